@@ -1,0 +1,6 @@
+"""`python -m bunko` is `bunko`."""
+
+from bunko.interfaces.cli.main import main
+
+if __name__ == "__main__":
+    main()

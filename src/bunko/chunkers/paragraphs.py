@@ -1,0 +1,49 @@
+"""Plain text comes in, a chunk for each paragraph goes out."""
+
+from __future__ import annotations
+
+import re
+
+from bunko.chunkers import pieces
+from bunko.chunkers.pieces import Piece
+from bunko.chunkers.split import split
+from bunko.readers.outline import unify
+from bunko.types import Chunk, Text
+
+_GAP = re.compile(r"\n(?:[^\S\n]*+\n)++")
+
+
+class Paragraphs:
+    """What blank lines part; small paragraphs are joined to a neighbour, long ones are split at sentences."""
+
+    def __init__(self, max_chars: int, min_chars: int) -> None:
+        self._max_chars = max_chars
+        self._full = pieces.enough(min_chars)
+
+    def chunks(self, text: Text) -> list[Chunk]:
+        """Return the pieces in order."""
+        lines = unify(text.text)
+        return pieces.chunks(text.text, lines, self.pieces(lines, text.body, len(lines)))
+
+    def pieces(self, lines: str, start: int, end: int) -> list[Piece]:
+        """Return the pieces of one stretch of a text."""
+        found: list[Piece] = []
+        for gap in _GAP.finditer(lines, start, end):
+            self._add(found, lines, start, gap.start())
+            start = gap.end()
+        self._add(found, lines, start, end)
+        # A short paragraph is most often a title or the start of a list, and belongs to what follows.
+        return pieces.joined(lines, found, self._max_chars, self._full, lambda piece, following: True)
+
+    def _add(self, found: list[Piece], lines: str, start: int, end: int) -> None:
+        start, end = pieces.trimmed(lines, start, end)
+        if end - start <= self._max_chars:
+            if start < end:
+                found.append(Piece(start, end))
+        else:
+            found += [Piece(part.start, part.end) for part in split(lines, start, end, self._max_chars)]
+
+
+def build(max_chars: int = 3000, min_chars: int = 50) -> Paragraphs:
+    """Cut plain text at blank lines."""
+    return Paragraphs(max_chars, min_chars)

@@ -1,0 +1,27 @@
+"""Running text comes in, chunks of about one size that overlap go out."""
+
+from __future__ import annotations
+
+from bunko.chunkers import pieces
+from bunko.chunkers.split import split
+from bunko.readers.outline import unify
+from bunko.types import Chunk, Text
+
+
+class Prose:
+    """Paragraphs, else sentences, else characters, packed up to a size."""
+
+    def __init__(self, size: int, overlap: int) -> None:
+        self._size = size
+        self._overlap = overlap
+
+    def chunks(self, text: Text) -> list[Chunk]:
+        """Return the pieces in order, each beginning with the end of the one before."""
+        lines = unify(text.text)
+        parts = split(lines, text.body, len(lines), self._size, overlap=self._overlap)
+        return pieces.chunks(text.text, lines, [pieces.Piece(part.start, part.end) for part in parts])
+
+
+def build(size: int = 200, overlap: int = 30) -> Prose:
+    """Cut running text into overlapping chunks of `size` characters at most, the overlap included."""
+    return Prose(size, overlap)

@@ -1,0 +1,148 @@
+"""Text with tables comes in, a chunk for each row with its header and neighbouring rows goes out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bunko.chunkers import pieces
+from bunko.chunkers.paragraphs import Paragraphs
+from bunko.chunkers.pieces import Piece
+from bunko.chunkers.split import split
+from bunko.readers.outline import unify
+from bunko.types import Chunk, Text
+
+
+class Table(NamedTuple):
+    """A table: where it begins, where the rows under its header begin, and where it ends."""
+
+    start: int
+    rows: int
+    end: int
+
+
+# A line of dashes, colons and bars below the header is what makes a Markdown table.
+_SEPARATOR = re.compile(r"\n[ \t]*+[-:|][-:| \t]*+(?=\n|\Z)")
+_ROWS = re.compile(r"(?:\n(?=[^\n|]*+\|)[^\n]*+)*+")
+# Two spaces after a full stop are a typist's habit, not a column.
+_COLUMN = re.compile(r"\t|(?<![.!?:;,。、])[ \u3000]{2,}")
+_SHORT_HEADER = 200  # characters
+COLUMNS = 3  # two could be a definition list or an aligned comment
+
+
+def markdown_tables(lines: str, start: int, end: int) -> Iterator[Table]:
+    """Yield the Markdown tables of a range, in order."""
+    floor = start
+    for separator in _SEPARATOR.finditer(lines, start, end):
+        at = separator.start()
+        first = max(floor, lines.rfind("\n", floor, at) + 1)
+        bars = "|" in separator[0] and "-" in separator[0]
+        if at < floor or not bars or "|" not in lines[first:at]:
+            continue
+        rows = _ROWS.match(lines, separator.end(), end)
+        floor = rows.end() if rows else separator.end()
+        yield Table(first, min(separator.end() + 1, floor), floor)
+
+
+def columns(line: str) -> int:
+    """Return how many columns tabs or several spaces make in a line."""
+    if ("\t" not in line and "  " not in line and "\u3000" not in line) or line.isspace():
+        return 1
+    return len(_COLUMN.split(line.strip(" \u3000")))
+
+
+def column_tables(lines: str, start: int, end: int) -> Iterator[Table]:
+    """Yield the runs of lines in columns; the first line is the header."""
+    first, rows, last, count = start, start, start, 0
+    position = start
+    for line in lines[start:end].split("\n"):
+        if columns(line) >= COLUMNS:
+            if count == 0:
+                first = position
+            elif count == 1:
+                rows = position
+            last = position + len(line)
+            count += 1
+        else:
+            if count > 1:
+                yield Table(first, rows, last)
+            count = 0
+        position += len(line) + 1
+    if count > 1:
+        yield Table(first, rows, last)
+
+
+def find(lines: str, start: int, end: int) -> Iterator[Table]:
+    """Yield all tables of a range, in order."""
+    for table in markdown_tables(lines, start, end):
+        yield from column_tables(lines, start, max(start, table.start - 1))
+        yield table
+        start = min(table.end + 1, end)
+    yield from column_tables(lines, start, end)
+
+
+class Tables:
+    """Row by row, with the header in front and neighbouring rows around; other text by paragraphs."""
+
+    def __init__(self, row_context: int, max_chars: int, min_chars: int) -> None:
+        self._context = max(0, row_context)
+        self._max_chars = max_chars
+        self._paragraphs = Paragraphs(max_chars, min_chars)
+
+    def chunks(self, text: Text) -> list[Chunk]:
+        """Return the pieces in order; those of rows overlap by the neighbouring rows."""
+        lines = unify(text.text)
+        found: list[Piece] = []
+        start = text.body
+        for table in find(lines, start, len(lines)):
+            found += self._paragraphs.pieces(lines, start, table.start)
+            found += self._rows(lines, table)
+            start = table.end
+        found += self._paragraphs.pieces(lines, start, len(lines))
+        return pieces.chunks(text.text, lines, found)
+
+    def _rows(self, lines: str, table: Table) -> Iterator[Piece]:
+        rows = list(_rows(lines, table))
+        header = (table.start, table.rows)
+        size = table.rows - table.start
+        # A giant header above many short rows would be copied into a multiple of the file.
+        worth = size <= max(_SHORT_HEADER, 10 * (table.end - table.rows) // max(1, len(rows)))
+        if rows and rows[0][1] - table.start <= self._max_chars:
+            rows[0] = (table.start, rows[0][1])  # the header stands in the source right above it
+        else:
+            yield from self._split(lines, *header)
+        for number, row in enumerate(rows):
+            first, last = self._around(rows, number)
+            start = rows[first][0]
+            carried = header if start > table.start and worth and size <= self._max_chars else (0, 0)
+            if row[1] - row[0] > self._max_chars:
+                yield from self._split(lines, *row, header=carried)
+            else:
+                yield Piece(start, rows[last][1], header=carried)
+
+    def _around(self, rows: list[tuple[int, int]], number: int) -> tuple[int, int]:
+        """Return the first and the last row of a chunk: as many neighbours as wanted, and as fit."""
+        first = last = number
+        for distance in range(1, min(self._context, len(rows)) + 1):
+            wider = max(0, number - distance), min(len(rows) - 1, number + distance)
+            if rows[wider[1]][1] - rows[wider[0]][0] > self._max_chars:
+                break
+            first, last = wider
+        return first, last
+
+    def _split(self, lines: str, start: int, end: int, header: tuple[int, int] = (0, 0)) -> Iterator[Piece]:
+        for part in split(lines, start, end, self._max_chars):
+            yield Piece(part.start, part.end, header=header)
+
+
+def _rows(lines: str, table: Table) -> Iterator[tuple[int, int]]:
+    position = table.rows
+    for line in lines[table.rows : table.end].split("\n") if table.rows < table.end else ():
+        yield position, position + len(line.rstrip())
+        position += len(line) + 1
+
+
+def build(row_context: int = 1, max_chars: int = 3000, min_chars: int = 50) -> Tables:
+    """Cut tables row by row, with header and neighbouring rows."""
+    return Tables(row_context, max_chars, min_chars)

@@ -1,0 +1,126 @@
+"""A library in, what is wrong with it out: the file, the derived index, and whether its own words find its texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from bunko.errors import BunkoError
+from bunko.index.live import Live
+from bunko.index.snapshot import Snapshot
+from bunko.protocols import Embedder, Store
+from bunko.search import Request, ranked
+from bunko.text.language import language
+from bunko.types import MODES, Chunk, Mode, Tool
+
+# Each language is asked this many questions that its own texts answer.
+_PER_LANGUAGE = 25
+_LOOKED_AT = 400
+# Some texts repeat others, so not every question is answered by the text it came from; below this, search is dead.
+_DEAD_BELOW = 0.5
+_SENTENCE = re.compile(r"[^\n。.!?！？|`#<>]{6,60}")
+_NAMES = {"ja": "Japanese", "en": "English"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was checked."""
+
+    state: Literal["ok", "warning", "error"]
+    subject: str
+    message: str
+    hint: str = ""
+
+
+def storage(store: Store) -> list[Finding]:
+    """Check that the library's file is whole."""
+    try:
+        wrong = store.check()
+    except BunkoError as error:
+        return [Finding("error", "library", error.message, error.hint)]
+    if wrong:
+        return [
+            Finding(
+                "error",
+                "library",
+                wrong,
+                "Move the file away and import again; your documents are untouched.",
+            )
+        ]
+    return [Finding("ok", "library", "the file is whole")]
+
+
+def derived(live: Live, tool: Tool) -> list[Finding]:
+    """Check that the derived index is what was written."""
+    if wrong := live.verify():
+        return [Finding("warning", tool.name, f"{wrong}; it is rebuilt at the next import", "Nothing is lost.")]
+    return [Finding("ok", tool.name, "the derived index is whole")]
+
+
+def known_items(
+    store: Store,
+    snapshot: Snapshot,
+    tool: Tool,
+    embedder: Embedder | None,
+    *,
+    per_language: int = _PER_LANGUAGE,
+) -> list[Finding]:
+    """Ask for texts with their own sentences, in each language and each mode, and tell how many came back."""
+    if not snapshot.size:
+        return [Finding("warning", tool.name, "holds no text yet", "Import something: bunko reindex.")]
+    findings = []
+    for code, items in _questions(store, snapshot, per_language).items():
+        for mode in MODES:
+            if mode != "bm25" and embedder is None:
+                continue
+            found = sum(_answers(store, snapshot, question, mode, embedder) for question in items)
+            share = found / len(items)
+            text = f"{_NAMES[code]}, {mode}: {found} of {len(items)} texts found by a sentence of their own"
+            if share < _DEAD_BELOW:
+                findings.append(Finding("error", tool.name, text, "This search is dead: please report it."))
+            else:
+                findings.append(Finding("ok", tool.name, text))
+    return findings
+
+
+def dead_ends(
+    store: Store, snapshot: Snapshot, tool: Tool, embedder: Embedder | None, *, per_language: int
+) -> list[str]:
+    """Return a sentence for each language and mode in which texts are not found."""
+    findings = known_items(store, snapshot, tool, embedder, per_language=per_language)
+    return [f"{one.message}. {one.hint}" for one in findings if one.state == "error"]
+
+
+def _questions(store: Store, snapshot: Snapshot, per_language: int) -> dict[str, list[str]]:
+    rows = snapshot.living().tolist()
+    some = rows[:: max(1, len(rows) // min(_LOOKED_AT, 8 * per_language))]
+    found: dict[str, list[str]] = {}
+    for chunk in _chunks(store, snapshot, some):
+        question = _question(chunk)
+        code = language(question)
+        if code and len(found.setdefault(code, [])) < per_language:
+            found[code].append(question)
+    return found
+
+
+def _chunks(store: Store, snapshot: Snapshot, rows: Sequence[int]) -> list[Chunk]:
+    found = []
+    for at in range(0, len(rows), 200):
+        ids = [snapshot.chunk_id(row) for row in rows[at : at + 200]]
+        chunks = store.chunks(ids)
+        found += [chunks[chunk_id].chunk for chunk_id in ids]
+    return found
+
+
+def _question(chunk: Chunk) -> str:
+    """Return a sentence of a chunk, from its middle, where it is not the title again."""
+    sentences = _SENTENCE.findall(chunk.text)
+    return sentences[len(sentences) // 2].strip() if sentences else ""
+
+
+def _answers(store: Store, snapshot: Snapshot, question: str, mode: Mode, embedder: Embedder | None) -> bool:
+    request = Request(question, mode=mode, top_k=10)
+    found = ranked(snapshot, question, embedder, request, snapshot.masks(None))
+    return any(question in chunk.text for chunk in _chunks(store, snapshot, [one.row for one in found]))

@@ -1,0 +1,43 @@
+"""Hashed character grams: no model, no download. Texts are near when they share spellings, not meanings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bunko.text import grams
+
+if TYPE_CHECKING:
+    from bunko.types import Vectors
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads neighbouring keys over all buckets (Fibonacci hashing)
+
+
+class Hashing:
+    """A signed bag of hashed grams, unit length."""
+
+    def __init__(self, size: int) -> None:
+        self.name = f"hashing:{size}:{grams.VERSION}"
+        self.size = size
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Return one row for each text; queries and documents are treated alike."""
+        vectors = np.zeros((len(texts), self.size), np.float32)
+        for row, text in zip(vectors, texts, strict=True):
+            mixed = grams.keys(text) * _MIX
+            bucket = (mixed >> np.uint64(40)) % np.uint64(self.size)
+            sign = np.where(mixed >> np.uint64(63), np.float32(1), np.float32(-1))
+            np.add.at(row, bucket.astype(np.int64), sign)
+            length = np.linalg.norm(row)
+            if length:
+                row /= length
+            else:
+                row[0] = 1.0  # a text without grams still has to point somewhere
+        return vectors
+
+
+def build(size: int = 256) -> Hashing:
+    """Embed by hashing grams."""
+    return Hashing(size)

@@ -1,0 +1,104 @@
+"""Errors that a user can act on: a message says what happened, a hint what to do, a code is what programs match.
+
+BunkoError
+├── SettingsError      settings      a setting is unknown, of the wrong type or impossible
+├── SourceError        source        a folder or file cannot be read at all
+├── QueryError         query         a search asks for something that makes no sense
+├── EmbedderError      embedder      vectors cannot be made
+├── UnknownName        unknown       no such tool, document or provider
+└── LibraryError       library       the library itself is in the way
+    ├── LibraryBusy      busy          another process is writing and did not finish in time
+    ├── LibraryTooNew    too-new       made by a newer bunko
+    ├── LibraryDamaged   damaged       the library file is not readable
+    ├── LibraryMismatch  mismatch      built with other settings than the ones in force
+    ├── LibraryReadOnly  read-only     the place cannot be written
+    └── DiskFull         disk-full     no room left
+
+Anything else that is raised is our bug and keeps its traceback.
+"""
+
+
+class BunkoError(Exception):
+    """Something went wrong that the user should read about."""
+
+    code = "error"
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.hint}" if self.hint else self.message
+
+
+class SettingsError(BunkoError):
+    """A setting is unknown, of the wrong type or impossible."""
+
+    code = "settings"
+
+
+class SourceError(BunkoError):
+    """A folder or file cannot be read at all."""
+
+    code = "source"
+
+
+class QueryError(BunkoError):
+    """A search asks for something that makes no sense."""
+
+    code = "query"
+
+
+class EmbedderError(BunkoError):
+    """Vectors cannot be made."""
+
+    code = "embedder"
+
+
+class UnknownName(BunkoError):
+    """No such tool, document or provider."""
+
+    code = "unknown"
+
+
+class LibraryError(BunkoError):
+    """The library itself is in the way."""
+
+    code = "library"
+
+
+class LibraryBusy(LibraryError):
+    """Another process is writing and did not finish in time."""
+
+    code = "busy"
+
+
+class LibraryTooNew(LibraryError):
+    """The library was made by a newer bunko."""
+
+    code = "too-new"
+
+
+class LibraryDamaged(LibraryError):
+    """The library file is not readable as a library."""
+
+    code = "damaged"
+
+
+class LibraryMismatch(LibraryError):
+    """The library was built with other settings than the ones in force."""
+
+    code = "mismatch"
+
+
+class LibraryReadOnly(LibraryError):
+    """The library's place cannot be written."""
+
+    code = "read-only"
+
+
+class DiskFull(LibraryError):
+    """There is no room left for the library."""
+
+    code = "disk-full"

@@ -1,0 +1,19 @@
+"""Named places where a test can kill the process: `BUNKO_FAILPOINT=name` or `name:3` for the third visit."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+_armed, _, _count = os.environ.get("BUNKO_FAILPOINT", "").partition(":")
+_left = int(_count) if _count.isdigit() else 1
+
+
+def reach(name: str) -> None:
+    """Die as by `kill -9` here, if the test armed this place; otherwise do nothing."""
+    global _left
+    if name != _armed:
+        return
+    _left -= 1
+    if _left <= 0:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,35 @@
+"""Two ranked lists in, one out: convex combination of normalised scores, or reciprocal ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+
+def normalised(scores: Mapping[K, float]) -> dict[K, float]:
+    """Stretch scores to 0…1; equal scores all become 1."""
+    if not scores:
+        return {}
+    low, high = min(scores.values()), max(scores.values())
+    if high == low:
+        return dict.fromkeys(scores, 1.0)
+    return {key: (score - low) / (high - low) for key, score in scores.items()}
+
+
+def convex(vector: Mapping[K, float], lexical: Mapping[K, float], weight: float) -> dict[K, float]:
+    """Return weight · vector + (1 − weight) · lexical over normalised scores; what one side lacks counts 0."""
+    near, like = normalised(vector), normalised(lexical)
+    return {
+        key: weight * near.get(key, 0.0) + (1 - weight) * like.get(key, 0.0) for key in dict.fromkeys((*like, *near))
+    }
+
+
+def reciprocal(lists: Sequence[Sequence[K]], k: float = 60) -> dict[K, float]:
+    """Return the sum of 1 / (k + rank) over the lists that hold a key, ranks counted from 1."""
+    scores: dict[K, float] = {}
+    for ranked in lists:
+        for rank, key in enumerate(ranked, 1):
+            scores[key] = scores.get(key, 0.0) + 1 / (k + rank)
+    return scores

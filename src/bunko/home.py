@@ -1,0 +1,92 @@
+"""Flags and environment in, where a library lies out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bunko.errors import SettingsError, SourceError
+
+# The name of the tool that a folder given with --docs-dir becomes.
+DOCUMENTS = "documents"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The files of one library."""
+
+    database: Path
+    derived: Path
+    docs_dir: Path | None = None
+    chosen: bool = True  # False where nobody named a library and the user's own is meant
+
+    @property
+    def folder(self) -> Path:
+        """Where a config file and `.env` of this library lie."""
+        return self.database.parent
+
+    @property
+    def lock(self) -> Path:
+        """What a writer holds."""
+        return self.database.with_name(f"{self.database.name}.lock")
+
+
+def locate(
+    *,
+    library: Path | None = None,
+    database: Path | None = None,
+    docs_dir: Path | None = None,
+    data_dir: Path | None = None,
+    environ: Mapping[str, str],
+) -> Home:
+    """Return the library that flags name, else the one the environment names, else the user's own."""
+    if docs_dir is not None:
+        if library is not None or database is not None:
+            raise SettingsError(
+                "--docs-dir has a library of its own, so --library and --database do not go with it",
+                hint="Use --data-dir to say where the index of that folder lies.",
+            )
+        docs_dir = docs_dir.expanduser()
+        if not docs_dir.is_dir():
+            raise SourceError(
+                f"There is no folder {docs_dir}" if not docs_dir.exists() else f"{docs_dir} is not a folder",
+                hint="Check the path given with --docs-dir.",
+            )
+        docs_dir = docs_dir.resolve()
+        folder = data_dir.expanduser().absolute() if data_dir else docs_dir / ".rag-index"
+        return in_folder(folder, docs_dir=docs_dir)
+    if data_dir is not None:
+        raise SettingsError("--data-dir goes with --docs-dir", hint="Use --library to name a library.")
+    if library is not None and database is not None:
+        raise SettingsError("--library and --database both name a library", hint="Give one of them.")
+    if database is not None:
+        return in_file(database)
+    if library is not None:
+        return in_folder(library)
+    if named := environ.get("BUNKO_LIBRARY_PATH") or environ.get("BUNKO_LIBRARY"):
+        return in_folder(Path(named))
+    if named := environ.get("BUNKO_DATABASE_PATH"):
+        return in_file(Path(named))
+    import platformdirs
+
+    return in_folder(Path(platformdirs.user_data_dir("bunko", appauthor=False)), chosen=False)
+
+
+def in_folder(folder: Path, *, docs_dir: Path | None = None, chosen: bool = True) -> Home:
+    """Return the library of a folder."""
+    folder = folder.expanduser().absolute()
+    return Home(folder / "library.db", folder / "index", docs_dir, chosen)
+
+
+def in_file(database: Path) -> Home:
+    """Return the library in a file, its derived files beside it."""
+    database = database.expanduser().absolute()
+    return Home(database, database.with_name(f"{database.name}.d"))
+
+
+def user_config_folder() -> Path:
+    """Return where the user keeps settings for all libraries."""
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("bunko", appauthor=False))

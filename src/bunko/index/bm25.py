@@ -1,0 +1,243 @@
+"""Keys of a query in, the rows that match best out: BM25 over the word lane, presence over the gram lane.
+
+Only rows that a list touches are scored, and the longest lists are only looked up for the rows that can still win
+(the MaxScore idea): the result is exact, and common words cost little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bunko.index.postings import Postings
+from bunko.index.snapshot import NOTHING, Best, Part, Ranking, Snapshot, lower_bound
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Mask = npt.NDArray[np.bool_] | None
+    Rows = npt.NDArray[np.intp]
+    Scores = npt.NDArray[np.float32]
+
+# A pair of characters counts a quarter of its idf beside the words: chosen on judged sets, see docs/quality.md.
+GRAM_WEIGHT = 0.25
+# Looking at all of this many rows costs less than the bookkeeping that avoids it.
+_SMALL = 8192
+
+
+class Wanted(NamedTuple):
+    """One key of a query and what it is worth; words come before grams."""
+
+    key: int
+    weight: float
+    gram: bool = False
+
+
+class _List(NamedTuple):
+    """One key's list in one part: the most it can add to a row's score, and how it is scored."""
+
+    worth: float
+    begin: int
+    end: int
+    gram: bool
+
+
+def rank(
+    snapshot: Snapshot, wanted: Sequence[Wanted], k: int, *, k1: float, b: float, masks: Sequence[Mask]
+) -> Ranking:
+    """Return the k best rows."""
+    if not snapshot.parts or not wanted:
+        return NOTHING
+    best = Best(snapshot, k)
+    for number, lists in enumerate(_lists(snapshot, wanted, k1)):
+        if lists:
+            part = snapshot.parts[number]
+            best.add(number, *_scores(part, lists, k, part.norms(k1, b, snapshot.average), masks[number]))
+    return best.ranking()
+
+
+def overlap(snapshot: Snapshot, wanted: Sequence[Wanted], k: int, *, least: float, masks: Sequence[Mask]) -> Ranking:
+    """Return the k rows that hold the most of some grams, by idf, if they hold at least a share of them."""
+    places = [_places(part, wanted) for part in snapshot.parts]
+    worth = _worth(snapshot, wanted, places, 0.0)
+    best = Best(snapshot, k)
+    for number, part in enumerate(snapshot.parts):
+        scores = np.zeros(len(part.segment), np.float32)
+        for (begin, end), value in zip(places[number], worth, strict=True):
+            scores[part.segment.grams.rows[begin:end].astype(np.intp)] += value
+        rows = np.flatnonzero(scores >= least * sum(worth))
+        mask = masks[number]
+        if mask is not None:
+            rows = rows[mask[rows]]
+        best.add(number, rows, scores[rows])
+    return best.ranking()
+
+
+def beginning(snapshot: Snapshot, ranges: Sequence[tuple[int, int]], k: int, *, masks: Sequence[Mask]) -> Ranking:
+    """Return the k rows that hold grams of the most ranges of keys, the rarer ones first."""
+    held = []
+    for part, mask in zip(snapshot.parts, masks, strict=True):
+        spans = [part.segment.grams.span(*one) for one in ranges]
+        lists = [np.unique(part.segment.grams.rows[begin:end]).astype(np.intp) for begin, end in spans]
+        held.append(lists if mask is None else [rows[mask[rows]] for rows in lists])
+    worth = [GRAM_WEIGHT * idf(snapshot.size, sum(len(lists[i]) for lists in held)) for i in range(len(ranges))]
+    best = Best(snapshot, k)
+    for number, part in enumerate(snapshot.parts):
+        scores = np.zeros(len(part.segment), np.float32)
+        for rows, value in zip(held[number], worth, strict=True):
+            scores[rows] += value
+        found = np.flatnonzero(scores)
+        best.add(number, found, scores[found])
+    return best.ranking()
+
+
+def matches(snapshot: Snapshot, wanted: Sequence[Wanted], rows: Sequence[int]) -> list[list[bool]]:
+    """Say for each row which of the keys it holds."""
+    places = [_places(part, wanted) for part in snapshot.parts]
+    table = []
+    for row in rows:
+        part, own = snapshot.place(row)
+        segment = snapshot.parts[part].segment
+        held = []
+        for one, (begin, end) in zip(wanted, places[part], strict=True):
+            some = (segment.grams if one.gram else segment.words).rows[begin:end]
+            at = int(some.searchsorted(own))
+            held.append(at < len(some) and int(some[at]) == own)
+        table.append(held)
+    return table
+
+
+def idf(size: int, frequency: int) -> float:
+    """Return how telling a key is: never zero or less, however common it is."""
+    return log(1 + (size - frequency + 0.5) / (frequency + 0.5))
+
+
+def _places(part: Part, wanted: Sequence[Wanted]) -> list[tuple[int, int]]:
+    words = [one.key for one in wanted if not one.gram]
+    found = part.segment.words.find(words) if words else []
+    if len(words) < len(wanted):
+        found += part.segment.grams.find([one.key for one in wanted if one.gram])
+    return found
+
+
+def _worth(
+    snapshot: Snapshot, wanted: Sequence[Wanted], places: Sequence[Sequence[tuple[int, int]]], k1: float
+) -> list[float]:
+    """Return the most each key can add to a row's score."""
+    frequencies = [0] * len(wanted)
+    for part, place in zip(snapshot.parts, places, strict=True):
+        for i, (begin, end) in enumerate(place):
+            if part.alive is None:
+                frequencies[i] += end - begin
+            else:
+                lane = part.segment.grams if wanted[i].gram else part.segment.words
+                frequencies[i] += int(np.count_nonzero(part.alive[lane.rows[begin:end]]))
+    return [
+        one.weight * idf(snapshot.size, frequency) * (1.0 if one.gram else k1 + 1)
+        for one, frequency in zip(wanted, frequencies, strict=True)
+    ]
+
+
+def _lists(snapshot: Snapshot, wanted: Sequence[Wanted], k1: float) -> list[list[_List]]:
+    places = [_places(part, wanted) for part in snapshot.parts]
+    worth = _worth(snapshot, wanted, places, k1)
+    # The same order in every part, so that sums are the same however the rows are spread.
+    by_worth = sorted(range(len(wanted)), key=lambda i: (-worth[i], wanted[i].key))
+    return [
+        [_List(worth[i], *place[i], wanted[i].gram) for i in by_worth if place[i][0] < place[i][1]] for place in places
+    ]
+
+
+def _scores(part: Part, lists: list[_List], k: int, norms: npt.NDArray[np.float32], mask: Mask) -> tuple[Rows, Scores]:
+    words, grams = part.segment.words, part.segment.grams
+    if len(lists) == 1 and mask is None:
+        return _contribution(words, grams, lists[0], norms)
+    if len(part.segment) <= _SMALL:
+        return _all_scores(part, lists, norms, mask)
+    total = np.zeros(len(part.segment), np.float32)
+    touched: list[Rows] = []
+    number = 0
+    left = sum(one.end - one.begin for one in lists)
+    rest = sum(one.worth for one in lists)
+    for at, one in enumerate(lists):
+        rows, scores = _contribution(words, grams, one, norms)
+        if mask is not None:
+            kept = mask[rows]
+            rows, scores = rows[kept], scores[kept]
+        if touched:
+            before = total[rows]
+            total[rows] = before + scores
+            rows = rows[before == 0]
+        else:
+            total[rows] = scores
+        touched.append(rows)
+        number += len(rows)
+        left -= one.end - one.begin
+        rest -= one.worth
+        # Is it worth finding out what can still win? Only if the lists to come are longer than what there is.
+        if number > k and left > number:
+            candidates = np.concatenate(touched)
+            values = total[candidates]
+            least = lower_bound(values, k)
+            if rest < least:
+                candidates = candidates[values + np.float32(rest) >= least]
+                return _finish(words, grams, lists[at + 1 :], candidates, total, k, norms, rest)
+    candidates = np.concatenate(touched)
+    return candidates, total[candidates]
+
+
+def _all_scores(part: Part, lists: list[_List], norms: npt.NDArray[np.float32], mask: Mask) -> tuple[Rows, Scores]:
+    """Score every row of a small part: cheaper than keeping track of the ones that matter."""
+    total = np.zeros(len(part.segment), np.float32)
+    for one in lists:
+        rows, scores = _contribution(part.segment.words, part.segment.grams, one, norms)
+        total[rows] += scores
+    rows = np.flatnonzero(total)
+    if mask is not None:
+        rows = rows[mask[rows]]
+    return rows, total[rows]
+
+
+def _finish(
+    words: Postings,
+    grams: Postings,
+    lists: list[_List],
+    candidates: Rows,
+    total: Scores,
+    k: int,
+    norms: npt.NDArray[np.float32],
+    rest: float,
+) -> tuple[Rows, Scores]:
+    """Look the remaining lists up for the candidates alone; nothing outside them can win."""
+    for one in lists:
+        rows = (grams if one.gram else words).rows[one.begin : one.end]
+        # Searched in the list's own type: a conversion would copy the whole list.
+        at = rows.searchsorted(candidates.astype(np.int32))
+        at[at == len(rows)] = 0
+        hit = np.flatnonzero(rows[at] == candidates)
+        rest -= one.worth
+        if len(hit):
+            which = candidates[hit]
+            if one.gram:
+                total[which] += np.float32(one.worth)
+            else:
+                counts = words.counts[one.begin : one.end][at[hit]].astype(np.float32)
+                total[which] += counts * np.float32(one.worth) / (counts + norms[which])
+        if len(candidates) > 4 * k:
+            values = total[candidates]
+            least = lower_bound(values, k)
+            candidates = candidates[values + np.float32(rest) >= least]
+    return candidates, total[candidates]
+
+
+def _contribution(words: Postings, grams: Postings, one: _List, norms: npt.NDArray[np.float32]) -> tuple[Rows, Scores]:
+    if one.gram:
+        rows = grams.rows[one.begin : one.end].astype(np.intp)
+        return rows, np.full(len(rows), one.worth, np.float32)
+    # Converted once: indexing with anything but the machine's own integer converts at every use.
+    rows = words.rows[one.begin : one.end].astype(np.intp)
+    counts = words.counts[one.begin : one.end].astype(np.float32)
+    return rows, counts * np.float32(one.worth) / (counts + norms[rows])

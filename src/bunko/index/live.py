@@ -1,0 +1,177 @@
+"""A store in, a snapshot of its newest state out: follows the store, and keeps a derived file so as to start fast."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bunko.index import segment as segments
+from bunko.index.segment import Damaged, Segment
+from bunko.index.snapshot import Part, Snapshot
+from bunko.protocols import Store
+from bunko.text import grams, words
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_log = logging.getLogger("bunko.index")
+
+# Rows to index at a time: sorting more at once costs memory and gains nothing.
+_BATCH = 4096
+# With more parts than this a query spends its time on bookkeeping.
+_MOST_PARTS = 4
+# A start replays what the file lacks, at about 50 µs a row; more than this or 2 % is worth a new file.
+_WORTH_SAVING = 256
+# A half-written file this old was left by a process that was killed.
+_ABANDONED_SECONDS = 3600
+# Removals to remember before they are forgotten with a new file.
+_MOST_REMOVED = 10_000
+
+
+class Live:
+    """One tool's index: asked for a snapshot, it first catches up with its store."""
+
+    def __init__(self, store: Store, tool_id: int, folder: Path | None) -> None:
+        self._store, self._tool_id, self._folder = store, tool_id, folder
+        self._lock = threading.Lock()
+        self._snapshot: Snapshot | None = None
+        self._saved_rows = self._saved_generation = 0
+        self.rebuilt = ""  # why the derived file could not be used, if there was one
+
+    def snapshot(self) -> Snapshot:
+        """Return the newest state; call it inside the store's `reading`, and what is read there fits it."""
+        with self._lock:
+            generation = self._store.generation()
+            if self._snapshot is None:
+                self._snapshot = self._load(generation)
+            if self._snapshot.generation != generation:
+                self._snapshot = self._caught_up(self._snapshot, generation)
+            return self._snapshot
+
+    def save(self) -> None:
+        """Write the derived file if what it lacks has grown; losing it loses nothing, so failing is no error."""
+        snapshot = self._snapshot
+        if self._folder is None or snapshot is None or not self._is_worth_saving(snapshot):
+            return
+        whole = self._merged(snapshot.parts, snapshot.generation)
+        path = self._folder / f"{self._prefix()}{snapshot.generation}.segment"
+        try:
+            segments.save(whole, path)
+            loaded = segments.load(path)
+        except (OSError, Damaged) as error:
+            _log.warning("The index file could not be written (%s); searching goes on without it.", error)
+            return
+        with self._lock:
+            if self._snapshot is snapshot:
+                self._snapshot = Snapshot([Part(loaded)], snapshot.generation)
+            self._saved_rows, self._saved_generation = len(loaded), snapshot.generation
+        for old in self._files():
+            if old != path:
+                with suppress(OSError):  # another process may have it open where that prevents removal
+                    old.unlink()
+        for left in self._folder.glob("*.tmp"):
+            with suppress(OSError):
+                if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
+                    left.unlink()
+        if len(self._store.dead(self._tool_id, 0) or ()) > _MOST_REMOVED:
+            self._store.forget(self._tool_id, snapshot.generation)
+
+    def verify(self) -> str:
+        """Return what is wrong with the derived file, or nothing."""
+        for path in self._files():
+            try:
+                segments.load(path, check=True)
+            except (Damaged, OSError) as error:
+                return str(error)
+        return ""
+
+    def _is_worth_saving(self, snapshot: Snapshot) -> bool:
+        fresh = sum(len(part.segment) for part in snapshot.parts[1:] if self._saved_rows)
+        fresh += 0 if self._saved_rows else snapshot.size
+        dead = sum(len(part.segment) - part.size() for part in snapshot.parts)
+        if not self._saved_rows:
+            return fresh > 0
+        return fresh + dead > max(_WORTH_SAVING, self._saved_rows // 50)
+
+    def _prefix(self) -> str:
+        return f"tool{self._tool_id}-"
+
+    def _files(self) -> list[Path]:
+        if self._folder is None:
+            return []
+        found = self._folder.glob(f"{self._prefix()}*.segment")
+        return sorted(found, key=lambda path: int(path.stem.rpartition("-")[2] or 0), reverse=True)
+
+    def _stamp(self, generation: int) -> dict[str, Any]:
+        return {
+            "library": self._store.id,
+            "tool": self._tool_id,
+            "generation": generation,
+            "words": words.VERSION,
+            "grams": grams.VERSION,
+        }
+
+    def _load(self, generation: int) -> Snapshot:
+        for path in self._files():
+            try:
+                loaded = segments.load(path)
+            except FileNotFoundError:
+                continue
+            except (Damaged, OSError, KeyError, ValueError, TypeError) as error:
+                self.rebuilt = str(error)
+                _log.warning("%s: rebuilding the index from the library.", error)
+                continue
+            stamped = loaded.stamp.get("generation", -1)
+            if loaded.stamp != self._stamp(stamped) or stamped > generation:
+                continue
+            self._saved_rows, self._saved_generation = len(loaded), stamped
+            return Snapshot([Part(loaded)], stamped)
+        return Snapshot([], 0)
+
+    def _caught_up(self, old: Snapshot, generation: int) -> Snapshot:
+        dead = self._store.dead(self._tool_id, old.generation)
+        if dead is None:
+            old = Snapshot([], 0)
+            dead = []
+        parts = [_without(part, dead) for part in old.parts]
+        rows = self._store.fresh(self._tool_id, old.generation)
+        while batch := list(islice(rows, _BATCH)):
+            size = next((len(row.vector) for row in batch if row.vector is not None), 0)
+            parts.append(Part(segments.build(batch, size, {})))
+        if len(parts) > _MOST_PARTS:
+            # The first part is the mapped file and stays; what came later is small.
+            keep = parts[:1] if self._saved_rows else []
+            parts = [*keep, Part(self._merged(parts[len(keep) :], generation))]
+        return Snapshot(parts, generation)
+
+    def _merged(self, parts: list[Part], generation: int) -> Segment:
+        sizes = {part.segment.vectors.shape[1] for part in parts}
+        if len(sizes) > 1:
+            widest = max(sizes)
+            parts = [Part(_widened(part.segment, widest), part.alive) for part in parts]
+        return segments.merge([part.segment for part in parts], [part.alive for part in parts], self._stamp(generation))
+
+
+def _without(part: Part, dead: list[int]) -> Part:
+    if not dead:
+        return part
+    gone = np.isin(part.segment.document_ids, np.array(dead, np.int64))
+    if not gone.any():
+        return part
+    alive: npt.NDArray[np.bool_] = ~gone if part.alive is None else part.alive & ~gone
+    return Part(part.segment, alive)
+
+
+def _widened(segment: Segment, size: int) -> Segment:
+    """Give a segment without vectors rows of zeros, so that it can stand beside one that has some."""
+    if segment.vectors.shape[1] == size:
+        return segment
+    return replace(segment, vectors=np.zeros((len(segment), size), np.float32))

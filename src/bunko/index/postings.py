@@ -1,0 +1,85 @@
+"""Keys of rows in, for each key the rows that hold it out: one lane's inverted lists, in flat arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """Inverted lists: the rows of `keys[i]` are `rows[starts[i]:starts[i + 1]]`, ascending."""
+
+    keys: npt.NDArray[np.uint64]  # sorted, distinct
+    starts: npt.NDArray[np.int64]  # one more than keys
+    rows: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.uint16]  # how often the key occurs in the row; empty where presence is all that counts
+
+    def find(self, keys: Sequence[int]) -> list[tuple[int, int]]:
+        """Return where each key's list begins and ends; an unknown key's is empty."""
+        own, starts, size = self.keys, self.starts, len(self.keys)
+        # One search for all keys, then plain numbers: an array operation costs more than a query has keys.
+        at = own.searchsorted(np.array(keys, np.uint64)).tolist()
+        return [
+            (starts.item(i), starts.item(i + 1)) if i < size and own.item(i) == key else (0, 0)
+            for i, key in zip(at, keys, strict=True)
+        ]
+
+    def span(self, first: int, past: int) -> tuple[int, int]:
+        """Return where the lists of all keys in a range begin and end."""
+        low, high = np.searchsorted(self.keys, np.array((first, past), np.uint64)).tolist()
+        return int(self.starts[low]), int(self.starts[high])
+
+
+def build(keys: Sequence[npt.NDArray[np.uint64]], counts: Sequence[npt.NDArray[np.uint16]] | None = None) -> Postings:
+    """Invert one array of distinct keys (and their counts) for each row."""
+    flat = np.concatenate(keys) if keys else np.empty(0, np.uint64)
+    rows = np.repeat(np.arange(len(keys), dtype=np.int32), [len(row) for row in keys])
+    order = np.argsort(flat, kind="stable")
+    flat = flat[order]
+    first = np.flatnonzero(np.concatenate(([True], flat[1:] != flat[:-1]))) if len(flat) else np.empty(0, np.int64)
+    many = np.concatenate(counts)[order] if counts else np.empty(0, np.uint16)
+    return Postings(flat[first], np.append(first, len(flat)).astype(np.int64), rows[order], many)
+
+
+def merge(parts: Sequence[Postings], sizes: Sequence[int], kept: Sequence[npt.NDArray[np.bool_] | None]) -> Postings:
+    """Join the lists of parts that stand one after the other, leaving out the rows that are not kept."""
+    if len(parts) == 1 and kept[0] is None:
+        return parts[0]
+    renamed = []
+    base = 0
+    for part, size, keep in zip(parts, sizes, kept, strict=True):
+        rows, counts, lengths = part.rows, part.counts, np.diff(part.starts)
+        number = np.arange(base, base + size, dtype=np.int32)
+        if keep is not None:
+            number = (np.cumsum(keep) - 1 + base).astype(np.int32)
+            alive = keep[rows]
+            lengths = np.add.reduceat(np.append(alive, 0), part.starts[:-1]) if len(rows) else lengths
+            lengths[np.diff(part.starts) == 0] = 0
+            rows, counts = rows[alive], counts[alive] if len(counts) else counts
+        base += size if keep is None else int(np.count_nonzero(keep))
+        renamed.append((part.keys, lengths.astype(np.int64), number[rows], counts))
+    keys = np.unique(np.concatenate([keys for keys, *_ in renamed]))
+    at = [np.searchsorted(keys, part_keys) for part_keys, *_ in renamed]
+    total = np.zeros(len(keys), np.int64)
+    for where, (_, lengths, _, _) in zip(at, renamed, strict=True):
+        total[where] += lengths
+    starts = np.concatenate(([0], np.cumsum(total)))
+    out_rows = np.empty(starts[-1], np.int32)
+    out_counts = np.empty(starts[-1] if any(len(p.counts) for p in parts) else 0, np.uint16)
+    fill = starts[:-1].copy()
+    for where, (_, lengths, rows, counts) in zip(at, renamed, strict=True):
+        own = np.concatenate(([0], np.cumsum(lengths)))[:-1]
+        target = np.repeat(fill[where] - own, lengths) + np.arange(len(rows))
+        out_rows[target] = rows
+        if len(out_counts):
+            out_counts[target] = counts
+        fill[where] += lengths
+    used = total > 0
+    return Postings(keys[used], np.append(starts[:-1][used], starts[-1]), out_rows, out_counts)

@@ -1,0 +1,296 @@
+"""A source in, a store that holds what it holds out: reads, cuts and tokenises what changed, on all cores."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from typing import TYPE_CHECKING
+
+from bunko import chunkers, readers
+from bunko.embedders import checked, vector_key
+from bunko.errors import BunkoError, SourceError
+from bunko.failpoints import reach
+from bunko.index import terms
+from bunko.protocols import Chunker, Embedder, Failed, Prepared, Scan, Source, Store
+from bunko.text import words
+from bunko.timing import timer
+from bunko.types import Document, Entry, Problem, Report, Tool
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_log = logging.getLogger("bunko.ingest")
+
+# One transaction: large enough that a sync is cheap, small enough that a kill loses little work.
+_BATCH_BYTES = 500_000
+_BATCH_FILES = 100
+# Starting a worker costs about as much CPU as tokenising this much.
+_WORTH_WORKERS = 2_000_000
+_MOST_WORKERS = 8
+_EMBED_BATCH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an import has come."""
+
+    files: int
+    total_files: int
+    chunks: int
+    bytes: int
+    total_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkerSettings:
+    """How documents are cut: plain values, so that they travel to workers and into the library's record."""
+
+    kind: str = "auto"
+    max_chars: int = 3000
+    min_chars: int = 50
+    heading_levels: tuple[int, ...] = (1, 2, 3)
+    size: int = 200
+    overlap: int = 30
+    row_context: int = 1
+
+    def build(self) -> Chunker:
+        """Return the chunker these settings describe."""
+        return chunkers.build(
+            self.kind,
+            max_chars=self.max_chars,
+            min_chars=self.min_chars,
+            heading_levels=self.heading_levels,
+            size=self.size,
+            overlap=self.overlap,
+            row_context=self.row_context,
+        )
+
+
+@dataclass(slots=True)
+class _Made:
+    """What a worker made of one entry, with the time each step took."""
+
+    entry: Entry
+    prepared: Prepared | None = None
+    failed: Failed | None = None
+    problem: str = ""  # it could not be read now; what is known of it stays
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def ingest(
+    store: Store,
+    tool: Tool,
+    source: Source,
+    cutting: ChunkerSettings,
+    embedder: Embedder | None,
+    *,
+    scan: Scan | None = None,
+    everything: bool = False,
+    workers: int | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Report:
+    """Bring a tool up to date with its source; every document changes whole or not at all.
+
+    `scan` is what the source was found to hold a moment ago, if somebody looked. `everything` writes unchanged
+    documents again too, which a change of settings needs. `stopped` is asked between transactions: what was written
+    stays, and the next import goes on from there.
+    """
+    with timer("reindex_total", _log):
+        known = store.known(tool.id)
+        if scan is None:
+            with timer("file_scan", _log):
+                scan = source.scan({} if everything else known)
+        if everything:
+            present = {entry.uri for entry in scan.added}
+            scan.deleted = [uri for uri in known if uri not in present and not _still_there(scan, uri)]
+        failed = {problem.uri for problem in store.failures(tool.id)}
+        read_again = {entry.uri for entry in (*scan.added, *scan.updated)}
+        report = Report(
+            unchanged=scan.unchanged - len(failed - read_again - set(scan.deleted)),
+            deleted=len(set(scan.deleted) - set(scan.moved.values()) - failed),
+            moved=len(scan.moved),
+            problems=list(scan.problems),
+        )
+        _log.debug(
+            "[reindex] scan result: %d files (new=%d, updated=%d, deleted=%d, unchanged=%d)",
+            len(scan.added) + len(scan.updated) + report.unchanged,
+            len(scan.added), len(scan.updated), len(scan.deleted), report.unchanged,
+        )  # fmt: skip
+        moved_from = set(scan.moved.values())
+        fresh = {entry.uri for entry in (*scan.added, *scan.updated) if entry.uri in failed or entry.uri not in known}
+        # A moved document leaves its old place in the same transaction that gives it the new one.
+        leaving = [uri for uri in scan.deleted if uri not in moved_from]
+        if leaving or scan.touched:
+            store.write(tool.id, remove=leaving, touch=scan.touched)
+            reach("ingest.removed")
+        todo = [*scan.added, *scan.updated]
+        total = sum(entry.size for entry in todo)
+        done = Progress(0, len(todo), 0, 0, total)
+        progress(done)
+        for batch in _made(source, cutting, todo, workers):
+            if stopped():
+                report.interrupted = True
+                break
+            put = [made.prepared for made in batch if made.prepared]
+            gone = [scan.moved[made.entry.uri] for made in batch if made.entry.uri in scan.moved and not made.problem]
+            fail = [made.failed for made in batch if made.failed]
+            report.problems += [Problem(made.entry.uri, made.problem) for made in batch if made.problem]
+            put, vectors, number = with_vectors(store, embedder, put)
+            with timer("sqlite_write", _log, indent=1, detail=f"{len(put)} documents"):
+                store.write(tool.id, put=put, fail=fail, remove=gone, vectors=vectors)
+            reach("ingest.batch")
+            _account(report, batch, fresh, scan, number)
+            done = Progress(
+                done.files + len(batch), len(todo), done.chunks + sum(len(one.chunks) for one in put),
+                done.bytes + sum(made.entry.size for made in batch), total,
+            )  # fmt: skip
+            progress(done)
+        report.problems += store.failures(tool.id)
+        report.total_chunks = store.totals(tool.id).chunks
+    _log.debug(
+        "[reindex] summary: added=%d, updated=%d, deleted=%d, unchanged=%d, total_chunks=%d",
+        report.added, report.updated, report.deleted, report.unchanged, report.total_chunks,
+    )  # fmt: skip
+    return report
+
+
+def _still_there(scan: Scan, uri: str) -> bool:
+    return any(problem.uri == uri for problem in scan.problems)
+
+
+def _account(report: Report, batch: Sequence[_Made], fresh: set[str], scan: Scan, embedded: int) -> None:
+    report.embedded += embedded
+    for made in batch:
+        if made.prepared is None:
+            continue
+        if made.entry.uri in scan.moved:
+            continue
+        if made.entry.uri in fresh:
+            report.added += 1
+        else:
+            report.updated += 1
+        _log.debug("[reindex] processing: %s", made.entry.uri)
+        sizes = [len(chunk.text) for chunk in made.prepared.chunks]
+        for step, seconds in made.seconds.items():
+            detail = f" ({len(sizes)} chunks, chars={sizes})" if step == "chunk_split" else ""
+            _log.debug("[TIMER]   %s: %.1fms%s", step, seconds * 1000, detail)
+
+
+def with_vectors(
+    store: Store, embedder: Embedder | None, prepared: list[Prepared]
+) -> tuple[list[Prepared], dict[bytes, npt.NDArray[np.float32]], int]:
+    """Give each chunk the name of its vector, and embed the texts whose vectors are not known yet."""
+    if embedder is None:
+        return prepared, {}, 0
+    texts: dict[bytes, str] = {}
+    named = []
+    for one in prepared:
+        own = {}
+        for chunk in one.chunks:
+            text = chunk.in_context(one.document.text.title)
+            own[chunk.index] = vector_key(embedder, text)
+            texts[own[chunk.index]] = text
+        named.append(replace(one, vector_keys=[own[chunk.index] for chunk in one.chunks]))
+    missing = sorted(store.missing(texts))
+    vectors: dict[bytes, npt.NDArray[np.float32]] = {}
+    for at in range(0, len(missing), _EMBED_BATCH):
+        some = missing[at : at + _EMBED_BATCH]
+        with timer(f"{embedder.name.partition(':')[0]}_embed", _log, indent=1, detail=f"batch_size={len(some)}"):
+            vectors.update(zip(some, checked(embedder, [texts[key] for key in some]), strict=True))
+    return named, vectors, len(missing)
+
+
+def _made(
+    source: Source, cutting: ChunkerSettings, entries: Sequence[Entry], workers: int | None
+) -> Iterator[list[_Made]]:
+    """Read, cut and tokenise entries in batches, in order, in other processes where that pays."""
+    batches = list(_batches(entries))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    number = min(cores, _MOST_WORKERS) if workers is None else workers
+    if number < 2 or len(batches) < 2 or sum(entry.size for entry in entries) < _WORTH_WORKERS:
+        for batch in batches:
+            yield _make(source, cutting, batch)
+        return
+    with _pool(number) as pool:
+        waiting: list[Future[list[_Made]]] = []
+        for batch in batches:
+            waiting.append(pool.submit(_make, source, cutting, batch))
+            if len(waiting) > 2 * number:
+                yield waiting.pop(0).result()
+        while waiting:
+            yield waiting.pop(0).result()
+
+
+@contextmanager
+def _pool(number: int) -> Iterator[ProcessPoolExecutor]:
+    # Spawned, not forked: a server has threads, and a forked copy of their locks can hang.
+    pool = ProcessPoolExecutor(number, mp_context=get_context("spawn"))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    batch: list[Entry] = []
+    size = 0
+    for entry in entries:
+        batch.append(entry)
+        size += entry.size
+        if size >= _BATCH_BYTES or len(batch) >= _BATCH_FILES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _make(source: Source, cutting: ChunkerSettings, entries: Sequence[Entry]) -> list[_Made]:
+    chunker = cutting.build()
+    return [_make_one(source, chunker, entry) for entry in entries]
+
+
+def _make_one(source: Source, chunker: Chunker, entry: Entry) -> _Made:
+    made = _Made(entry)
+    clock = time.perf_counter
+    start = clock()
+    seen = time.time_ns()
+    try:
+        data, entry = source.read(entry)
+    except BunkoError as error:
+        made.problem = str(error)
+        return made
+    except OSError as error:
+        made.problem = f"cannot be read: {error.strerror or error}"
+        return made
+    made.entry = entry = replace(entry, seen_ns=seen)
+    read = clock()
+    content_hash = hashlib.sha256(data).hexdigest()
+    hashed = clock()
+    try:
+        text = readers.read(data, entry.uri)
+    except SourceError as error:
+        made.failed = Failed(entry, content_hash, str(error))
+        return made
+    pieces = chunker.chunks(text)
+    cut = clock()
+    if not pieces:
+        made.failed = Failed(entry, content_hash, "holds no text")
+        return made
+    packed = terms.pack([words.keys(piece.in_context(text.title)) for piece in pieces])
+    made.prepared = Prepared(Document(entry, text, content_hash), pieces, packed)
+    made.seconds = {
+        "file_read": read - start,
+        "hash_compute": hashed - read,
+        "chunk_split": cut - hashed,
+        "tokenise": clock() - cut,
+    }
+    return made

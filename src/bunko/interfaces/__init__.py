@@ -1,0 +1,1 @@
+"""Ways into a library for people and assistants; they hold no logic."""

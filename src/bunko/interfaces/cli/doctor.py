@@ -1,0 +1,39 @@
+"""`bunko doctor`: a library in, what is wrong with it out."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from bunko.interfaces.cli.options import chosen, is_terminal, print_json, shared
+
+_MARKS = {"ok": "ok", "warning": "warn", "error": "FAIL"}
+
+
+@click.command()
+@shared
+def command(**options: Any) -> None:
+    """Check a library, and that its texts can be found.
+
+    \b
+    Example:
+      bunko doctor --docs-dir ~/notes
+    """
+    asked = chosen(options)
+    with asked.open(create=False) as library:
+        findings = library.diagnose()
+    if asked.as_json:
+        print_json({"findings": [asdict(finding) for finding in findings]})
+    elif is_terminal():
+        from bunko.interfaces.cli.show import findings as show
+
+        show(findings)
+    else:
+        for finding in findings:
+            hint = f" {finding.hint}" if finding.hint and finding.state != "ok" else ""
+            click.echo(f"{_MARKS[finding.state]:<5}{finding.subject}: {finding.message}.{hint}")
+    if any(finding.state == "error" for finding in findings):
+        sys.exit(1)

@@ -1,0 +1,110 @@
+"""Arguments in, an exit code out: finds the command, runs it, and turns errors into sentences."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from io import TextIOWrapper
+from typing import Any
+
+import click
+
+from bunko import __version__
+from bunko.errors import BunkoError
+
+# Named, not imported: `bunko --help` must not wait for a search engine to load.
+COMMANDS = {
+    "config": "Show the settings in force and where each came from.",
+    "doctor": "Check a library, and that its texts can be found.",
+    "reindex": "Make a folder searchable, or bring it up to date.",
+    "search": "Find text in Japanese or English.",
+    "status": "Show what is indexed.",
+}
+
+# Every error code has its exit code, so that scripts can tell them apart. 2 is a wrong command line or setting.
+EXIT_CODES = {
+    "error": 1,
+    "settings": 2,
+    "source": 3,
+    "query": 4,
+    "embedder": 5,
+    "unknown": 6,
+    "library": 10,
+    "busy": 11,
+    "too-new": 12,
+    "damaged": 13,
+    "mismatch": 14,
+    "read-only": 15,
+    "disk-full": 16,
+}
+INTERRUPTED = 130
+
+
+class Commands(click.Group):
+    """Loads a command when it is called; lists all without loading any."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return one command, loaded."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"bunko.interfaces.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with their one sentence each."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command, and name the nearest one where there is none."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(error.message + meant, ctx) from error
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "--version", prog_name="bunko")
+def bunko() -> None:
+    """A local-first knowledge engine: folders become searchable, in Japanese and English, offline.
+
+    \b
+    Example:
+      bunko reindex --docs-dir ~/notes
+      bunko search "環境構築の方法" --docs-dir ~/notes
+    """
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run the command line; errors that the user can act on are told in sentences."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal that cannot show a character should show a mark instead of stopping us.
+            stream.reconfigure(errors="replace")
+    try:
+        bunko.main(args=arguments, prog_name="bunko", standalone_mode=False)
+    except BunkoError as error:
+        click.echo(f"Error: {error.message}", err=True)
+        if error.hint:
+            click.echo(error.hint, err=True)
+        sys.exit(EXIT_CODES[error.code])
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted; what was written stays, and the next run goes on from there.", err=True)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has gone (| head); flushing at exit would only complain.
+        sys.stderr.close()
+        sys.exit(0)

@@ -1,0 +1,117 @@
+"""The options that commands share: which library, which settings, how to print."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from bunko.home import Home
+    from bunko.library import Library
+
+F = TypeVar("F", bound=Callable[..., Any])
+PATH = click.Path(path_type=Path)
+
+
+@dataclass(slots=True)
+class Chosen:
+    """What the shared options say."""
+
+    library: Path | None
+    database: Path | None
+    docs_dir: Path | None
+    data_dir: Path | None
+    config: Path | None
+    as_json: bool
+    verbose: bool
+
+    def home(self) -> Home:
+        """Return the library that is meant."""
+        from bunko.home import locate
+
+        return locate(
+            library=self.library,
+            database=self.database,
+            docs_dir=self.docs_dir,
+            data_dir=self.data_dir,
+            environ=os.environ,
+        )
+
+    def open(self, *, create: bool = True, read_only: bool = False) -> Library:
+        """Open the library that is meant; what the settings have to say goes to stderr."""
+        from bunko.library import open_library
+
+        _log(self.verbose, debug=False)
+        library = open_library(self.home(), environ=os.environ, config=self.config, create=create, read_only=read_only)
+        _log(self.verbose, debug=library.settings.log.debug)
+        for notice in library.notices:
+            say(notice)
+        return library
+
+
+def shared(command: F) -> F:
+    """Give a command the shared options; it receives them as `chosen`."""
+    for option in reversed(
+        (
+            click.option("--docs-dir", type=PATH, metavar="DIR", help="A folder of documents, with its own index."),
+            click.option(
+                "--data-dir",
+                type=PATH,
+                metavar="DIR",
+                help="Where the index of --docs-dir lies. [DIR/.rag-index]",
+            ),
+            click.option(
+                "--library", type=PATH, metavar="DIR", help="A library. [$BUNKO_LIBRARY, or your data folder]"
+            ),
+            click.option("--database", type=PATH, metavar="FILE", help="A library in one file."),
+            click.option(
+                "--config",
+                type=PATH,
+                metavar="FILE",
+                help="A settings file: bunko.toml, config.yaml, config.toml.",
+            ),
+            click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+            click.option("--verbose", "-v", is_flag=True, help="Show what takes how long, on stderr."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def chosen(options: dict[str, Any]) -> Chosen:
+    """Take the shared options out of a command's arguments."""
+    return Chosen(**{name: options.pop(name) for name in Chosen.__dataclass_fields__})
+
+
+def print_json(value: Any) -> None:
+    """Print JSON that people can read too."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def say(sentence: str) -> None:
+    """Tell the user something that is not the answer."""
+    click.echo(sentence, err=True)
+
+
+def is_terminal() -> bool:
+    """Say whether a person is looking; a pipe gets plain text."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _log(verbose: bool, *, debug: bool) -> None:
+    log = logging.getLogger("bunko")
+    if not log.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+        log.addHandler(handler)
+        log.propagate = False
+    log.setLevel(logging.DEBUG if verbose else logging.WARNING)
+    logging.getLogger("bunko.retrieve").setLevel(logging.NOTSET if verbose or not debug else logging.INFO)

@@ -1,0 +1,95 @@
+"""`bunko search`: a question in, hits with their places out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bunko.interfaces.cli.options import chosen, is_terminal, print_json, say, shared
+
+if TYPE_CHECKING:
+    from bunko.types import Answer
+
+
+@click.command()
+@click.argument("query")
+@click.option("--mode", type=click.Choice(["bm25", "semantic", "hybrid"]), help="By words, by vectors, or both. [bm25]")
+@click.option("--top-k", "-k", type=click.IntRange(1, 1000), metavar="N", help="How many results. [5]")
+@click.option("--name", "-n", metavar="TOOL", help="Search one tool of the library instead of all.")
+@click.option("--path", metavar="GLOB", help="Only documents whose path matches: 'guide/**', '*.md'.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only documents with this tag; may be repeated.")
+@click.option(
+    "--since",
+    metavar="DATE",
+    help="Only documents from then on: 2024-01-15, 2024-01, or 2w for two weeks ago.",
+)
+@click.option("--until", metavar="DATE", help="Only documents up to then.")
+@click.option("--explain", is_flag=True, help="Show why each result was found.")
+@click.option("--no-refresh", is_flag=True, help="Do not look for changed files first.")
+@shared
+def command(query: str, **options: Any) -> None:
+    """Find text in Japanese or English.
+
+    \b
+    Example:
+      bunko search "環境構築の方法" --docs-dir ~/notes
+      bunko search "form validation" --docs-dir ./docs --mode hybrid --explain
+    """
+    asked = chosen(options)
+    from bunko.payload import answer as payload
+
+    with asked.open(create=asked.docs_dir is not None) as library:
+        answer = library.search(
+            query,
+            tool=options["name"],
+            mode=options["mode"],
+            top_k=options["top_k"],
+            where=_filter(options),
+            explain=options["explain"],
+            refresh=not options["no_refresh"],
+        )
+        for notice in answer.notices:
+            if notice not in library.notices:
+                say(notice)
+        if asked.as_json:
+            print_json(payload(answer))
+        elif is_terminal():
+            from bunko.interfaces.cli.show import answer as show
+
+            show(answer)
+        else:
+            click.echo(plain(answer))
+
+
+def plain(answer: Answer) -> str:
+    """Return an answer as lines for a pipe."""
+    from bunko.payload import citation, explanation
+
+    if not answer.hits:
+        return f"No results among {answer.total_chunks} chunks."
+    blocks = []
+    for rank, hit in enumerate(answer.hits, 1):
+        lines = [f"[{rank}] {citation(hit)}  score={hit.score:.4f}"]
+        if hit.chunk.heading_path:
+            lines.append(" > ".join(hit.chunk.heading_path))
+        if hit.why is not None:
+            lines.append(f"why: {explanation(hit.why)}")
+        lines.append(hit.chunk.text)
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def _filter(options: dict[str, Any]) -> Any:
+    from bunko.protocols import Filter
+    from bunko.text.dates import moment
+    from bunko.text.tags import tag
+
+    now = datetime.now()
+    return Filter(
+        options["path"] or "",
+        tuple(tag(one) for one in options["tags"]),
+        moment(options["since"], now) if options["since"] else "",
+        moment(options["until"], now) if options["until"] else "",
+    )

@@ -1,0 +1,484 @@
+"""Settings and a place in, a library that can be searched and brought up to date out: the only door interfaces use."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bunko import doctor, embedders
+from bunko.errors import LibraryBusy, LibraryError, LibraryMismatch, LibraryReadOnly, SourceError, UnknownName
+from bunko.home import DOCUMENTS, Home, in_file, in_folder, user_config_folder
+from bunko.index.live import Live
+from bunko.index.snapshot import Snapshot
+from bunko.ingest import ChunkerSettings, Progress, ingest
+from bunko.protocols import Embedder, Scan, Store, Totals
+from bunko.search import LONGEST_QUERY, Request, search
+from bunko.settings import Loaded, Settings, load
+from bunko.sources import folder as folder_source
+from bunko.stores import sqlite
+from bunko.text import grams, words
+from bunko.timing import timer
+from bunko.types import Answer, Freshness, Mode, Problem, Report, Tool
+
+_log = logging.getLogger("bunko.library")
+
+# How long an import waits for another one to end.
+_LOCK_SECONDS = 600.0
+_REQUEST_SETTINGS = (
+    "fusion", "vector_weight", "k1", "b", "rrf_k", "similarity_threshold", "min_combined_score", "loanwords",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStatus:
+    """What one tool holds and how fresh it is."""
+
+    tool: Tool
+    totals: Totals
+    problems: list[Problem]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a library holds."""
+
+    database: Path
+    generation: int
+    bytes: int
+    derived_bytes: int
+    tools: list[ToolStatus]
+
+
+class Library:
+    """One data directory: its tools, its documents, and the ways to ask."""
+
+    def __init__(
+        self,
+        home: Home,
+        settings: Settings,
+        store: Store,
+        *,
+        read_only: bool = False,
+        notices: tuple[str, ...] = (),
+    ) -> None:
+        self.home, self.settings, self.store, self.read_only = home, settings, store, read_only
+        self.notices = notices
+        derived = settings.storage.bm25_persist_dir
+        self._derived = Path(derived).expanduser() if derived else home.derived
+        self._live: dict[int, Live] = {}
+        self._looked: dict[int, tuple[float, str, int]] = {}  # when, for people, how much is missing
+        self._background: _Background | None = None
+        self._embedder: Embedder | None = None
+        self._embedder_known = False
+
+    # Asking
+
+    def search(
+        self,
+        query: str,
+        *,
+        tool: str | None = None,
+        mode: Mode | None = None,
+        top_k: int | None = None,
+        refresh: bool = True,
+        **options: Any,
+    ) -> Answer:
+        """Answer from one tool or all active ones, looking for changes first where that is due."""
+        request = self.request(query, mode=mode, top_k=top_k, **options)
+        tools = self._asked(tool)
+        notices = list(self.notices)
+        for one in tools:
+            self._check_built(one)
+        if refresh and not self.read_only:
+            for one in tools:
+                notices += self._refreshed(one)
+        embedder = self.embedder() if request.mode != "bm25" else None
+        with self.store.reading():
+            snapshot = self.snapshot([one.id for one in tools])
+            hits = search(self.store, snapshot, {one.id: one.name for one in tools}, embedder, request)
+        if len(query) > LONGEST_QUERY:
+            notices.append(f"Only the first {LONGEST_QUERY} characters of the query were used.")
+        looked = [self._looked[one.id] for one in tools if one.id in self._looked]
+        freshness = Freshness(
+            snapshot.generation,
+            min((at for _, at, _ in looked), default=""),
+            sum(missing for *_, missing in looked),
+        )
+        self._log_for_debugging(query, hits)
+        return Answer(query, request.mode, hits, snapshot.size, freshness, notices)
+
+    def request(self, query: str, *, mode: Mode | None = None, top_k: int | None = None, **options: Any) -> Request:
+        """Return what the settings make of a query; what is given here wins."""
+        chosen = self.settings.search
+        default: Mode = chosen.mode
+        if chosen.hybrid_enabled is not None:
+            default = "hybrid" if chosen.hybrid_enabled else "semantic"
+        base: dict[str, Any] = {name: getattr(chosen, name) for name in _REQUEST_SETTINGS}
+        given = {name: value for name, value in options.items() if value is not None}
+        return Request(query, mode=mode or default, top_k=chosen.top_k if top_k is None else top_k, **(base | given))
+
+    def snapshot(self, tool_ids: list[int]) -> Snapshot:
+        """Return the newest state of some tools' indexes as one; call it inside the store's `reading`."""
+        found = [self._index(tool_id).snapshot() for tool_id in tool_ids]
+        if len(found) == 1:
+            return found[0]
+        return Snapshot([part for one in found for part in one.parts], self.store.generation())
+
+    # Bringing up to date
+
+    def reindex(
+        self,
+        *,
+        tool: str | None = None,
+        everything: bool = False,
+        workers: int | None = None,
+        progress: Callable[[Progress], None] = lambda _: None,
+        waiting: Callable[[str], None] = lambda _: None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Report:
+        """Bring one tool, or all folders, up to date with their sources."""
+        total = Report()
+        with self._writing(waiting):
+            for one in self._asked(tool):
+                done = self._import(one, None, everything, workers, progress, stopped)
+                for name in ("added", "updated", "deleted", "moved", "unchanged", "total_chunks", "embedded"):
+                    setattr(total, name, getattr(total, name) + getattr(done, name))
+                total.problems += done.problems
+                total.notices += done.notices
+                total.interrupted |= done.interrupted
+        return total
+
+    def _import(
+        self,
+        tool: Tool,
+        scan: Scan | None,
+        everything: bool = False,
+        workers: int | None = None,
+        progress: Callable[[Progress], None] = lambda _: None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Report:
+        if not everything:
+            self._check_built(tool)
+        source = self._source(tool)
+        if source.lost(self.store.known(tool.id)):
+            raise SourceError(
+                f"{tool.source} has vanished or is empty, but {tool.name} holds documents from it",
+                hint="What was indexed is kept. Bring the folder back, or remove the index if it is gone for good.",
+            )
+        _log.info("Importing %s from %s", tool.name, tool.source)
+        _log.debug("[reindex] scanning docs_dir=%s", tool.source)
+        built = self._built()
+        # A rebuild that is killed leaves old and new side by side: it must not pass for either.
+        tool = self.store.put_tool(replace(tool, built=built | ({"unfinished": True} if everything else {})))
+        report = ingest(
+            self.store, tool, source, self._cutting(), self.embedder(),
+            scan=scan, everything=everything, workers=workers, progress=progress, stopped=stopped,
+        )  # fmt: skip
+        now = _now()
+        if not report.interrupted:
+            tool = replace(tool, built=built)
+        self.store.put_tool(replace(tool, imported_at=now, checked_at=now))
+        self._looked[tool.id] = (time.monotonic(), now, 0)
+        with self.store.reading():
+            snapshot = self._index(tool.id).snapshot()
+        self._index(tool.id).save()
+        if report.added or report.updated:
+            report.notices += doctor.dead_ends(self.store, snapshot, tool, None, per_language=8)
+        _log.info(
+            "Imported %s: %d added, %d updated, %d deleted, %d unchanged, %d chunks in all",
+            tool.name, report.added, report.updated, report.deleted, report.unchanged, report.total_chunks,
+        )  # fmt: skip
+        return report
+
+    def _refreshed(self, tool: Tool) -> list[str]:
+        """Absorb changes of a folder before a search, as far as that is quick; return what the user should know."""
+        looked = self._looked.get(tool.id)
+        if tool.kind != "folder":
+            return []
+        if self._background is not None and self._background.is_alive():
+            return self._still_missing(tool)
+        if looked and time.monotonic() - looked[0] < self.settings.search.freshness_seconds:
+            return []
+        source = self._source(tool)
+        known = self.store.known(tool.id)
+        if source.lost(known):
+            return [f"{tool.source} has vanished or is empty; this answers from what was indexed before."]
+        with timer("file_scan", _log):
+            scan = source.scan(known)
+        changed = len(scan.added) + len(scan.updated) + len(scan.deleted) - len(scan.moved)
+        self._looked[tool.id] = (time.monotonic(), _now(), changed)
+        if not changed and not scan.touched:
+            return []
+        self._background = _Background(lambda stopped: self._absorb(tool, scan, stopped))
+        self._background.start()
+        self._background.join(self.settings.search.freshness_wait_seconds)
+        if self._background.is_alive():
+            return self._still_missing(tool)
+        error = self._background.error
+        if isinstance(error, LibraryBusy):
+            return ["Another process is importing into this library; this answers from what there is already."]
+        if isinstance(error, LibraryReadOnly):
+            return [f"{changed} changed files could not be indexed: {error.message}."]
+        if error is not None:
+            raise error
+        return []
+
+    def _absorb(self, tool: Tool, scan: Scan, stopped: Callable[[], bool]) -> None:
+        with self._writing(seconds=0):
+            self._import(tool, scan, stopped=stopped)
+
+    def _still_missing(self, tool: Tool) -> list[str]:
+        missing = self._looked[tool.id][2]
+        return [f"{missing} changed files are still being indexed; this answers from what there is already."]
+
+    @contextmanager
+    def _writing(
+        self, waiting: Callable[[str], None] = lambda _: None, *, seconds: float = _LOCK_SECONDS
+    ) -> Iterator[None]:
+        """Hold the right to import: one process at a time, the next waits and says so."""
+        if self.read_only:
+            raise LibraryReadOnly("This library is open for reading only", hint="Leave --read-only out to change it.")
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(self.home.lock)
+        try:
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                if seconds:
+                    waiting("Another process is importing into this library; waiting for it to finish.")
+                lock.acquire(timeout=seconds)
+        except Timeout as error:
+            raise LibraryBusy(
+                "Another process is importing into this library",
+                hint="Wait until it is done, then try again.",
+            ) from error
+        except OSError as error:
+            raise LibraryReadOnly(
+                f"{self.home.folder} cannot be written: {error.strerror or error}",
+                hint="Check who owns the folder, or choose another place with --library or --data-dir.",
+            ) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    # Looking after
+
+    def status(self) -> Status:
+        """Return what the library holds."""
+        database = self.home.database
+        sizes = [path.stat().st_size for path in database.parent.glob(f"{database.name}*") if path.is_file()]
+        derived = [path.stat().st_size for path in self._derived.glob("*") if path.is_file()]
+        return Status(
+            database, self.store.generation(), sum(sizes), sum(derived),
+            [ToolStatus(tool, self.store.totals(tool.id), self.store.failures(tool.id)) for tool in self.store.tools()],
+        )  # fmt: skip
+
+    def diagnose(self) -> list[doctor.Finding]:
+        """Check the file, the derived index, and that what is in the library can be found."""
+        findings = doctor.storage(self.store)
+        for tool in self.store.tools():
+            findings += doctor.derived(self._index(tool.id), tool)
+            with self.store.reading():
+                snapshot = self._index(tool.id).snapshot()
+                findings += doctor.known_items(self.store, snapshot, tool, self.embedder())
+        return findings
+
+    def tools(self) -> list[Tool]:
+        """Return all tools, by name."""
+        return self.store.tools()
+
+    def close(self) -> None:
+        """Stop what runs in the background and let go of files; what was written stays."""
+        if self._background is not None:
+            self._background.stop.set()
+            self._background.join()
+        self.store.close()
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Wiring
+
+    def embedder(self) -> Embedder | None:
+        """Return the embedder the settings name, built at first use."""
+        if not self._embedder_known:
+            self._embedder = embedders.build(self.settings.embedding.provider)
+            self._embedder_known = True
+        return self._embedder
+
+    def _asked(self, name: str | None) -> list[Tool]:
+        tools = self.store.tools()
+        if name is None:
+            return [tool for tool in tools if tool.active]
+        found = [tool for tool in tools if tool.name == name]
+        if not found:
+            known = ", ".join(tool.name for tool in tools) or "none yet"
+            raise UnknownName(f"There is no tool called {name!r}", hint=f"Tools of this library: {known}.")
+        return found
+
+    def _index(self, tool_id: int) -> Live:
+        if tool_id not in self._live:
+            self._live[tool_id] = Live(self.store, tool_id, self._derived)
+        return self._live[tool_id]
+
+    def _source(self, tool: Tool) -> folder_source.Folder:
+        root, own = Path(tool.source), self.home.folder
+        scanner = self.settings.scanner
+        return folder_source.Folder(
+            root,
+            extensions=scanner.file_extensions,
+            exclude_dirs=scanner.exclude_dirs,
+            # Our own files are not documents, wherever the user put them.
+            exclude=(f"/{own.relative_to(root).as_posix()}/",) if own != root and own.is_relative_to(root) else (),
+            respect_gitignore=scanner.respect_gitignore,
+            max_file_bytes=scanner.max_file_bytes,
+        )
+
+    def _cutting(self) -> ChunkerSettings:
+        chunker = self.settings.chunker
+        return ChunkerSettings(
+            chunker.kind, chunker.max_chunk_chars, chunker.min_chunk_chars, tuple(chunker.heading_levels),
+            chunker.chunk_size, chunker.chunk_overlap, chunker.row_context_size,
+        )  # fmt: skip
+
+    def _built(self) -> dict[str, Any]:
+        embedder = self.embedder()
+        cutting = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self._cutting()).items()}
+        return {
+            "words": words.VERSION,
+            "grams": grams.VERSION,
+            "chunker": cutting,
+            "embedder": embedder.name if embedder else "none",
+        }
+
+    def _check_built(self, tool: Tool) -> None:
+        if not tool.built:
+            return
+        wanted = self._built()
+        different = sorted(name for name in wanted if tool.built.get(name) != wanted[name])
+        if tool.built.get("unfinished"):
+            message = f"A rebuild of {tool.name} was interrupted, so part of it is new and part is old"
+        elif different:
+            message = f"{tool.name} was built with another {' and '.join(different)} than the settings name now"
+        else:
+            return
+        place = f"--docs-dir {self.home.docs_dir}" if self.home.docs_dir else f"--library {self.home.folder}"
+        raise LibraryMismatch(
+            message, hint=f"Rebuild it with: bunko reindex {place} --force   (or bring the old settings back)"
+        )
+
+    def _log_for_debugging(self, query: str, hits: list[Any]) -> None:
+        if not self.settings.log.debug:
+            return
+        log = logging.getLogger("bunko.retrieve")
+        log.info('RAG retrieve: query="%s"', query)
+        for rank, hit in enumerate(hits, 1):
+            distance = "none" if hit.vector_distance is None else f"{hit.vector_distance:.3f}"
+            log.info('RAG result %d: distance=%s source="%s"', rank, distance, hit.uri)
+            log.debug('RAG result %d text: "%s"', rank, hit.chunk.text[:100])
+
+
+class _Background(threading.Thread):
+    """An import that a search started and does not wait for to the end."""
+
+    def __init__(self, work: Callable[[Callable[[], bool]], None]) -> None:
+        super().__init__(name="bunko-import", daemon=True)
+        self._work = work
+        self.stop = threading.Event()
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        """Import, and keep what goes wrong for the thread that searches."""
+        try:
+            self._work(self.stop.is_set)
+        except Exception as error:
+            self.error = error
+
+
+def open_library(
+    home: Home,
+    *,
+    environ: Mapping[str, str],
+    flags: Mapping[str, object] | None = None,
+    config: Path | None = None,
+    read_only: bool = False,
+    create: bool = True,
+) -> Library:
+    """Open the library at a place with the settings that hold there; a folder becomes its tool `documents`."""
+    loaded = settings_for(home, environ=environ, flags=flags, config=config)
+    home = _named_by_settings(home, loaded)
+    if not create and not home.database.exists():
+        raise LibraryError(
+            f"There is no library at {home.folder}", hint="Import a folder: bunko reindex --docs-dir DIR."
+        )
+    try:
+        store: Store = sqlite.build(home.database, read_only=read_only)
+    except LibraryReadOnly:
+        if not home.database.exists():
+            raise
+        store, read_only = sqlite.build(home.database, read_only=True), True
+    library = Library(home, loaded.settings, store, read_only=read_only, notices=tuple(loaded.notices))
+    if home.docs_dir is not None:
+        _claim(library, home.docs_dir)
+    return library
+
+
+def settings_for(
+    home: Home,
+    *,
+    environ: Mapping[str, str],
+    flags: Mapping[str, object] | None = None,
+    config: Path | None = None,
+) -> Loaded:
+    """Return the settings that hold for a library: from beside the documents, the library, or the user's own."""
+    places = [home.folder, user_config_folder()]
+    if home.docs_dir is not None:
+        places.insert(0, home.docs_dir)
+    return load(flags=flags or {}, environ=environ, config=config, folders=places, dotenv_folders=[home.folder])
+
+
+def _named_by_settings(home: Home, loaded: Loaded) -> Home:
+    """Return the library a config file names, where no flag and no environment named one."""
+    if home.chosen:
+        return home
+    base = loaded.config_file.parent if loaded.config_file else Path()
+    if loaded.settings.library.path:
+        return in_folder(base / Path(loaded.settings.library.path).expanduser())
+    if loaded.settings.database.path:
+        return in_file(base / Path(loaded.settings.database.path).expanduser())
+    return home
+
+
+def _claim(library: Library, docs_dir: Path) -> None:
+    """Make sure that the library of a folder is about that folder."""
+    tool = next((tool for tool in library.tools() if tool.name == DOCUMENTS), None)
+    if tool is not None and tool.source == str(docs_dir):
+        return
+    if tool is not None and Path(tool.source).is_dir() and library.home.folder.parent != docs_dir:
+        raise LibraryMismatch(
+            f"The index in {library.home.folder} is about {tool.source}, not about {docs_dir}",
+            hint="Give each folder a --data-dir of its own.",
+        )
+    if library.read_only:
+        return
+    library.store.put_tool(
+        replace(tool, source=str(docs_dir))
+        if tool
+        else Tool(DOCUMENTS, "folder", f"Documents in {docs_dir.name}", str(docs_dir), created_at=_now())
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

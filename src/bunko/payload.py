@@ -1,0 +1,93 @@
+"""Answers and reports in, plain dictionaries out: the same object in `--json`, MCP and the web API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bunko.types import Answer, Explanation, Hit, Report
+
+
+def answer(found: Answer) -> dict[str, Any]:
+    """Return a search's answer."""
+    result: dict[str, Any] = {
+        "results": [hit(one) for one in found.hits],
+        "total_chunks": found.total_chunks,
+        "query": found.query,
+        "mode": found.mode,
+        "freshness": {
+            "generation": found.freshness.generation,
+            "checked_at": found.freshness.checked_at,
+            "missing": found.freshness.missing,
+        },
+    }
+    if found.notices:
+        result["notices"] = found.notices
+    return result
+
+
+def hit(one: Hit) -> dict[str, Any]:
+    """Return one hit."""
+    chunk = one.chunk
+    result: dict[str, Any] = {
+        "file_path": one.uri,
+        "heading": chunk.heading,
+        "content": chunk.text,
+        "score": round(one.score, 6),
+        "chunk_index": chunk.index,
+        "heading_path": list(chunk.heading_path),
+        "citation": citation(one),
+        "line_start": chunk.first_line,
+        "line_end": chunk.last_line,
+        "char_start": chunk.start,
+        "char_end": chunk.end,
+        "title": one.title,
+        "date": one.date,
+        "tags": list(one.tags),
+        "content_hash": one.content_hash,
+        "tool": one.tool,
+        "vector_distance": _rounded(one.vector_distance),
+        "bm25_score": _rounded(one.bm25_score),
+        "combined_score": _rounded(one.combined_score),
+    }
+    if one.why is not None:
+        result["explain"] = explanation(one.why)
+    return result
+
+
+def citation(one: Hit) -> str:
+    """Return where a hit stands, as editors and people read it: path:L12-L30."""
+    first, last = one.chunk.first_line, one.chunk.last_line
+    return f"{one.uri}:L{first}" if first == last else f"{one.uri}:L{first}-L{last}"
+
+
+def explanation(why: Explanation) -> dict[str, Any]:
+    """Return why a hit answered."""
+    return {
+        "lane": why.lane,
+        "terms": list(why.terms),
+        "expansions": [{"kind": kind, "term": term} for kind, term in why.expansions],
+        "bm25": None if why.bm25 is None else {"score": round(why.bm25.score, 6), "rank": why.bm25.rank},
+        "vector": None if why.vector is None else {"score": round(why.vector.score, 6), "rank": why.vector.rank},
+    }
+
+
+def report(done: Report) -> dict[str, Any]:
+    """Return what an import did."""
+    result: dict[str, Any] = {
+        "added": done.added,
+        "updated": done.updated,
+        "deleted": done.deleted,
+        "unchanged": done.unchanged,
+        "total_chunks": done.total_chunks,
+        "moved": done.moved,
+        "embedded": done.embedded,
+        "interrupted": done.interrupted,
+        "problems": [{"file_path": problem.uri, "reason": problem.reason} for problem in done.problems],
+    }
+    if done.notices:
+        result["notices"] = done.notices
+    return result
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)

@@ -1,0 +1,194 @@
+"""The shapes that parts fit: whoever has these methods can take the place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from bunko.types import Chunk, Document, Entry, Known, Problem, Text, Tool
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from bunko.types import Vectors
+
+
+class Chunker(Protocol):
+    """Cuts a text into the pieces that are indexed."""
+
+    def chunks(self, text: Text) -> list[Chunk]:
+        """Return the pieces in order; together they hold every non-blank character of the body."""
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors."""
+
+    name: str  # includes whatever changes the vectors, the size among them
+    size: int
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Return one row for each text."""
+
+
+@dataclass(slots=True)
+class Scan:
+    """How a source differs from what the library remembers of it."""
+
+    added: list[Entry] = field(default_factory=list)
+    updated: list[Entry] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    moved: dict[str, str] = field(default_factory=dict)  # new uri → old uri; the new one is in `added` too
+    touched: list[Entry] = field(default_factory=list)  # same content, other timestamp
+    unchanged: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+
+class Source(Protocol):
+    """Where documents come from."""
+
+    def scan(self, known: Mapping[str, Known]) -> Scan:
+        """Compare what is there with what is known."""
+
+    def read(self, entry: Entry) -> tuple[bytes, Entry]:
+        """Return the bytes and the entry as it was when they were read."""
+
+    def lost(self, known: Iterable[str]) -> bool:
+        """Say whether the whole source has vanished, so that nothing may be concluded from its absence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A document that is ready to be stored: cut, with the terms of each chunk."""
+
+    document: Document
+    chunks: list[Chunk]
+    terms: bytes  # for each chunk its distinct terms and their counts, as `index.terms` packs them
+    vector_keys: list[bytes] = field(default_factory=list)  # for each chunk the name of its vector, if it has one
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An entry that was read and could not be used: remembered, so that it is not read again until it changes."""
+
+    entry: Entry
+    content_hash: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """One chunk as an index needs it."""
+
+    chunk_id: int
+    document_id: int
+    order: int
+    text: str  # in its context: what its grams are made from
+    keys: npt.NDArray[np.uint64]
+    counts: npt.NDArray[np.uint16]
+    vector: npt.NDArray[np.float32] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One chunk as an answer needs it."""
+
+    tool_id: int
+    document_id: int
+    uri: str
+    title: str
+    date: str
+    tags: tuple[str, ...]
+    content_hash: str
+    chunk: Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which documents a search may answer from."""
+
+    path: str = ""  # a glob over the uri
+    tags: tuple[str, ...] = ()  # all of them
+    since: str = ""  # ISO 8601, both included
+    until: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.path or self.tags or self.since or self.until)
+
+
+ANYWHERE = Filter()
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How much a tool holds."""
+
+    documents: int
+    chunks: int
+    vectors: int
+    characters: int
+
+
+class Store(Protocol):
+    """Where a library's truth lies."""
+
+    id: str  # no two libraries share it
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Let everything that is read inside come from one state, whatever is written meanwhile."""
+
+    def tools(self) -> list[Tool]:
+        """Return all tools, by name."""
+
+    def put_tool(self, tool: Tool) -> Tool:
+        """Add a tool, or replace the one of the same name; return it as stored."""
+
+    def known(self, tool_id: int) -> dict[str, Known]:
+        """Return what is remembered of each document, and of what failed, by uri."""
+
+    def failures(self, tool_id: int) -> list[Problem]:
+        """Return what could not be used when it was last read."""
+
+    def write(
+        self,
+        tool_id: int,
+        *,
+        put: Sequence[Prepared] = (),
+        fail: Sequence[Failed] = (),
+        remove: Sequence[str] = (),
+        touch: Sequence[Entry] = (),
+        vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
+    ) -> int:
+        """Change documents, all of them or none; return the new generation. A failure replaces its document."""
+
+    def missing(self, keys: Iterable[bytes]) -> set[bytes]:
+        """Return those vector names that are not stored."""
+
+    def generation(self) -> int:
+        """Return a number that grows with every change of what a search could see."""
+
+    def fresh(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
+        """Return the chunks of all documents written after a generation, in the order they were written."""
+
+    def dead(self, tool_id: int, since: int) -> list[int] | None:
+        """Return the documents removed after a generation; None if that is too long ago to tell."""
+
+    def forget(self, tool_id: int, before: int) -> None:
+        """Stop remembering what was removed up to a generation."""
+
+    def chunks(self, ids: Sequence[int]) -> dict[int, Found]:
+        """Return the chunks with these ids that still exist."""
+
+    def select(self, tool_id: int, where: Filter) -> list[int]:
+        """Return the ids of the documents that pass a filter."""
+
+    def totals(self, tool_id: int) -> Totals:
+        """Return how much a tool holds."""
+
+    def check(self) -> str:
+        """Return what is wrong with what is stored, or nothing."""
+
+    def close(self) -> None:
+        """Let go of files."""

@@ -1,0 +1,252 @@
+"""A query in, hits out: words and grams and a vector are looked up, fused, filtered and explained."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bunko import fusion
+from bunko.embedders import checked
+from bunko.errors import QueryError
+from bunko.index import bm25
+from bunko.index.bm25 import GRAM_WEIGHT, Wanted
+from bunko.index.nearest import nearest
+from bunko.index.snapshot import NOTHING, Ranking, Snapshot
+from bunko.protocols import ANYWHERE, Embedder, Filter, Found, Store
+from bunko.text import grams, words
+from bunko.text.normalise import printable
+from bunko.timing import timer
+from bunko.types import FUSIONS, MODES, Arm, Explanation, Fusion, Hit, Mode
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Mask = npt.NDArray[np.bool_] | None
+
+_log = logging.getLogger("bunko.search")
+
+# Nobody types more; a longer query is a pasted document, and its beginning says what it is about.
+LONGEST_QUERY = 2000
+_MOST_TERMS = 128
+# A fallback hit must hold this share of the query's grams, or an unrelated text would answer.
+_LEAST_OVERLAP = 0.5
+# How many each arm contributes to a fusion: fewer make the normalisation jump with every outlier.
+_LEAST_FETCH = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked, and how it is to be answered."""
+
+    query: str
+    mode: Mode = "bm25"
+    top_k: int = 5
+    fusion: Fusion = "cc"
+    vector_weight: float = 0.3
+    k1: float = 1.2
+    b: float = 0.75
+    rrf_k: float = 60
+    similarity_threshold: float | None = None  # the largest cosine distance a vector hit may have
+    min_combined_score: float | None = None
+    loanwords: bool = True
+    where: Filter = ANYWHERE
+    explain: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense, with the allowed values in the message."""
+        if self.mode not in MODES:
+            raise QueryError(f"There is no search mode {self.mode!r}", hint=f"Use one of: {', '.join(MODES)}.")
+        if self.fusion not in FUSIONS:
+            raise QueryError(f"There is no fusion {self.fusion!r}", hint=f"Use one of: {', '.join(FUSIONS)}.")
+        if not 1 <= self.top_k <= 1000:
+            raise QueryError(f"{self.top_k} results cannot be returned", hint="Ask for 1 to 1000.")
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What a query comes to: the keys to look up, and the spelling of each."""
+
+    wanted: tuple[Wanted, ...]
+    spellings: tuple[str, ...]
+    roles: tuple[str, ...]  # "" a word of the query, "loanword", "part" or "gram" what stands beside it
+    grams: tuple[grams.Gram, ...]
+
+
+def analyse(query: str, *, loanwords: bool = True) -> Analysis:
+    """Return the keys of a query: its words first, then the telling pairs of characters."""
+    found: dict[int, tuple[str, str]] = {}
+    for run in words.runs(query):
+        for term in words.terms(run):
+            if loanwords or term.role != "loanword":
+                found.setdefault(words.key(term.spelling), (term.spelling, term.role))
+    wanted = [Wanted(key, 1.0) for key in found][:_MOST_TERMS]
+    names = list(found.values())[:_MOST_TERMS]
+    pieces = grams.of_query(query)[:_MOST_TERMS]
+    for gram in pieces:
+        if gram.telling:
+            wanted.append(Wanted(gram.key, GRAM_WEIGHT, gram=True))
+            names.append((gram.spelling, "gram"))
+    return Analysis(tuple(wanted), tuple(name for name, _ in names), tuple(role for _, role in names), tuple(pieces))
+
+
+def search(
+    store: Store, snapshot: Snapshot, tools: Mapping[int, str], embedder: Embedder | None, request: Request
+) -> list[Hit]:
+    """Return the best hits of some tools; call it inside the store's `reading` with a snapshot taken there."""
+    query = printable(request.query)[:LONGEST_QUERY]
+    _log.debug('[search] query="%s", top_k=%d', query, request.top_k)
+    with timer("search_total", _log):
+        masks = snapshot.masks(None)
+        if request.where:
+            documents = [one for tool in tools for one in store.select(tool, request.where)]
+            masks = snapshot.masks(np.array(documents, np.int64))
+        found = ranked(snapshot, query, embedder, request, masks)
+        ids = [snapshot.chunk_id(one.row) for one in found]
+        chunks = store.chunks(ids)
+        hits = [_hit(chunks[chunk_id], one, tools) for chunk_id, one in zip(ids, found, strict=True)]
+        _log.debug("[search] results: %d chunks returned", len(hits))
+        for rank, hit in enumerate(hits, 1):
+            _log.debug('[search]   [%d] score=%.2f file=%s heading="%s"', rank, hit.score, hit.uri, hit.chunk.heading)
+    return hits
+
+
+def _hit(stored: Found, one: Ranked, tools: Mapping[int, str]) -> Hit:
+    return Hit(
+        tools[stored.tool_id], stored.uri, stored.title, stored.date, stored.tags, stored.content_hash, stored.chunk,
+        one.score, one.vector_distance, one.bm25_score, one.combined_score, one.why,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A row that answers, before its text is fetched."""
+
+    row: int
+    score: float
+    vector_distance: float | None
+    bm25_score: float | None
+    combined_score: float | None
+    why: Explanation | None
+
+
+def ranked(
+    snapshot: Snapshot, query: str, embedder: Embedder | None, request: Request, masks: Sequence[Mask]
+) -> list[Ranked]:
+    """Return the best rows with each arm's view of them."""
+    mode = request.mode
+    fetch = request.top_k if mode != "hybrid" else max(3 * request.top_k, _LEAST_FETCH)
+    analysis = analyse(query, loanwords=request.loanwords)
+    like = near = NOTHING
+    if mode != "semantic":
+        with timer("bm25_query", _log):
+            like = lexical(snapshot, analysis, fetch, k1=request.k1, b=request.b, masks=masks)
+    if mode != "bm25":
+        near = _near(snapshot, query, embedder, fetch, request.similarity_threshold, masks)
+    like_scores, near_scores = dict(zip(*like, strict=True)), dict(zip(*near, strict=True))
+    if mode == "bm25":
+        scores = like_scores
+    elif mode == "semantic":
+        scores = near_scores
+    elif request.fusion == "cc":
+        scores = fusion.convex(near_scores, like_scores, request.vector_weight)
+    else:
+        scores = fusion.reciprocal([like.rows, near.rows], request.rrf_k)
+    rows = sorted(scores, key=lambda row: (-scores[row], snapshot.order(row)))
+    combined = mode == "hybrid" and request.fusion == "cc"
+    least = request.min_combined_score if combined else None
+    whys: dict[int, Explanation] = {}
+    if request.explain or least is not None:
+        whys = _whys(snapshot, analysis, rows if least is not None else rows[: request.top_k], like, near)
+    if least is not None:
+        rows = [row for row in rows if scores[row] >= least or _has_every_word(analysis, whys[row])]
+    return [
+        Ranked(
+            row,
+            scores[row],
+            1 - near_scores[row] if row in near_scores else None,
+            like_scores.get(row),
+            scores[row] if combined else None,
+            whys[row] if request.explain else None,
+        )
+        for row in rows[: request.top_k]
+    ]
+
+
+def lexical(snapshot: Snapshot, analysis: Analysis, k: int, *, k1: float, b: float, masks: Sequence[Mask]) -> Ranking:
+    """Return the k best rows by words, filled up by grams where words find too few."""
+    found = bm25.rank(snapshot, analysis.wanted, k, k1=k1, b=b, masks=masks)
+    if len(found.rows) >= k or not analysis.grams or not snapshot.size:
+        return found
+    rows, scores = list(found.rows), list(found.scores)
+    ceiling = scores[-1] if scores else float("inf")
+    for row, score in zip(*_by_grams(snapshot, analysis, k, masks), strict=True):
+        if row not in found.rows and len(rows) < k:
+            rows.append(row)
+            scores.append(min(score, ceiling))
+    return Ranking(rows, scores)
+
+
+def _by_grams(snapshot: Snapshot, analysis: Analysis, k: int, masks: Sequence[Mask]) -> Ranking:
+    single = [gram for gram in analysis.grams if grams.is_single(gram)]
+    if len(single) == len(analysis.grams):
+        ranges = [grams.beginning_with(gram.spelling) for gram in single]
+        return bm25.beginning(snapshot, ranges, k, masks=masks)
+    wanted = [Wanted(gram.key, GRAM_WEIGHT, gram=True) for gram in analysis.grams]
+    return bm25.overlap(snapshot, wanted, k, least=_LEAST_OVERLAP, masks=masks)
+
+
+def _near(
+    snapshot: Snapshot,
+    query: str,
+    embedder: Embedder | None,
+    k: int,
+    threshold: float | None,
+    masks: Sequence[Mask],
+) -> Ranking:
+    if embedder is None:
+        raise QueryError(
+            "This search needs vectors, and embedding.provider is none",
+            hint="Use --mode bm25, or set embedding.provider and import again.",
+        )
+    if not snapshot.size or not query.strip():
+        return NOTHING
+    with timer("query_embedding", _log):
+        vector = checked(embedder, [query], query=True)[0]
+    with timer("vector_query", _log):
+        found = nearest(snapshot, vector, k, masks=masks)
+    if threshold is not None:
+        number = sum(1 - score <= threshold for score in found.scores)
+        found = Ranking(found.rows[:number], found.scores[:number])
+    return found
+
+
+def _whys(
+    snapshot: Snapshot, analysis: Analysis, rows: Sequence[int], like: Ranking, near: Ranking
+) -> dict[int, Explanation]:
+    like_arms, near_arms = _arms(like), _arms(near)
+    found = {}
+    for row, held in zip(rows, bm25.matches(snapshot, analysis.wanted, rows), strict=True):
+        matched = [i for i, has in enumerate(held) if has]
+        terms = tuple(analysis.spellings[i] for i in matched if analysis.roles[i] in ("", "part"))
+        beside = tuple(
+            (analysis.roles[i], analysis.spellings[i]) for i in matched if analysis.roles[i] in ("loanword", "gram")
+        )
+        lane = "vector" if row not in like_arms else "gram"
+        if any(analysis.roles[i] != "gram" for i in matched):
+            lane = "word"
+        found[row] = Explanation(lane, terms, beside, like_arms.get(row), near_arms.get(row))
+    return found
+
+
+def _arms(ranking: Ranking) -> dict[int, Arm]:
+    return {row: Arm(score, rank) for rank, (row, score) in enumerate(zip(*ranking, strict=True), 1)}
+
+
+def _has_every_word(analysis: Analysis, why: Explanation) -> bool:
+    """Say whether a hit holds all words asked for: thresholds are for noise, and such a text is none."""
+    needed = {spelling for spelling, role in zip(analysis.spellings, analysis.roles, strict=True) if role == ""}
+    return bool(needed) and needed <= set(why.terms)

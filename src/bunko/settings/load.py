@@ -1,0 +1,134 @@
+"""Takes flags, environment, `.env` and config files; gives the settings in force and where each came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import TYPE_CHECKING
+
+from bunko.errors import SettingsError
+from bunko.settings import sources
+from bunko.settings.check import check_pairs, checked, found, kind_of, parsed, unknown
+from bunko.settings.tree import SECTIONS, SETTINGS, Settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_Found = tuple[str, object, str]  # key, value, origin
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """The settings in force, where each came from, and what the user should know about it."""
+
+    settings: Settings
+    origins: dict[str, str]
+    notices: list[str]
+    config_file: Path | None
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return key, value and origin of every setting, secrets masked."""
+        rows = []
+        for key, setting in SETTINGS.items():
+            section, _, name = key.partition(".")
+            value = getattr(getattr(self.settings, section), name)
+            rows.append((key, setting.shown(value), self.origins[key]))
+        return rows
+
+
+def load(
+    *,
+    flags: Mapping[str, object] = {},
+    environ: Mapping[str, str],
+    config: Path | None = None,
+    folders: Sequence[Path] = (),
+    dotenv_folders: Sequence[Path] = (),
+) -> Loaded:
+    """Merge all sources: a flag wins over the environment, then `.env`, the config file, the default.
+
+    Without `config`, the first config file in `folders` is used. `.env` is read in `dotenv_folders`, then
+    beside the config file; the first folder that sets something wins.
+    """
+    notices: list[str] = []
+    file = (config, sources.given(config)) if config is not None else sources.found(folders, notices)
+    values: dict[str, object] = {key: setting.default for key, setting in SETTINGS.items()}
+    origins = dict.fromkeys(SETTINGS, "default")
+
+    def take(layer: Iterator[_Found]) -> None:
+        for key, value, origin in layer:
+            values[key] = checked(SETTINGS[key], value, origin)
+            origins[key] = origin
+
+    if file:
+        take(_from_file(*file))
+    beside = [file[0].parent] if file else []
+    for folder in reversed(list(dict.fromkeys([*dotenv_folders, *beside]))):
+        path = folder / ".env"
+        take(_from_names(sources.dotenv(path, notices), f".env {path}"))
+    take(_from_names(environ, "environment"))
+    take(_from_flags(flags))
+    check_pairs(values, origins)
+    return Loaded(_tree(values), origins, notices, file[0] if file else None)
+
+
+def _from_file(path: Path, table: dict[object, object]) -> Iterator[_Found]:
+    origin = f"{path.name}: {path}"
+    aliases = {
+        f"{key.partition('.')[0]}.{name}": key for key, setting in SETTINGS.items() for name in setting.file_names
+    }
+    for section, content in table.items():
+        if not isinstance(section, str) or section not in SECTIONS:
+            raise unknown(_written(section), origin)
+        if content is None:  # YAML: a section whose every line is commented out
+            continue
+        if not isinstance(content, dict):
+            raise SettingsError(
+                f"{section} is {kind_of(content)} ({origin}), but it must be a table of settings.",
+                hint=f"Write a [{section}] section, or leave it out.",
+            )
+        seen: dict[str, str] = {}
+        for name, value in content.items():
+            written = f"{section}.{_written(name)}"
+            key = aliases.get(written, written)
+            if key not in SETTINGS:
+                raise unknown(written, origin)
+            if key in seen:
+                raise SettingsError(
+                    f"{seen[key]} and {written} are the same setting ({origin}).", hint="Keep one of them."
+                )
+            seen[key] = written
+            yield key, value, origin
+
+
+def _written(key: object) -> str:
+    return key if isinstance(key, str) else found(key)  # YAML has keys of every type
+
+
+def _from_names(names: Mapping[str, str], origin: str) -> Iterator[_Found]:
+    for key, setting in SETTINGS.items():
+        for name in setting.env:
+            text = names.get(name)
+            if text is None:
+                continue
+            text = text.strip()
+            if text or setting.optional:
+                yield key, parsed(setting, text) if text else None, f"{origin} {name}"
+                break
+
+
+def _from_flags(flags: Mapping[str, object]) -> Iterator[_Found]:
+    for key, value in flags.items():
+        if value is None:
+            continue
+        if key not in SETTINGS:
+            raise unknown(key, "flag")
+        yield key, fspath(value) if isinstance(value, PathLike) else value, "flag"
+
+
+def _tree(values: dict[str, object]) -> Settings:
+    sections: dict[str, dict[str, object]] = {name: {} for name in SECTIONS}
+    for key, value in values.items():
+        section, _, name = key.partition(".")
+        sections[section][name] = value
+    return Settings(**{name: SECTIONS[name](**leaves) for name, leaves in sections.items()})

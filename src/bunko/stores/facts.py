@@ -1,0 +1,73 @@
+"""A document's facts in, what every store must make of them out: its order, its date, whether a filter passes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from hashlib import blake2b
+
+from bunko.protocols import Filter
+from bunko.types import Entry, Known
+
+
+def order(uri: str, index: int) -> int:
+    """Return the number that decides between equal scores: it depends on nothing but the chunk's place."""
+    place = f"{uri}\0{index}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(place, digest_size=8).digest(), "little")
+
+
+def known(content_hash: str, entry: Entry) -> Known:
+    """Return what to remember of an entry; a timestamp too fresh to be trusted is remembered as 0."""
+    return Known(content_hash, entry.size, entry.trusted_ns())
+
+
+def dated(date: str, modified_ns: int) -> str:
+    """Return the date a document goes by: its own, else when its file changed, in local time."""
+    if date or not modified_ns:
+        return date
+    try:
+        return datetime.fromtimestamp(modified_ns / 1e9).isoformat(timespec="seconds")
+    except (OverflowError, OSError, ValueError):
+        return ""
+
+
+def passes(where: Filter) -> Callable[[str, str, frozenset[str]], bool]:
+    """Return a test over a document's uri, date and tags."""
+    path = re.compile(glob(where.path)) if where.path else None
+    tags = frozenset(where.tags)
+
+    def test(uri: str, date: str, own: frozenset[str]) -> bool:
+        if path is not None and path.match(uri) is None:
+            return False
+        if not tags <= own:
+            return False
+        if where.since and date < where.since:
+            return False
+        # 2024-01-15 as an end includes the whole day, 2024-01 the whole month.
+        return not (where.until and date > where.until + "\uffff")
+
+    return test
+
+
+def glob(pattern: str) -> str:
+    """Translate a glob: * stays in a folder, ** crosses folders, a pattern without a slash is sought anywhere."""
+    if "/" not in pattern:
+        pattern = f"**/{pattern}"
+    out, at = "", 0
+    while at < len(pattern):
+        if pattern.startswith("**/", at):
+            out, at = out + "(?:.*/)?", at + 3
+        elif pattern.startswith("**", at):
+            out, at = out + ".*", at + 2
+        elif pattern[at] == "*":
+            out, at = out + "[^/]*", at + 1
+        elif pattern[at] == "?":
+            out, at = out + "[^/]", at + 1
+        elif pattern[at] == "[" and (end := pattern.find("]", at + 2)) > 0:
+            inside = pattern[at + 1 : end].replace("\\", r"\\").replace("[", r"\[")
+            out += f"[{'^' + inside[1:] if inside[0] == '!' else inside}]"
+            at = end + 1
+        else:
+            out, at = out + re.escape(pattern[at]), at + 1
+    return f"(?s:{out})\\Z"

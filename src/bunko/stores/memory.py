@@ -1,0 +1,197 @@
+"""Keeps a library in this process alone: the reference that other stores must rank like, and what tests run on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from bunko.index.terms import unpack
+from bunko.protocols import Failed, Filter, Found, Prepared, StoredChunk, Totals
+from bunko.stores.facts import dated, known, order, passes
+from bunko.types import Entry, Known, Problem, Tool
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+@dataclass(slots=True)
+class _Held:
+    id: int
+    tool_id: int
+    generation: int
+    prepared: Prepared
+    entry: Entry
+    first_chunk: int
+
+
+class Memory:
+    """A library that ends with its process."""
+
+    def __init__(self) -> None:
+        self.id = uuid4().hex
+        self._lock = threading.RLock()
+        self._tools: dict[str, Tool] = {}
+        self._held: dict[tuple[int, str], _Held] = {}
+        self._failed: dict[tuple[int, str], Failed] = {}
+        self._removed: list[tuple[int, int, int]] = []  # tool, document, generation
+        self._vectors: dict[bytes, npt.NDArray[np.float32]] = {}
+        self._generation = 0
+        self._next_document = self._next_chunk = 1
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Let everything that is read inside come from one state, whatever is written meanwhile."""
+        with self._lock:
+            yield
+
+    def tools(self) -> list[Tool]:
+        """Return all tools, by name."""
+        return sorted(self._tools.values(), key=lambda tool: tool.name)
+
+    def put_tool(self, tool: Tool) -> Tool:
+        """Add a tool, or replace the one of the same name; return it as stored."""
+        old = self._tools.get(tool.name)
+        self._tools[tool.name] = replace(tool, id=old.id if old else len(self._tools) + 1)
+        return self._tools[tool.name]
+
+    def known(self, tool_id: int) -> dict[str, Known]:
+        """Return what is remembered of each document, and of what failed, by uri."""
+        failed = {uri: known(one.content_hash, one.entry) for (t, uri), one in self._failed.items() if t == tool_id}
+        return failed | {
+            uri: known(held.prepared.document.content_hash, held.entry)
+            for (tool, uri), held in self._held.items()
+            if tool == tool_id
+        }
+
+    def failures(self, tool_id: int) -> list[Problem]:
+        """Return what could not be used when it was last read."""
+        return [Problem(uri, one.reason) for (t, uri), one in sorted(self._failed.items()) if t == tool_id]
+
+    def write(
+        self,
+        tool_id: int,
+        *,
+        put: Sequence[Prepared] = (),
+        fail: Sequence[Failed] = (),
+        remove: Sequence[str] = (),
+        touch: Sequence[Entry] = (),
+        vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
+    ) -> int:
+        """Change documents, all of them or none; return the new generation. A failure replaces its document."""
+        with self._lock:
+            self._vectors.update(vectors or {})
+            if put or fail or remove:
+                self._generation += 1
+            replaced = (*(one.document.uri for one in put), *(one.entry.uri for one in fail))
+            for uri in (*remove, *replaced):
+                self._failed.pop((tool_id, uri), None)
+                held = self._held.pop((tool_id, uri), None)
+                if held:
+                    self._removed.append((tool_id, held.id, self._generation))
+            self._failed.update({(tool_id, one.entry.uri): one for one in fail})
+            for prepared in put:
+                document = prepared.document
+                self._held[tool_id, document.uri] = _Held(
+                    self._next_document, tool_id, self._generation, prepared, document.entry, self._next_chunk
+                )
+                self._next_document += 1
+                self._next_chunk += len(prepared.chunks)
+            for entry in touch:
+                if held := self._held.get((tool_id, entry.uri)):
+                    held.entry = entry
+                if failed := self._failed.get((tool_id, entry.uri)):
+                    self._failed[tool_id, entry.uri] = replace(failed, entry=entry)
+            return self._generation
+
+    def missing(self, keys: Iterable[bytes]) -> set[bytes]:
+        """Return those vector names that are not stored."""
+        return {key for key in keys if key not in self._vectors}
+
+    def generation(self) -> int:
+        """Return a number that grows with every change of what a search could see."""
+        return self._generation
+
+    def fresh(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
+        """Return the chunks of all documents written after a generation, in the order they were written."""
+        for held in sorted(self._held.values(), key=lambda held: held.id):
+            if held.tool_id != tool_id or held.generation <= since:
+                continue
+            prepared = held.prepared
+            terms = unpack(prepared.terms)
+            for number, chunk in enumerate(prepared.chunks):
+                vector = self._vectors.get(prepared.vector_keys[number]) if prepared.vector_keys else None
+                yield StoredChunk(
+                    held.first_chunk + number,
+                    held.id,
+                    order(prepared.document.uri, chunk.index),
+                    chunk.in_context(prepared.document.text.title),
+                    *terms[number],
+                    vector,
+                )
+
+    def dead(self, tool_id: int, since: int) -> list[int] | None:
+        """Return the documents removed after a generation; None if that is too long ago to tell."""
+        return [document for tool, document, generation in self._removed if tool == tool_id and generation > since]
+
+    def forget(self, tool_id: int, before: int) -> None:
+        """Stop remembering what was removed up to a generation; here nothing needs to be."""
+
+    def chunks(self, ids: Sequence[int]) -> dict[int, Found]:
+        """Return the chunks with these ids that still exist."""
+        found = {}
+        for held in self._held.values():
+            for number, chunk in enumerate(held.prepared.chunks):
+                if held.first_chunk + number in ids:
+                    document = held.prepared.document
+                    found[held.first_chunk + number] = Found(
+                        held.tool_id,
+                        held.id,
+                        document.uri,
+                        document.text.title,
+                        dated(document.text.date, held.entry.modified_ns),
+                        document.text.tags,
+                        document.content_hash,
+                        chunk,
+                    )
+        return found
+
+    def select(self, tool_id: int, where: Filter) -> list[int]:
+        """Return the ids of the documents that pass a filter."""
+        test = passes(where)
+        return [
+            held.id
+            for (tool, uri), held in self._held.items()
+            if tool == tool_id
+            and test(
+                uri,
+                dated(held.prepared.document.text.date, held.entry.modified_ns),
+                frozenset(held.prepared.document.text.tags),
+            )
+        ]
+
+    def totals(self, tool_id: int) -> Totals:
+        """Return how much a tool holds."""
+        held = [one.prepared for one in self._held.values() if one.tool_id == tool_id]
+        return Totals(
+            len(held),
+            sum(len(one.chunks) for one in held),
+            sum(len(one.vector_keys) for one in held),
+            sum(len(one.document.text.text) for one in held),
+        )
+
+    def check(self) -> str:
+        """Return what is wrong with what is stored, or nothing."""
+        return ""
+
+    def close(self) -> None:
+        """Let go of files; there are none."""
+
+
+def build() -> Memory:
+    """Keep everything in memory."""
+    return Memory()

@@ -1,0 +1,90 @@
+"""The shape of a library's file, and the way from each older shape to the present one."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+VERSION = 1
+APPLICATION_ID = 0x62756E6B  # "bunk", so that `file` and we can tell a library from any other database
+
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES ('generation', '0'), ('id', lower(hex(randomblob(16))));
+
+CREATE TABLE tools (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT UNIQUE NOT NULL,
+    kind TEXT NOT NULL,
+    description TEXT NOT NULL,
+    source TEXT NOT NULL,
+    active INTEGER NOT NULL,
+    created_at TEXT NOT NULL,
+    imported_at TEXT NOT NULL,
+    checked_at TEXT NOT NULL,
+    built TEXT NOT NULL
+);
+
+-- A replaced document gets a new id: what is newer than a generation, and what died since, is all a reader needs.
+CREATE TABLE documents (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    tool_id INTEGER NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
+    uri TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    content_hash TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    modified_ns INTEGER NOT NULL,
+    seen_ns INTEGER NOT NULL,
+    media_type TEXT NOT NULL,
+    encoding TEXT NOT NULL,
+    title TEXT NOT NULL,
+    date TEXT NOT NULL,
+    tags TEXT NOT NULL,
+    body INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    terms BLOB NOT NULL,
+    UNIQUE (tool_id, uri)
+);
+CREATE INDEX documents_by_generation ON documents (tool_id, generation);
+
+CREATE TABLE chunks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    ordinal INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    end INTEGER NOT NULL,
+    first_line INTEGER NOT NULL,
+    last_line INTEGER NOT NULL,
+    heading TEXT NOT NULL,
+    heading_path TEXT NOT NULL,
+    text TEXT,
+    vector_key BLOB
+);
+CREATE INDEX chunks_by_document ON chunks (document_id);
+
+CREATE TABLE failures (
+    tool_id INTEGER NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
+    uri TEXT NOT NULL,
+    content_hash TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    modified_ns INTEGER NOT NULL,
+    seen_ns INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    PRIMARY KEY (tool_id, uri)
+) WITHOUT ROWID;
+
+CREATE TABLE vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL);
+
+CREATE TABLE removed (tool_id INTEGER NOT NULL, document_id INTEGER NOT NULL, generation INTEGER NOT NULL);
+CREATE INDEX removed_by_generation ON removed (tool_id, generation);
+"""
+
+# From version n to n + 1, each in one transaction with the version's own change.
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Make an empty library, whole or not at all."""
+    connection.executescript(
+        f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA application_id = {APPLICATION_ID};PRAGMA user_version = {VERSION};COMMIT;"
+    )

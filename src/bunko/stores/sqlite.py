@@ -1,0 +1,438 @@
+"""Keeps a library in one SQLite file: many processes read it, one at a time writes, a kill loses nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bunko.errors import (
+    BunkoError,
+    DiskFull,
+    LibraryBusy,
+    LibraryDamaged,
+    LibraryError,
+    LibraryReadOnly,
+    LibraryTooNew,
+)
+from bunko.failpoints import reach
+from bunko.index.terms import unpack
+from bunko.protocols import Failed, Filter, Found, Prepared, StoredChunk, Totals
+from bunko.stores import schema
+from bunko.stores.facts import dated, known, order, passes
+from bunko.types import Chunk, Entry, Known, Problem, Tool, in_context
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_BUSY_SECONDS = 30.0
+# Chunks of a longer document keep their own text, so that showing one does not read the whole document.
+_LONG_TEXT = 100_000
+_TOOL = "id, name, kind, description, source, active, created_at, imported_at, checked_at, built"
+
+
+class Sqlite:
+    """A library in a file."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        self._read_only = read_only
+        self._read_lock, self._write_lock = threading.RLock(), threading.RLock()
+        self._reading = 0
+        with _translated(path):
+            if not read_only:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            self._reader = self._connect(read_only=read_only)
+            self._writer = self._reader if read_only else self._connect(read_only=False)
+            self._check()
+        self.id = str(self._rows("SELECT value FROM meta WHERE key = 'id'")[0][0])
+
+    def _connect(self, *, read_only: bool) -> sqlite3.Connection:
+        uri = f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA cache_size = -8000")
+        if not read_only:
+            # WAL lets readers go on while one writes; FULL makes a commit survive a power cut.
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+    def _check(self) -> None:
+        version = self._number("PRAGMA user_version")
+        if version == 0 and not self._number("SELECT count(*) FROM sqlite_master"):
+            if self._read_only:
+                raise LibraryError(f"{self.path} is an empty file", hint="Import something first: bunko reindex.")
+            with suppress(sqlite3.OperationalError):  # another process may have made it in the meantime
+                schema.create(self._writer)
+            version = self._number("PRAGMA user_version")
+        if self._number("PRAGMA application_id") != schema.APPLICATION_ID:
+            raise LibraryDamaged(
+                f"{self.path} is a database, but not a bunko library",
+                hint="Name another file or folder with --database or --library.",
+            )
+        if version > schema.VERSION:
+            raise LibraryTooNew(
+                f"{self.path} was made by a newer bunko (schema {version}, this one knows {schema.VERSION})",
+                hint="Upgrade bunko (pip install -U bunko), or use another library.",
+            )
+        if version < schema.VERSION:
+            self._migrate(version)
+
+    def _migrate(self, version: int) -> None:
+        if self._read_only:
+            raise LibraryReadOnly(
+                f"{self.path} has the older schema {version}, and it may not be changed",
+                hint="Open it once without --read-only, so that it can be brought up to date.",
+            )
+        backup = self.path.with_name(f"{self.path.name}.schema{version}.backup")
+        with sqlite3.connect(backup) as copy:
+            self._writer.backup(copy)
+        copy.close()
+        while version < schema.VERSION:
+            with self._transaction():
+                schema.MIGRATIONS[version](self._writer)
+                version += 1
+                self._writer.execute(f"PRAGMA user_version = {version}")
+
+    def _number(self, query: str) -> int:
+        return int(self._reader.execute(query).fetchone()[0])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        if self._read_only:
+            raise LibraryReadOnly(f"{self.path} is open for reading only", hint="Leave --read-only out to change it.")
+        with self._write_lock, _translated(self.path):
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+                reach("store.commit")
+                self._writer.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._writer.execute("ROLLBACK")
+                raise
+            reach("store.committed")
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Let everything that is read inside come from one state, whatever is written meanwhile."""
+        with self._read_lock:
+            outermost = not self._reading
+            self._reading += 1
+            try:
+                if outermost:
+                    with _translated(self.path):
+                        self._reader.execute("BEGIN")
+                yield
+            finally:
+                self._reading -= 1
+                if outermost:
+                    with suppress(sqlite3.Error):
+                        self._reader.execute("COMMIT")
+
+    def _rows(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
+        with self._read_lock, _translated(self.path):
+            return self._reader.execute(query, values).fetchall()
+
+    def tools(self) -> list[Tool]:
+        """Return all tools, by name."""
+        return [_tool(row) for row in self._rows(f"SELECT {_TOOL} FROM tools ORDER BY name")]
+
+    def put_tool(self, tool: Tool) -> Tool:
+        """Add a tool, or replace the one of the same name; return it as stored."""
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT INTO tools (name, kind, description, source, active, created_at, imported_at, checked_at,"
+                " built) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET kind = excluded.kind,"
+                " description = excluded.description, source = excluded.source, active = excluded.active,"
+                " imported_at = excluded.imported_at, checked_at = excluded.checked_at, built = excluded.built",
+                (
+                    tool.name, tool.kind, tool.description, tool.source, tool.active, tool.created_at,
+                    tool.imported_at, tool.checked_at, json.dumps(tool.built, sort_keys=True),
+                ),
+            )  # fmt: skip
+            row = connection.execute("SELECT id FROM tools WHERE name = ?", (tool.name,)).fetchone()
+        return replace(tool, id=row[0])
+
+    def known(self, tool_id: int) -> dict[str, Known]:
+        """Return what is remembered of each document, and of what failed, by uri."""
+        rows = self._rows(
+            "SELECT uri, content_hash, size, modified_ns, seen_ns FROM documents WHERE tool_id = :tool UNION ALL"
+            " SELECT uri, content_hash, size, modified_ns, seen_ns FROM failures WHERE tool_id = :tool",
+            {"tool": tool_id},
+        )
+        return {row[0]: known(row[1], Entry(*row[:1], *row[2:])) for row in rows}
+
+    def failures(self, tool_id: int) -> list[Problem]:
+        """Return what could not be used when it was last read."""
+        rows = self._rows("SELECT uri, reason FROM failures WHERE tool_id = ? ORDER BY uri", (tool_id,))
+        return [Problem(*row) for row in rows]
+
+    def write(
+        self,
+        tool_id: int,
+        *,
+        put: Sequence[Prepared] = (),
+        fail: Sequence[Failed] = (),
+        remove: Sequence[str] = (),
+        touch: Sequence[Entry] = (),
+        vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
+    ) -> int:
+        """Change documents, all of them or none; return the new generation. A failure replaces its document."""
+        with self._transaction() as connection:
+            generation = int(connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
+            if put or fail or remove:
+                generation += 1
+                connection.execute("UPDATE meta SET value = ? WHERE key = 'generation'", (str(generation),))
+            replaced = (*(one.document.uri for one in put), *(one.entry.uri for one in fail))
+            gone = [(tool_id, uri) for uri in (*remove, *replaced)]
+            connection.executemany(
+                "INSERT INTO removed SELECT tool_id, id, ? FROM documents WHERE tool_id = ? AND uri = ?",
+                [(generation, *one) for one in gone],
+            )
+            connection.executemany("DELETE FROM documents WHERE tool_id = ? AND uri = ?", gone)
+            connection.executemany("DELETE FROM failures WHERE tool_id = ? AND uri = ?", gone)
+            connection.executemany(
+                "INSERT INTO failures VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (tool_id, e.uri, one.content_hash, e.size, e.modified_ns, e.seen_ns, one.reason)
+                    for one in fail
+                    for e in (one.entry,)
+                ],
+            )
+            reach("store.removed")
+            connection.executemany(
+                "INSERT OR IGNORE INTO vectors VALUES (?, ?)",
+                [(key, vector.astype(np.float32).tobytes()) for key, vector in (vectors or {}).items()],
+            )
+            reach("store.vectors")
+            for prepared in put:
+                self._put(connection, tool_id, generation, prepared)
+                reach("store.document")
+            for table in ("documents", "failures"):
+                connection.executemany(
+                    f"UPDATE {table} SET size = ?, modified_ns = ?, seen_ns = ? WHERE tool_id = ? AND uri = ?",
+                    [(one.size, one.modified_ns, one.seen_ns, tool_id, one.uri) for one in touch],
+                )
+        return generation
+
+    def _put(self, connection: sqlite3.Connection, tool_id: int, generation: int, prepared: Prepared) -> None:
+        document, text = prepared.document, prepared.document.text
+        entry = document.entry
+        document_id = connection.execute(
+            "INSERT INTO documents (tool_id, uri, generation, content_hash, size, modified_ns, seen_ns, media_type,"
+            " encoding, title, date, tags, body, text, terms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                tool_id, entry.uri, generation, document.content_hash, entry.size, entry.modified_ns, entry.seen_ns,
+                text.media_type, text.encoding, text.title, text.date, json.dumps(text.tags, ensure_ascii=False),
+                text.body, text.text, prepared.terms,
+            ),
+        ).lastrowid  # fmt: skip
+        long = len(text.text) > _LONG_TEXT
+        names: Sequence[bytes | None] = prepared.vector_keys or [None] * len(prepared.chunks)
+        connection.executemany(
+            "INSERT INTO chunks (document_id, ordinal, start, end, first_line, last_line, heading, heading_path, text,"
+            " vector_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    document_id, chunk.index, chunk.start, chunk.end, chunk.first_line, chunk.last_line, chunk.heading,
+                    json.dumps(chunk.heading_path, ensure_ascii=False),
+                    chunk.text if long or chunk.text != text.text[chunk.start : chunk.end] else None, name,
+                )
+                for chunk, name in zip(prepared.chunks, names, strict=True)
+            ],
+        )  # fmt: skip
+
+    def missing(self, keys: Iterable[bytes]) -> set[bytes]:
+        """Return those vector names that are not stored."""
+        wanted = list(set(keys))
+        found: set[bytes] = set()
+        for at in range(0, len(wanted), 500):
+            some = wanted[at : at + 500]
+            found |= {row[0] for row in self._rows(f"SELECT key FROM vectors WHERE key IN ({_marks(some)})", some)}
+        return set(wanted) - found
+
+    def generation(self) -> int:
+        """Return a number that grows with every change of what a search could see."""
+        return int(self._rows("SELECT value FROM meta WHERE key = 'generation'")[0][0])
+
+    def fresh(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
+        """Return the chunks of all documents written after a generation, in the order they were written."""
+        documents = self._rows(
+            "SELECT id FROM documents WHERE tool_id = ? AND generation > ? ORDER BY id", (tool_id, since)
+        )
+        for at in range(0, len(documents), 200):
+            some = [row[0] for row in documents[at : at + 200]]
+            rows = {
+                row[0]: row[1:]
+                for row in self._rows(
+                    f"SELECT id, uri, title, text, terms FROM documents WHERE id IN ({_marks(some)})", some
+                )
+            }
+            current, number = 0, 0
+            terms: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]] = []
+            for chunk_id, document_id, ordinal, start, end, path, text, vector in self._rows(
+                "SELECT chunks.id, document_id, ordinal, start, end, heading_path, chunks.text, vector FROM chunks"
+                f" LEFT JOIN vectors ON key = vector_key WHERE document_id IN ({_marks(some)})"
+                " ORDER BY document_id, ordinal",
+                some,
+            ):
+                uri, title, whole, blob = rows[document_id]
+                if document_id != current:
+                    current, number = document_id, 0
+                    terms = unpack(blob)
+                yield StoredChunk(
+                    chunk_id,
+                    document_id,
+                    order(uri, ordinal),
+                    in_context(title, json.loads(path), whole[start:end] if text is None else text),
+                    *terms[number],
+                    None if vector is None else np.frombuffer(vector, np.float32),
+                )
+                number += 1
+
+    def dead(self, tool_id: int, since: int) -> list[int] | None:
+        """Return the documents removed after a generation; None if that is too long ago to tell."""
+        forgotten = self._rows("SELECT value FROM meta WHERE key = ?", (f"forgotten {tool_id}",))
+        if forgotten and since < int(forgotten[0][0]):
+            return None
+        rows = self._rows("SELECT document_id FROM removed WHERE tool_id = ? AND generation > ?", (tool_id, since))
+        return [row[0] for row in rows]
+
+    def forget(self, tool_id: int, before: int) -> None:
+        """Stop remembering what was removed up to a generation."""
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM removed WHERE tool_id = ? AND generation <= ?", (tool_id, before))
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"forgotten {tool_id}", str(before)))
+
+    def chunks(self, ids: Sequence[int]) -> dict[int, Found]:
+        """Return the chunks with these ids that still exist."""
+        rows = self._rows(
+            "SELECT chunks.id, document_id, ordinal, start, end, first_line, last_line, heading, heading_path,"
+            " chunks.text, uri, title, date, modified_ns, tags, content_hash,"
+            " CASE WHEN chunks.text IS NULL THEN documents.text END, tool_id"
+            f" FROM chunks JOIN documents ON documents.id = document_id WHERE chunks.id IN ({_marks(ids)})",
+            ids,
+        )
+        found = {}
+        for row in rows:
+            text = row[16][row[3] : row[4]] if row[9] is None else row[9]
+            chunk = Chunk(row[2], row[3], row[4], row[5], row[6], text, row[7], tuple(json.loads(row[8])))
+            found[row[0]] = Found(
+                row[17],
+                row[1],
+                row[10],
+                row[11],
+                dated(row[12], row[13]),
+                tuple(json.loads(row[14])),
+                row[15],
+                chunk,
+            )
+        return found
+
+    def select(self, tool_id: int, where: Filter) -> list[int]:
+        """Return the ids of the documents that pass a filter."""
+        test = passes(where)
+        rows = self._rows("SELECT id, uri, date, modified_ns, tags FROM documents WHERE tool_id = ?", (tool_id,))
+        return [row[0] for row in rows if test(row[1], dated(row[2], row[3]), frozenset(json.loads(row[4])))]
+
+    def totals(self, tool_id: int) -> Totals:
+        """Return how much a tool holds."""
+        row = self._rows(
+            "SELECT (SELECT count(*) FROM documents WHERE tool_id = :tool), count(chunks.id), count(vector_key),"
+            " (SELECT ifnull(sum(length(text)), 0) FROM documents WHERE tool_id = :tool)"
+            " FROM chunks JOIN documents ON documents.id = document_id WHERE tool_id = :tool",
+            {"tool": tool_id},
+        )[0]
+        return Totals(*row)
+
+    def check(self) -> str:
+        """Return what is wrong with what is stored, or nothing."""
+        found = [str(row[0]) for row in self._rows("PRAGMA integrity_check(5)") if row[0] != "ok"]
+        found += [f"{row[0]} refers to what is not there" for row in self._rows("PRAGMA foreign_key_check")]
+        return "; ".join(found)
+
+    def close(self) -> None:
+        """Let go of files."""
+        with self._read_lock, self._write_lock:
+            for connection in {self._reader, self._writer}:
+                connection.close()
+
+
+def build(path: Path, *, read_only: bool = False) -> Sqlite:
+    """Keep everything in one SQLite file."""
+    return Sqlite(path, read_only=read_only)
+
+
+def _tool(row: tuple[Any, ...]) -> Tool:
+    return Tool(
+        id=row[0], name=row[1], kind=row[2], description=row[3], source=row[4], active=bool(row[5]),
+        created_at=row[6], imported_at=row[7], checked_at=row[8], built=json.loads(row[9]),
+    )  # fmt: skip
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ",".join("?" * len(values))
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """Turn what SQLite and the file system say into what the user can do about it."""
+    try:
+        yield
+    except BunkoError:
+        raise
+    except sqlite3.Error as error:
+        raise _explained(path, error) from error
+    except OSError as error:
+        raise LibraryReadOnly(
+            f"{path} cannot be used: {error.strerror or error}", hint="Choose another place with --library."
+        ) from error
+
+
+def _explained(path: Path, error: sqlite3.Error) -> BunkoError:
+    name = getattr(error, "sqlite_errorname", "") or ""
+    text = str(error)
+    if name.startswith("SQLITE_FULL") or "disk is full" in text or _no_room(path, name):
+        return DiskFull(
+            f"There is no room left to write {path}",
+            hint="Free some space and run the same command again; what was there before is untouched.",
+        )
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return LibraryBusy(
+            f"Another process has been writing {path} for more than {_BUSY_SECONDS:.0f} seconds",
+            hint="Wait until it is done, then try again.",
+        )
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+        if not path.exists() and "unable to open" in text and os.access(path.parent, os.W_OK):
+            return LibraryError(f"There is no library at {path}", hint="Import something first: bunko reindex.")
+        return LibraryReadOnly(
+            f"{path} cannot be opened for writing: {text}",
+            hint="Check who owns the folder, or choose another place with --library or --data-dir.",
+        )
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return LibraryDamaged(
+            f"{path} is not a readable library: {text}",
+            hint="Move the file away and import again; your documents are untouched.",
+        )
+    return LibraryError(f"{path}: {text}", hint="Run bunko doctor to see what is wrong.")
+
+
+def _no_room(path: Path, name: str) -> bool:
+    if not name.startswith("SQLITE_IOERR"):
+        return False
+    with suppress(OSError):
+        return shutil.disk_usage(path.parent).free < 1_000_000
+    return False

@@ -1,0 +1,1 @@
+"""Text in, words, grams and sentences out: pure functions that know Japanese and English."""

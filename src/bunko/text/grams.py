@@ -1,0 +1,119 @@
+"""Text in, the keys of the gram lane out: pairs of Japanese characters, triples of letters.
+
+The safety net under the word lane: whatever a dictionary makes of a text, its characters are found. A key holds the
+characters themselves, 21 bits each under a set top bit, so that all grams that begin with a character are neighbours.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bunko.text.normalise import normalise
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+VERSION = 1
+
+_TOP = 1 << 63
+_HIRAGANA, _DENSE, _LETTER = 1, 2, 3
+# Scripts written without spaces: a word can begin and end anywhere, so pairs of characters stand for words.
+_DENSE_RANGES = (
+    (0x0E01, 0x0E5B), (0x1100, 0x11FF), (0x3005, 0x3007), (0x30A1, 0x30FA), (0x30FC, 0x30FF), (0x3130, 0x318F),
+    (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xAC00, 0xD7AF), (0xF900, 0xFAFF),
+)  # fmt: skip
+_LETTER_RANGES = (
+    (0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x2AF), (0x370, 0x3FF),
+    (0x400, 0x52F), (0x531, 0x587), (0x5D0, 0x5EA), (0x620, 0x669), (0x904, 0x97F), (0x1E00, 0x1FFF),
+)  # fmt: skip
+_HIRAGANA_RANGES = ((0x3041, 0x3096), (0x309D, 0x309F))
+
+
+class Gram(NamedTuple):
+    """One gram of a query."""
+
+    spelling: str
+    key: int
+    telling: bool  # False for pairs of hiragana, which are mostly grammar
+
+
+def keys(text: str) -> npt.NDArray[np.uint64]:
+    """Return the distinct grams of a text, sorted."""
+    points = np.frombuffer(normalise(text).lower().encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    if not len(points):
+        return np.empty(0, np.uint64)
+    # A blank on both sides lets the last character of a run pair with nothing.
+    padded = np.zeros(len(points) + 2, np.uint64)
+    padded[1:-1] = points
+    kinds = np.zeros(len(padded), np.uint8)
+    kinds[1:-1] = _kinds()[np.minimum(points, 0x10000)]
+    kinds[1:-1][(points >= 0x20000) & (points < 0x40000)] = _DENSE
+    dense = (kinds == _DENSE) | (kinds == _HIRAGANA)
+    at = np.flatnonzero(dense)
+    pairs = padded[at] << np.uint64(42) | np.where(dense[at + 1], padded[at + 1], np.uint64(0)) << np.uint64(21)
+    letter = kinds == _LETTER
+    middle = np.flatnonzero(letter)
+    triples = (
+        np.where(letter[middle - 1], padded[middle - 1], np.uint64(0)) << np.uint64(42)
+        | padded[middle] << np.uint64(21)
+        | np.where(letter[middle + 1], padded[middle + 1], np.uint64(0))
+    )
+    return np.unique(np.concatenate((pairs, triples)) | np.uint64(_TOP))
+
+
+def of_query(text: str) -> list[Gram]:
+    """Return the distinct grams of a short text in order; the same keys, without an array's overhead."""
+    found: dict[int, Gram] = {}
+    for run in _RUNS.findall(normalise(text).lower()):
+        if _LETTER_START.match(run):
+            spaced = f"\0{run}\0"
+            for i in range(len(run)):
+                a, b, c = spaced[i], spaced[i + 1], spaced[i + 2]
+                number = _TOP | ord(a) << 42 | ord(b) << 21 | ord(c)
+                found[number] = Gram((a + b + c).strip("\0"), number, telling=False)
+        elif len(run) == 1:
+            number = _TOP | ord(run) << 42
+            found[number] = Gram(run, number, telling=False)
+        else:
+            for a, b in itertools.pairwise(run):
+                number = _TOP | ord(a) << 42 | ord(b) << 21
+                found[number] = Gram(a + b, number, not (_is_hiragana(a) and _is_hiragana(b)))
+    return list(found.values())
+
+
+def is_single(gram: Gram) -> bool:
+    """Say whether a gram is one dense character standing alone, whose pairs are to be looked up."""
+    return gram.key & (1 << 42) - 1 == 0
+
+
+def beginning_with(character: str) -> tuple[int, int]:
+    """Return the range of keys (first, past the last) of the pairs that begin with a character."""
+    return _TOP | ord(character) << 42, _TOP | (ord(character) + 1) << 42
+
+
+def _class(ranges: tuple[tuple[int, int], ...]) -> str:
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+
+
+_RUNS = re.compile(
+    rf"[{_class(_HIRAGANA_RANGES)}{_class(_DENSE_RANGES)}\U00020000-\U0003ffff]+|[{_class(_LETTER_RANGES)}]+"
+)
+_LETTER_START = re.compile(rf"[{_class(_LETTER_RANGES)}]")
+
+
+def _is_hiragana(character: str) -> bool:
+    return "\u3041" <= character <= "\u3096" or "\u309d" <= character <= "\u309f"
+
+
+@cache
+def _kinds() -> npt.NDArray[np.uint8]:
+    table = np.zeros(0x10001, np.uint8)
+    for kind, ranges in ((_LETTER, _LETTER_RANGES), (_DENSE, _DENSE_RANGES), (_HIRAGANA, _HIRAGANA_RANGES)):
+        for first, last in ranges:
+            table[first : last + 1] = kind
+    return table

@@ -1,0 +1,19 @@
+"""Text in, its language out: Japanese or English, told by its characters."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from bunko.text.words import JAPANESE
+
+_JAPANESE = re.compile(rf"[{JAPANESE}]")
+_LATIN = re.compile(r"[A-Za-z]")
+
+
+def language(text: str) -> Literal["ja", "en", ""]:
+    """Return the language most of a text is in; one Japanese character says as much as four Latin letters."""
+    japanese, latin = len(_JAPANESE.findall(text)), len(_LATIN.findall(text))
+    if not japanese and not latin:
+        return ""
+    return "ja" if japanese * 4 >= latin else "en"

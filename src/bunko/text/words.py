@@ -1,0 +1,168 @@
+"""Text in, the terms of the word lane out: Japanese lemmas, English stems, loanword origins, identifier parts.
+
+A term is known by a 63-bit number made from its spelling, so that processes agree on it without sharing a
+vocabulary: a million terms collide with a probability of 6 in 100 million.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from functools import cache, lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple
+
+from bunko.text.normalise import normalise, unaccented
+
+# Changing what a text's terms are makes older libraries wrong: raise this, and they say so.
+VERSION = 1
+
+JAPANESE = (
+    "\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+# One pass: a run of Japanese, or a word with its inner connectors (max_chunk_chars, DEC-0054, node.js, C++).
+_RUN = re.compile(rf"[{JAPANESE}]+|[^\W_{JAPANESE}]+(?:[-_.'’:/@][^\W_{JAPANESE}]+)*(?:\+\+|#)?")
+# Borders inside an identifier: HTTPServer2 is HTTP, Server, 2.
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_LONGEST_WORD = 64  # a longer one is data (base64, hashes): its parts would be noise
+_SILENT = frozenset(("助詞", "助動詞", "補助記号", "記号", "空白"))
+# Words that say how a sentence is built, not what it is about.
+STOP = frozenset(
+    """
+    a an and are as at be been but by can could did do does for from had has have how i if in into is it its me my
+    no not of on or our should so such that the their them then there these they this those to was we were what when
+    where which who why will with would you your
+    """.split()
+)
+
+
+class Term(NamedTuple):
+    """One term: its spelling in the index, and what it is to the word it came from."""
+
+    spelling: str
+    role: str = ""  # "" the word itself, "loanword" the English it was borrowed from, "part" of an identifier
+
+
+@lru_cache(50_000)
+def key(spelling: str) -> int:
+    """Return the number a spelling is known by; the top bit is left to the gram lane."""
+    digest = blake2b(spelling.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
+def runs(text: str) -> list[str]:
+    """Return the stretches of a text that hold words, each Japanese or not, in order."""
+    found: list[str] = _RUN.findall(normalise(text))
+    return found
+
+
+def terms(run: str) -> tuple[Term, ...]:
+    """Return the terms of one run."""
+    return _japanese(run) if _is_japanese(run) else _western(run)
+
+
+def keys(text: str) -> list[int]:
+    """Return the numbers of all terms of a text, repeated as often as they occur."""
+    found: list[int] = []
+    for run in _RUN.findall(normalise(text)):
+        found += _RUN_KEYS[run]
+    return found
+
+
+class _Memo(dict[str, tuple[int, ...]]):
+    """Remembers what a string comes to: most of a text has been seen before."""
+
+    def __init__(self, work: Callable[[str], tuple[int, ...]], most: int) -> None:
+        super().__init__()
+        self._work, self._most = work, most
+
+    def __missing__(self, text: str) -> tuple[int, ...]:
+        if len(self) >= self._most:
+            self.clear()
+        found = self[text] = self._work(text)
+        return found
+
+
+def _run_keys(run: str) -> tuple[int, ...]:
+    if not _is_japanese(run):
+        return tuple(key(term.spelling) for term in _western(run))
+    found: list[int] = []
+    for line in _parser()(run).split("\n"):
+        found += _LINE_KEYS[line]
+    return tuple(found)
+
+
+def _line_keys(line: str) -> tuple[int, ...]:
+    return tuple(key(term.spelling) for term in _line(line))
+
+
+_RUN_KEYS = _Memo(_run_keys, 100_000)  # about 20 MB
+_LINE_KEYS = _Memo(_line_keys, 100_000)
+_FIRST = re.compile(rf"[{JAPANESE}]")
+
+
+def _is_japanese(run: str) -> bool:
+    return run[0] >= "\u3005" and _FIRST.match(run) is not None
+
+
+def _japanese(run: str) -> tuple[Term, ...]:
+    return tuple(term for line in _parser()(run).split("\n") for term in _line(line))
+
+
+def _line(line: str) -> tuple[Term, ...]:
+    speech, _, lemma = line.partition("\t")
+    if speech in _SILENT or not lemma:
+        return ()
+    # UniDic writes the source of a loanword behind a hyphen: サーバー-server.
+    lemma, _, origin = lemma.partition("-")
+    if origin and origin.isascii():
+        return Term(lemma), Term(_stem(origin.lower()), "loanword")
+    return (Term(lemma),)
+
+
+def _western(run: str) -> tuple[Term, ...]:
+    if len(run) > _LONGEST_WORD:
+        return (Term(run.lower()),)
+    run = unaccented(run)
+    parts = _PART.findall(run)
+    if len(parts) < 2:
+        word = run.lower()
+        return () if word in STOP else (Term(_stem(word)),)
+    # maxChunkChars, max_chunk_chars and max-chunk-chars are one name; 3.14 and 314 are not one number.
+    lower = [part.lower() for part in parts]
+    whole = run.lower()
+    if not all(part.isdigit() for part in parts):
+        whole = "".join(lower) + run[len(run.rstrip("+#")) :]
+    found = [Term(_stem(whole))]
+    found += [Term(_stem(part), "part") for part in lower if part not in STOP]
+    if len(parts) > 2:
+        # GitHubActions is Git, Hub, Actions, but people type github.
+        found += [Term(_stem(a + b), "part") for a, b in itertools.pairwise(lower)]
+    return tuple(found)
+
+
+def _stem(word: str) -> str:
+    if len(word) > 3 and word.isascii() and word.isalpha():
+        return _stemmer()(word)
+    return word
+
+
+@cache
+def _stemmer() -> Callable[[str], str]:
+    import Stemmer
+
+    stem: Callable[[str], str] = Stemmer.Stemmer("english").stemWord
+    return stem
+
+
+@cache
+def _parser() -> Callable[[str], str]:
+    import fugashi
+    import unidic_lite
+
+    resource = Path(__file__).with_name("mecabrc")
+    parse: Callable[[str], str] = fugashi.GenericTagger(f'-r "{resource}" -d "{unidic_lite.DICDIR}"').parse
+    return parse

@@ -1,0 +1,243 @@
+"""What every chunker promises, over every kind and over text that nobody would write."""
+
+from __future__ import annotations
+
+import re
+import time
+import unicodedata
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bunko import chunkers
+from bunko.types import Chunk, Text
+
+FRAGMENTS = (
+    *(
+        "\n",
+        "\n\n",
+        "\r\n",
+        "\r\n\r\n",
+        "\r",
+        " ",
+        "    ",
+        "\t",
+        "\u3000",
+        "\x0b",
+        "\x0c",
+        "\x1c",
+        "\x85",
+        "\u2028",
+    ),
+    *(
+        "# 見出し",
+        "## B ##",
+        "### C {#c}",
+        "#### deep",
+        "#",
+        "#no",
+        "表題\n===",
+        "Sub\n---",
+        "---",
+        "=",
+        "-",
+        "--",
+    ),
+    *("```", "````", "~~~", "```py", "- ```", "   ```", "<!--", "-->", "<!-- x -->", "<pre>", "</pre>"),
+    *(
+        "<h2>HTML</h2>",
+        "<h1",
+        "> 引用",
+        "- item",
+        "1. item",
+        "| a | b |",
+        "|---|:-:|",
+        "| 1 | 2 |",
+        "|",
+        "|-|",
+    ),
+    *("a\tb\tc", "名前  HP  MP", "1 2 3", "+++", "title: x", "...", "{", "\\", "`"),
+    *(
+        "日本語の文です。",
+        "これは「引用。」です！",
+        "Dr. No said 3.14. Why?",
+        "e.g. this",
+        "、",
+        "。",
+        "word " * 9,
+    ),
+    *(
+        "長い" * 40,
+        "x" * 70,
+        "https://example.org/?q=1!",
+        "\x00",
+        "\x1b[0m",
+        "\ufeff",
+        "\u202e\u2066",
+        "\ud800",
+    ),
+    *(
+        "👩‍👩‍👧‍👦",
+        "👍🏽",
+        "🇯🇵",
+        "か\u3099",
+        "e\u0301",
+        "葛\U000e0100",
+        "❤\ufe0f",
+        "\u0301" * 12,
+        "\u200d",
+        "ﾊﾞ",
+        "คำ",
+    ),
+)
+TEXTS = st.one_of(
+    st.lists(st.sampled_from(FRAGMENTS), max_size=60).map("".join),
+    st.text(alphabet=" \t\n\ra。.#-=`|>\u0301", max_size=80),
+    st.text(max_size=200),
+)
+LIMITS = st.fixed_dictionaries(
+    {
+        "max_chars": st.integers(1, 12) | st.integers(1, 120),
+        "min_chars": st.integers(0, 60),
+        "heading_levels": st.sets(st.integers(1, 6)).map(tuple),
+        "size": st.integers(1, 12) | st.integers(1, 90),
+        "overlap": st.integers(0, 100),
+        "row_context": st.integers(0, 3),
+    }
+)
+MEDIA_TYPES = st.sampled_from(["text/markdown", "text/plain"])
+CLINGING = "\u200d\uff9e\uff9f🏻🏼🏽🏾🏿"
+every_kind = pytest.mark.parametrize("kind", chunkers.KINDS)
+
+
+def document(content: str, media_type: str = "text/markdown", body: int = 0) -> Text:
+    return Text(content, media_type, "utf-8", body=body)
+
+
+def torn(content: str, at: int) -> bool:
+    """Say whether a cut there would part a character from the marks that belong to it."""
+    before, after = content[at - 1 : at], content[at : at + 1]
+    if not before.strip() or not after.strip():
+        return False
+    return unicodedata.category(after)[0] == "M" or after in CLINGING or before == "\u200d"
+
+
+def ink(content: str) -> int:
+    return sum(not character.isspace() for character in content)
+
+
+@every_kind
+@given(content=TEXTS, limits=LIMITS, media_type=MEDIA_TYPES, data=st.data())
+@settings(deadline=None, max_examples=300)
+def test_every_non_blank_character_of_the_body_is_in_some_chunk(kind, content, limits, media_type, data):
+    # A body begins at the beginning of a line.
+    starts = [0, *(match.end() for match in re.finditer("\n", content))]
+    body = data.draw(st.sampled_from(starts))
+    held = set()
+    for chunk in chunkers.build(kind, **limits).chunks(document(content, media_type, body)):
+        assert body <= chunk.start
+        held.update(range(chunk.start, chunk.end))
+    assert not [at for at in range(body, len(content)) if at not in held and not content[at].isspace()]
+
+
+@every_kind
+@given(content=TEXTS, limits=LIMITS, media_type=MEDIA_TYPES)
+@settings(deadline=None, max_examples=300)
+def test_positions_point_back_to_the_source(kind, content, limits, media_type):
+    found = chunkers.build(kind, **limits).chunks(document(content, media_type))
+    assert [chunk.index for chunk in found] == list(range(len(found)))
+    for chunk in found:
+        assert 0 <= chunk.start < chunk.end <= len(content)
+        written = content[chunk.start : chunk.end]
+        assert written == written.rstrip()
+        assert re.split(r"\r\n|\n|\r", written)[0].strip()
+        assert chunk.first_line == line_of(content, chunk.start)
+        assert chunk.last_line == line_of(content, chunk.end - 1)
+        assert chunk.text.endswith(written)
+        header = chunk.text.removesuffix(written)
+        assert header in content
+        if kind in ("prose", "paragraphs"):
+            assert not header
+
+
+def line_of(content: str, at: int) -> int:
+    return 1 + len(re.findall(r"\r\n|\n|\r", content[:at]))
+
+
+@every_kind
+@given(content=TEXTS, limits=LIMITS)
+@settings(deadline=None, max_examples=300)
+def test_no_range_is_longer_than_the_limit_unless_one_written_character_is(kind, content, limits):
+    limit = limits["size"] if kind == "prose" else limits["max_chars"]
+    for chunk in chunkers.build(kind, **limits).chunks(document(content)):
+        if chunk.end - chunk.start > limit:
+            assert all(torn(content, at) for at in range(chunk.start + 1, chunk.end))
+
+
+@every_kind
+@given(content=TEXTS, limits=LIMITS)
+@settings(deadline=None, max_examples=300)
+def test_no_written_character_is_torn_apart(kind, content, limits):
+    for chunk in chunkers.build(kind, **limits).chunks(document(content)):
+        assert not torn(content, chunk.start)
+        assert not torn(content, chunk.end)
+
+
+@pytest.mark.parametrize("kind", ["headings", "paragraphs"])
+@given(content=TEXTS, limits=LIMITS)
+@settings(deadline=None, max_examples=300)
+def test_a_small_chunk_stays_alone_only_where_it_fits_nowhere(kind, content, limits):
+    found = chunkers.build(kind, **limits).chunks(document(content))
+    assert all(before.end <= after.start for before, after in pairwise(found))
+    for before, after in pairwise(found):
+        for chunk in (before, after):
+            if ink(content[chunk.start : chunk.end]) < limits["min_chars"]:
+                assert after.end - before.start > limits["max_chars"]
+
+
+@every_kind
+@given(blank=st.text(alphabet=" \t\r\n\u3000\x0b\x85\u2028", max_size=30), limits=LIMITS)
+@settings(deadline=None, max_examples=300)
+def test_blank_text_has_no_chunks(kind, blank, limits):
+    assert chunkers.build(kind, **limits).chunks(document(blank)) == []
+
+
+@every_kind
+@given(content=TEXTS, limits=LIMITS)
+@settings(deadline=None, max_examples=30)
+def test_the_same_text_gives_the_same_chunks(kind, content, limits):
+    first: list[Chunk] = chunkers.build(kind, **limits).chunks(document(content))
+    assert chunkers.build(kind, **limits).chunks(document(content)) == first
+
+
+@every_kind
+@pytest.mark.parametrize(
+    "content",
+    [
+        "> a\n" + "===\n" * 20_000,
+        "- a\n" + "--\n" * 20_000,
+        "```a\n" * 20_000,
+        "".join(f"{'`' * length}\n" for length in range(400, 3, -1)),
+        "<!--\n" * 20_000,
+        "# " + " " * 100_000 + "x",
+        " " * 100_000 + "x",
+        "\n" * 100_000 + "x",
+        "e" + "\u0301" * 50_000,
+        "|a|b|\n|-|-|\n" + "|1|2|\n" * 2_000,
+        "a.b!c?" * 20_000,
+        "<h1>" * 20_000,
+        "# a\n" * 5_000,
+        "a\n\n" * 5_000,
+        "x {" * 20_000 + "}",
+        "[" * 50_000,
+    ],
+    ids=range(16),
+)
+def test_hostile_text_takes_no_more_than_a_moment(kind, content):
+    # Linear work takes well under a second here, a quadratic step minutes.
+    before = time.process_time()
+    found = chunkers.build(kind).chunks(document(content))
+    assert time.process_time() - before < 5
+    assert sum(ink(content[chunk.start : chunk.end]) for chunk in found) >= ink(content)

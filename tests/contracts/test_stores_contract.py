@@ -1,0 +1,209 @@
+"""What every store promises; the memory store is the truth that the others must rank like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bunko.index.live import Live
+from bunko.index.terms import pack
+from bunko.protocols import Failed, Filter, Prepared, Store
+from bunko.search import Request, search
+from bunko.stores import memory, sqlite
+from bunko.text import words
+from bunko.types import Chunk, Document, Entry, Text, Tool
+
+STORES: dict[str, Callable[[Path], Store]] = {
+    "memory": lambda path: memory.build(),
+    "sqlite": lambda path: sqlite.build(path / "library.db"),
+}
+
+
+@pytest.fixture(params=sorted(STORES))
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    made = STORES[request.param](tmp_path)
+    yield made
+    made.close()
+
+
+def prepared(uri: str, *chunks: str, date: str = "", tags: tuple[str, ...] = (), modified_ns: int = 1) -> Prepared:
+    text = "\n".join(chunks)
+    pieces, at = [], 0
+    for number, chunk in enumerate(chunks):
+        pieces.append(Chunk(number, at, at + len(chunk), number + 1, number + 1, chunk, "# h", ("h",)))
+        at += len(chunk) + 1
+    document = Document(
+        Entry(uri, len(text), modified_ns, 10**18),
+        Text(text, "text/markdown", "utf-8", f"title of {uri}", date, tags),
+        f"hash of {text}",
+    )
+    return Prepared(document, pieces, pack([words.keys(chunk) for chunk in chunks]))
+
+
+def found(store: Store, tool: Tool, live: Live, query: str, **options: object) -> list[tuple[str, int, float]]:
+    with store.reading():
+        hits = search(store, live.snapshot(), {tool.id: tool.name}, None, Request(query, **options))  # type: ignore[arg-type]
+    return [(hit.uri, hit.chunk.index, hit.score) for hit in hits]
+
+
+def test_what_was_written_is_found_with_its_place_and_facts(store: Store) -> None:
+    tool = store.put_tool(Tool("docs"))
+    store.write(tool.id, put=[prepared("a.md", "検索の方法", "別の話", date="2024-01-15", tags=("設計",))])
+    with store.reading():
+        hits = search(store, Live(store, tool.id, None).snapshot(), {tool.id: "docs"}, None, Request("検索"))
+    assert [(hit.tool, hit.uri, hit.title, hit.date, hit.tags) for hit in hits] == [
+        ("docs", "a.md", "title of a.md", "2024-01-15", ("設計",))
+    ]
+    assert hits[0].chunk == Chunk(0, 0, 5, 1, 1, "検索の方法", "# h", ("h",))
+
+
+def test_a_removed_document_is_never_found_again(store: Store) -> None:
+    tool = store.put_tool(Tool("docs"))
+    live = Live(store, tool.id, None)
+    store.write(tool.id, put=[prepared("a.md", "検索の方法"), prepared("b.md", "検索の話")])
+    assert {uri for uri, *_ in found(store, tool, live, "検索")} == {"a.md", "b.md"}
+    store.write(tool.id, remove=["a.md"])
+    assert {uri for uri, *_ in found(store, tool, live, "検索")} == {"b.md"}
+    assert {uri for uri, *_ in found(store, tool, Live(store, tool.id, None), "検索")} == {"b.md"}
+
+
+def test_a_replaced_document_is_found_by_its_new_words_only(store: Store) -> None:
+    tool = store.put_tool(Tool("docs"))
+    live = Live(store, tool.id, None)
+    store.write(tool.id, put=[prepared("a.md", "京都の寺")])
+    store.write(tool.id, put=[prepared("a.md", "奈良の鹿", "東大寺の大仏")])
+    assert not found(store, tool, live, "京都")
+    assert found(store, tool, live, "鹿")
+    assert store.totals(tool.id).documents == 1
+    assert store.totals(tool.id).chunks == 2
+
+
+def test_the_generation_grows_with_what_a_search_could_see(store: Store) -> None:
+    tool = store.put_tool(Tool("docs"))
+    first = store.write(tool.id, put=[prepared("a.md", "x")])
+    assert store.generation() == first
+    assert store.write(tool.id, touch=[Entry("a.md", 1, 5, 9)]) == first
+    assert store.write(tool.id, remove=["a.md"]) > first
+
+
+def test_a_timestamp_is_trusted_only_if_it_is_older_than_the_look(store: Store) -> None:
+    tool = store.put_tool(Tool("docs"))
+    old, fresh = prepared("old.md", "x", modified_ns=1), prepared("fresh.md", "y", modified_ns=10**18 - 5)
+    store.write(tool.id, put=[old, fresh])
+    known = store.known(tool.id)
+    assert (known["old.md"].modified_ns, known["fresh.md"].modified_ns) == (1, 0)
+    store.write(tool.id, touch=[Entry("old.md", 7, 8, 10**18)])
+    assert (store.known(tool.id)["old.md"].size, store.known(tool.id)["old.md"].modified_ns) == (7, 8)
+
+
+def test_a_failure_is_remembered_until_the_document_is_right_again(store: Store) -> None:
+    tool = store.put_tool(Tool("docs"))
+    store.write(tool.id, put=[prepared("a.md", "京都")])
+    store.write(tool.id, fail=[Failed(Entry("a.md", 3, 4, 10**18), "h", "is binary")])
+    assert [(one.uri, one.reason) for one in store.failures(tool.id)] == [("a.md", "is binary")]
+    assert store.known(tool.id)["a.md"].content_hash == "h"
+    assert store.totals(tool.id).documents == 0
+    store.write(tool.id, put=[prepared("a.md", "京都")])
+    assert not store.failures(tool.id)
+
+
+def test_vectors_are_kept_by_name_and_outlive_their_document(store: Store) -> None:
+    tool = store.put_tool(Tool("docs"))
+    vector = np.ones(4, np.float32)
+    one = prepared("a.md", "京都")
+    named = Prepared(one.document, one.chunks, one.terms, [b"name"])
+    store.write(tool.id, put=[named], vectors={b"name": vector})
+    store.write(tool.id, remove=["a.md"])
+    assert store.missing([b"name", b"other"]) == {b"other"}
+    store.write(tool.id, put=[named])
+    stored = next(store.fresh(tool.id, 0)).vector
+    assert stored is not None
+    assert stored.tolist() == vector.tolist()
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (Filter(path="guide/*"), {"guide/a.md"}),
+        (Filter(path="**/*.md"), {"guide/a.md", "guide/deep/b.md", "c.md"}),
+        (Filter(path="*.md"), {"guide/a.md", "guide/deep/b.md", "c.md"}),
+        (Filter(path="guide/**"), {"guide/a.md", "guide/deep/b.md"}),
+        (Filter(path="[!c].md"), {"guide/a.md", "guide/deep/b.md"}),
+        (Filter(tags=("x",)), {"guide/a.md", "c.md"}),
+        (Filter(tags=("x", "y")), {"c.md"}),
+        (Filter(since="2024-02"), {"guide/deep/b.md", "c.md"}),
+        (Filter(until="2024-03-01"), {"guide/a.md", "guide/deep/b.md"}),
+        (Filter(since="2024-03-01", until="2024-03"), {"guide/deep/b.md"}),
+        (Filter(path="nowhere/*"), set()),
+    ],
+)
+def test_filters_choose_documents_by_path_tag_and_date(store: Store, where: Filter, expected: set[str]) -> None:
+    tool = store.put_tool(Tool("docs"))
+    store.write(
+        tool.id,
+        put=[
+            prepared("guide/a.md", "検索", date="2024-01-15", tags=("x",)),
+            prepared("guide/deep/b.md", "検索", date="2024-03-01", tags=("y",)),
+            prepared("c.md", "検索", date="2024-05-05T10:00:00", tags=("x", "y")),
+        ],
+    )
+    live = Live(store, tool.id, None)
+    assert {uri for uri, *_ in found(store, tool, live, "検索", where=where)} == expected
+
+
+def test_tools_are_kept_by_name(store: Store) -> None:
+    first = store.put_tool(Tool("b", description="one"))
+    store.put_tool(Tool("a"))
+    again = store.put_tool(Tool("b", description="two", built={"words": 1}))
+    assert again.id == first.id
+    assert [(tool.name, tool.description) for tool in store.tools()] == [("a", ""), ("b", "two")]
+    assert store.tools()[1].built == {"words": 1}
+
+
+def test_two_tools_never_see_each_others_documents(store: Store) -> None:
+    one, two = store.put_tool(Tool("one")), store.put_tool(Tool("two"))
+    store.write(one.id, put=[prepared("same.md", "京都の寺")])
+    store.write(two.id, put=[prepared("same.md", "奈良の寺")])
+    assert [uri for uri, *_ in found(store, one, Live(store, one.id, None), "奈良")] == []
+    assert store.known(one.id)["same.md"] != store.known(two.id)["same.md"]
+
+
+def test_hostile_strings_survive_storage(store: Store) -> None:
+    tool = store.put_tool(Tool("docs"))
+    texts = [
+        "nul \0 inside 検索",
+        "検索 '; DROP TABLE documents; --",
+        "検索 \u202e\u200b\ufeff",
+        "検索 👩‍👩‍👧 ﷽ Z͑ͫ̓a̴l",
+    ]
+    store.write(tool.id, put=[prepared(f"{number} '\"\n*?.md", text) for number, text in enumerate(texts)])
+    with store.reading():
+        live = Live(store, tool.id, None)
+        hits = search(store, live.snapshot(), {tool.id: "docs"}, None, Request("検索", top_k=10))
+    assert sorted(hit.chunk.text for hit in hits) == sorted(texts)
+
+
+def test_every_store_ranks_like_the_memory_store(store: Store) -> None:
+    reference = memory.build()
+    corpus = [
+        ("京都 寺 検索", "奈良 検索 検索"), ("検索 エンジン 設計", "設計 方針"), ("寺", "寺 寺 寺 京都"),
+        ("server search design", "search search"), ("検索",), ("設計 検索 サーバー", "京都"),
+    ]  # fmt: skip
+    both = []
+    for one in (reference, store):
+        tool = one.put_tool(Tool("docs"))
+        for number, chunks in enumerate(corpus):
+            one.write(tool.id, put=[prepared(f"{number}.md", *chunks)])
+        one.write(tool.id, remove=["2.md"])
+        one.write(tool.id, put=[prepared("0.md", "京都 寺 寺 検索", "奈良")])
+        live = Live(one, tool.id, None)
+        both.append(
+            [
+                found(one, tool, live, query, top_k=20)
+                for query in ("検索 設計", "寺", "server", "京都 検索 サーバー", "search")
+            ]
+        )
+    assert both[0] == both[1]

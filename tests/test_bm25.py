@@ -1,0 +1,129 @@
+"""The lexical index against a plain implementation, whatever the rows, their spread and what has died."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bunko.index import bm25, segment
+from bunko.index.bm25 import Wanted
+from bunko.index.snapshot import Part, Snapshot
+from bunko.index.terms import pack, unpack
+from bunko.protocols import StoredChunk
+
+ROWS = st.lists(st.lists(st.integers(1, 12), min_size=1, max_size=20), min_size=1, max_size=40)
+
+
+def stored(rows: list[list[int]]) -> list[StoredChunk]:
+    return [StoredChunk(number, number, number, "", *unpack(pack([row]))[0], None) for number, row in enumerate(rows)]
+
+
+def snapshot(rows: list[list[int]], cuts: list[int], dead: set[int]) -> Snapshot:
+    borders = [0, *sorted({cut % (len(rows) + 1) for cut in cuts}), len(rows)]
+    parts = []
+    for begin, end in itertools.pairwise(borders):
+        piece = segment.build(stored(rows)[begin:end], 0, {})
+        alive = np.array([number not in dead for number in range(begin, end)], np.bool_)
+        parts.append(Part(piece, alive if dead else None))
+    return Snapshot(parts, 1)
+
+
+def plain(rows: list[list[int]], dead: set[int], query: list[int], k1: float, b: float) -> dict[int, float]:
+    """BM25 as it is written down, in double precision."""
+    alive = {number: Counter(row) for number, row in enumerate(rows) if number not in dead}
+    if not alive:
+        return {}
+    average = max(1.0, sum(sum(row.values()) for row in alive.values()) / len(alive))
+    scores: dict[int, float] = {}
+    for term in query:
+        df = sum(term in row for row in alive.values())
+        idf = math.log(1 + (len(alive) - df + 0.5) / (df + 0.5))
+        for number, row in alive.items():
+            if tf := row[term]:
+                length = sum(row.values())
+                weight = idf * (k1 + 1) * tf / (tf + k1 * (1 - b + b * length / average))
+                scores[number] = scores.get(number, 0.0) + weight
+    return scores
+
+
+@settings(max_examples=300)
+@given(
+    ROWS,
+    st.lists(st.integers(0, 50), max_size=3),
+    st.sets(st.integers(0, 39), max_size=10),
+    st.lists(st.integers(1, 14), min_size=1, max_size=8, unique=True),
+    st.integers(1, 12),
+    st.sampled_from([(1.2, 0.75), (1.5, 0.75), (2.5, 0.5), (0.0, 0.0), (0.9, 1.0)]),
+)
+def test_scores_and_order_are_those_of_a_plain_implementation(
+    rows: list[list[int]],
+    cuts: list[int],
+    dead: set[int],
+    query: list[int],
+    k: int,
+    constants: tuple[float, float],
+) -> None:
+    k1, b = constants
+    state = snapshot(rows, cuts, dead)
+    found = bm25.rank(state, [Wanted(term, 1.0) for term in query], k, k1=k1, b=b, masks=state.masks(None))
+    expected = plain(rows, dead, query, k1, b)
+    assert len(found.rows) == min(k, len(expected))
+    ids = [state.chunk_id(row) for row in found.rows]
+    assert len(set(ids)) == len(ids)
+    assert found.scores == pytest.approx([expected[number] for number in ids], rel=1e-4)
+    assert found.scores == pytest.approx(sorted(expected.values(), reverse=True)[:k], rel=1e-4)
+
+
+@given(ROWS, st.lists(st.integers(0, 50), max_size=3), st.sets(st.integers(0, 39), max_size=10))
+def test_merging_segments_changes_no_answer(rows: list[list[int]], cuts: list[int], dead: set[int]) -> None:
+    state = snapshot(rows, cuts, dead)
+    if not state.size:
+        return
+    merged = segment.merge([part.segment for part in state.parts], [part.alive for part in state.parts], {})
+    whole = Snapshot([Part(merged)], 1)
+    query = [Wanted(term, 1.0) for term in (1, 5, 9)]
+    before, after = (bm25.rank(s, query, 10, k1=1.2, b=0.75, masks=s.masks(None)) for s in (state, whole))
+    assert [state.chunk_id(row) for row in before.rows] == [whole.chunk_id(row) for row in after.rows]
+    assert before.scores == after.scores
+
+
+def test_common_words_in_a_large_index_are_pruned_without_changing_the_answer() -> None:
+    generator = np.random.default_rng(7)
+    rows = [
+        sorted(set(generator.zipf(1.3, 30).clip(1, 400).tolist())) + [500 + n % 97] * (1 + n % 3) for n in range(9000)
+    ]
+    dead = set(range(0, 9000, 50))
+    for state, gone in ((snapshot(rows, [], set()), set()), (snapshot(rows, [], dead), dead)):
+        for query in ([1, 2, 3, 520, 40], [1, 2], [520, 1], [399, 398, 1, 2, 3, 4, 5]):
+            found = bm25.rank(state, [Wanted(t, 1.0) for t in query], 10, k1=1.2, b=0.75, masks=state.masks(None))
+            expected = sorted(plain(rows, gone, query, 1.2, 0.75).values(), reverse=True)[:10]
+            assert found.scores == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_term_that_is_in_every_row_still_counts() -> None:
+    state = snapshot([[1], [1], [1, 2]], [], set())
+    found = bm25.rank(state, [Wanted(1, 1.0)], 5, k1=1.2, b=0.75, masks=state.masks(None))
+    assert len(found.rows) == 3
+    assert all(score > 0 for score in found.scores)
+
+
+def test_a_filter_narrows_the_answer_but_not_the_statistics() -> None:
+    state = snapshot([[1, 2], [1], [2], [1, 1]], [], set())
+    masks = state.masks(np.array([1, 3]))
+    query = [Wanted(1, 1.0), Wanted(2, 1.0)]
+    narrow = bm25.rank(state, query, 5, k1=1.2, b=0.75, masks=masks)
+    wide = bm25.rank(state, query, 5, k1=1.2, b=0.75, masks=state.masks(None))
+    assert sorted(state.chunk_id(row) for row in narrow.rows) == [1, 3]
+    assert set(zip(*narrow, strict=True)) <= set(zip(*wide, strict=True))
+
+
+@given(st.lists(st.lists(st.integers(0, 2**63 - 1), max_size=8), max_size=6))
+def test_packed_terms_come_back(chunks: list[list[int]]) -> None:
+    back = [dict(zip(keys.tolist(), counts.tolist(), strict=True)) for keys, counts in unpack(pack(chunks))]
+    assert back == [dict(Counter(chunk)) for chunk in chunks]

@@ -1,0 +1,128 @@
+"""The derived index: survives a restart, is brought up to date, is rebuilt when it is broken, and is never needed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bunko.index.live import Live
+from bunko.search import Request, search
+from bunko.stores import memory, sqlite
+from bunko.stores.sqlite import Sqlite
+from bunko.types import Tool
+from tests.contracts.test_stores_contract import prepared
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Sqlite]:
+    made = sqlite.build(tmp_path / "library.db")
+    yield made
+    made.close()
+
+
+def uris(store: Sqlite, tool: Tool, live: Live, query: str) -> set[str]:
+    with store.reading():
+        return {
+            hit.uri for hit in search(store, live.snapshot(), {tool.id: tool.name}, None, Request(query, top_k=100))
+        }
+
+
+def filled(store: Sqlite, folder: Path) -> tuple[Tool, Path]:
+    tool = store.put_tool(Tool("docs"))
+    store.write(tool.id, put=[prepared(f"{n}.md", f"検索の話 第{n}", f"京都 {n}") for n in range(20)])
+    live = Live(store, tool.id, folder)
+    live.snapshot()
+    live.save()
+    return tool, next(folder.glob("*.segment"))
+
+
+def test_the_index_is_written_and_a_new_process_starts_from_it(store: Sqlite, tmp_path: Path) -> None:
+    tool, path = filled(store, tmp_path / "index")
+    again = Live(store, tool.id, tmp_path / "index")
+    assert len(uris(store, tool, again, "検索")) == 20
+    assert again.rebuilt == ""
+    assert again.verify() == ""
+    assert path.exists()
+
+
+def test_what_came_after_the_file_is_replayed_and_what_went_is_gone(store: Sqlite, tmp_path: Path) -> None:
+    tool, _ = filled(store, tmp_path / "index")
+    store.write(tool.id, put=[prepared("new.md", "奈良の鹿")], remove=["3.md", "4.md"])
+    store.write(tool.id, put=[prepared("5.md", "別の話")])
+    again = Live(store, tool.id, tmp_path / "index")
+    assert uris(store, tool, again, "鹿") == {"new.md"}
+    assert uris(store, tool, again, "検索") == {f"{n}.md" for n in range(20) if n not in (3, 4, 5)}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[: len(data) // 2],
+        lambda data: b"garbage" + data[7:],
+        lambda data: data[:100] + b"\xff" * 50 + data[150:],
+        lambda data: data[:-2000] + b"\xff" * 1000 + data[-1000:],
+        lambda data: data + b"more",
+        lambda data: data.replace(b'"format": 1', b'"format": 9'),
+    ],
+    ids=["empty", "cut off", "no magic", "header", "content", "too long", "other version"],
+)
+def test_a_damaged_index_is_rebuilt_with_a_warning(
+    store: Sqlite, tmp_path: Path, damage: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    tool, path = filled(store, tmp_path / "index")
+    path.write_bytes(damage(path.read_bytes()))  # type: ignore[operator]
+    again = Live(store, tool.id, tmp_path / "index")
+    with caplog.at_level(logging.WARNING, logger="bunko"):
+        logging.getLogger("bunko").propagate = True
+        assert len(uris(store, tool, again, "検索")) == 20
+    assert "rebuilding" in caplog.text
+    again.save()
+    assert Live(store, tool.id, tmp_path / "index").verify() == ""
+
+
+def test_the_index_of_another_library_is_not_used(store: Sqlite, tmp_path: Path) -> None:
+    filled(store, tmp_path / "index")
+    other = sqlite.build(tmp_path / "other.db")
+    tool = other.put_tool(Tool("docs"))
+    other.write(tool.id, put=[prepared("mine.md", "検索")])
+    assert uris(other, tool, Live(other, tool.id, tmp_path / "index"), "検索") == {"mine.md"}
+    other.close()
+
+
+def test_an_index_from_the_future_of_a_restored_library_is_not_used(store: Sqlite, tmp_path: Path) -> None:
+    tool, path = filled(store, tmp_path / "index")
+    path.rename(path.with_name(f"tool{tool.id}-999.segment"))
+    assert len(uris(store, tool, Live(store, tool.id, tmp_path / "index"), "検索")) == 20
+
+
+def test_the_memory_store_writes_no_files(tmp_path: Path) -> None:
+    store = memory.build()
+    tool = store.put_tool(Tool("docs"))
+    store.write(tool.id, put=[prepared("a.md", "検索")])
+    live = Live(store, tool.id, None)
+    live.snapshot()
+    live.save()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_removals_that_were_forgotten_lead_to_a_fresh_start(store: Sqlite, tmp_path: Path) -> None:
+    tool = store.put_tool(Tool("docs"))
+    store.write(tool.id, put=[prepared("a.md", "検索"), prepared("b.md", "検索")])
+    behind = Live(store, tool.id, None)
+    assert uris(store, tool, behind, "検索") == {"a.md", "b.md"}
+    store.write(tool.id, remove=["a.md"])
+    store.forget(tool.id, store.generation())
+    assert uris(store, tool, behind, "検索") == {"b.md"}
+
+
+def test_many_small_changes_do_not_pile_up_into_many_parts(store: Sqlite) -> None:
+    tool = store.put_tool(Tool("docs"))
+    live = Live(store, tool.id, None)
+    for number in range(30):
+        store.write(tool.id, put=[prepared(f"{number % 7}.md", f"検索 {number}")])
+        assert len(uris(store, tool, live, "検索")) == min(number + 1, 7)
+    assert len(live.snapshot().parts) <= 5
