@@ -11,13 +11,13 @@ import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench.vocabulary import ENDS, ENGLISH, FORMS, GLUE, KANA, LOANWORDS, NOUNS, SYLLABLES, VERBS
+from bench.vocabulary import COUNTERS, ENDS, ENGLISH, FORMS, GLUE, KANA, LINKS, LOANWORDS, NOUNS, SYLLABLES, VERBS
 
 CHUNKS_A_PAGE = 8
 # Sections of one page after the other: all sizes occur, and any ten pages have eighty.
 _SECTIONS = (6, 10, 4, 12, 8)
 # Flattens the head of the curve (Zipf-Mandelbrot): without it the first word would be in every chunk.
-_FLATTENED = 20
+_FLATTENED = 30
 
 
 class _Urn:
@@ -53,31 +53,33 @@ def pages(number: int, seed: int = 7) -> Iterator[tuple[str, str]]:
         # A page is the same whatever came before it.
         chance = random.Random(seed * 1_000_003 + page)
         sections = _SECTIONS[page % len(_SECTIONS)]
-        nouns = _SUBJECTS.draws(chance, 48 * sections)
-        verbs = _VERBS.draws(chance, 16 * sections)
+        nouns = _SUBJECTS.draws(chance, 64 * sections)
+        verbs = _VERBS.draws(chance, 26 * sections)
         words = _ENGLISH.draws(chance, 70 * sections)
         topic = [next(nouns), *chance.sample(NOUNS, 3), chance.choice(LOANWORDS), _name(chance)]
         lines = [f"# {topic[1]}{topic[2]}と{topic[0]} {page}", ""]
         for section in range(1, sections + 1):
             lines += [f"## {section}. {chance.choice(topic)}の{next(nouns)}", ""]
-            lines += ["".join(_sentence(chance, topic, nouns, verbs) for _ in range(chance.randint(5, 9))), ""]
+            lines += ["".join(_sentence(chance, topic, nouns, verbs) for _ in range(chance.randint(8, 13))), ""]
             lines += _extra(chance, nouns, words)
         yield f"{page % 97:02d}/{page:06d}.md", "\n".join(lines)
 
 
 def _sentence(chance: random.Random, topic: list[str], nouns: Iterator[str], verbs: Iterator[str]) -> str:
     subject = chance.choice(topic) if chance.random() < 0.3 else next(nouns)
+    end = chance.choice(ENDS) if chance.random() < 0.4 else "。"
     match chance.randrange(5):
         case 0:
-            return f"{subject}の{next(nouns)}は、{next(nouns)}{next(nouns)}を{next(verbs)}{chance.choice(ENDS)}"
+            return f"{subject}の{next(nouns)}は、{next(nouns)}{next(nouns)}を{next(verbs)}{end}"
         case 1:
-            return f"{next(nouns)}を{next(verbs)}{subject}について、{next(nouns)}を{next(verbs)}{chance.choice(ENDS)}"
+            return f"{next(nouns)}を{next(verbs)}{subject}の{next(nouns)}を{next(verbs)}{end}"
         case 2:
-            return f"{subject}{next(nouns)}と{next(nouns)}に{next(verbs)}{chance.choice(ENDS)}"
+            return f"{subject}{next(nouns)}と{next(nouns)}に{next(verbs)}{end}"
         case 3:
-            return f"{_name(chance)}の{subject}では{next(nouns)}が{chance.randint(2, 999)}件となり、{next(verbs)}。"
+            many = f"{chance.randint(2, 999)}{chance.choice(COUNTERS)}"
+            return f"{_name(chance)}の{subject}では{next(nouns)}が{many}で、{next(verbs)}{end}"
         case _:
-            return f"また{subject}から{next(nouns)}へ{next(verbs)}{chance.choice(ENDS)}"
+            return f"{chance.choice(LINKS)}{subject}から{next(nouns)}へ{next(verbs)}{end}"
 
 
 def _extra(chance: random.Random, nouns: Iterator[str], words: Iterator[str]) -> list[str]:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bunko.home import locate
-from bunko.library import Library, open_library
+from bunko.library import Library
+from bunko.opening import open_library
 
 Opener = Callable[..., Library]
 

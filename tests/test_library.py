@@ -10,7 +10,8 @@ import pytest
 
 from bunko.errors import LibraryMismatch, LibraryReadOnly, SettingsError, SourceError, UnknownName
 from bunko.home import locate
-from bunko.library import Library, open_library
+from bunko.library import Library
+from bunko.opening import open_library
 from tests.conftest import Opener
 
 TEXT = "# 見出し\n\n{}。この文書は取り込みの試験のために書かれた、少し長めの文章です。"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from bunko import doctor, embedders
-from bunko.errors import LibraryBusy, LibraryError, LibraryMismatch, LibraryReadOnly, SourceError, UnknownName
-from bunko.home import DOCUMENTS, Home, in_file, in_folder, user_config_folder
+from bunko.errors import LibraryBusy, LibraryMismatch, LibraryReadOnly, SourceError, UnknownName
+from bunko.home import Home
 from bunko.index.live import Live
 from bunko.index.snapshot import Snapshot
 from bunko.ingest import ChunkerSettings, Progress, ingest
 from bunko.protocols import Embedder, Scan, Store, Totals
 from bunko.search import LONGEST_QUERY, Request, search
-from bunko.settings import Loaded, Settings, load
+from bunko.settings import Settings
 from bunko.sources import folder as folder_source
-from bunko.stores import sqlite
 from bunko.text import grams, words
 from bunko.timing import timer
 from bunko.types import Answer, Freshness, Mode, Problem, Report, Tool
@@ -181,11 +180,11 @@ class Library:
             self.store, tool, source, self._cutting(), self.embedder(),
             scan=scan, everything=everything, workers=workers, progress=progress, stopped=stopped,
         )  # fmt: skip
-        now = _now()
+        done_at = now()
         if not report.interrupted:
             tool = replace(tool, built=built)
-        self.store.put_tool(replace(tool, imported_at=now, checked_at=now))
-        self._looked[tool.id] = (time.monotonic(), now, 0)
+        self.store.put_tool(replace(tool, imported_at=done_at, checked_at=done_at))
+        self._looked[tool.id] = (time.monotonic(), done_at, 0)
         with self.store.reading():
             snapshot = self._index(tool.id).snapshot()
         self._index(tool.id).save()
@@ -213,7 +212,7 @@ class Library:
         with timer("file_scan", _log):
             scan = source.scan(known)
         changed = len(scan.added) + len(scan.updated) + len(scan.deleted) - len(scan.moved)
-        self._looked[tool.id] = (time.monotonic(), _now(), changed)
+        self._looked[tool.id] = (time.monotonic(), now(), changed)
         if not changed and not scan.touched:
             return []
         self._background = _Background(lambda stopped: self._absorb(tool, scan, stopped))
@@ -407,78 +406,6 @@ class _Background(threading.Thread):
             self.error = error
 
 
-def open_library(
-    home: Home,
-    *,
-    environ: Mapping[str, str],
-    flags: Mapping[str, object] | None = None,
-    config: Path | None = None,
-    read_only: bool = False,
-    create: bool = True,
-) -> Library:
-    """Open the library at a place with the settings that hold there; a folder becomes its tool `documents`."""
-    loaded = settings_for(home, environ=environ, flags=flags, config=config)
-    home = _named_by_settings(home, loaded)
-    if not create and not home.database.exists():
-        raise LibraryError(
-            f"There is no library at {home.folder}", hint="Import a folder: bunko reindex --docs-dir DIR."
-        )
-    try:
-        store: Store = sqlite.build(home.database, read_only=read_only)
-    except LibraryReadOnly:
-        if not home.database.exists():
-            raise
-        store, read_only = sqlite.build(home.database, read_only=True), True
-    library = Library(home, loaded.settings, store, read_only=read_only, notices=tuple(loaded.notices))
-    if home.docs_dir is not None:
-        _claim(library, home.docs_dir)
-    return library
-
-
-def settings_for(
-    home: Home,
-    *,
-    environ: Mapping[str, str],
-    flags: Mapping[str, object] | None = None,
-    config: Path | None = None,
-) -> Loaded:
-    """Return the settings that hold for a library: from beside the documents, the library, or the user's own."""
-    places = [home.folder, user_config_folder()]
-    if home.docs_dir is not None:
-        places.insert(0, home.docs_dir)
-    return load(flags=flags or {}, environ=environ, config=config, folders=places, dotenv_folders=[home.folder])
-
-
-def _named_by_settings(home: Home, loaded: Loaded) -> Home:
-    """Return the library a config file names, where no flag and no environment named one."""
-    if home.chosen:
-        return home
-    base = loaded.config_file.parent if loaded.config_file else Path()
-    if loaded.settings.library.path:
-        return in_folder(base / Path(loaded.settings.library.path).expanduser())
-    if loaded.settings.database.path:
-        return in_file(base / Path(loaded.settings.database.path).expanduser())
-    return home
-
-
-def _claim(library: Library, docs_dir: Path) -> None:
-    """Make sure that the library of a folder is about that folder."""
-    tool = next((tool for tool in library.tools() if tool.name == DOCUMENTS), None)
-    if tool is not None and tool.source == str(docs_dir):
-        return
-    if tool is not None and Path(tool.source).is_dir() and library.home.folder.parent != docs_dir:
-        raise LibraryMismatch(
-            f"The index in {library.home.folder} is about {tool.source}, not about {docs_dir}",
-            hint="Give each folder a --data-dir of its own.",
-        )
-    if library.read_only:
-        return
-    library.store.put_tool(
-        replace(tool, source=str(docs_dir))
-        if tool
-        else Tool(DOCUMENTS, "folder", f"Documents in {docs_dir.name}", str(docs_dir), created_at=_now())
-    )
-
-
-def _now() -> str:
+def now() -> str:
+    """Return the time as it is written down."""
     return datetime.now(UTC).isoformat(timespec="seconds")

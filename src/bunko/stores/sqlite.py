@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,26 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.errors import (
-    BunkoError,
-    DiskFull,
-    LibraryBusy,
-    LibraryDamaged,
-    LibraryError,
-    LibraryReadOnly,
-    LibraryTooNew,
-)
+from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew
 from bunko.failpoints import reach
 from bunko.index.terms import unpack
 from bunko.protocols import Failed, Filter, Found, Prepared, StoredChunk, Totals
 from bunko.stores import schema
+from bunko.stores.explained import BUSY_SECONDS, translated
 from bunko.stores.facts import dated, known, order, passes
 from bunko.types import Chunk, Entry, Known, Problem, Tool, in_context
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_BUSY_SECONDS = 30.0
 # Chunks of a longer document keep their own text, so that showing one does not read the whole document.
 _LONG_TEXT = 100_000
 _TOOL = "id, name, kind, description, source, active, created_at, imported_at, checked_at, built"
@@ -48,7 +38,7 @@ class Sqlite:
         self._read_only = read_only
         self._read_lock, self._write_lock = threading.RLock(), threading.RLock()
         self._reading = 0
-        with _translated(path):
+        with translated(path):
             if not read_only:
                 path.parent.mkdir(parents=True, exist_ok=True)
             self._reader = self._connect(read_only=read_only)
@@ -58,9 +48,7 @@ class Sqlite:
 
     def _connect(self, *, read_only: bool) -> sqlite3.Connection:
         uri = f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
-        connection = sqlite3.connect(
-            uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-        )
+        connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA cache_size = -8000")
         if not read_only:
@@ -113,7 +101,7 @@ class Sqlite:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         if self._read_only:
             raise LibraryReadOnly(f"{self.path} is open for reading only", hint="Leave --read-only out to change it.")
-        with self._write_lock, _translated(self.path):
+        with self._write_lock, translated(self.path):
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
@@ -133,7 +121,7 @@ class Sqlite:
             self._reading += 1
             try:
                 if outermost:
-                    with _translated(self.path):
+                    with translated(self.path):
                         self._reader.execute("BEGIN")
                 yield
             finally:
@@ -143,7 +131,7 @@ class Sqlite:
                         self._reader.execute("COMMIT")
 
     def _rows(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
-        with self._read_lock, _translated(self.path):
+        with self._read_lock, translated(self.path):
             return self._reader.execute(query, values).fetchall()
 
     def tools(self) -> list[Tool]:
@@ -385,54 +373,3 @@ def _tool(row: tuple[Any, ...]) -> Tool:
 
 def _marks(values: Sequence[Any]) -> str:
     return ",".join("?" * len(values))
-
-
-@contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    """Turn what SQLite and the file system say into what the user can do about it."""
-    try:
-        yield
-    except BunkoError:
-        raise
-    except sqlite3.Error as error:
-        raise _explained(path, error) from error
-    except OSError as error:
-        raise LibraryReadOnly(
-            f"{path} cannot be used: {error.strerror or error}", hint="Choose another place with --library."
-        ) from error
-
-
-def _explained(path: Path, error: sqlite3.Error) -> BunkoError:
-    name = getattr(error, "sqlite_errorname", "") or ""
-    text = str(error)
-    if name.startswith("SQLITE_FULL") or "disk is full" in text or _no_room(path, name):
-        return DiskFull(
-            f"There is no room left to write {path}",
-            hint="Free some space and run the same command again; what was there before is untouched.",
-        )
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return LibraryBusy(
-            f"Another process has been writing {path} for more than {_BUSY_SECONDS:.0f} seconds",
-            hint="Wait until it is done, then try again.",
-        )
-    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
-        if not path.exists() and "unable to open" in text and os.access(path.parent, os.W_OK):
-            return LibraryError(f"There is no library at {path}", hint="Import something first: bunko reindex.")
-        return LibraryReadOnly(
-            f"{path} cannot be opened for writing: {text}",
-            hint="Check who owns the folder, or choose another place with --library or --data-dir.",
-        )
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        return LibraryDamaged(
-            f"{path} is not a readable library: {text}",
-            hint="Move the file away and import again; your documents are untouched.",
-        )
-    return LibraryError(f"{path}: {text}", hint="Run bunko doctor to see what is wrong.")
-
-
-def _no_room(path: Path, name: str) -> bool:
-    if not name.startswith("SQLITE_IOERR"):
-        return False
-    with suppress(OSError):
-        return shutil.disk_usage(path.parent).free < 1_000_000
-    return False

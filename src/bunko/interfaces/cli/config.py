@@ -27,7 +27,7 @@ def show(key: str | None, **options: Any) -> None:
       bunko config show search
     """
     asked = chosen(options)
-    from bunko.library import settings_for
+    from bunko.opening import settings_for
 
     loaded = settings_for(asked.home(), environ=os.environ, config=asked.config)
     for notice in loaded.notices:

@@ -47,7 +47,7 @@ class Chosen:
 
     def open(self, *, create: bool = True, read_only: bool = False) -> Library:
         """Open the library that is meant; what the settings have to say goes to stderr."""
-        from bunko.library import open_library
+        from bunko.opening import open_library
 
         _log(self.verbose, debug=False)
         library = open_library(self.home(), environ=os.environ, config=self.config, create=create, read_only=read_only)

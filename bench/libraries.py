@@ -1,0 +1,53 @@
+"""A number of chunks in, a library of that size out: generated pages, imported with all lanes and hashed vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench import corpus
+from bench.clock import Spent, child
+from bunko.home import locate
+from bunko.index.snapshot import Snapshot
+from bunko.library import Library
+from bunko.opening import open_library
+
+SMALL, MEDIUM, LARGE = 640, 10_000, 100_000
+SIZES = (SMALL, 2_560, MEDIUM, 40_000, LARGE)
+VECTORS = {"EMBEDDING_PROVIDER": "hashing"}
+NO_VECTORS = {"EMBEDDING_PROVIDER": "none"}
+
+
+class Libraries:
+    """The libraries of one run, each built when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def docs(self, chunks: int) -> Path:
+        """Return the folder of a library's documents, imported."""
+        docs = self.folder / str(chunks)
+        if not (docs / ".rag-index" / "index").exists():
+            docs.mkdir(parents=True, exist_ok=True)
+            corpus.write(docs, chunks)
+            reindex(docs, VECTORS)
+        return docs
+
+    @contextmanager
+    def open(self, chunks: int) -> Iterator[tuple[Library, Snapshot]]:
+        """Open a library and take a snapshot of its index."""
+        with open_docs(self.docs(chunks)) as library:
+            with library.store.reading():
+                snapshot = library.snapshot([tool.id for tool in library.tools()])
+            yield library, snapshot
+
+
+def open_docs(docs: Path, environ: dict[str, str] = VECTORS) -> Library:
+    """Open the library of a folder."""
+    return open_library(locate(docs_dir=docs, environ=environ), environ=environ)
+
+
+def reindex(docs: Path, environ: dict[str, str], *more: str) -> Spent:
+    """Import a folder in a process of its own, as the command line does."""
+    return child(["-m", "bunko", "reindex", "--docs-dir", str(docs), *more], **environ)

@@ -1,0 +1,88 @@
+"""A place, flags and the environment in, an opened library with the settings that hold there out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from bunko.errors import LibraryError, LibraryMismatch, LibraryReadOnly
+from bunko.home import DOCUMENTS, Home, in_file, in_folder, user_config_folder
+from bunko.library import Library, now
+from bunko.protocols import Store
+from bunko.settings import Loaded, load
+from bunko.stores import sqlite
+from bunko.types import Tool
+
+
+def open_library(
+    home: Home,
+    *,
+    environ: Mapping[str, str],
+    flags: Mapping[str, object] | None = None,
+    config: Path | None = None,
+    read_only: bool = False,
+    create: bool = True,
+) -> Library:
+    """Open the library at a place with the settings that hold there; a folder becomes its tool `documents`."""
+    loaded = settings_for(home, environ=environ, flags=flags, config=config)
+    home = _named_by_settings(home, loaded)
+    if not create and not home.database.exists():
+        raise LibraryError(
+            f"There is no library at {home.folder}", hint="Import a folder: bunko reindex --docs-dir DIR."
+        )
+    try:
+        store: Store = sqlite.build(home.database, read_only=read_only)
+    except LibraryReadOnly:
+        if not home.database.exists():
+            raise
+        store, read_only = sqlite.build(home.database, read_only=True), True
+    library = Library(home, loaded.settings, store, read_only=read_only, notices=tuple(loaded.notices))
+    if home.docs_dir is not None:
+        _claim(library, home.docs_dir)
+    return library
+
+
+def settings_for(
+    home: Home,
+    *,
+    environ: Mapping[str, str],
+    flags: Mapping[str, object] | None = None,
+    config: Path | None = None,
+) -> Loaded:
+    """Return the settings that hold for a library: from beside the documents, the library, or the user's own."""
+    places = [home.folder, user_config_folder()]
+    if home.docs_dir is not None:
+        places.insert(0, home.docs_dir)
+    return load(flags=flags or {}, environ=environ, config=config, folders=places, dotenv_folders=[home.folder])
+
+
+def _named_by_settings(home: Home, loaded: Loaded) -> Home:
+    """Return the library a config file names, where no flag and no environment named one."""
+    if home.chosen:
+        return home
+    base = loaded.config_file.parent if loaded.config_file else Path()
+    if loaded.settings.library.path:
+        return in_folder(base / Path(loaded.settings.library.path).expanduser())
+    if loaded.settings.database.path:
+        return in_file(base / Path(loaded.settings.database.path).expanduser())
+    return home
+
+
+def _claim(library: Library, docs_dir: Path) -> None:
+    """Make sure that the library of a folder is about that folder."""
+    tool = next((tool for tool in library.tools() if tool.name == DOCUMENTS), None)
+    if tool is not None and tool.source == str(docs_dir):
+        return
+    if tool is not None and Path(tool.source).is_dir() and library.home.folder.parent != docs_dir:
+        raise LibraryMismatch(
+            f"The index in {library.home.folder} is about {tool.source}, not about {docs_dir}",
+            hint="Give each folder a --data-dir of its own.",
+        )
+    if library.read_only:
+        return
+    library.store.put_tool(
+        replace(tool, source=str(docs_dir))
+        if tool
+        else Tool(DOCUMENTS, "folder", f"Documents in {docs_dir.name}", str(docs_dir), created_at=now())
+    )

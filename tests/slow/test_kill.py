@@ -1,0 +1,215 @@
+"""An import killed at any moment leaves each document whole, and the next one completes it."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import bunko
+from tests.slow import corpus
+from tests.slow.corpus import Change, Contents
+
+pytestmark = pytest.mark.slow
+
+NAMES = sorted(
+    {
+        name
+        for path in Path(bunko.__file__).parent.rglob("*.py")
+        for name in re.findall(r'\breach\("([^"]+)"\)', path.read_text(encoding="utf-8"))
+    }
+)
+# More than two transactions of documents, and enough new chunks that the derived file is written again.
+SMALL = corpus.change(files=150, added=160, updated=30, removed=15, moved=15)
+# Enough text that the import starts workers.
+LARGE = corpus.change(files=60, added=50, updated=20, removed=5, moved=5, sections=4, sentences=120)
+# The first visit, the next ones, and where there are many one in the middle and one near the end.
+VISITS = (1, 2, 3, 4)
+MORE_VISITS = {"store.document": (30, 101, 180), "store.commit": (5, 6, 7), "store.committed": (5, 6, 7)}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A change of a folder, the folder's library before it, and what the library must come to."""
+
+    change: Change
+    library: Path  # the folder with its library, in the state before
+    wanted: Contents
+
+    def begun(self, docs: Path) -> None:
+        """Make a copy of the folder with its library, and change the files."""
+        shutil.copytree(self.library, docs)
+        corpus.write(docs, self.change.after)
+
+
+def _case(change: Change, folder: Path) -> Case:
+    corpus.built_from_scratch(change.before, folder / "before")
+    return Case(change, folder / "before" / "docs", corpus.built_from_scratch(change.after, folder / "after"))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return _case(SMALL, tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return _case(LARGE, tmp_path_factory.mktemp("large"))
+
+
+@pytest.fixture
+def killable() -> Iterator[list[subprocess.Popen[str]]]:
+    """A list of processes that are ended with the test, whatever happens in it."""
+    started: list[subprocess.Popen[str]] = []
+    yield started
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def check_completed(docs: Path, case: Case) -> None:
+    with corpus.opened(docs) as library:
+        corpus.check_between(library, case.change)
+    done = corpus.run("reindex", "--docs-dir", docs)
+    assert done.returncode == 0, done.stderr
+    with corpus.opened(docs) as library:
+        assert corpus.contents(library) == case.wanted
+        assert library.store.check() == ""
+        report = library.reindex()
+    assert (report.added, report.updated, report.deleted, report.moved) == (0, 0, 0, 0)
+
+
+def test_there_are_places_to_die_at_every_step_of_writing() -> None:
+    assert {name.partition(".")[0] for name in NAMES} >= {"store", "ingest", "derived"}
+
+
+@pytest.mark.parametrize(
+    ("name", "visit"), [(name, visit) for name in NAMES for visit in (*VISITS, *MORE_VISITS.get(name, ()))]
+)
+def test_an_import_killed_at_a_named_place_is_whole_and_is_completed_by_the_next(
+    name: str, visit: int, small: Case, tmp_path: Path
+) -> None:
+    docs = tmp_path / "docs"
+    small.begun(docs)
+    died = corpus.run("reindex", "--docs-dir", docs, BUNKO_FAILPOINT=f"{name}:{visit}")
+    # Every place is passed at least once; that some are passed no more than that is no error.
+    assert died.returncode == -signal.SIGKILL or (visit > 1 and died.returncode == 0), died.stderr
+    check_completed(docs, small)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "ingest.removed"])
+def test_a_first_import_killed_at_a_named_place_is_completed_by_the_next(
+    name: str, small: Case, tmp_path: Path
+) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    corpus.write(docs, SMALL.after)
+    died = corpus.run("reindex", "--docs-dir", docs, BUNKO_FAILPOINT=name)
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    check_completed(docs, Case(Change({}, SMALL.after, {}), docs, small.wanted))
+
+
+@pytest.mark.parametrize("name", ["ingest.batch", "store.commit:3", "derived.arrays"])
+def test_a_rebuild_that_was_killed_is_completed_by_the_next_import(name: str, small: Case, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    small.begun(docs)
+    died = corpus.run("reindex", "--force", "--docs-dir", docs, BUNKO_FAILPOINT=name)
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    done = corpus.run("reindex", "--docs-dir", docs)
+    assert done.returncode == 0, done.stderr
+    with corpus.opened(docs) as library:
+        assert library.store.check() == ""
+        assert corpus.contents(library) == small.wanted
+
+
+def test_a_search_killed_while_it_absorbs_changes_loses_nothing(small: Case, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    small.begun(docs)
+    died = corpus.run("search", "京都", "--docs-dir", docs, BUNKO_FAILPOINT="ingest.batch")
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    check_completed(docs, small)
+
+
+def wait_for_a_moment(chance: random.Random, process: subprocess.Popen[str], docs: Path, seconds: float) -> None:
+    """Wait for a random time of an import's length, or until the log of changes has grown to a random size."""
+    log = docs / ".rag-index" / "library.db-wal"
+    size = chance.randrange(1, 1_000_000) if chance.random() < 0.5 else 0
+    end = time.monotonic() + (chance.random() * seconds if not size else seconds)
+    while time.monotonic() < end and process.poll() is None:
+        if size and log.exists() and log.stat().st_size >= size:
+            return
+        time.sleep(0.001)
+
+
+def imported(case: Case, docs: Path) -> float:
+    """Import a change to its end and return how long that took: the span in which a kill can hit something."""
+    case.begun(docs)
+    begin = time.monotonic()
+    assert corpus.run("reindex", "--docs-dir", docs).returncode == 0
+    return time.monotonic() - begin
+
+
+def kill(process: subprocess.Popen[str]) -> list[int]:
+    """Kill a process as it stands, and return the processes it had started."""
+    below = []
+    if process.poll() is None:
+        process.send_signal(signal.SIGSTOP)  # or it could start another one while we look
+        below = corpus.processes_below(process.pid)
+        process.kill()
+    process.communicate()
+    return below
+
+
+def test_an_import_killed_at_a_random_moment_is_whole_and_is_completed_by_the_next(
+    small: Case, tmp_path: Path, killable: list[subprocess.Popen[str]]
+) -> None:
+    seconds = imported(small, tmp_path / "measured")
+    chance = random.Random(22)
+    killed = 0
+    for number in range(22):
+        docs = tmp_path / str(number)
+        small.begun(docs)
+        process = corpus.start("reindex", "--docs-dir", docs)
+        killable.append(process)
+        wait_for_a_moment(chance, process, docs, seconds)
+        kill(process)
+        killed += process.returncode == -signal.SIGKILL
+        check_completed(docs, small)
+        shutil.rmtree(docs)
+    assert killed >= 11, "most imports ended before they were killed, so this proves little"
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are listed in /proc here, and it is not")
+def test_an_import_with_workers_killed_at_a_random_moment_leaves_no_process_behind(
+    large: Case, tmp_path: Path, killable: list[subprocess.Popen[str]]
+) -> None:
+    seconds = imported(large, tmp_path / "measured")
+    chance = random.Random(8)
+    with_workers = 0
+    for number in range(8):
+        docs = tmp_path / str(number)
+        large.begun(docs)
+        process = corpus.start("reindex", "--docs-dir", docs, "--workers", "2")
+        killable.append(process)
+        wait_for_a_moment(chance, process, docs, seconds)
+        below = kill(process)
+        with_workers += len(below) >= 2
+        try:
+            corpus.wait_until(
+                lambda below=below: not any(map(corpus.is_running, below)), "workers outlive their import", seconds=10
+            )
+        finally:
+            for pid in filter(corpus.is_running, below):
+                os.kill(pid, signal.SIGKILL)
+        check_completed(docs, large)
+        shutil.rmtree(docs)
+    assert with_workers >= 2, "no import had started its workers when it was killed, so this proves little"
