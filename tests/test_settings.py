@@ -223,7 +223,7 @@ def test_every_setting_answers_to_its_own_bunko_name():
     for key, setting in SETTINGS.items():
         name = "BUNKO_" + key.replace(".", "_").upper()
         default = setting.default
-        text = "x" if default in (None, "") and setting.kind is str else setting.shown(default)
+        text = "x" if default in (None, "", ()) and setting.kind is str else setting.shown(default)
         if setting.choices:
             text = setting.choices[-1]
         elif setting.optional and setting.kind is not str:

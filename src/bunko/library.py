@@ -13,18 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from bunko import doctor, embedders
+from bunko.citations import Verdict, verify
 from bunko.errors import LibraryBusy, LibraryMismatch, LibraryReadOnly, SourceError, UnknownName
 from bunko.home import Home
 from bunko.index.live import Live
 from bunko.index.snapshot import Snapshot
 from bunko.ingest import ChunkerSettings, Progress, ingest
-from bunko.protocols import Embedder, Scan, Store, Totals
+from bunko.protocols import Embedder, Scan, Store, StoredDocument, Totals
 from bunko.search import LONGEST_QUERY, Request, search
 from bunko.settings import Settings
 from bunko.sources import folder as folder_source
 from bunko.text import grams, words
 from bunko.timing import timer
-from bunko.types import Answer, Freshness, Mode, Problem, Report, Tool
+from bunko.types import Answer, Freshness, Hit, Mode, Problem, Report, Tool
 
 _log = logging.getLogger("bunko.library")
 
@@ -290,6 +291,21 @@ class Library:
                 snapshot = self._index(tool.id).snapshot()
                 findings += doctor.known_items(self.store, snapshot, tool, self.embedder())
         return findings
+
+    def document_of(self, hit: Hit) -> StoredDocument | None:
+        """Return the document a hit stands in."""
+        return self.store.document(self._asked(hit.tool)[0].id, hit.uri)
+
+    def verify(self, citation: str, digest: str, *, tool: str | None = None) -> Verdict:
+        """Say whether a cited passage still stands, looking for changes first."""
+        verdict = Verdict("deleted", citation)
+        for one in self._asked(tool):
+            if not self.read_only:
+                self._refreshed(one)
+            verdict = verify(self.store, one.id, citation, digest)
+            if verdict.status != "deleted":
+                break
+        return verdict
 
     def tools(self) -> list[Tool]:
         """Return all tools, by name."""

@@ -106,6 +106,20 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """One document as it is stored."""
+
+    uri: str
+    title: str
+    date: str
+    tags: tuple[str, ...]
+    content_hash: str
+    media_type: str
+    text: str
+    body: int
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """Which documents a search may answer from."""
 
@@ -180,6 +194,15 @@ class Store(Protocol):
 
     def chunks(self, ids: Sequence[int]) -> dict[int, Found]:
         """Return the chunks with these ids that still exist."""
+
+    def document(self, tool_id: int, uri: str) -> StoredDocument | None:
+        """Return one document."""
+
+    def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
+        """Return the uris that follow one, in order."""
+
+    def with_hash(self, tool_id: int, beginning: str) -> list[str]:
+        """Return the uris of the documents whose content hash begins so."""
 
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that pass a filter."""

@@ -126,8 +126,8 @@ class Live:
             except FileNotFoundError:
                 continue
             except (Damaged, OSError, KeyError, ValueError, TypeError) as error:
-                self.rebuilt = str(error)
-                _log.warning("%s: rebuilding the index from the library.", error)
+                self.rebuilt = str(error) if isinstance(error, Damaged) else f"{path.name} is unusable ({error!r})"
+                _log.warning("%s: rebuilding the index from the library.", self.rebuilt)
                 continue
             stamped = loaded.stamp.get("generation", -1)
             if loaded.stamp != self._stamp(stamped) or stamped > generation:

@@ -220,6 +220,17 @@ class Safety(_Section):
     timeout: float = _is(5.0, "Longest wait for an answer, in seconds", "RAG_URL_SAFETY_TIMEOUT", low=0.1)
 
 
+class Serve(_Section):
+    """How assistants are served."""
+
+    max_result_tokens: int = _is(8000, "Longest answer to an assistant, in tokens", low=500, high=100_000)
+    max_schema_tokens: int = _is(6000, "With more tokens of schemas, a library's tools fold into one", low=500)
+    host: str = _is("127.0.0.1", "Where --http listens")
+    port: int = _is(8765, "Where --http listens", high=65535)
+    token: str = _is("", "What HTTP clients must show; empty: kept in a file", "BUNKO_TOKEN", secret=True)
+    allowed_hosts: tuple[str, ...] = _is((), "Names under which --http may be reached beside this machine's own")
+
+
 class Log(_Section):
     """What is logged."""
 
@@ -246,6 +257,7 @@ class Settings:
     model: Model = field(default_factory=Model)
     crawl: Crawl = field(default_factory=Crawl)
     safety: Safety = field(default_factory=Safety)
+    serve: Serve = field(default_factory=Serve)
     log: Log = field(default_factory=Log)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from bunko.index.terms import unpack
-from bunko.protocols import Failed, Filter, Found, Prepared, StoredChunk, Totals
+from bunko.protocols import Failed, Filter, Found, Prepared, StoredChunk, StoredDocument, Totals
 from bunko.stores.facts import dated, known, order, passes
 from bunko.types import Entry, Known, Problem, Tool
 
@@ -159,6 +159,29 @@ class Memory:
                         chunk,
                     )
         return found
+
+    def document(self, tool_id: int, uri: str) -> StoredDocument | None:
+        """Return one document."""
+        held = self._held.get((tool_id, uri))
+        if held is None:
+            return None
+        document, text = held.prepared.document, held.prepared.document.text
+        date = dated(text.date, held.entry.modified_ns)
+        return StoredDocument(
+            uri, text.title, date, text.tags, document.content_hash, text.media_type, text.text, text.body
+        )
+
+    def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
+        """Return the uris that follow one, in order."""
+        return sorted(uri for tool, uri in self._held if tool == tool_id and uri > after)[:limit]
+
+    def with_hash(self, tool_id: int, beginning: str) -> list[str]:
+        """Return the uris of the documents whose content hash begins so."""
+        return sorted(
+            uri
+            for (tool, uri), held in self._held.items()
+            if tool == tool_id and held.prepared.document.content_hash.startswith(beginning)
+        )
 
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that pass a filter."""

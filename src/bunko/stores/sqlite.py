@@ -16,7 +16,7 @@ import numpy as np
 from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew
 from bunko.failpoints import reach
 from bunko.index.terms import unpack
-from bunko.protocols import Failed, Filter, Found, Prepared, StoredChunk, Totals
+from bunko.protocols import Failed, Filter, Found, Prepared, StoredChunk, StoredDocument, Totals
 from bunko.stores import schema
 from bunko.stores.explained import BUSY_SECONDS, translated
 from bunko.stores.facts import dated, known, order, passes
@@ -329,6 +329,33 @@ class Sqlite:
                 chunk,
             )
         return found
+
+    def document(self, tool_id: int, uri: str) -> StoredDocument | None:
+        """Return one document."""
+        rows = self._rows(
+            "SELECT title, date, modified_ns, tags, content_hash, media_type, text, body FROM documents"
+            " WHERE tool_id = ? AND uri = ?",
+            (tool_id, uri),
+        )
+        for title, date, modified_ns, tags, content_hash, media_type, text, body in rows:
+            own = tuple(json.loads(tags))
+            return StoredDocument(uri, title, dated(date, modified_ns), own, content_hash, media_type, text, body)
+        return None
+
+    def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
+        """Return the uris that follow one, in order."""
+        rows = self._rows(
+            "SELECT uri FROM documents WHERE tool_id = ? AND uri > ? ORDER BY uri LIMIT ?", (tool_id, after, limit)
+        )
+        return [row[0] for row in rows]
+
+    def with_hash(self, tool_id: int, beginning: str) -> list[str]:
+        """Return the uris of the documents whose content hash begins so."""
+        rows = self._rows(
+            "SELECT uri FROM documents WHERE tool_id = ? AND substr(content_hash, 1, ?) = ? ORDER BY uri",
+            (tool_id, len(beginning), beginning),
+        )
+        return [row[0] for row in rows]
 
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that pass a filter."""

@@ -15,9 +15,11 @@ from bunko.errors import BunkoError
 # Named, not imported: `bunko --help` must not wait for a search engine to load.
 COMMANDS = {
     "config": "Show the settings in force and where each came from.",
+    "connect": "Tell an assistant about bunko: print or write its configuration.",
     "doctor": "Check a library, and that its texts can be found.",
     "reindex": "Make a folder searchable, or bring it up to date.",
     "search": "Find text in Japanese or English.",
+    "serve": "Serve assistants over MCP.",
     "status": "Show what is indexed.",
 }
 

@@ -1,0 +1,50 @@
+"""A citation and its hash in, whether it still stands out: same, moved, changed or deleted."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from bunko.errors import QueryError
+from bunko.extract import lines_hash
+from bunko.protocols import Store
+from bunko.readers.outline import unify
+
+_CITATION = re.compile(r"(?P<uri>.+):L(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?", re.DOTALL)
+_HASH = re.compile(r"(?P<document>[0-9a-f]{12})\.(?P<lines>[0-9a-f]{12})")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a passage."""
+
+    status: Literal["same", "moved", "changed", "deleted"]
+    citation: str  # where it stands now, or stood
+
+
+def verify(store: Store, tool_id: int, citation: str, digest: str) -> Verdict:
+    """Compare a passage as it was cited with what the library holds now."""
+    place, marks = _CITATION.fullmatch(citation.strip()), _HASH.fullmatch(digest.strip().lower())
+    if place is None:
+        raise QueryError(f"{citation!r} is not a citation", hint="Give it as it was returned: path:L12-L30.")
+    if marks is None:
+        raise QueryError(f"{digest!r} is not a citation's hash", hint="Give `hash` as it was returned with the result.")
+    uri, first = place["uri"], int(place["first"])
+    last = int(place["last"] or first)
+    document = store.document(tool_id, uri)
+    if document is None:
+        for other in store.with_hash(tool_id, marks["document"]):
+            return Verdict("moved", _written(other, first, last))
+        return Verdict("deleted", citation)
+    if document.content_hash.startswith(marks["document"]) or lines_hash(document.text, first, last) == marks["lines"]:
+        return Verdict("same", _written(uri, first, last))
+    height = last - first
+    for begin in range(1, unify(document.text).count("\n") + 2 - height):
+        if lines_hash(document.text, begin, begin + height) == marks["lines"]:
+            return Verdict("moved", _written(uri, begin, begin + height))
+    return Verdict("changed", _written(uri, first, last))
+
+
+def _written(uri: str, first: int, last: int) -> str:
+    return f"{uri}:L{first}" if first == last else f"{uri}:L{first}-L{last}"

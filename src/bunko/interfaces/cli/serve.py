@@ -1,0 +1,71 @@
+"""`bunko serve`: a library in, an MCP server for assistants out."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bunko.interfaces.cli.options import Chosen, chosen, say, shared
+
+if TYPE_CHECKING:
+    from bunko.interfaces.mcp.desk import Desk
+
+
+@click.command()
+@click.option("--toolsets", metavar="NAMES", help="folder, tools. [folder with --docs-dir, else tools]")
+@click.option("--read-only", is_flag=True, help="Hide whatever changes the library, and stop refreshing.")
+@click.option("--http", is_flag=True, help="Streamable HTTP instead of stdio.")
+@click.option("--host", metavar="HOST", help="Where --http listens. [127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Where --http listens. [8765]")
+@click.option("--allow-remote", is_flag=True, help="Let --host be an address that other machines reach.")
+@shared
+def command(
+    toolsets: str | None,
+    read_only: bool,
+    http: bool,
+    host: str | None,
+    port: int | None,
+    allow_remote: bool,
+    **options: Any,
+) -> None:
+    """Serve assistants over MCP.
+
+    \b
+    Example:
+      bunko serve --docs-dir ~/notes
+      bunko serve --library ~/library --http --port 8765
+    """
+    asked = chosen(options)
+    home = asked.home()  # a wrong folder is told at once, in the terminal
+    from bunko.interfaces.mcp.desk import Desk
+
+    names = tuple(name.strip() for name in (toolsets or "").split(",") if name.strip())
+    folder = str(home.docs_dir) if home.docs_dir else ""
+    desk = Desk(lambda: asked.open(read_only=read_only), toolsets=names, read_only=read_only, folder=folder)
+    try:
+        if http:
+            _over_http(asked, desk, **options)
+        else:
+            import anyio
+
+            from bunko.interfaces.mcp.server import serve_stdio
+
+            anyio.run(serve_stdio, desk)
+    finally:
+        desk.close()
+
+
+def _over_http(asked: Chosen, desk: Desk, host: str | None, port: int | None, allow_remote: bool) -> None:
+    from bunko.interfaces.mcp.http import serve, token_from
+    from bunko.opening import settings_for
+
+    home = asked.home()
+    settings = settings_for(home, environ=os.environ, config=asked.config).settings.serve
+    host, port = host or settings.host, settings.port if port is None else port
+    path = home.folder / "token"
+    token = settings.token or token_from(path)
+    shown = "BUNKO_TOKEN" if settings.token else f"the token in {path}"
+    say(f"bunko listens on http://{host}:{port}/mcp; clients need {shown} as bearer token. Ctrl-C stops it.")
+    serve(desk, token=token, host=host, port=port, allow_remote=allow_remote, allowed_hosts=settings.allowed_hosts)

@@ -1,0 +1,94 @@
+"""Streamable HTTP: on this machine by default, with a token, and deaf to pages of other sites."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from bunko.errors import SettingsError
+from bunko.interfaces.mcp.desk import Desk
+from bunko.interfaces.mcp.server import Bunko
+
+_log = logging.getLogger("bunko.mcp")
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def application(desk: Desk, *, token: str, host: str, port: int, allowed_hosts: Sequence[str] = ()) -> ASGIApp:
+    """Return the app: the token is asked for first, then Host and Origin, then the protocol begins."""
+    names = [*_LOOPBACK, *allowed_hosts, *([host] if host not in ("0.0.0.0", "::") else [])]
+    authorities = [f"[{name}]" if ":" in name else name for name in dict.fromkeys(names)]
+    # Always given: without it the SDK checks nothing once the host is not a loopback name.
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=[*(f"{name}:*" for name in authorities), *authorities],
+        allowed_origins=[
+            f"{scheme}://{name}{port}" for scheme in ("http", "https") for name in authorities for port in ("", ":*")
+        ],
+    )
+    inner = Bunko(desk).streamable_http_app(transport_security=security, host=host)
+    return _Guarded(inner, token)
+
+
+class _Guarded:
+    """Lets nobody in without the token."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app, self._expected = app, f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            given = dict(scope["headers"]).get(b"authorization", b"")
+            if not hmac.compare_digest(given, self._expected):
+                await send(
+                    {
+                        "type": "http.response.start",
+                        "status": 401,
+                        "headers": [(b"www-authenticate", b'Bearer realm="bunko"'), (b"content-type", b"text/plain")],
+                    }
+                )
+                await send(
+                    {"type": "http.response.body", "body": b"A bearer token is needed: see `bunko serve --http`.\n"}
+                )
+                return
+        await self._app(scope, receive, send)
+
+
+def serve(desk: Desk, *, token: str, host: str, port: int, allow_remote: bool, allowed_hosts: Sequence[str]) -> None:
+    """Serve until stopped."""
+    if host not in _LOOPBACK and not allow_remote:
+        raise SettingsError(
+            f"Listening on {host} would let other machines in",
+            hint="Add --allow-remote if that is meant, and put TLS in front of it.",
+        )
+    app = application(desk, token=token, host=host, port=port, allowed_hosts=allowed_hosts)
+    _log.info("Listening on http://%s:%d/mcp", f"[{host}]" if ":" in host else host, port)
+    uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False)).run()
+
+
+def token_from(path: Path) -> str:
+    """Return the token kept in a file, made at first use, for its owner's eyes only."""
+    try:
+        token = path.read_text(encoding="ascii").strip()
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            raise SettingsError(f"{path} can be read by others", hint=f"Run: chmod 600 '{path}'")
+        if token:
+            return token
+    except FileNotFoundError:
+        pass
+    except (UnicodeDecodeError, OSError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}", hint="Remove it; a new one is made.") from error
+    token = secrets.token_urlsafe(32)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+        file.write(token + "\n")
+    temporary.replace(path)
+    return token

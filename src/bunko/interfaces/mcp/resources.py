@@ -1,0 +1,74 @@
+"""Documents as resources: bunko://tool/path in, the stored text out; nothing outside the library can be named."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from urllib.parse import quote, unquote, urlsplit
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+
+from bunko.interfaces.mcp.desk import Desk
+from bunko.interfaces.mcp.toolsets.tools import safe_names
+from bunko.text.clean import clean
+
+NOT_FOUND = -32002
+_PAGE = 100
+
+
+def listing(desk: Desk, cursor: str | None) -> types.ListResourcesResult:
+    """Return a page of documents."""
+    library = desk.library()
+    tools = [tool for tool in library.tools() if tool.active]
+    names = safe_names([tool.name for tool in tools])
+    at, after = _read(cursor)
+    found: list[types.Resource] = []
+    for number, tool in enumerate(tools):
+        if number < at:
+            continue
+        uris = library.store.uris(tool.id, after=after, limit=_PAGE - len(found))
+        after = ""
+        for uri in uris:
+            address = f"bunko://{names[tool.name]}/{quote(uri)}"
+            kind = "text/markdown" if uri.lower().endswith((".md", ".markdown")) else "text/plain"
+            found.append(types.Resource(uri=address, name=uri, mime_type=kind))
+        if len(found) == _PAGE:
+            return types.ListResourcesResult(resources=found, next_cursor=_written(number, uris[-1]))
+    return types.ListResourcesResult(resources=found)
+
+
+def templates() -> types.ListResourceTemplatesResult:
+    """Return the form of a document's address."""
+    template = types.ResourceTemplate(
+        uri_template="bunko://{tool}/{+path}", name="document", description="A document of a tool, by its path"
+    )
+    return types.ListResourceTemplatesResult(resource_templates=[template])
+
+
+def read(desk: Desk, address: str) -> types.ReadResourceResult:
+    """Return one document's text."""
+    parts = urlsplit(address)
+    library = desk.library()
+    names = {safe: name for name, safe in safe_names([tool.name for tool in library.tools()]).items()}
+    tool = next((tool for tool in library.tools() if tool.active and tool.name == names.get(parts.netloc)), None)
+    if parts.scheme == "bunko" and tool is not None:
+        document = library.store.document(tool.id, unquote(parts.path.removeprefix("/")))
+        if document is not None:
+            content = types.TextResourceContents(uri=address, mime_type=document.media_type, text=clean(document.text))
+            return types.ReadResourceResult(contents=[content])
+    raise MCPError(NOT_FOUND, f"There is no document {address}. List the resources to see what there is.")
+
+
+def _written(number: int, uri: str) -> str:
+    return base64.urlsafe_b64encode(f"{number}\0{uri}".encode()).decode()
+
+
+def _read(cursor: str | None) -> tuple[int, str]:
+    if not cursor:
+        return 0, ""
+    try:
+        number, _, uri = base64.urlsafe_b64decode(cursor).decode().partition("\0")
+        return int(number), uri
+    except (ValueError, binascii.Error) as error:
+        raise MCPError(types.INVALID_PARAMS, "This cursor was not made here. Leave it out to start again.") from error

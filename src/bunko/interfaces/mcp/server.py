@@ -1,0 +1,204 @@
+"""The protocol: requests of both eras in, the desk's answers out, and a word to clients when the tools change."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+import mcp_types as types
+from mcp.server.caching import CacheHint
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.server.session import ServerSession
+from mcp.server.stdio import stdio_server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.shared.exceptions import MCPError
+
+from bunko import __version__
+from bunko.errors import BunkoError
+from bunko.interfaces.mcp.call import Call, Reply, Tool
+from bunko.interfaces.mcp.desk import Desk, sentence
+from bunko.interfaces.mcp.params import schema
+
+_log = logging.getLogger("bunko.mcp")
+
+_LOOK_SECONDS = 1.0  # how soon a tool that another process added appears
+_PROGRESS_SECONDS = 0.2
+_MOST_SESSIONS = 256
+
+Context = ServerRequestContext[Any, Any]
+
+
+class Bunko(Server[None]):
+    """One MCP server over one desk."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._bus = InMemorySubscriptionBus()
+        self._sessions: dict[str, ServerSession] = {}
+        super().__init__(
+            "bunko",
+            version=__version__,
+            title="bunko",
+            instructions=desk.instructions(),
+            lifespan=self._living,
+            cache_hints={"tools/list": CacheHint(ttl_ms=5_000)},
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_subscriptions_listen=ListenHandler(self._bus),
+        )
+        self.middleware.append(self._remember)
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """Say that the list of tools may change, on every transport."""
+        options = notification_options or NotificationOptions(tools_changed=self._desk.follows_tools)
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+    @asynccontextmanager
+    async def _living(self, _: Server[None]) -> AsyncIterator[None]:
+        async with anyio.create_task_group() as tasks:
+            if self._desk.follows_tools:
+                tasks.start_soon(self._watch)
+            try:
+                yield None
+            finally:
+                tasks.cancel_scope.cancel()
+                self._desk.jobs.stop()
+
+    async def _remember(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Keep a way to each client, so that it can be told of changes between its requests."""
+        headers = getattr(ctx.request, "headers", None)
+        client = headers.get("mcp-session-id", "") if headers is not None else "stdio"
+        if client:
+            self._sessions.pop(client, None)
+            self._sessions[client] = ctx.session
+            while len(self._sessions) > _MOST_SESSIONS:
+                del self._sessions[next(iter(self._sessions))]
+        return await call_next(ctx)
+
+    async def _watch(self) -> None:
+        before: list[tuple[str, str]] | None = None
+        while True:
+            await anyio.sleep(_LOOK_SECONDS)
+            if not self._desk.is_open:
+                continue
+            try:
+                known = await anyio.to_thread.run_sync(self._desk.known_tools)
+            except BunkoError as error:
+                _log.warning("%s", sentence(error))
+                continue
+            now = [(tool.name, tool.description) for tool in known]
+            if before is not None and now != before:
+                await self._announce()
+            before = now
+
+    async def _announce(self) -> None:
+        await self._bus.publish(ToolsListChanged())
+        for client, session in list(self._sessions.items()):
+            try:
+                await session.send_tool_list_changed()
+            except Exception:  # a client that has gone is no reason to stop telling the others
+                self._sessions.pop(client, None)
+
+    async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        found = await anyio.to_thread.run_sync(self._desk.tools)
+        return types.ListToolsResult(tools=[described(tool) for tool in found])
+
+    async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        stop = threading.Event()
+
+        def work() -> Reply:
+            tool = next((tool for tool in self._desk.tools() if tool.name == params.name), None)
+            if tool is None:
+                known = ", ".join(tool.name for tool in self._desk.tools())
+                raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}. Known: {known}.")
+            return self._desk.call(tool, params.arguments or {}, Call(self._desk.library(), {}, report, stop))
+
+        told = 0.0
+
+        def report(done: float, total: float, message: str) -> None:
+            nonlocal told
+            now = time.monotonic()
+            if now - told >= _PROGRESS_SECONDS or done == total:
+                told = now
+                anyio.from_thread.run(ctx.session.report_progress, done, total, message)
+
+        try:
+            reply = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        except anyio.get_cancelled_exc_class():
+            stop.set()  # the thread ends after the documents in hand; the library stays whole
+            raise
+        except BunkoError as error:
+            return _failed(sentence(error))
+        except MCPError:
+            raise
+        except Exception as error:
+            _log.exception("%s failed", params.name)
+            return _failed(f"{params.name} failed inside bunko ({type(error).__name__}). The server's log says more.")
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=reply.text)], structured_content=reply.structured
+        )
+
+    async def _list_resources(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        from bunko.interfaces.mcp import resources
+
+        cursor = params.cursor if params else None
+        return await anyio.to_thread.run_sync(resources.listing, self._desk, cursor)
+
+    async def _list_templates(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        from bunko.interfaces.mcp import resources
+
+        return resources.templates()
+
+    async def _read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        from bunko.interfaces.mcp import resources
+
+        return await anyio.to_thread.run_sync(resources.read, self._desk, str(params.uri))
+
+
+def described(tool: Tool) -> types.Tool:
+    """Return a tool as clients see it."""
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=schema(tool.params),
+        output_schema=dict(tool.output),
+        annotations=types.ToolAnnotations(
+            read_only_hint=tool.read_only,
+            destructive_hint=tool.destructive,
+            idempotent_hint=tool.idempotent,
+            open_world_hint=tool.open_world,
+        ),
+    )
+
+
+def _failed(text: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
+
+
+async def serve_stdio(desk: Desk) -> None:
+    """Serve one client over this process's own streams until it goes."""
+    server = Bunko(desk)
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())

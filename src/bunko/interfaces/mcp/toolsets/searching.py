@@ -1,0 +1,70 @@
+"""The search that several toolsets offer: its parameters, and how a call becomes a page of passages."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from bunko import extract as extracts
+from bunko.interfaces.mcp import answers
+from bunko.interfaces.mcp.call import Call, Reply
+from bunko.interfaces.mcp.params import Param
+from bunko.paging import Cursor, page, read_cursor
+from bunko.protocols import Filter
+from bunko.text.dates import moment
+from bunko.text.tags import tag
+
+# A concise result is enough to decide whether to read on.
+_CONCISE_TOKENS = 300
+
+QUERY = Param("query", "string", "Words or a question, Japanese or English", required=True)
+SHAPE = (
+    Param("extract", "string", "How much of each hit", default="chunk", choices=extracts.EXTRACTS),
+    Param("response_format", "string", default="detailed", choices=("concise", "detailed")),
+    Param("cursor", "string", "next_cursor of the last page"),
+)
+FILTERS = (
+    Param("mode", "string", choices=("bm25", "semantic", "hybrid")),
+    Param("path", "string", "Glob, e.g. guide/**"),
+    Param("tag", "string"),
+    Param("since", "string", "Date or 2w"),
+    Param("until", "string"),
+)
+
+
+def top_k(default: int) -> Param:
+    """Return the parameter for the number of results."""
+    return Param("top_k", "integer", default=default, least=1, most=50)
+
+
+def search(call: Call, tool: str | None) -> Reply:
+    """Answer a search with a page that fits the budget."""
+    given, library = call.arguments, call.library
+    query = given["query"]
+    begin = read_cursor(given["cursor"], query) if given.get("cursor") else Cursor()
+    detailed = given["response_format"] == "detailed"
+    count = given["top_k"]
+    where = Filter(
+        given.get("path") or "",
+        (tag(given["tag"]),) if given.get("tag") else (),
+        moment(given["since"], datetime.now()) if given.get("since") else "",
+        moment(given["until"], datetime.now()) if given.get("until") else "",
+    )
+    answer = library.search(
+        query, tool=tool, mode=given.get("mode"), top_k=begin.first + count, where=where, explain=detailed
+    )
+    window = answer.hits[begin.first :]
+    passages = extracts.passages(window, library.document_of, given["extract"])
+    generation = answer.freshness.generation
+    if begin.generation and begin.generation != generation:
+        answer.notices.append("The index changed since the last page; results may repeat or be missing.")
+    pieces, rest = page(
+        passages,
+        Cursor(begin.first, begin.passage, begin.character, generation),
+        budget=library.settings.serve.max_result_tokens,
+        per_passage=None if detailed else _CONCISE_TOKENS,
+    )
+    if rest is None and len(window) == count and begin.first + 2 * count <= 1000:
+        rest = Cursor(begin.first + count, generation=generation)
+    several = len({hit.tool for hit in answer.hits}) > 1 or (tool is None and len(library.tools()) > 1)
+    written = rest.written(query) if rest else ""
+    return answers.reply(answer, pieces, written, detailed=detailed, several_tools=several)
