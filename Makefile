@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-slow check format bench docs clean
+.PHONY: demo test test-slow check format bench docs mcpb node clean
 
 $(VENV)/.installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -23,9 +23,27 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -n auto
 
-## kill -9, many processes, a full disk: minutes, not seconds.
+## kill -9, many processes, a full disk, MCP's own conformance suite: minutes, not seconds.
 test-slow: $(VENV)/.installed
+	-$(MAKE) node
 	$(BIN)/python -m pytest -n 2 -m slow
+
+## What the slow tests take from npm, at pinned versions, with a Node >= 22 of its own; needs any npm on the machine.
+node: .node/.installed
+
+.node/.installed: tests/slow/node/package.json tests/slow/node/package-lock.json
+	@command -v npm >/dev/null || { echo "There is no npm here: tests that need Node are skipped."; exit 1; }
+	mkdir -p .node
+	cp $^ .node/
+	cd .node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
+## dist/bunko.mcpb, which desktop assistants install with a double click.
+mcpb: .node/.installed
+	rm -rf build/mcpb && mkdir -p build/mcpb dist
+	cp -R mcpb/. src pyproject.toml README.md LICENSE build/mcpb/
+	find build/mcpb -name __pycache__ -prune -exec rm -rf {} +
+	PATH="$(CURDIR)/.node/node_modules/.bin:$$PATH" mcpb pack build/mcpb dist/bunko.mcpb
 
 ## Format, lint, types, layers, then the tests.
 check: $(VENV)/.installed
@@ -44,4 +62,4 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m bench
 
 clean:
-	rm -rf $(VENV) .demo build dist
+	rm -rf $(VENV) .node .demo build dist

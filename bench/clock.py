@@ -68,7 +68,7 @@ def child(arguments: Sequence[str], **environ: str) -> Spent:
 
 def environment(**environ: str) -> dict[str, str]:
     """Return the environment without what would change a measurement: settings of bunko, uncached bytecode."""
-    own = ("BUNKO_", "RAG_", "EMBEDDING_", "PYTHONDONTWRITEBYTECODE")
+    own = ("BUNKO_", "RAG_", "EMBEDDING_", "PYTHONDONTWRITEBYTECODE", "OPENBLAS_NUM_THREADS")
     return {name: value for name, value in os.environ.items() if not name.startswith(own)} | environ
 
 

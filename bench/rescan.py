@@ -1,21 +1,18 @@
-"""Measures what it costs to find out that nothing changed in a folder, next to a bare walk in one run."""
+"""A folder of many files in, what it costs to find out that nothing changed out, next to a bare walk."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import statistics
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
+from bench.clock import race
+from bench.libraries import NO_VECTORS, open_docs, reindex
+from bench.table import Result, Table, check, number
 from bunko.sources.folder import Folder
-from bunko.types import Known
 
 FOLDERS, FILES_EACH = 100, 100
 FILES = FOLDERS * FILES_EACH
-ROUNDS = 9
 LONG_AGO = 1_700_000_000
 GITIGNORE = """\
 # what a project of several languages ignores
@@ -42,17 +39,50 @@ coverage.xml
 """
 
 
-def make(root: Path) -> dict[str, Known]:
-    known = {}
-    for number in range(FILES):
-        uri = f"chapter-{number // FILES_EACH:03}/メモ-{number % FILES_EACH:03}.md"
-        content = f"# Note {number}\n\n{number}番目のメモです。\n".encode()
-        path = root / uri
+def run(_: object) -> Result:
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(place)
+        make(root)
+        reindex(root, NO_VECTORS)
+        with open_docs(root, NO_VECTORS) as library:
+            [tool] = library.tools()
+
+            def scan() -> None:
+                _all_unchanged(_folder(root).scan(library.store.known(tool.id)).unchanged)
+
+            steps = {
+                "bare scandir and stat": lambda: bare_walk(root),
+                "no-change scan": scan,
+                "whole no-change reindex": lambda: _all_unchanged(library.reindex().unchanged),
+            }
+            seconds = race(steps, rounds=5)
+            (root / ".gitignore").write_text(GITIGNORE)
+            seconds["no-change scan, .gitignore of 20 patterns"] = race({"": scan}, rounds=5)[""]
+    floor = seconds["bare scandir and stat"]
+    table = Table((f"{FILES:,} files in {FOLDERS} folders", "CPU s", "µs a file", "× bare"))
+    for label, value in seconds.items():
+        table.rows.append((label, number(value), number(value / FILES * 1e6), f"{value / floor:.1f}"))
+    whole = seconds["whole no-change reindex"]
+    return Result(
+        {"rescan": table},
+        [
+            check(f"no-change reindex of {FILES:,} files", whole, 0.4, "CPU-s"),
+            check("skipping an unchanged file", whole / FILES * 1e3, 1, "ms"),
+        ],
+    )
+
+
+def _folder(root: Path) -> Folder:
+    excluded = [".git", ".rag-index", "node_modules"]
+    return Folder(root, extensions=[".md", ".txt"], exclude_dirs=excluded, max_file_bytes=10_000_000)
+
+
+def make(root: Path) -> None:
+    for at in range(FILES):
+        path = root / f"chapter-{at // FILES_EACH:03}/メモ-{at % FILES_EACH:03}.md"
         path.parent.mkdir(exist_ok=True)
-        path.write_bytes(content)
+        path.write_text(f"# Note {at}\n\n{at}番目のメモです。\n", encoding="utf-8")
         os.utime(path, (LONG_AGO, LONG_AGO))
-        known[uri] = Known(hashlib.sha256(content).hexdigest(), len(content), LONG_AGO * 10**9)
-    return known
 
 
 def bare_walk(root: Path) -> int:
@@ -70,41 +100,6 @@ def bare_walk(root: Path) -> int:
     return files
 
 
-def cpu_seconds(step: Callable[[], object]) -> float:
-    step()
-    times = []
-    for _ in range(ROUNDS):
-        start = time.process_time()
-        step()
-        times.append(time.process_time() - start)
-    return statistics.median(times)
-
-
-def folder(root: Path) -> Folder:
-    return Folder(root, extensions=[".md", ".txt"], exclude_dirs=[".git", "node_modules"], max_file_bytes=10_000_000)
-
-
-def main() -> None:
-    with tempfile.TemporaryDirectory() as place:
-        root = Path(place)
-        known = make(root)
-
-        def rescan() -> None:
-            unchanged = folder(root).scan(known).unchanged
-            if unchanged != FILES:
-                raise SystemExit(f"{unchanged} of {FILES} files unchanged: this run measures something else")
-
-        rows = [("bare scandir + stat", cpu_seconds(lambda: bare_walk(root)))]
-        rows.append(("no-change scan", cpu_seconds(rescan)))
-        (root / ".gitignore").write_text(GITIGNORE)
-        rows.append(("no-change scan, .gitignore of 20 patterns", cpu_seconds(rescan)))
-
-    floor = rows[0][1]
-    print(f"{FILES:,} files in {FOLDERS} folders, median of {ROUNDS}")
-    print(f"{'':42} {'CPU s':>7} {'ns/file':>8} {'× bare':>7}")
-    for label, seconds in rows:
-        print(f"{label:42} {seconds:7.3f} {seconds / FILES * 1e9:8,.0f} {seconds / floor:7.2f}")
-
-
-if __name__ == "__main__":
-    main()
+def _all_unchanged(unchanged: int) -> None:
+    if unchanged != FILES:
+        raise SystemExit(f"{unchanged} of {FILES} files unchanged: this run measures something else")

@@ -24,7 +24,7 @@ SEARCHES = (
     ("Full-width or half-width makes no difference.", "ＲａｔｅＬｉｍｉｔｅｒ -k 1"),
     ("A loanword finds the English word it came from, and the other way round.", "データベース -k 1"),
     ("", "butter -k 1"),
-    ("An identifier, whole or in part, in any style: this text says station_id.", "stationId -k 1"),
+    ("Identifiers, whole or in part, in any style: this text says station_id.", "stationId -k 1"),
     ("A whole question, in either language.", "有給休暇はいつまでに申請すればよいですか -k 1"),
     ("", "'How do I roll back a release?' -k 1"),
     ("Only some documents: by tag, by date, by path.", "通知 --tag 会議 --since 2025-05 --until 2025-06 -k 1"),
@@ -57,7 +57,9 @@ def run(line: str) -> None:
     printed = io.StringIO()
     with redirect_stdout(printed):
         main(shlex.split(line))
-    for block in BLOCK.split(printed.getvalue().strip()):
+    for number, block in enumerate(BLOCK.split(printed.getvalue().strip())):
+        if number:
+            say("")
         head, *body = [text for text in block.splitlines() if text.strip()]
         say(f"  {head}", "32")
         # A heading path and a why come before the text; the text repeats its headings, which says nothing new.
@@ -79,9 +81,10 @@ def go_on() -> None:
     say("Changed files are found by the next search; you need not reindex by hand.")
     say("\nFor an assistant:", "1")
     if "serve" in COMMANDS:
-        say("  bunko serve --docs-dir ~/notes     # an MCP server over stdin and stdout")
-    else:
-        say("  bunko search QUERY --docs-dir ~/notes --json     # any assistant that has a shell can call this")
+        say("  bunko serve --docs-dir ~/notes                # an MCP server over stdin and stdout")
+    if "connect" in COMMANDS:
+        say("  bunko connect claude-code --docs-dir ~/notes  # what to tell the assistant")
+    say("  bunko search QUERY --docs-dir ~/notes --json  # any assistant that has a shell can call this")
     say("\nMore: README.md, README.ja.md, bunko --help")
 
 

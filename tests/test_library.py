@@ -170,17 +170,27 @@ def test_settings_other_than_the_ones_it_was_built_with_are_an_error_that_names_
         open_docs().search("京都")
 
 
-def test_an_interrupted_rebuild_does_not_pass_for_a_finished_one(docs: Path, open_docs: Opener) -> None:
+def test_a_rebuild_answers_from_the_old_index_until_the_new_one_is_whole(docs: Path, open_docs: Opener) -> None:
     for number in range(250):
         put(docs, f"{number}.md", f"京都 {number}")
     library = open_docs()
     library.reindex()
-    answers = iter([False, True])
-    assert library.reindex(everything=True, stopped=lambda: next(answers)).interrupted
-    with pytest.raises(LibraryMismatch, match="interrupted"):
-        library.search("京都")
-    assert library.reindex(everything=True).updated == 250
-    assert library.search("京都").hits
+    put(docs, "0.md", "奈良", age=50)
+    seen = []
+
+    def stopped() -> bool:
+        other = open_docs()
+        seen.append(len(other.search("京都", top_k=400, refresh=False).hits))
+        other.close()
+        return len(seen) == 2
+
+    assert library.reindex(everything=True, stopped=stopped).interrupted
+    assert seen == [250, 250]
+    assert [tool.name for tool in library.tools()] == ["documents"]
+    report = library.reindex(everything=True)
+    assert (report.added, report.updated, report.deleted, report.total_chunks) == (0, 250, 0, 250)
+    assert len(library.search("京都", top_k=400).hits) == 249
+    assert len(library.store.tools()) == 1
 
 
 def test_one_data_folder_serves_one_folder(docs: Path, tmp_path: Path, open_docs: Opener) -> None:

@@ -26,23 +26,28 @@ class Verdict:
 def verify(store: Store, tool_id: int, citation: str, digest: str) -> Verdict:
     """Compare a passage as it was cited with what the library holds now."""
     place, marks = _CITATION.fullmatch(citation.strip()), _HASH.fullmatch(digest.strip().lower())
-    if place is None:
-        raise QueryError(f"{citation!r} is not a citation", hint="Give it as it was returned: path:L12-L30.")
+    if place is None or not 1 <= int(place["first"]) <= int(place["last"] or place["first"]):
+        raise QueryError(f"{citation[:80]!r} is not a citation", hint="Give it as it was returned: path:L12-L30.")
     if marks is None:
-        raise QueryError(f"{digest!r} is not a citation's hash", hint="Give `hash` as it was returned with the result.")
+        raise QueryError(
+            f"{digest[:80]!r} is not a citation's hash", hint="Give `hash` as it was returned with the result."
+        )
     uri, first = place["uri"], int(place["first"])
     last = int(place["last"] or first)
     document = store.document(tool_id, uri)
-    if document is None:
-        for other in store.with_hash(tool_id, marks["document"]):
+    if document is not None:
+        lines = unify(document.text).split("\n")
+        if lines_hash(lines[first - 1 : last]) == marks["lines"]:
+            return Verdict("same", _written(uri, first, last))
+        height = last - first
+        for begin in range(len(lines) - height):
+            if lines_hash(lines[begin : begin + height + 1]) == marks["lines"]:
+                return Verdict("moved", _written(uri, begin + 1, begin + 1 + height))
+    for other in store.with_hash(tool_id, marks["document"]):
+        if other != uri:
             return Verdict("moved", _written(other, first, last))
+    if document is None:
         return Verdict("deleted", citation)
-    if document.content_hash.startswith(marks["document"]) or lines_hash(document.text, first, last) == marks["lines"]:
-        return Verdict("same", _written(uri, first, last))
-    height = last - first
-    for begin in range(1, unify(document.text).count("\n") + 2 - height):
-        if lines_hash(document.text, begin, begin + height) == marks["lines"]:
-            return Verdict("moved", _written(uri, begin, begin + height))
     return Verdict("changed", _written(uri, first, last))
 
 

@@ -12,14 +12,16 @@ from bunko.index.live import Live
 from bunko.index.snapshot import Snapshot
 from bunko.protocols import Embedder, Store
 from bunko.search import Request, ranked
+from bunko.text import words
 from bunko.text.language import language
 from bunko.types import MODES, Chunk, Mode, Tool
 
 # Each language is asked this many questions that its own texts answer.
 _PER_LANGUAGE = 25
 _LOOKED_AT = 400
-# Some texts repeat others, so not every question is answered by the text it came from; below this, search is dead.
+# Not every question is answered by the text it came from; below this share, search is dead.
 _DEAD_BELOW = 0.5
+_NEARLY = 0.8
 _SENTENCE = re.compile(r"[^\n。.!?！？|`#<>]{6,60}")
 _NAMES = {"ja": "Japanese", "en": "English"}
 
@@ -123,4 +125,9 @@ def _question(chunk: Chunk) -> str:
 def _answers(store: Store, snapshot: Snapshot, question: str, mode: Mode, embedder: Embedder | None) -> bool:
     request = Request(question, mode=mode, top_k=10)
     found = ranked(snapshot, question, embedder, request, snapshot.masks(None))
-    return any(question in chunk.text for chunk in _chunks(store, snapshot, [one.row for one in found]))
+    asked = set(words.keys(question))
+    for chunk in _chunks(store, snapshot, [one.row for one in found]):
+        # Texts repeat each other: one that says nearly the same is as good an answer.
+        if question in chunk.text or len(asked & set(words.keys(chunk.text))) >= _NEARLY * max(1, len(asked)):
+            return True
+    return False

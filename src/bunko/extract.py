@@ -9,10 +9,13 @@ from typing import Literal
 
 from bunko.protocols import StoredDocument
 from bunko.readers.outline import Heading, scan, unify
+from bunko.text.clean import clean
 from bunko.types import Hit
 
 Extract = Literal["chunk", "section", "full"]
 EXTRACTS: tuple[Extract, ...] = ("chunk", "section", "full")
+# A line of a document that says more is text that happens to look like a heading.
+_LONGEST_HEADING = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +37,58 @@ class Passage:
             return f"{self.hit.uri}:L{self.first_line}"
         return f"{self.hit.uri}:L{self.first_line}-L{self.last_line}"
 
+    @property
+    def headings(self) -> list[str]:
+        """The headings above it, each no longer than a heading is."""
+        return [shown(heading) for heading in self.hit.chunk.heading_path]
 
-def passages(hits: Sequence[Hit], document: Callable[[Hit], StoredDocument | None], extract: Extract) -> list[Passage]:
-    """Return what comes back for hits, best first; what overlaps or touches in one document is joined."""
-    ranges: list[tuple[Hit, StoredDocument, int, int]] = []
-    for hit in hits:
-        found = document(hit)
-        if found is None:
+
+def shown(heading: str) -> str:
+    """Return a heading as a person sees it."""
+    seen = clean(heading)
+    return seen if len(seen) <= _LONGEST_HEADING else f"{seen[:_LONGEST_HEADING]}…"
+
+
+def passages(
+    hits: Sequence[Hit], document: Callable[[Hit], StoredDocument | None], extract: Extract, *, given: int = 0
+) -> list[Passage]:
+    """Return what comes back for hits, best first; what overlaps or touches in one document is joined.
+
+    The first `given` hits came back before, and what lies inside their passages does not come back again.
+    """
+    documents: dict[tuple[str, str], StoredDocument | None] = {}
+    before: list[_Stretch] = []
+    found: list[_Stretch] = []
+    for number, hit in enumerate(hits):
+        place = (hit.tool, hit.uri)
+        text = documents[place] if place in documents else documents.setdefault(place, document(hit))
+        if text is None or text.content_hash != hit.content_hash:
+            continue  # it changed since the search, and its chunks no longer stand where the hit says
+        one = _Stretch(hit, text, *_range(hit, text, extract))
+        if number < given:
+            before.append(one)
+        elif any(old.document is text and old.start <= one.start and one.end <= old.end for old in before):
             continue
-        start, end = _range(hit, found, extract)
-        for number, (other, same, begin, stop) in enumerate(ranges):
-            if same.uri == found.uri and other.tool == hit.tool and _touch(found.text, start, end, begin, stop):
-                ranges[number] = (other, same, min(start, begin), max(end, stop))
-                break
+        elif touching := [other for other in found if other.document is text and one.touches(other)]:
+            # The stretch may close the gap between others, so that all of them become one.
+            touching[0].start = min(one.start, *(other.start for other in touching))
+            touching[0].end = max(one.end, *(other.end for other in touching))
+            found = [other for other in found if other not in touching[1:]]
         else:
-            ranges.append((hit, found, start, end))
-    return [_passage(*one) for one in ranges]
+            found.append(one)
+    return [_passage(one.hit, one.document, one.start, one.end) for one in found]
+
+
+@dataclass(slots=True, eq=False)
+class _Stretch:
+    hit: Hit
+    document: StoredDocument
+    start: int
+    end: int
+
+    def touches(self, other: _Stretch) -> bool:
+        low, high = (self.end, other.start) if self.end <= other.start else (other.end, self.start)
+        return low >= high or not self.document.text[low:high].strip()
 
 
 def section(text: str, body: int, start: int, end: int) -> tuple[int, int]:
@@ -63,9 +102,8 @@ def section(text: str, body: int, start: int, end: int) -> tuple[int, int]:
     return own.start, max(end, len(text[: next(after, len(text))].rstrip()))
 
 
-def lines_hash(text: str, first_line: int, last_line: int) -> str:
+def lines_hash(lines: Sequence[str]) -> str:
     """Return a hash of whole lines, deaf to line ends and trailing blanks."""
-    lines = unify(text).split("\n")[first_line - 1 : last_line]
     return hashlib.sha256("\n".join(line.rstrip() for line in lines).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -77,17 +115,13 @@ def _range(hit: Hit, document: StoredDocument, extract: Extract) -> tuple[int, i
     return hit.chunk.start, hit.chunk.end
 
 
-def _touch(text: str, start: int, end: int, begin: int, stop: int) -> bool:
-    low, high = (end, begin) if end <= begin else (stop, start)
-    return low >= high or not text[low:high].strip()
-
-
 def _passage(hit: Hit, document: StoredDocument, start: int, end: int) -> Passage:
-    lines = unify(document.text)
-    first = lines.count("\n", 0, start) + 1
-    last = first + lines.count("\n", start, max(start, end - 1))
+    whole = unify(document.text)
+    first = whole.count("\n", 0, start) + 1
+    last = first + whole.count("\n", start, max(start, end - 1))
+    lines = whole.split("\n")[first - 1 : last]
     text = document.text[start:end]
     if (start, end) == (hit.chunk.start, hit.chunk.end):
         text = hit.chunk.text  # a row of a table carries its header
-    digest = f"{document.content_hash[:12]}.{lines_hash(document.text, first, last)}"
+    digest = f"{document.content_hash[:12]}.{lines_hash(lines)}"
     return Passage(hit, start, end, first, last, text, digest)

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bunko.errors import SettingsError, SourceError
+from bunko.text.normalise import printable
 
 # The name of the tool that a folder given with --docs-dir becomes.
 DOCUMENTS = "documents"
+_NAME, _DATA = "library.db", ".rag-index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,15 @@ class Home:
     def folder(self) -> Path:
         """Where a config file and `.env` of this library lie."""
         return self.database.parent
+
+    def arguments(self) -> list[str]:
+        """Return the flags that name this library to any command."""
+        if self.docs_dir is None:
+            return (
+                ["--library", str(self.folder)] if self.database.name == _NAME else ["--database", str(self.database)]
+            )
+        data = [] if self.folder == self.docs_dir / _DATA else ["--data-dir", str(self.folder)]
+        return ["--docs-dir", str(self.docs_dir), *data]
 
     @property
     def lock(self) -> Path:
@@ -54,7 +65,9 @@ def locate(
                 hint="Check the path given with --docs-dir.",
             )
         docs_dir = docs_dir.resolve()
-        folder = data_dir.expanduser().absolute() if data_dir else docs_dir / ".rag-index"
+        if (shown := printable(str(docs_dir))) != str(docs_dir):
+            raise SourceError(f"The name of {shown} is not valid Unicode", hint="Rename the folder.")
+        folder = data_dir.expanduser().absolute() if data_dir else docs_dir / _DATA
         return in_folder(folder, docs_dir=docs_dir)
     if data_dir is not None:
         raise SettingsError("--data-dir goes with --docs-dir", hint="Use --library to name a library.")
@@ -76,7 +89,7 @@ def locate(
 def in_folder(folder: Path, *, docs_dir: Path | None = None, chosen: bool = True) -> Home:
     """Return the library of a folder."""
     folder = folder.expanduser().absolute()
-    return Home(folder / "library.db", folder / "index", docs_dir, chosen)
+    return Home(folder / _NAME, folder / "index", docs_dir, chosen)
 
 
 def in_file(database: Path) -> Home:

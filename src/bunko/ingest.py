@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.process import BaseProcess
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from bunko import chunkers, readers
@@ -93,25 +97,20 @@ def ingest(
     embedder: Embedder | None,
     *,
     scan: Scan | None = None,
-    everything: bool = False,
     workers: int | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Report:
     """Bring a tool up to date with its source; every document changes whole or not at all.
 
-    `scan` is what the source was found to hold a moment ago, if somebody looked. `everything` writes unchanged
-    documents again too, which a change of settings needs. `stopped` is asked between transactions: what was written
-    stays, and the next import goes on from there.
+    `scan` is what the source was found to hold a moment ago, if somebody looked. `stopped` is asked between
+    transactions: what was written stays, and the next import goes on from there.
     """
     with timer("reindex_total", _log):
         known = store.known(tool.id)
         if scan is None:
             with timer("file_scan", _log):
-                scan = source.scan({} if everything else known)
-        if everything:
-            present = {entry.uri for entry in scan.added}
-            scan.deleted = [uri for uri in known if uri not in present and not _still_there(scan, uri)]
+                scan = source.scan(known)
         failed = {problem.uri for problem in store.failures(tool.id)}
         read_again = {entry.uri for entry in (*scan.added, *scan.updated)}
         report = Report(
@@ -163,10 +162,6 @@ def ingest(
     return report
 
 
-def _still_there(scan: Scan, uri: str) -> bool:
-    return any(problem.uri == uri for problem in scan.problems)
-
-
 def _account(report: Report, batch: Sequence[_Made], fresh: set[str], scan: Scan, embedded: int) -> None:
     report.embedded += embedded
     for made in batch:
@@ -216,10 +211,22 @@ def _made(
     batches = list(_batches(entries))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     number = min(cores, _MOST_WORKERS) if workers is None else workers
-    if number < 2 or len(batches) < 2 or sum(entry.size for entry in entries) < _WORTH_WORKERS:
-        for batch in batches:
-            yield _make(source, cutting, batch)
-        return
+    done = 0
+    if number > 1 and len(batches) > 1 and sum(entry.size for entry in entries) >= _WORTH_WORKERS:
+        try:
+            for made in _by_workers(source, cutting, batches, number):
+                done += 1
+                yield made
+        except BrokenProcessPool:
+            # Where memory runs out, the system kills a worker; one process needs less of it than several.
+            _log.warning("A worker process was killed; the import goes on without workers.")
+    for batch in batches[done:]:
+        yield _make(source, cutting, batch)
+
+
+def _by_workers(
+    source: Source, cutting: ChunkerSettings, batches: Sequence[Sequence[Entry]], number: int
+) -> Iterator[list[_Made]]:
     with _pool(number) as pool:
         waiting: list[Future[list[_Made]]] = []
         for batch in batches:
@@ -233,11 +240,22 @@ def _made(
 @contextmanager
 def _pool(number: int) -> Iterator[ProcessPoolExecutor]:
     # Spawned, not forked: a server has threads, and a forked copy of their locks can hang.
-    pool = ProcessPoolExecutor(number, mp_context=get_context("spawn"))
+    pool = ProcessPoolExecutor(number, mp_context=get_context("spawn"), initializer=_end_with_import)
     try:
         yield pool
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _end_with_import() -> None:
+    """Let a worker end when its import is killed: workers hold each other's pipes open, so none would notice."""
+
+    def watch(parent: BaseProcess) -> None:
+        parent.join()
+        os._exit(1)
+
+    if parent := parent_process():
+        threading.Thread(target=watch, args=(parent,), daemon=True).start()
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
@@ -285,7 +303,9 @@ def _make_one(source: Source, chunker: Chunker, entry: Entry) -> _Made:
     if not pieces:
         made.failed = Failed(entry, content_hash, "holds no text")
         return made
-    packed = terms.pack([words.keys(piece.in_context(text.title)) for piece in pieces])
+    # People look for a file by its name; vectors are made without it, so that renaming one costs none.
+    name = PurePosixPath(entry.uri).stem
+    packed = terms.pack([words.keys(f"{name}\n{piece.in_context(text.title)}") for piece in pieces])
     made.prepared = Prepared(Document(entry, text, content_hash), pieces, packed)
     made.seconds = {
         "file_read": read - start,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from typing import Any
 
 from bunko import doctor, embedders
 from bunko.citations import Verdict, verify
-from bunko.errors import LibraryBusy, LibraryMismatch, LibraryReadOnly, SourceError, UnknownName
+from bunko.errors import DiskFull, LibraryBusy, LibraryMismatch, LibraryReadOnly, SourceError, UnknownName
 from bunko.home import Home
 from bunko.index.live import Live
 from bunko.index.snapshot import Snapshot
@@ -31,6 +32,8 @@ _log = logging.getLogger("bunko.library")
 
 # How long an import waits for another one to end.
 _LOCK_SECONDS = 600.0
+# Begins the name of what a rebuild is collected under; no tool's own name does.
+_SHADOW = "~"
 _REQUEST_SETTINGS = (
     "fusion", "vector_weight", "k1", "b", "rrf_k", "similarity_threshold", "min_combined_score", "loanwords",
 )  # fmt: skip
@@ -147,7 +150,8 @@ class Library:
         total = Report()
         with self._writing(waiting):
             for one in self._asked(tool):
-                done = self._import(one, None, everything, workers, progress, stopped)
+                work = self._rebuild if everything else self._update
+                done = work(one, workers=workers, progress=progress, stopped=stopped)
                 for name in ("added", "updated", "deleted", "moved", "unchanged", "total_chunks", "embedded"):
                     setattr(total, name, getattr(total, name) + getattr(done, name))
                 total.problems += done.problems
@@ -155,17 +159,32 @@ class Library:
                 total.interrupted |= done.interrupted
         return total
 
-    def _import(
-        self,
-        tool: Tool,
-        scan: Scan | None,
-        everything: bool = False,
-        workers: int | None = None,
-        progress: Callable[[Progress], None] = lambda _: None,
-        stopped: Callable[[], bool] = lambda: False,
-    ) -> Report:
-        if not everything:
-            self._check_built(tool)
+    def _update(self, tool: Tool, **how: Any) -> Report:
+        """Absorb what changed in a tool's source."""
+        self._check_built(tool)
+        tool = self.store.put_tool(replace(tool, built=self._built()))
+        report = self._ingest(tool, tool, **how)
+        self.store.put_tool(replace(tool, imported_at=now(), checked_at=now()))
+        return self._finished(tool, report)
+
+    def _rebuild(self, tool: Tool, **how: Any) -> Report:
+        """Make a tool's index anew beside the old one, which answers until the new one is whole."""
+        shadow = Tool(f"{_SHADOW}{tool.name}", tool.kind, source=tool.source, active=False, built=self._built())
+        for left in self.store.tools():
+            if left.name == shadow.name and left.built != shadow.built:
+                self.store.drop_tool(left.id)  # begun with other settings; one with these is gone on with
+        shadow = self.store.put_tool(shadow)
+        old = self.store.known(tool.id)
+        report = self._ingest(tool, shadow, **how)
+        if report.interrupted:
+            return report
+        new = self.store.known(shadow.id)
+        self.store.swap(replace(tool, built=shadow.built, imported_at=now(), checked_at=now()), shadow)
+        report.added, report.updated = len(new.keys() - old.keys()), len(new.keys() & old.keys())
+        report.deleted, report.unchanged = len(old.keys() - new.keys()), 0
+        return self._finished(tool, report)
+
+    def _ingest(self, tool: Tool, into: Tool, *, scan: Scan | None = None, **how: Any) -> Report:
         source = self._source(tool)
         if source.lost(self.store.known(tool.id)):
             raise SourceError(
@@ -174,18 +193,11 @@ class Library:
             )
         _log.info("Importing %s from %s", tool.name, tool.source)
         _log.debug("[reindex] scanning docs_dir=%s", tool.source)
-        built = self._built()
-        # A rebuild that is killed leaves old and new side by side: it must not pass for either.
-        tool = self.store.put_tool(replace(tool, built=built | ({"unfinished": True} if everything else {})))
-        report = ingest(
-            self.store, tool, source, self._cutting(), self.embedder(),
-            scan=scan, everything=everything, workers=workers, progress=progress, stopped=stopped,
-        )  # fmt: skip
-        done_at = now()
-        if not report.interrupted:
-            tool = replace(tool, built=built)
-        self.store.put_tool(replace(tool, imported_at=done_at, checked_at=done_at))
-        self._looked[tool.id] = (time.monotonic(), done_at, 0)
+        return ingest(self.store, into, source, self._cutting(), self.embedder(), scan=scan, **how)
+
+    def _finished(self, tool: Tool, report: Report) -> Report:
+        """Bring the derived index up to date and check that what came in can be found."""
+        self._looked[tool.id] = (time.monotonic(), now(), 0)
         with self.store.reading():
             snapshot = self._index(tool.id).snapshot()
         self._index(tool.id).save()
@@ -202,11 +214,12 @@ class Library:
         looked = self._looked.get(tool.id)
         if tool.kind != "folder":
             return []
-        if self._background is not None and self._background.is_alive():
+        if self.is_importing():
             return self._still_missing(tool)
         if looked and time.monotonic() - looked[0] < self.settings.search.freshness_seconds:
             return []
         source = self._source(tool)
+        generation = self.store.generation()
         known = self.store.known(tool.id)
         if source.lost(known):
             return [f"{tool.source} has vanished or is empty; this answers from what was indexed before."]
@@ -216,23 +229,26 @@ class Library:
         self._looked[tool.id] = (time.monotonic(), now(), changed)
         if not changed and not scan.touched:
             return []
-        self._background = _Background(lambda stopped: self._absorb(tool, scan, stopped))
+        self._background = _Background(lambda stopped: self._absorb(tool, scan, generation, stopped))
         self._background.start()
         self._background.join(self.settings.search.freshness_wait_seconds)
-        if self._background.is_alive():
+        if self.is_importing():
             return self._still_missing(tool)
         error = self._background.error
         if isinstance(error, LibraryBusy):
             return ["Another process is importing into this library; this answers from what there is already."]
-        if isinstance(error, LibraryReadOnly):
-            return [f"{changed} changed files could not be indexed: {error.message}."]
+        if isinstance(error, LibraryReadOnly | DiskFull):
+            # Where only times were to be written down, nothing is missing from the answer.
+            return [f"{changed} changed files could not be indexed: {error.message}."] if changed else []
         if error is not None:
             raise error
         return []
 
-    def _absorb(self, tool: Tool, scan: Scan, stopped: Callable[[], bool]) -> None:
+    def _absorb(self, tool: Tool, scan: Scan, generation: int, stopped: Callable[[], bool]) -> None:
         with self._writing(seconds=0):
-            self._import(tool, scan, stopped=stopped)
+            # If somebody imported since we looked, what was deleted then may be back: look again.
+            fresh = scan if self.store.generation() == generation else None
+            self._update(self._asked(tool.name)[0], scan=fresh, stopped=stopped)
 
     def _still_missing(self, tool: Tool) -> list[str]:
         missing = self._looked[tool.id][2]
@@ -244,7 +260,7 @@ class Library:
     ) -> Iterator[None]:
         """Hold the right to import: one process at a time, the next waits and says so."""
         if self.read_only:
-            raise LibraryReadOnly("This library is open for reading only", hint="Leave --read-only out to change it.")
+            raise LibraryReadOnly("This library is open for reading only", hint="Open it for writing to change it.")
         from filelock import FileLock, Timeout
 
         lock = FileLock(self.home.lock)
@@ -279,13 +295,13 @@ class Library:
         derived = [path.stat().st_size for path in self._derived.glob("*") if path.is_file()]
         return Status(
             database, self.store.generation(), sum(sizes), sum(derived),
-            [ToolStatus(tool, self.store.totals(tool.id), self.store.failures(tool.id)) for tool in self.store.tools()],
+            [ToolStatus(tool, self.store.totals(tool.id), self.store.failures(tool.id)) for tool in self.tools()],
         )  # fmt: skip
 
     def diagnose(self) -> list[doctor.Finding]:
         """Check the file, the derived index, and that what is in the library can be found."""
         findings = doctor.storage(self.store)
-        for tool in self.store.tools():
+        for tool in self.tools():
             findings += doctor.derived(self._index(tool.id), tool)
             with self.store.reading():
                 snapshot = self._index(tool.id).snapshot()
@@ -309,7 +325,11 @@ class Library:
 
     def tools(self) -> list[Tool]:
         """Return all tools, by name."""
-        return self.store.tools()
+        return [tool for tool in self.store.tools() if not tool.name.startswith(_SHADOW)]
+
+    def is_importing(self) -> bool:
+        """Say whether an import that a search began is still going on."""
+        return self._background is not None and self._background.is_alive()
 
     def close(self) -> None:
         """Stop what runs in the background and let go of files; what was written stays."""
@@ -334,7 +354,7 @@ class Library:
         return self._embedder
 
     def _asked(self, name: str | None) -> list[Tool]:
-        tools = self.store.tools()
+        tools = self.tools()
         if name is None:
             return [tool for tool in tools if tool.active]
         found = [tool for tool in tools if tool.name == name]
@@ -383,15 +403,12 @@ class Library:
             return
         wanted = self._built()
         different = sorted(name for name in wanted if tool.built.get(name) != wanted[name])
-        if tool.built.get("unfinished"):
-            message = f"A rebuild of {tool.name} was interrupted, so part of it is new and part is old"
-        elif different:
-            message = f"{tool.name} was built with another {' and '.join(different)} than the settings name now"
-        else:
+        if not different:
             return
-        place = f"--docs-dir {self.home.docs_dir}" if self.home.docs_dir else f"--library {self.home.folder}"
+        command = shlex.join(["bunko", "reindex", *self.home.arguments(), "--force"])
         raise LibraryMismatch(
-            message, hint=f"Rebuild it with: bunko reindex {place} --force   (or bring the old settings back)"
+            f"{tool.name} was built with another {' and '.join(different)} than the settings name now",
+            hint=f"Rebuild it with: {command}   (or bring the old settings back)",
         )
 
     def _log_for_debugging(self, query: str, hits: list[Any]) -> None:

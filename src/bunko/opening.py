@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,7 +37,8 @@ def open_library(
     except LibraryReadOnly:
         if not home.database.exists():
             raise
-        store, read_only = sqlite.build(home.database, read_only=True), True
+        # What is there can still be read; whoever wants to change it is told then why that is not possible.
+        store = sqlite.build(home.database, read_only=True)
     library = Library(home, loaded.settings, store, read_only=read_only, notices=tuple(loaded.notices))
     if home.docs_dir is not None:
         _claim(library, home.docs_dir)
@@ -81,8 +83,9 @@ def _claim(library: Library, docs_dir: Path) -> None:
         )
     if library.read_only:
         return
-    library.store.put_tool(
-        replace(tool, source=str(docs_dir))
-        if tool
-        else Tool(DOCUMENTS, "folder", f"Documents in {docs_dir.name}", str(docs_dir), created_at=now())
-    )
+    with suppress(LibraryReadOnly):
+        library.store.put_tool(
+            replace(tool, source=str(docs_dir))
+            if tool
+            else Tool(DOCUMENTS, "folder", f"Documents in {docs_dir.name}", str(docs_dir), created_at=now())
+        )

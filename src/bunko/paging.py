@@ -6,7 +6,7 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bunko.errors import QueryError
@@ -14,9 +14,6 @@ from bunko.extract import Passage
 from bunko.text.clean import clean
 from bunko.text.sentences import ends
 from bunko.text.tokens import tokens
-
-# What a passage's place and headings cost beside its text.
-_FRAME_TOKENS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +25,24 @@ class Cursor:
     character: int = 0
     generation: int = 0
 
-    def written(self, query: str) -> str:
-        """Return the cursor as a client carries it; it fits this query alone."""
+    def written(self, question: str) -> str:
+        """Return the cursor as a client carries it; it fits this question alone."""
         numbers = [self.first, self.passage, self.character, self.generation]
-        return base64.urlsafe_b64encode(json.dumps([_digest(query), *numbers]).encode()).decode().rstrip("=")
+        return base64.urlsafe_b64encode(json.dumps([_digest(question), *numbers]).encode()).decode().rstrip("=")
 
 
-def read_cursor(text: str, query: str) -> Cursor:
+def read_cursor(text: str, question: str) -> Cursor:
     """Return what a client carried, or say that it is not ours."""
     try:
         padded = text + "=" * (-len(text) % 4)
         digest, *numbers = json.loads(base64.urlsafe_b64decode(padded.encode("ascii")))
         first, passage, character, generation = (int(number) for number in numbers)
-    except (ValueError, TypeError, binascii.Error) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError, binascii.Error) as error:
         raise QueryError("This cursor was not made here", hint="Leave it out to start again.") from error
-    if digest != _digest(query) or min(first, passage, character) < 0 or first > 1000:
+    if digest != _digest(question) or min(first, passage, character) < 0 or first > 1000:
         raise QueryError(
-            "This cursor belongs to another query", hint="Repeat the query it came with, or leave the cursor out."
+            "This cursor belongs to another question",
+            hint="Repeat the call it came with, changing nothing but the cursor, or leave the cursor out.",
         )
     return Cursor(first, passage, character, generation)
 
@@ -55,15 +53,22 @@ class Piece:
 
     passage: Passage
     text: str
-    truncated: bool
+    begins: bool  # at the passage's beginning, not where the last page stopped
+    ends: bool
 
 
 def page(
-    passages: Sequence[Passage], begin: Cursor, *, budget: int, per_passage: int | None
+    passages: Sequence[Passage],
+    begin: Cursor,
+    *,
+    budget: int,
+    per_passage: int | None,
+    frame: Callable[[Passage], int],
 ) -> tuple[list[Piece], Cursor | None]:
     """Return what fits, at least one piece, and where to go on; None if nothing is left of these passages.
 
-    With `per_passage` each passage is only begun, and its rest is left to whoever asks for details.
+    With `per_passage` each passage is only begun, and its rest is left to whoever asks for details. `frame` says what a
+    passage costs beside its text.
     """
     pieces: list[Piece] = []
     left = budget
@@ -71,12 +76,13 @@ def page(
         passage = passages[number]
         skipped = begin.character if number == begin.passage else 0
         text = clean(passage.text)[skipped:]
-        room = left - _FRAME_TOKENS
+        around = frame(passage)
+        room = left - around
         if pieces and room < min(tokens(text), budget // 8):
             return pieces, Cursor(begin.first, number, skipped, begin.generation)
         short = fitting(text, min(room, per_passage) if per_passage else room)
-        pieces.append(Piece(passage, short, truncated=skipped > 0 or len(short) < len(text)))
-        left -= _FRAME_TOKENS + tokens(short)
+        pieces.append(Piece(passage, short, begins=not skipped, ends=len(short) == len(text)))
+        left -= around + tokens(short)
         if len(short) < len(text) and per_passage is None:
             return pieces, Cursor(begin.first, number, skipped + len(short), begin.generation)
     return pieces, None
@@ -97,5 +103,5 @@ def fitting(text: str, budget: int) -> str:
     return text[: last if last > low // 2 else low]
 
 
-def _digest(query: str) -> str:
-    return hashlib.sha256(query.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+def _digest(question: str) -> str:
+    return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:8]

@@ -71,6 +71,20 @@ def explanation(why: Explanation) -> dict[str, Any]:
     }
 
 
+def reasons(why: Explanation) -> str:
+    """Return why a hit answered, in words."""
+    parts = [f"lane {why.lane}"]
+    if why.terms:
+        parts.append("terms " + " ".join(why.terms))
+    if why.expansions:
+        parts.append("also " + " ".join(f"{term} ({kind})" for kind, term in why.expansions))
+    if why.bm25:
+        parts.append(f"bm25 {why.bm25.score:.3f} (rank {why.bm25.rank})")
+    if why.vector:
+        parts.append(f"vector {why.vector.score:.3f} (rank {why.vector.rank})")
+    return "; ".join(parts)
+
+
 def report(done: Report) -> dict[str, Any]:
     """Return what an import did."""
     result: dict[str, Any] = {

@@ -159,6 +159,12 @@ class Store(Protocol):
     def put_tool(self, tool: Tool) -> Tool:
         """Add a tool, or replace the one of the same name; return it as stored."""
 
+    def drop_tool(self, tool_id: int) -> None:
+        """Remove a tool and all it holds."""
+
+    def swap(self, tool: Tool, shadow: Tool) -> int:
+        """Let a tool hold what its shadow holds instead, in one step, and remove the shadow."""
+
     def known(self, tool_id: int) -> dict[str, Known]:
         """Return what is remembered of each document, and of what failed, by uri."""
 

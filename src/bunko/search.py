@@ -34,6 +34,10 @@ LONGEST_QUERY = 2000
 _MOST_TERMS = 128
 # A fallback hit must hold this share of the query's grams, or an unrelated text would answer.
 _LEAST_OVERLAP = 0.5
+# Pairs of hiragana count half: 食べる and 比べる have one in common, and nothing else.
+_HIRAGANA = 0.5
+# A hit by grams alone stands below every hit by words.
+_BELOW = 0.999
 # How many each arm contributes to a fusion: fewer make the normalisation jump with every outlier.
 _LEAST_FETCH = 30
 
@@ -79,10 +83,13 @@ class Analysis:
 def analyse(query: str, *, loanwords: bool = True) -> Analysis:
     """Return the keys of a query: its words first, then the telling pairs of characters."""
     found: dict[int, tuple[str, str]] = {}
+    asking: dict[int, tuple[str, str]] = {}
     for run in words.runs(query):
         for term in words.terms(run):
             if loanwords or term.role != "loanword":
-                found.setdefault(words.key(term.spelling), (term.spelling, term.role))
+                side = asking if term.spelling in words.ASKING else found
+                side.setdefault(words.key(term.spelling), (term.spelling, term.role))
+    found = found or asking
     wanted = [Wanted(key, 1.0) for key in found][:_MOST_TERMS]
     names = list(found.values())[:_MOST_TERMS]
     pieces = grams.of_query(query)[:_MOST_TERMS]
@@ -182,7 +189,7 @@ def lexical(snapshot: Snapshot, analysis: Analysis, k: int, *, k1: float, b: flo
     if len(found.rows) >= k or not analysis.grams or not snapshot.size:
         return found
     rows, scores = list(found.rows), list(found.scores)
-    ceiling = scores[-1] if scores else float("inf")
+    ceiling = scores[-1] * _BELOW if scores else float("inf")
     for row, score in zip(*_by_grams(snapshot, analysis, k, masks), strict=True):
         if row not in found.rows and len(rows) < k:
             rows.append(row)
@@ -195,7 +202,7 @@ def _by_grams(snapshot: Snapshot, analysis: Analysis, k: int, masks: Sequence[Ma
     if len(single) == len(analysis.grams):
         ranges = [grams.beginning_with(gram.spelling) for gram in single]
         return bm25.beginning(snapshot, ranges, k, masks=masks)
-    wanted = [Wanted(gram.key, GRAM_WEIGHT, gram=True) for gram in analysis.grams]
+    wanted = [Wanted(gram.key, _HIRAGANA if grams.is_hiragana(gram) else 1.0, gram=True) for gram in analysis.grams]
     return bm25.overlap(snapshot, wanted, k, least=_LEAST_OVERLAP, masks=masks)
 
 

@@ -207,3 +207,37 @@ def test_every_store_ranks_like_the_memory_store(store: Store) -> None:
             ]
         )
     assert both[0] == both[1]
+
+
+def test_a_shadow_takes_the_place_of_its_tool_in_one_step(store: Store) -> None:
+    tool, shadow = store.put_tool(Tool("docs")), store.put_tool(Tool("~docs"))
+    live = Live(store, tool.id, None)
+    store.write(tool.id, put=[prepared("a.md", "京都の寺"), prepared("b.md", "奈良の鹿")])
+    assert found(store, tool, live, "京都")
+    store.write(shadow.id, put=[prepared("b.md", "大阪の城")], fail=[Failed(Entry("c.md", 1, 1, 10**18), "h", "bad")])
+    assert not found(store, tool, live, "大阪")
+    store.swap(Tool("docs", id=tool.id, built={"words": 2}), shadow)
+    assert [uri for uri, *_ in found(store, tool, live, "大阪 京都 奈良")] == ["b.md"]
+    assert set(store.known(tool.id)) == {"b.md", "c.md"}
+    assert [(one.name, one.built) for one in store.tools()] == [("docs", {"words": 2})]
+    assert store.check() == ""
+
+
+def test_a_dropped_tool_takes_its_documents_along(store: Store) -> None:
+    tool = store.put_tool(Tool("docs"))
+    store.write(tool.id, put=[prepared("a.md", "京都の寺")])
+    store.drop_tool(tool.id)
+    assert store.tools() == []
+    assert store.known(tool.id) == {}
+
+
+def test_documents_are_listed_in_order_and_found_by_their_hash(store: Store) -> None:
+    tool = store.put_tool(Tool("docs"))
+    store.write(tool.id, put=[prepared(f"{name}.md", name) for name in "cab"])
+    assert store.uris(tool.id, limit=2) == ["a.md", "b.md"]
+    assert store.uris(tool.id, after="b.md") == ["c.md"]
+    assert store.with_hash(tool.id, "hash of b") == ["b.md"]
+    document = store.document(tool.id, "a.md")
+    assert document is not None
+    assert (document.text, document.title) == ("a", "title of a.md")
+    assert store.document(tool.id, "nowhere") is None

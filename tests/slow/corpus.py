@@ -22,6 +22,9 @@ Files = dict[str, str]
 # Long enough for a machine that is busy with other tests, short enough that a hang is seen.
 PATIENCE = 60.0
 
+# What runs bunko, where it is not to be run as we are.
+PREFIX: tuple[str, ...] = ()
+
 _JAPANESE = "京都 寺 庭 検索 設計 玉葱 特許 出願 手順 環境 構築 方法 索引 文書 試験 港 城 鹿 料理 音楽 歴史".split()
 _ENGLISH = "quick index engine server garden temple river patent method recovery signal document import".split()
 QUERIES = ("京都の寺", "特許の出願手順", "recovery signal", "server 索引", "K0007", "誰も書かなかったこと")
@@ -98,7 +101,7 @@ def environment(**more: str) -> dict[str, str]:
 def start(*arguments: str | Path, **environ: str) -> subprocess.Popen[str]:
     """Start a bunko of its own, in a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "bunko", *map(str, arguments)],
+        [*PREFIX, sys.executable, "-m", "bunko", *map(str, arguments)],
         env=environment(**environ),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -129,11 +132,15 @@ def opened(docs: Path, *, data: Path | None = None, read_only: bool = False) -> 
     return open_library(home, environ={"BUNKO_SEARCH_FRESHNESS_SECONDS": "0"}, read_only=read_only)
 
 
+# A rebuild collects its documents under a tool of its own, which nobody sees.
+_OURS = "FROM documents JOIN tools ON tools.id = tool_id WHERE tools.name = 'documents'"
+
+
 def stored(library: Library) -> Files:
     """Return the text of each document as it lies in the library's file."""
     connection = sqlite3.connect(library.home.database)
     try:
-        return dict(connection.execute("SELECT uri, text FROM documents").fetchall())
+        return dict(connection.execute(f"SELECT uri, text {_OURS}").fetchall())
     finally:
         connection.close()
 
@@ -150,7 +157,10 @@ class Contents:
 def contents(library: Library) -> Contents:
     """Return the documents, the chunks and some answers of a library, without looking for changes."""
     connection = sqlite3.connect(library.home.database)
-    ids = [row[0] for row in connection.execute("SELECT id FROM chunks")]
+    ids = [
+        row[0]
+        for row in connection.execute(f"SELECT id FROM chunks WHERE document_id IN (SELECT documents.id {_OURS})")
+    ]
     connection.close()
     chunks = {}
     for at in range(0, len(ids), 500):

@@ -1,4 +1,4 @@
-"""Keys of a query in, the rows that match best out: BM25 over the word lane, presence over the gram lane.
+"""Keys of a query in, the rows that match best out: BM25 over the word lane, grams as a hint beside it.
 
 Only rows that a list touches are scored, and the longest lists are only looked up for the rows that can still win
 (the MaxScore idea): the result is exact, and common words cost little.
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 # A pair of characters counts a quarter of its idf beside the words: chosen on judged sets, see docs/quality.md.
 GRAM_WEIGHT = 0.25
-# Looking at all of this many rows costs less than the bookkeeping that avoids it.
-_SMALL = 8192
+# Looking one row up in a list costs as much as adding this many rows of it.
+_LOOK_UP = 8
 
 
 class Wanted(NamedTuple):
@@ -60,19 +60,22 @@ def rank(
 
 
 def overlap(snapshot: Snapshot, wanted: Sequence[Wanted], k: int, *, least: float, masks: Sequence[Mask]) -> Ranking:
-    """Return the k rows that hold the most of some grams, by idf, if they hold at least a share of them."""
+    """Return the k rows that hold the most telling of some grams, if they hold at least a share of them by weight."""
     places = [_places(part, wanted) for part in snapshot.parts]
-    worth = _worth(snapshot, wanted, places, 0.0)
+    worth = [GRAM_WEIGHT * value for value in _worth(snapshot, wanted, places, 0.0)]
+    enough = least * sum(one.weight for one in wanted)
     best = Best(snapshot, k)
     for number, part in enumerate(snapshot.parts):
-        scores = np.zeros(len(part.segment), np.float32)
-        for (begin, end), value in zip(places[number], worth, strict=True):
-            scores[part.segment.grams.rows[begin:end].astype(np.intp)] += value
-        rows = np.flatnonzero(scores >= least * sum(worth))
+        scores, shares = np.zeros((2, len(part.segment)), np.float32)
+        for one, (begin, end), value in zip(wanted, places[number], worth, strict=True):
+            rows = part.segment.grams.rows[begin:end].astype(np.intp)
+            scores[rows] += value
+            shares[rows] += one.weight
+        found = np.flatnonzero(shares >= enough)
         mask = masks[number]
         if mask is not None:
-            rows = rows[mask[rows]]
-        best.add(number, rows, scores[rows])
+            found = found[mask[found]]
+        best.add(number, found, scores[found])
     return best.ranking()
 
 
@@ -144,26 +147,28 @@ def _worth(
 def _lists(snapshot: Snapshot, wanted: Sequence[Wanted], k1: float) -> list[list[_List]]:
     places = [_places(part, wanted) for part in snapshot.parts]
     worth = _worth(snapshot, wanted, places, k1)
-    # The same order in every part, so that sums are the same however the rows are spread.
-    by_worth = sorted(range(len(wanted)), key=lambda i: (-worth[i], wanted[i].key))
-    return [
+    # Words first: grams add to what words found. The same order in every part, so that sums are the same however the
+    # rows are spread.
+    by_worth = sorted(range(len(wanted)), key=lambda i: (wanted[i].gram, -worth[i], wanted[i].key))
+    found = [
         [_List(worth[i], *place[i], wanted[i].gram) for i in by_worth if place[i][0] < place[i][1]] for place in places
     ]
+    return [lists if lists and not lists[0].gram else [] for lists in found]
 
 
 def _scores(part: Part, lists: list[_List], k: int, norms: npt.NDArray[np.float32], mask: Mask) -> tuple[Rows, Scores]:
-    words, grams = part.segment.words, part.segment.grams
+    words = part.segment.words
     if len(lists) == 1 and mask is None:
-        return _contribution(words, grams, lists[0], norms)
-    if len(part.segment) <= _SMALL:
-        return _all_scores(part, lists, norms, mask)
+        return _contribution(words, lists[0], norms)
     total = np.zeros(len(part.segment), np.float32)
     touched: list[Rows] = []
     number = 0
     left = sum(one.end - one.begin for one in lists)
     rest = sum(one.worth for one in lists)
     for at, one in enumerate(lists):
-        rows, scores = _contribution(words, grams, one, norms)
+        if one.gram:
+            break
+        rows, scores = _contribution(words, one, norms)
         if mask is not None:
             kept = mask[rows]
             rows, scores = rows[kept], scores[kept]
@@ -184,26 +189,18 @@ def _scores(part: Part, lists: list[_List], k: int, norms: npt.NDArray[np.float3
             least = lower_bound(values, k)
             if rest < least:
                 candidates = candidates[values + np.float32(rest) >= least]
-                return _finish(words, grams, lists[at + 1 :], candidates, total, k, norms, rest)
-    candidates = np.concatenate(touched)
-    return candidates, total[candidates]
-
-
-def _all_scores(part: Part, lists: list[_List], norms: npt.NDArray[np.float32], mask: Mask) -> tuple[Rows, Scores]:
-    """Score every row of a small part: cheaper than keeping track of the ones that matter."""
-    total = np.zeros(len(part.segment), np.float32)
-    for one in lists:
-        rows, scores = _contribution(part.segment.words, part.segment.grams, one, norms)
-        total[rows] += scores
-    rows = np.flatnonzero(total)
-    if mask is not None:
-        rows = rows[mask[rows]]
-    return rows, total[rows]
+                return _finish(part, lists[at + 1 :], candidates, total, k, norms, rest)
+    else:
+        at = len(lists)
+    candidates = touched[0] if len(touched) == 1 else np.concatenate(touched)
+    if at < len(lists) and (len(candidates) > 4 * k):
+        values = total[candidates]
+        candidates = candidates[values + np.float32(rest) >= lower_bound(values, k)]
+    return _finish(part, lists[at:], candidates, total, k, norms, rest)
 
 
 def _finish(
-    words: Postings,
-    grams: Postings,
+    part: Part,
     lists: list[_List],
     candidates: Rows,
     total: Scores,
@@ -212,8 +209,18 @@ def _finish(
     rest: float,
 ) -> tuple[Rows, Scores]:
     """Look the remaining lists up for the candidates alone; nothing outside them can win."""
+    words, grams = part.segment.words, part.segment.grams
     for one in lists:
         rows = (grams if one.gram else words).rows[one.begin : one.end]
+        if one.end - one.begin <= _LOOK_UP * len(candidates):
+            # What this adds to other rows is never looked at.
+            if one.gram:
+                total[rows.astype(np.intp)] += np.float32(one.worth)
+            else:
+                all_rows, scores = _contribution(words, one, norms)
+                total[all_rows] += scores
+            rest -= one.worth
+            continue
         # Searched in the list's own type: a conversion would copy the whole list.
         at = rows.searchsorted(candidates.astype(np.int32))
         at[at == len(rows)] = 0
@@ -228,15 +235,11 @@ def _finish(
                 total[which] += counts * np.float32(one.worth) / (counts + norms[which])
         if len(candidates) > 4 * k:
             values = total[candidates]
-            least = lower_bound(values, k)
-            candidates = candidates[values + np.float32(rest) >= least]
+            candidates = candidates[values + np.float32(rest) >= lower_bound(values, k)]
     return candidates, total[candidates]
 
 
-def _contribution(words: Postings, grams: Postings, one: _List, norms: npt.NDArray[np.float32]) -> tuple[Rows, Scores]:
-    if one.gram:
-        rows = grams.rows[one.begin : one.end].astype(np.intp)
-        return rows, np.full(len(rows), one.worth, np.float32)
+def _contribution(words: Postings, one: _List, norms: npt.NDArray[np.float32]) -> tuple[Rows, Scores]:
     # Converted once: indexing with anything but the machine's own integer converts at every use.
     rows = words.rows[one.begin : one.end].astype(np.intp)
     counts = words.counts[one.begin : one.end].astype(np.float32)

@@ -9,6 +9,7 @@ from datetime import date, datetime
 from typing import Any
 
 from bunko.readers import outline
+from bunko.text.tags import tag
 from bunko.types import Text
 
 _LIMIT = 64 * 1024  # characters; front matter is a few lines, whatever is longer is something else
@@ -153,5 +154,4 @@ def _iso(value: str | list[str]) -> str:
 def _tags(value: str | list[str]) -> tuple[str, ...]:
     if isinstance(value, str):
         value = _COMMAS.split(value) if _COMMAS.search(value) else value.split()
-    tags = (" ".join(unicodedata.normalize("NFKC", tag).casefold().split()).lstrip("#") for tag in value)
-    return tuple(dict.fromkeys(tag for tag in tags if tag))
+    return tuple(dict.fromkeys(kept for one in value if (kept := tag(one))))

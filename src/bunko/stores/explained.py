@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -25,6 +26,8 @@ def translated(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         raise _explained(path, error) from error
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise _full(path) from error
         raise LibraryReadOnly(
             f"{path} cannot be used: {error.strerror or error}", hint="Choose another place with --library."
         ) from error
@@ -34,9 +37,12 @@ def _explained(path: Path, error: sqlite3.Error) -> BunkoError:
     name = getattr(error, "sqlite_errorname", "") or ""
     text = str(error)
     if name.startswith("SQLITE_FULL") or "disk is full" in text or _no_room(path, name):
+        return _full(path)
+    if name.startswith(("SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE")):
         return DiskFull(
-            f"There is no room left to write {path}",
-            hint="Free some space and run the same command again; what was there before is untouched.",
+            f"{path} cannot grow: {text}",
+            hint="Check for a quota, a limit on file size (ulimit -f) and the health of the disk, then run the same"
+            " command again; what was there before is untouched.",
         )
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return LibraryBusy(
@@ -56,6 +62,13 @@ def _explained(path: Path, error: sqlite3.Error) -> BunkoError:
             hint="Move the file away and import again; your documents are untouched.",
         )
     return LibraryError(f"{path}: {text}", hint="Run bunko doctor to see what is wrong.")
+
+
+def _full(path: Path) -> DiskFull:
+    return DiskFull(
+        f"There is no room left to write {path}",
+        hint="Free some space and run the same command again; what was there before is untouched.",
+    )
 
 
 def _no_room(path: Path, name: str) -> bool:

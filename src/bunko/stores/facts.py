@@ -54,6 +54,8 @@ def glob(pattern: str) -> str:
     """Translate a glob: * stays in a folder, ** crosses folders, a pattern without a slash is sought anywhere."""
     if "/" not in pattern:
         pattern = f"**/{pattern}"
+    # Stars in a row say no more than one, and would be tried in all ways to share a path between them.
+    pattern = re.sub(r"\*{3,}", "**", re.sub(r"(?:\*\*/)+", "**/", pattern))
     out, at = "", 0
     while at < len(pattern):
         if pattern.startswith("**/", at):
@@ -64,10 +66,19 @@ def glob(pattern: str) -> str:
             out, at = out + "[^/]*", at + 1
         elif pattern[at] == "?":
             out, at = out + "[^/]", at + 1
-        elif pattern[at] == "[" and (end := pattern.find("]", at + 2)) > 0:
-            inside = pattern[at + 1 : end].replace("\\", r"\\").replace("[", r"\[")
-            out += f"[{'^' + inside[1:] if inside[0] == '!' else inside}]"
-            at = end + 1
+        elif pattern[at] == "[" and (end := pattern.find("]", at + (3 if pattern.startswith("[!", at) else 2))) > 0:
+            out, at = out + _one_of(pattern[at + 1 : end]), end + 1
         else:
             out, at = out + re.escape(pattern[at]), at + 1
     return f"(?s:{out})\\Z"
+
+
+def _one_of(inside: str) -> str:
+    """Translate what stands between brackets; a range that is the wrong way round is its characters."""
+
+    def translated(match: re.Match[str]) -> str:
+        low, high = match[1], match[2]
+        return f"{re.escape(low)}-{re.escape(high)}" if low and low <= high else re.escape(match[0])
+
+    negated = "^" if inside.startswith("!") else ""
+    return f"[{negated}{re.sub('(?s)(.)-(.)|.', translated, inside.removeprefix('!'))}]"

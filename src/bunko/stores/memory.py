@@ -59,6 +59,27 @@ class Memory:
         self._tools[tool.name] = replace(tool, id=old.id if old else len(self._tools) + 1)
         return self._tools[tool.name]
 
+    def drop_tool(self, tool_id: int) -> None:
+        """Remove a tool and all it holds."""
+        with self._lock:
+            self.write(tool_id, remove=list(self.known(tool_id)))
+            self._tools = {name: tool for name, tool in self._tools.items() if tool.id != tool_id}
+
+    def swap(self, tool: Tool, shadow: Tool) -> int:
+        """Let a tool hold what its shadow holds instead, in one step, and remove the shadow."""
+        with self._lock:
+            generation = self.write(tool.id, remove=list(self.known(tool.id)))
+            for (owner, uri), held in list(self._held.items()):
+                if owner == shadow.id:
+                    held.tool_id, held.generation = tool.id, generation
+                    self._held[tool.id, uri] = self._held.pop((owner, uri))
+            for (owner, uri), failed in list(self._failed.items()):
+                if owner == shadow.id:
+                    self._failed[tool.id, uri] = failed
+            self.drop_tool(shadow.id)
+            self.put_tool(tool)
+            return generation
+
     def known(self, tool_id: int) -> dict[str, Known]:
         """Return what is remembered of each document, and of what failed, by uri."""
         failed = {uri: known(one.content_hash, one.entry) for (t, uri), one in self._failed.items() if t == tool_id}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,6 +49,11 @@ class Sqlite:
 
     def _connect(self, *, read_only: bool) -> sqlite3.Connection:
         uri = f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+        log = self.path.with_name(f"{self.path.name}-wal")
+        if read_only and not log.exists() and not os.access(self.path.parent, os.W_OK):
+            # Even to read, SQLite makes files beside the library. Where it may not, and nobody has the library open,
+            # we promise that nobody will change it.
+            uri += "&immutable=1"
         connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA cache_size = -8000")
@@ -58,12 +64,13 @@ class Sqlite:
         return connection
 
     def _check(self) -> None:
+        # In this order: another process may be making the library, and its version comes with its tables.
+        empty = not self._number("SELECT count(*) FROM sqlite_master")
         version = self._number("PRAGMA user_version")
-        if version == 0 and not self._number("SELECT count(*) FROM sqlite_master"):
+        if version == 0 and empty:
             if self._read_only:
                 raise LibraryError(f"{self.path} is an empty file", hint="Import something first: bunko reindex.")
-            with suppress(sqlite3.OperationalError):  # another process may have made it in the meantime
-                schema.create(self._writer)
+            self._create()
             version = self._number("PRAGMA user_version")
         if self._number("PRAGMA application_id") != schema.APPLICATION_ID:
             raise LibraryDamaged(
@@ -78,11 +85,20 @@ class Sqlite:
         if version < schema.VERSION:
             self._migrate(version)
 
+    def _create(self) -> None:
+        try:
+            schema.create(self._writer)
+        except sqlite3.OperationalError:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            if not self._number("PRAGMA user_version"):  # else another process was quicker
+                raise
+
     def _migrate(self, version: int) -> None:
         if self._read_only:
             raise LibraryReadOnly(
                 f"{self.path} has the older schema {version}, and it may not be changed",
-                hint="Open it once without --read-only, so that it can be brought up to date.",
+                hint="Open it once for writing, so that it can be brought up to date.",
             )
         backup = self.path.with_name(f"{self.path.name}.schema{version}.backup")
         with sqlite3.connect(backup) as copy:
@@ -100,7 +116,7 @@ class Sqlite:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         if self._read_only:
-            raise LibraryReadOnly(f"{self.path} is open for reading only", hint="Leave --read-only out to change it.")
+            raise LibraryReadOnly(f"{self.path} is open for reading only", hint="Open it for writing to change it.")
         with self._write_lock, translated(self.path):
             self._writer.execute("BEGIN IMMEDIATE")
             try:
@@ -154,6 +170,41 @@ class Sqlite:
             row = connection.execute("SELECT id FROM tools WHERE name = ?", (tool.name,)).fetchone()
         return replace(tool, id=row[0])
 
+    def drop_tool(self, tool_id: int) -> None:
+        """Remove a tool and all it holds."""
+        with self._transaction() as connection:
+            self._remove_all(connection, tool_id)
+            connection.execute("DELETE FROM tools WHERE id = ?", (tool_id,))
+
+    def swap(self, tool: Tool, shadow: Tool) -> int:
+        """Let a tool hold what its shadow holds instead, in one step, and remove the shadow."""
+        with self._transaction() as connection:
+            generation = self._remove_all(connection, tool.id)
+            connection.execute(
+                "UPDATE documents SET tool_id = ?, generation = ? WHERE tool_id = ?", (tool.id, generation, shadow.id)
+            )
+            connection.execute("UPDATE failures SET tool_id = ? WHERE tool_id = ?", (tool.id, shadow.id))
+            reach("store.swapped")
+            connection.execute("DELETE FROM tools WHERE id = ?", (shadow.id,))
+            connection.execute(
+                "UPDATE tools SET imported_at = ?, checked_at = ?, built = ? WHERE id = ?",
+                (tool.imported_at, tool.checked_at, json.dumps(tool.built, sort_keys=True), tool.id),
+            )
+        return generation
+
+    def _remove_all(self, connection: sqlite3.Connection, tool_id: int) -> int:
+        generation = self._next_generation(connection)
+        connection.execute(
+            "INSERT INTO removed SELECT tool_id, id, ? FROM documents WHERE tool_id = ?", (generation, tool_id)
+        )
+        connection.execute("DELETE FROM documents WHERE tool_id = ?", (tool_id,))
+        connection.execute("DELETE FROM failures WHERE tool_id = ?", (tool_id,))
+        return generation
+
+    def _next_generation(self, connection: sqlite3.Connection) -> int:
+        connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
+        return int(connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
+
     def known(self, tool_id: int) -> dict[str, Known]:
         """Return what is remembered of each document, and of what failed, by uri."""
         rows = self._rows(
@@ -180,10 +231,8 @@ class Sqlite:
     ) -> int:
         """Change documents, all of them or none; return the new generation. A failure replaces its document."""
         with self._transaction() as connection:
-            generation = int(connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
-            if put or fail or remove:
-                generation += 1
-                connection.execute("UPDATE meta SET value = ? WHERE key = 'generation'", (str(generation),))
+            changes = bool(put or fail or remove)
+            generation = self._next_generation(connection) if changes else self.generation()
             replaced = (*(one.document.uri for one in put), *(one.entry.uri for one in fail))
             gone = [(tool_id, uri) for uri in (*remove, *replaced)]
             connection.executemany(

@@ -91,6 +91,11 @@ def is_single(gram: Gram) -> bool:
     return gram.key & (1 << 42) - 1 == 0
 
 
+def is_hiragana(gram: Gram) -> bool:
+    """Say whether a gram is hiragana throughout, as most of grammar is."""
+    return all(_is_hiragana(character) for character in gram.spelling)
+
+
 def beginning_with(character: str) -> tuple[int, int]:
     """Return the range of keys (first, past the last) of the pairs that begin with a character."""
     return _TOP | ord(character) << 42, _TOP | (ord(character) + 1) << 42

@@ -7,4 +7,4 @@ from bunko.text.normalise import normalise
 
 def tag(text: str) -> str:
     """Return a tag in one width and case, without the mark some people put before it."""
-    return normalise(text).strip().lstrip("#").casefold()
+    return " ".join(normalise(text).strip().lstrip("#").casefold().split())

@@ -38,6 +38,9 @@ STOP = frozenset(
     """.split()
 )
 
+# The lemmas people ask with: left out of a query that says anything else, since a text that answers rarely has them.
+ASKING = frozenset("何 誰 何処 何時 何れ 何の 何故 如何 どう どんな どうして 教える 下さる 頂く".split())
+
 
 class Term(NamedTuple):
     """One term: its spelling in the index, and what it is to the word it came from."""

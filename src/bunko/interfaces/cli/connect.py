@@ -43,13 +43,7 @@ def command(client: str, name: str, write: bool, path: Path | None, **options: A
     """
     asked = chosen(options)
     home = asked.home()
-    if home.docs_dir is not None:
-        place = ["--docs-dir", str(home.docs_dir)]
-        place += ["--data-dir", str(asked.data_dir.expanduser().absolute())] if asked.data_dir else []
-    elif asked.database is not None:
-        place = ["--database", str(home.database)]
-    else:
-        place = ["--library", str(home.folder)]
+    place = home.arguments()
     place += ["--config", str(asked.config.expanduser().absolute())] if asked.config else []
     program = executable()
     entry = configuration(client, [*program, "serve", *place])
@@ -106,6 +100,7 @@ def usual_file(client: str) -> Path:
 
 def merged(path: Path, root: str, name: str, entry: dict[str, Any]) -> Path | None:
     """Put an entry into a file and leave everything else as it is; return the backup, if there was something."""
+    path = path.resolve()  # where a link leads, or it would be replaced by a file
     whole: dict[str, Any] = {}
     backup = None
     if path.exists():
@@ -115,7 +110,7 @@ def merged(path: Path, root: str, name: str, entry: dict[str, Any]) -> Path | No
             raise SettingsError(f"{path} is not plain JSON: {error}", hint="Add the printed lines by hand.") from error
         if not isinstance(whole, dict) or not isinstance(whole.get(root, {}), dict):
             raise SettingsError(f"{path} has no object {root!r}", hint="Add the printed lines by hand.")
-        backup = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S}.backup")
+        backup = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.backup")
         shutil.copy2(path, backup)
     whole.setdefault(root, {})[name] = entry
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
+_OBEYED = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), "\ufffd")  # all controls but tab and newline
 
 
 @dataclass(slots=True)
@@ -98,7 +99,12 @@ def print_json(value: Any) -> None:
 
 def say(sentence: str) -> None:
     """Tell the user something that is not the answer."""
-    click.echo(sentence, err=True)
+    click.echo(visible(sentence), err=True)
+
+
+def visible(text: str) -> str:
+    """Return a text with marks for what a terminal would obey: a document or file name must not steer it."""
+    return text.translate(_OBEYED)
 
 
 def is_terminal() -> bool:

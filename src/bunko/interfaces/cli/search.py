@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,8 @@ def command(query: str, **options: Any) -> None:
         for notice in answer.notices:
             if notice not in library.notices:
                 say(notice)
+        if answer.freshness.missing and library.is_importing():
+            say(f"This command ends here; index the rest with: bunko reindex {shlex.join(library.home.arguments())}")
         if asked.as_json:
             print_json(payload(answer))
         elif is_terminal():
@@ -65,7 +68,7 @@ def command(query: str, **options: Any) -> None:
 
 def plain(answer: Answer) -> str:
     """Return an answer as lines for a pipe."""
-    from bunko.payload import citation, explanation
+    from bunko.payload import citation, reasons
 
     if not answer.hits:
         return f"No results among {answer.total_chunks} chunks."
@@ -75,7 +78,7 @@ def plain(answer: Answer) -> str:
         if hit.chunk.heading_path:
             lines.append(" > ".join(hit.chunk.heading_path))
         if hit.why is not None:
-            lines.append(f"why: {explanation(hit.why)}")
+            lines.append(f"why: {reasons(hit.why)}")
         lines.append(hit.chunk.text)
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)

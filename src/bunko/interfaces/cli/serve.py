@@ -46,7 +46,7 @@ def command(
     desk = Desk(lambda: asked.open(read_only=read_only), toolsets=names, read_only=read_only, folder=folder)
     try:
         if http:
-            _over_http(asked, desk, **options)
+            _over_http(asked, desk, host, port, allow_remote)
         else:
             import anyio
 
@@ -58,14 +58,16 @@ def command(
 
 
 def _over_http(asked: Chosen, desk: Desk, host: str | None, port: int | None, allow_remote: bool) -> None:
-    from bunko.interfaces.mcp.http import serve, token_from
+    from bunko.interfaces.mcp.http import listening, serve, token_from
     from bunko.opening import settings_for
 
     home = asked.home()
     settings = settings_for(home, environ=os.environ, config=asked.config).settings.serve
     host, port = host or settings.host, settings.port if port is None else port
-    path = home.folder / "token"
-    token = settings.token or token_from(path)
-    shown = "BUNKO_TOKEN" if settings.token else f"the token in {path}"
-    say(f"bunko listens on http://{host}:{port}/mcp; clients need {shown} as bearer token. Ctrl-C stops it.")
-    serve(desk, token=token, host=host, port=port, allow_remote=allow_remote, allowed_hosts=settings.allowed_hosts)
+    with listening(host, port, allow_remote=allow_remote) as ear:
+        path = home.folder / "token"
+        token = settings.token or token_from(path)
+        shown = "BUNKO_TOKEN" if settings.token else f"the token in {path}"
+        address = f"http://{f'[{host}]' if ':' in host else host}:{ear.getsockname()[1]}/mcp"
+        say(f"bunko listens on {address}; clients need {shown} as bearer token. Ctrl-C stops it.")
+        serve(desk, ear, token=token, host=host, allowed_hosts=settings.allowed_hosts)

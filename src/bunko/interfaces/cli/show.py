@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bunko.interfaces.cli.options import visible
 from bunko.interfaces.cli.status import size
-from bunko.payload import citation
+from bunko.payload import citation, reasons
 
 if TYPE_CHECKING:
     from bunko.doctor import Finding
     from bunko.library import Status
-    from bunko.types import Answer, Explanation
+    from bunko.types import Answer
 
 # A hit is shown to be recognised, not to be read whole; --json has all of it.
 _MOST_LINES = 8
@@ -30,46 +31,34 @@ def answer(found: Answer) -> None:
     for rank, hit in enumerate(found.hits, 1):
         head = Text.assemble(
             (f"{rank:>2}  ", "bold"),
-            (citation(hit), "bold cyan"),
+            (visible(citation(hit)), "bold cyan"),
             (f"   {found.mode} {hit.score:.3f}", "green"),
         )
         console.print(head)
         if hit.chunk.heading_path:
-            console.print(Text("    " + " › ".join(hit.chunk.heading_path), style="magenta"))
+            console.print(_text("    " + " › ".join(hit.chunk.heading_path), style="magenta"))
         if hit.why is not None:
-            console.print(Text("    " + _why(hit.why), style="yellow"))
+            console.print(_text("    " + reasons(hit.why), style="yellow"))
         lines = [line for line in hit.chunk.text.splitlines() if line.strip()]
         for line in lines[:_MOST_LINES]:
-            console.print(Text("    " + line, overflow="ellipsis"), soft_wrap=False)
+            console.print(_text("    " + line, overflow="ellipsis"), soft_wrap=False)
         if len(lines) > _MOST_LINES:
             console.print(Text(f"    … {len(lines) - _MOST_LINES} more lines", style="dim"))
         console.print()
     console.print(Text(f"{len(found.hits)} of {found.total_chunks} chunks", style="dim"))
 
 
-def _why(why: Explanation) -> str:
-    parts = [f"lane {why.lane}"]
-    if why.terms:
-        parts.append("terms " + " ".join(why.terms))
-    if why.expansions:
-        parts.append("also " + " ".join(f"{term} ({kind})" for kind, term in why.expansions))
-    if why.bm25:
-        parts.append(f"bm25 {why.bm25.score:.3f} (rank {why.bm25.rank})")
-    if why.vector:
-        parts.append(f"vector {why.vector.score:.3f} (rank {why.vector.rank})")
-    return "; ".join(parts)
-
-
 def status(found: Status) -> None:
     """Show what a library holds."""
     console = Console(highlight=False)
-    table = Table(title=f"Library {found.database}", title_justify="left")
+    table = Table(title=_text(f"Library {found.database}"), title_justify="left")
     for name in ("tool", "state", "documents", "chunks", "vectors", "last import", "source"):
         table.add_column(name, justify="right" if name in ("documents", "chunks", "vectors") else "left")
     for one in found.tools:
         table.add_row(
-            one.tool.name, "active" if one.tool.active else "disabled", f"{one.totals.documents:,}",
-            f"{one.totals.chunks:,}", f"{one.totals.vectors:,}", one.tool.imported_at or "never", one.tool.source,
+            _text(one.tool.name), "active" if one.tool.active else "disabled", f"{one.totals.documents:,}",
+            f"{one.totals.chunks:,}", f"{one.totals.vectors:,}", one.tool.imported_at or "never",
+            _text(one.tool.source),
         )  # fmt: skip
     console.print(table)
     console.print(
@@ -78,7 +67,7 @@ def status(found: Status) -> None:
     )
     for one in found.tools:
         for problem in one.problems:
-            console.print(Text(f"{problem.uri}: {' '.join(problem.reason.splitlines())}", style="yellow"))
+            console.print(_text(f"{problem.uri}: {' '.join(problem.reason.splitlines())}", style="yellow"))
 
 
 def findings(found: list[Finding]) -> None:
@@ -89,7 +78,7 @@ def findings(found: list[Finding]) -> None:
         table.add_column(name)
     for one in found:
         hint = f"\n{one.hint}" if one.hint and one.state != "ok" else ""
-        table.add_row(Text(one.state, style=_STATES[one.state]), one.subject, one.message + hint)
+        table.add_row(_text(one.state, style=_STATES[one.state]), _text(one.subject), _text(one.message + hint))
     console.print(table)
 
 
@@ -99,5 +88,10 @@ def settings(rows: list[tuple[str, str, str]]) -> None:
     for name in ("setting", "value", "origin"):
         table.add_column(name, overflow="fold")
     for key, value, origin in rows:
-        table.add_row(Text(key), Text(value), Text(origin, style="dim" if origin == "default" else "cyan"))
+        table.add_row(_text(key), _text(value), _text(origin, style="dim" if origin == "default" else "cyan"))
     Console(highlight=False).print(table)
+
+
+def _text(string: str, **how: Any) -> Text:
+    # A plain string would be read as Rich's own markup, and [/x] in a file name would be an error there.
+    return Text(visible(string), **how)

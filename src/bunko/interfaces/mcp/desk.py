@@ -40,6 +40,7 @@ class Desk:
         self._lock = threading.Lock()
         self._library: Library | None = None
         self._folded = False
+        self.first_known: list[tuple[str, str]] | None = None  # the library's tools when they were first looked at
         self.jobs = Jobs()
 
     @property
@@ -89,7 +90,10 @@ class Desk:
 
     def known_tools(self) -> list[LibraryTool]:
         """Return the library's tools that are active, by name."""
-        return [tool for tool in self.library().tools() if tool.active]
+        found = [tool for tool in self.library().tools() if tool.active]
+        if self.first_known is None:
+            self.first_known = [(tool.name, tool.description) for tool in found]
+        return found
 
     def call(self, tool: Tool, arguments: dict[str, Any], call: Call | None = None) -> Reply:
         """Answer one call; what is wrong with it is raised as a sentence."""

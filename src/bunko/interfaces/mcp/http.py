@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hmac
-import logging
 import os
 import secrets
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from bunko.errors import SettingsError
 from bunko.interfaces.mcp.desk import Desk
 from bunko.interfaces.mcp.server import Bunko
 
-_log = logging.getLogger("bunko.mcp")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -61,16 +60,27 @@ class _Guarded:
         await self._app(scope, receive, send)
 
 
-def serve(desk: Desk, *, token: str, host: str, port: int, allow_remote: bool, allowed_hosts: Sequence[str]) -> None:
-    """Serve until stopped."""
+def listening(host: str, port: int, *, allow_remote: bool) -> socket.socket:
+    """Return a socket that listens; port 0 takes any that is free."""
     if host not in _LOOPBACK and not allow_remote:
         raise SettingsError(
             f"Listening on {host} would let other machines in",
             hint="Add --allow-remote if that is meant, and put TLS in front of it.",
         )
-    app = application(desk, token=token, host=host, port=port, allowed_hosts=allowed_hosts)
-    _log.info("Listening on http://%s:%d/mcp", f"[{host}]" if ":" in host else host, port)
-    uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False)).run()
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise SettingsError(
+            f"Nothing can listen on {host}, port {port}: {error.strerror}", hint="Choose another --host or --port."
+        ) from error
+
+
+def serve(desk: Desk, ear: socket.socket, *, token: str, host: str, allowed_hosts: Sequence[str]) -> None:
+    """Serve whoever comes to a listening socket, until stopped."""
+    app = application(desk, token=token, host=host, port=ear.getsockname()[1], allowed_hosts=allowed_hosts)
+    # h11 is always there and trims header values as HTTP asks; httptools, where something installed it, does not.
+    config = uvicorn.Config(app, http="h11", log_level="warning", access_log=False)
+    uvicorn.Server(config).run(sockets=[ear])
 
 
 def token_from(path: Path) -> str:
@@ -86,9 +96,12 @@ def token_from(path: Path) -> str:
     except (UnicodeDecodeError, OSError) as error:
         raise SettingsError(f"{path} cannot be read: {error}", hint="Remove it; a new one is made.") from error
     token = secrets.token_urlsafe(32)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-        file.write(token + "\n")
-    temporary.replace(path)
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+            file.write(token + "\n")
+        temporary.replace(path)
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be written: {error.strerror}", hint="Set BUNKO_TOKEN instead.") from error
     return token

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,6 +12,8 @@ from typing import Any
 from bunko.errors import BunkoError, UnknownName
 from bunko.interfaces.mcp.call import TEXT, Call, Reply, Tool, listed
 from bunko.interfaces.mcp.params import Param
+
+_log = logging.getLogger("bunko.mcp")
 
 _KEPT = 50  # jobs that are remembered after they ended
 
@@ -91,6 +94,9 @@ def _work(job: Job, run: Callable[[Call], Reply], call: Call) -> None:
         job.reply = run(call)
         job.state = "cancelled" if job.stop.is_set() else "done"
     except BunkoError as error:
-        job.state, job.error = "failed", str(error)
+        job.error, job.state = str(error), "failed"
     except Exception as error:
-        job.state, job.error = "failed", f"{type(error).__name__}: {error}"
+        # At the end the library may be closed under a job that was told to stop; that is no news.
+        _log.log(logging.DEBUG if job.stop.is_set() else logging.ERROR, "%s failed", job.id, exc_info=True)
+        job.error = f"{job.name} failed inside bunko ({type(error).__name__}). The server's log says more."
+        job.state = "failed"

@@ -53,7 +53,9 @@ class Param:
         if isinstance(value, str) and len(value) > LONGEST_TEXT:
             raise QueryError(f"{self.name} has {len(value):,} characters", hint=f"At most {LONGEST_TEXT:,} are read.")
         if self.choices and value not in self.choices:
-            raise QueryError(f"{self.name} cannot be {value!r}", hint=f"Use one of: {', '.join(self.choices)}.")
+            raise QueryError(
+                f"{self.name} cannot be {str(value)[:80]!r}", hint=f"Use one of: {', '.join(self.choices)}."
+            )
         if isinstance(value, int) and not (self.least or value) <= value <= (self.most or value):
             raise QueryError(f"{self.name} cannot be {value}", hint=self._hint())
         return value
@@ -79,9 +81,9 @@ def checked(params: Sequence[Param], arguments: Mapping[str, Any]) -> dict[str, 
     known = {param.name: param for param in params}
     for name in arguments:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
+            near = get_close_matches(name[:80], known, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known) or 'none'}."
-            raise QueryError(f"There is no argument {name!r}", hint=hint)
+            raise QueryError(f"There is no argument {name[:80]!r}", hint=hint)
     values = {}
     for name, param in known.items():
         given = arguments.get(name)

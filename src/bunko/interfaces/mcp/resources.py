@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from bunko.interfaces.mcp.desk import Desk
 from bunko.interfaces.mcp.toolsets.tools import safe_names
 from bunko.text.clean import clean
 
-NOT_FOUND = -32002
+NOT_FOUND = -32002  # until 2025-11-25; from 2026-07-28 on it is an invalid parameter like others
 _PAGE = 100
 
 
@@ -46,18 +47,22 @@ def templates() -> types.ListResourceTemplatesResult:
     return types.ListResourceTemplatesResult(resource_templates=[template])
 
 
-def read(desk: Desk, address: str) -> types.ReadResourceResult:
+def read(desk: Desk, address: str, protocol_version: str) -> types.ReadResourceResult:
     """Return one document's text."""
-    parts = urlsplit(address)
+    # Taken apart by hand: urlsplit raises on what looks like a host it does not know, and cuts at ? and #.
+    scheme, _, place = address.partition("://")
+    host, _, path = place.partition("/")
     library = desk.library()
     names = {safe: name for name, safe in safe_names([tool.name for tool in library.tools()]).items()}
-    tool = next((tool for tool in library.tools() if tool.active and tool.name == names.get(parts.netloc)), None)
-    if parts.scheme == "bunko" and tool is not None:
-        document = library.store.document(tool.id, unquote(parts.path.removeprefix("/")))
+    tool = next((tool for tool in library.tools() if tool.active and tool.name == names.get(host)), None)
+    if scheme == "bunko" and tool is not None:
+        document = library.store.document(tool.id, unquote(path))
         if document is not None:
             content = types.TextResourceContents(uri=address, mime_type=document.media_type, text=clean(document.text))
             return types.ReadResourceResult(contents=[content])
-    raise MCPError(NOT_FOUND, f"There is no document {address}. List the resources to see what there is.")
+    code = types.INVALID_PARAMS if protocol_version in MODERN_PROTOCOL_VERSIONS else NOT_FOUND
+    message = f"There is no document {address[:200]}. List the resources to see what there is."
+    raise MCPError(code, message, {"uri": address})
 
 
 def _written(number: int, uri: str) -> str:

@@ -15,8 +15,7 @@ import anyio.to_thread
 import mcp_types as types
 from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.lowlevel.server import NotificationOptions, Server
-from mcp.server.models import InitializationOptions
+from mcp.server.lowlevel.server import Server
 from mcp.server.session import ServerSession
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
@@ -58,17 +57,16 @@ class Bunko(Server[None]):
             on_read_resource=self._read_resource,
             on_subscriptions_listen=ListenHandler(self._bus),
         )
-        self.middleware.append(self._remember)
+        self.middleware += [self._remember, self._explain]
 
-    def create_initialization_options(
-        self,
-        notification_options: NotificationOptions | None = None,
-        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
-        extensions: dict[str, dict[str, Any]] | None = None,
-    ) -> InitializationOptions:
-        """Say that the list of tools may change, on every transport."""
-        options = notification_options or NotificationOptions(tools_changed=self._desk.follows_tools)
-        return super().create_initialization_options(options, experimental_capabilities, extensions)
+    def get_capabilities(self, *arguments: Any, **options: Any) -> types.ServerCapabilities:
+        """Claim only what happens: the SDK takes a server that can be listened to for one that tells of everything."""
+        found = super().get_capabilities(*arguments, **options)
+        if found.resources is not None:
+            found.resources = types.ResourcesCapability(subscribe=False, list_changed=False)
+        if found.tools is not None:
+            found.tools = types.ToolsCapability(list_changed=self._desk.follows_tools)
+        return found
 
     @asynccontextmanager
     async def _living(self, _: Server[None]) -> AsyncIterator[None]:
@@ -92,6 +90,13 @@ class Bunko(Server[None]):
                 del self._sessions[next(iter(self._sessions))]
         return await call_next(ctx)
 
+    async def _explain(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Let what the user can act on arrive as a sentence, where a list or a document was asked for, too."""
+        try:
+            return await call_next(ctx)
+        except BunkoError as error:
+            raise MCPError(types.INTERNAL_ERROR, sentence(error)) from error
+
     async def _watch(self) -> None:
         before: list[tuple[str, str]] | None = None
         while True:
@@ -104,7 +109,7 @@ class Bunko(Server[None]):
                 _log.warning("%s", sentence(error))
                 continue
             now = [(tool.name, tool.description) for tool in known]
-            if before is not None and now != before:
+            if now != (self._desk.first_known if before is None else before):
                 await self._announce()
             before = now
 
@@ -124,18 +129,18 @@ class Bunko(Server[None]):
         stop = threading.Event()
 
         def work() -> Reply:
-            tool = next((tool for tool in self._desk.tools() if tool.name == params.name), None)
-            if tool is None:
-                known = ", ".join(tool.name for tool in self._desk.tools())
-                raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}. Known: {known}.")
-            return self._desk.call(tool, params.arguments or {}, Call(self._desk.library(), {}, report, stop))
+            library = self._desk.library()  # first: its settings decide the defaults of the tools
+            tools = {tool.name: tool for tool in self._desk.tools()}
+            if params.name not in tools:
+                raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}. Known: {', '.join(tools)}.")
+            return self._desk.call(tools[params.name], params.arguments or {}, Call(library, {}, report, stop))
 
         told = 0.0
 
         def report(done: float, total: float, message: str) -> None:
             nonlocal told
             now = time.monotonic()
-            if now - told >= _PROGRESS_SECONDS or done == total:
+            if not stop.is_set() and (now - told >= _PROGRESS_SECONDS or done == total):
                 told = now
                 anyio.from_thread.run(ctx.session.report_progress, done, total, message)
 
@@ -173,7 +178,7 @@ class Bunko(Server[None]):
     async def _read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         from bunko.interfaces.mcp import resources
 
-        return await anyio.to_thread.run_sync(resources.read, self._desk, str(params.uri))
+        return await anyio.to_thread.run_sync(resources.read, self._desk, str(params.uri), ctx.protocol_version)
 
 
 def described(tool: Tool) -> types.Tool:
@@ -200,5 +205,8 @@ def _failed(text: str) -> types.CallToolResult:
 async def serve_stdio(desk: Desk) -> None:
     """Serve one client over this process's own streams until it goes."""
     server = Bunko(desk)
-    async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
+    try:
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+    except* BrokenPipeError:
+        _log.info("The client has gone in the middle of an answer")

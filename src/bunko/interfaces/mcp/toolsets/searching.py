@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
+from functools import partial
 
 from bunko import extract as extracts
 from bunko.interfaces.mcp import answers
@@ -15,6 +17,8 @@ from bunko.text.tags import tag
 
 # A concise result is enough to decide whether to read on.
 _CONCISE_TOKENS = 300
+_DEEPEST = 1000  # hits that a search can be asked for
+_PAGED = ("query", "top_k", "extract", "mode", "path", "tag", "since", "until")
 
 QUERY = Param("query", "string", "Words or a question, Japanese or English", required=True)
 SHAPE = (
@@ -39,32 +43,44 @@ def top_k(default: int) -> Param:
 def search(call: Call, tool: str | None) -> Reply:
     """Answer a search with a page that fits the budget."""
     given, library = call.arguments, call.library
-    query = given["query"]
-    begin = read_cursor(given["cursor"], query) if given.get("cursor") else Cursor()
+    query, count = given["query"], given["top_k"]
+    # Whatever decides what the pages are: a cursor means nothing elsewhere.
+    question = json.dumps([tool, *(given.get(name) for name in _PAGED)])
+    begin = read_cursor(given["cursor"], question) if given.get("cursor") else Cursor()
     detailed = given["response_format"] == "detailed"
-    count = given["top_k"]
     where = Filter(
         given.get("path") or "",
         (tag(given["tag"]),) if given.get("tag") else (),
         moment(given["since"], datetime.now()) if given.get("since") else "",
         moment(given["until"], datetime.now()) if given.get("until") else "",
     )
-    answer = library.search(
-        query, tool=tool, mode=given.get("mode"), top_k=begin.first + count, where=where, explain=detailed
-    )
-    window = answer.hits[begin.first :]
-    passages = extracts.passages(window, library.document_of, given["extract"])
+    before = begin.generation
+    while True:
+        answer = library.search(
+            query, tool=tool, mode=given.get("mode"), top_k=begin.first + count, where=where, explain=detailed
+        )
+        # Sections and whole documents that an earlier page gave are not given again; chunks are all different.
+        skipped = 0 if given["extract"] == "chunk" else begin.first
+        hits = answer.hits if skipped else answer.hits[begin.first :]
+        passages = extracts.passages(hits, library.document_of, given["extract"], given=skipped)
+        more = len(answer.hits) == begin.first + count and begin.first + 2 * count <= _DEEPEST
+        if passages or not more:
+            break
+        begin = Cursor(begin.first + count)
     generation = answer.freshness.generation
-    if begin.generation and begin.generation != generation:
+    if before and before != generation:
         answer.notices.append("The index changed since the last page; results may repeat or be missing.")
     pieces, rest = page(
         passages,
         Cursor(begin.first, begin.passage, begin.character, generation),
         budget=library.settings.serve.max_result_tokens,
         per_passage=None if detailed else _CONCISE_TOKENS,
+        frame=partial(answers.frame, detailed=detailed),
     )
-    if rest is None and len(window) == count and begin.first + 2 * count <= 1000:
+    if rest is None and more:
         rest = Cursor(begin.first + count, generation=generation)
     several = len({hit.tool for hit in answer.hits}) > 1 or (tool is None and len(library.tools()) > 1)
-    written = rest.written(query) if rest else ""
-    return answers.reply(answer, pieces, written, detailed=detailed, several_tools=several)
+    written = rest.written(question) if rest else ""
+    return answers.reply(
+        answer, pieces, written, detailed=detailed, several_tools=several, first=not given.get("cursor")
+    )

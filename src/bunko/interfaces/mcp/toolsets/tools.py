@@ -37,7 +37,7 @@ def safe_names(names: Sequence[str]) -> dict[str, str]:
     found = {}
     for name in names:
         safe = _UNSAFE.sub("_", name).strip("_")[:_LONGEST]
-        if not safe or safe in taken or safe != name[:_LONGEST]:
+        if not safe or safe in taken or safe != name:
             # Something was lost or is taken: a mark of the real name keeps it apart, and stays the same every time.
             mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:6]
             safe = f"{safe[: _LONGEST - 7]}_{mark}" if safe else f"tool_{mark}"

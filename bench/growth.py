@@ -1,0 +1,105 @@
+"""Libraries of growing size in, curves of time and memory out, as a table and as a plot."""
+
+from __future__ import annotations
+
+import statistics
+from math import ceil, floor, log10
+from pathlib import Path
+
+from bench import peers, queries
+from bench.clock import race
+from bench.libraries import SIZES, Libraries
+from bench.starting import visits
+from bench.table import Result, Table, number
+from bunko.index.nearest import nearest
+from bunko.search import analyse, lexical
+
+TOP = 10
+CURVES = {
+    "one word, all lanes": "µs",
+    "one word, tantivy": "µs",
+    "question, all lanes": "µs",
+    "question, tantivy": "µs",
+    "vector": "µs",
+    "bare product": "µs",
+    "opening": "ms",
+    "RSS": "MB",
+}
+
+
+def run(libraries: Libraries) -> Result:
+    result = Result(curves={name: {} for name in CURVES})
+    for size in SIZES:
+        for name, value in _measure(libraries, size).items():
+            result.curves[name][size] = value
+    rows = [
+        (f"{name}, {unit}", *(number(result.curves[name][size]) for size in SIZES)) for name, unit in CURVES.items()
+    ]
+    result.tables["growth"] = Table(("chunks", *(f"{size:,}" for size in SIZES)), rows)
+    return result
+
+
+def _measure(libraries: Libraries, size: int) -> dict[str, float]:
+    found = {}
+    with libraries.open(size) as (library, snapshot):
+        engine, masks = peers.Tantivy(snapshot), snapshot.masks(None)
+        for name, kinds in (("one word", queries.one_word()), ("question", queries.questions())):
+            times: dict[str, list[float]] = {"all lanes": [], "tantivy": []}
+            for query in [one for kind in kinds.values() for one in kind]:
+                terms = engine.terms(analyse(query).wanted)
+                steps = {
+                    "all lanes": lambda query=query: lexical(
+                        snapshot, analyse(query), TOP, k1=peers.K1, b=peers.B, masks=masks
+                    ),
+                    "tantivy": lambda terms=terms: engine.search(terms, TOP),
+                }
+                for way, seconds in race(steps, rounds=3).items():
+                    times[way].append(seconds * 1e6)
+            found |= {f"{name}, {way}": statistics.median(some) for way, some in times.items()}
+        matrix = snapshot.parts[0].segment.vectors.copy()
+        vector = library.embedder().embed(["環境構築の方法"], query=True)[0]
+        near = race({"near": lambda: nearest(snapshot, vector, TOP, masks=masks), "bare": lambda: matrix @ vector})
+    seen = visits(libraries.docs(size), 3)
+    return found | {
+        "vector": near["near"] * 1e6,
+        "bare product": near["bare"] * 1e6,
+        "opening": seen["open"] * 1e3,
+        "RSS": seen["rss"] / 1e6,
+    }
+
+
+def plot(curves: dict[str, dict[int, float]], path: Path) -> None:
+    """Draw the curves of a run."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(13, 4.2), dpi=110)
+    styles = {
+        left: {
+            "one word, all lanes": "o-C0", "one word, tantivy": "o--C7",
+            "question, all lanes": "s-C3", "question, tantivy": "s--C1",
+        },
+        middle: {"vector": "o-C0", "bare product": "o--C7"},
+        right: {"opening": "o-C2", "RSS": "s-C4"},
+    }  # fmt: skip
+    titles = {left: "lexical query, µs CPU", middle: "vector query, µs CPU", right: "opening, ms CPU; memory, MB"}
+    for axes, lines in styles.items():
+        for name, style in lines.items():
+            points = curves[name]
+            axes.plot(list(points), list(points.values()), style, label=name, markersize=5)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        values = [value for name in lines for value in curves[name].values()]
+        axes.set_ylim(10 ** floor(log10(min(values))), 10 ** ceil(log10(max(values))))
+        axes.set_title(titles[axes], fontsize=11)
+        axes.set_xlabel("chunks")
+        axes.set_xticks(SIZES, [f"{size:,}" for size in SIZES], fontsize=8)
+        axes.minorticks_off()
+        axes.grid(visible=True, which="major", alpha=0.3)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+        axes.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path)
+    pyplot.close(figure)

@@ -1,0 +1,110 @@
+"""Our own tokens in, other engines over them out: tantivy and bm25s search the same terms of the same chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from bunko.index.bm25 import Wanted
+from bunko.index.postings import Postings
+from bunko.index.snapshot import Snapshot
+
+K1, B = 1.2, 0.75
+
+
+class Tantivy:
+    """An in-memory index of one segment: words with their counts, grams by presence, and each chunk's number."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        import tantivy
+
+        self._engine = tantivy
+        builder = tantivy.SchemaBuilder()
+        builder.add_integer_field("row", fast=True)
+        for lane in ("words", "grams"):
+            builder.add_text_field(lane, tokenizer_name="whitespace", index_option="freq")
+        self._schema = builder.build()
+        segment = snapshot.parts[0].segment
+        self._lanes = {"words": segment.words, "grams": segment.grams}
+        index = tantivy.Index(self._schema)
+        writer = index.writer(2_000_000_000, 1)  # room for all of it, so that there is one segment as in ours
+        texts = zip(_texts(segment.words, len(segment)), _texts(segment.grams, len(segment)), strict=True)
+        for row, (words, grams) in enumerate(texts):
+            writer.add_document(tantivy.Document(row=row, words=words, grams=grams))
+        writer.commit()
+        writer.wait_merging_threads()
+        index.reload()
+        self._searcher = index.searcher()
+
+    def terms(self, wanted: Sequence[Wanted]) -> list[tuple[str, str, float]]:
+        """Return field, token and weight of each key; what no chunk holds is left out, as a dictionary does."""
+        found = []
+        for one in wanted:
+            lane = "grams" if one.gram else "words"
+            at = _ordinal(self._lanes[lane], one.key)
+            if at is not None:
+                found.append((lane, f"{at:x}", one.weight))
+        return found
+
+    def query(self, terms: Sequence[tuple[str, str, float]]) -> Any:
+        """Return tantivy's own form of a query."""
+        query, should = self._engine.Query, self._engine.Occur.Should
+        parts = []
+        for lane, token, weight in terms:
+            part = query.term_query(self._schema, lane, token, index_option="freq")
+            parts.append((should, part if weight == 1.0 else query.boost_query(part, weight)))
+        return parts[0][1] if len(parts) == 1 else query.boolean_query(parts)
+
+    def hits(self, query: Any, k: int) -> Any:
+        """Return scores and tantivy's own addresses, the least it can be asked for."""
+        return self._searcher.search(query, k, count=False).hits
+
+    def search(self, terms: Sequence[tuple[str, str, float]], k: int) -> list[tuple[int, float]]:
+        """Return the numbers and scores of the best chunks."""
+        hits = self.hits(self.query(terms), k)
+        rows = self._searcher.fast_field_values("row", [address for _, address in hits])
+        return [(row, score) for row, (score, _) in zip(rows, hits, strict=True)]
+
+
+def bm25s(snapshot: Snapshot) -> tuple[Callable[[Sequence[Wanted]], list[int]], Callable[[list[int], int], Any]]:
+    """Return what makes bm25s's tokens of our keys (words only), and what searches them."""
+    from bm25s import BM25
+    from bm25s.tokenization import Tokenized
+
+    lane = snapshot.parts[0].segment.words
+    engine = BM25(k1=K1, b=B, method="lucene")
+    ids = [row.tolist() for row in _rows(lane, len(snapshot.parts[0].segment))]
+    engine.index(Tokenized(ids, {f"{at:x}": at for at in range(len(lane.keys))}), show_progress=False)
+
+    def tokens(wanted: Sequence[Wanted]) -> list[int]:
+        found = [_ordinal(lane, one.key) for one in wanted if not one.gram]
+        return [at for at in found if at is not None]
+
+    def search(query: list[int], k: int) -> Any:
+        return engine.retrieve([query], k=k, show_progress=False)
+
+    return tokens, search
+
+
+def _ordinal(lane: Postings, key: int) -> int | None:
+    at = int(lane.keys.searchsorted(np.uint64(key)))
+    return at if at < len(lane.keys) and int(lane.keys[at]) == key else None
+
+
+def _rows(lane: Postings, size: int) -> Iterator[Any]:
+    """Return the ordinals of each row's keys, repeated as often as they occur: the lists, turned back into texts."""
+    keys = np.repeat(np.arange(len(lane.keys), dtype=np.int32), np.diff(lane.starts))
+    order = np.argsort(lane.rows, kind="stable")
+    borders = np.searchsorted(lane.rows[order], np.arange(size + 1))
+    keys = keys[order]
+    counts = lane.counts[order] if len(lane.counts) else None
+    for begin, end in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
+        yield keys[begin:end] if counts is None else np.repeat(keys[begin:end], counts[begin:end])
+
+
+def _texts(lane: Postings, size: int) -> Iterator[str]:
+    names = [f"{at:x}" for at in range(len(lane.keys))]
+    for row in _rows(lane, size):
+        yield " ".join([names[at] for at in row.tolist()])

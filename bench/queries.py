@@ -1,0 +1,44 @@
+"""Questions of several kinds, to be asked of generated pages of any number."""
+
+from __future__ import annotations
+
+import re
+
+from bench import corpus
+
+_ONE_WORD = {
+    "common kanji": ("設定", "検索", "文書"),
+    "kanji": ("紅葉", "温泉", "津波"),
+    "katakana": ("サーバー", "データベース", "カレンダー"),
+    "English": ("server", "validation", "telescope"),
+}
+_QUESTIONS = {
+    "Japanese phrase": ("環境構築の方法", "検索結果の評価", "障害の復旧手順"),
+    "Japanese question": (
+        "データベースの障害から復旧する手順を教えてください",
+        "検索の精度と性能を評価した実験の結果はどこにありますか",
+        "温泉旅館の料理について調べた資料はありますか",
+    ),
+    "English question": (
+        "how to restore a database backup safely",
+        "which cache option do I need to configure for the server",
+        "validation error when the form request has no token",
+    ),
+    "mixed": ("server の設定を変更する command", "GitHub Actions で test を実行する", "passwordの暗号化とtoken"),
+}
+
+
+def one_word() -> dict[str, tuple[str, ...]]:
+    """Return words by kind; the rare ones are names that occur in a few chunks, however many there are."""
+    return _ONE_WORD | {"rare name": _found(r"。([ァ-ン]{3,4})の")}
+
+
+def questions() -> dict[str, tuple[str, ...]]:
+    """Return queries of several words by kind."""
+    return {"identifier": _found(r"[A-Z]{3}-\d{4}")} | _QUESTIONS
+
+
+def _found(pattern: str) -> tuple[str, ...]:
+    # The first pages are part of every size.
+    texts = (text for _, text in corpus.pages(3))
+    return tuple(re.findall(pattern, text)[0] for text in texts)

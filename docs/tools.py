@@ -1,0 +1,68 @@
+"""The MCP tools as they are in, the tables of both READMEs out.
+
+Run it after a change of a tool: `.venv/bin/python docs/tools.py`. A test fails while a table is stale.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from bunko.interfaces.mcp.call import Tool
+from bunko.interfaces.mcp.desk import Desk
+from bunko.interfaces.mcp.toolsets import NAMES
+
+ROOT = Path(__file__).resolve().parent.parent
+_PLACE = re.compile(r"(<!-- tools -->\n).*?(<!-- /tools -->)", re.DOTALL)
+# What a model reads is English; people who read the Japanese page get it in Japanese.
+JAPANESE = {
+    "job": "バックグラウンドの作業の進み具合を返す。中止もできる。",
+    "reindex": "索引を今すぐ最新にする。検索も自動で行うので、大きな変更の後に使う。",
+    "search": "文書を日本語でも英語でも検索し、本文、スコア、出典（`path:L12-L30`）を返す。",
+    "verify": "引用した箇所が今もそのままかを調べる。変更なし、移動、変更、削除のいずれかを返す。",
+}
+
+
+def english() -> str:
+    """Return the table for README.md."""
+    return _table("tool", "arguments (**required**)", "what it does", [(tool, tool.description) for tool in fixed()])
+
+
+def japanese() -> str:
+    """Return the table for README.ja.md."""
+    rows = [(tool, JAPANESE[tool.name]) for tool in fixed()]
+    return _table("ツール", "引数（**必須**）", "はたらき", rows)
+
+
+def fixed(toolsets: Sequence[str] = tuple(name for name in NAMES if name != "tools")) -> list[Tool]:
+    """Return the tools of some toolsets, or of all but the one whose tools a library names itself."""
+    return Desk(_nothing, toolsets=toolsets, folder="your folder").tools()
+
+
+def refreshed(page: str, table: str) -> str:
+    """Return a page with the table in its place."""
+    if not _PLACE.search(page):
+        raise SystemExit("The page has no place marked <!-- tools -->")
+    return _PLACE.sub(lambda match: f"{match[1]}{table}{match[2]}", page)
+
+
+def _table(tool: str, arguments: str, about: str, rows: list[tuple[Tool, str]]) -> str:
+    lines = [f"| {tool} | {arguments} | {about} |", "|---|---|---|"]
+    lines += [f"| `{one.name}` | {_arguments(one)} | {text} |" for one, text in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _arguments(tool: Tool) -> str:
+    marks = [f"**`{param.name}`**" if param.required else f"`{param.name}`" for param in tool.params]
+    return ", ".join(marks) or "none"
+
+
+def _nothing() -> None:
+    raise AssertionError("naming the tools opened a library")
+
+
+if __name__ == "__main__":
+    for name, table in (("README.md", english()), ("README.ja.md", japanese())):
+        path = ROOT / name
+        path.write_text(refreshed(path.read_text(encoding="utf-8"), table), encoding="utf-8")

@@ -1,0 +1,105 @@
+"""A client that is not ours and not the SDK's: the Inspector lists and calls every tool, over stdio and over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bunko.interfaces.mcp.toolsets import NAMES
+from tests.slow import corpus, npm, serving
+
+pytestmark = pytest.mark.slow
+
+TOOLSETS = ",".join(NAMES)
+Ask = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("docs")
+    corpus.write(folder, {"京都.md": "# 京都\n\n寺と庭を歩いた。\n", "notes/engine.md": "# Engine\n\nIt restarted.\n"})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(docs: Path) -> Iterator[str]:
+    """Our server over HTTP."""
+    npm.require()
+    with serving.over_http(docs, "--toolsets", TOOLSETS) as server:
+        yield server.address
+
+
+@pytest.fixture(scope="module", params=["stdio", "http"])
+def target(request: pytest.FixtureRequest, docs: Path) -> list[str]:
+    """How the Inspector is told of our server: a command that it starts, or an address and the token."""
+    if request.param == "stdio":
+        return serving.command(docs, "--toolsets", TOOLSETS)
+    return [request.getfixturevalue("address"), "--header", f"Authorization: Bearer {serving.TOKEN}"]
+
+
+@pytest.fixture(scope="module")
+def ask(target: list[str]) -> Ask:
+    """Ask our server one thing through the Inspector."""
+
+    def asked(method: str, *flags: str, fails: bool = False, **options: str | dict[str, str]) -> dict[str, Any]:
+        given = ["--method", method, *flags]
+        for name, value in options.items():
+            pairs = [f"{key}={one}" for key, one in value.items()] if isinstance(value, dict) else [value]
+            given += [f"--{name.replace('_', '-')}", *pairs] if pairs else []
+        done = npm.run("inspector", "--cli", *target, *given)
+        assert (done.returncode != 0) is fails, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    return asked
+
+
+def test_every_tool_is_listed_and_its_schemas_are_portable(ask: Ask) -> None:
+    tools = {tool["name"]: tool for tool in ask("tools/list", "--strict")["tools"]}
+    assert list(tools) == sorted(tools)
+    assert {"search", "reindex", "verify", "job", "documents"} <= tools.keys()
+    for tool in tools.values():
+        assert tool["title"]
+        assert tool["description"]
+        assert tool["inputSchema"]["type"] == tool["outputSchema"]["type"] == "object"
+        hints = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+        assert all(isinstance(tool["annotations"][hint], bool) for hint in hints)
+
+
+def test_every_tool_can_be_called(ask: Ask, target: list[str]) -> None:
+    called = set()
+
+    def call(tool: str, *, fails: bool = False, **arguments: str) -> dict[str, Any]:
+        called.add(tool)
+        return ask("tools/call", fails=fails, tool_name=tool, tool_arg=arguments)
+
+    first = call("search", query="寺", top_k="1")
+    found = first["structuredContent"]["results"][0]
+    assert found["file_path"] == "京都.md"
+    assert found["content"] in first["content"][0]["text"]
+    assert call("documents", query="restart")["structuredContent"]["results"][0]["file_path"] == "notes/engine.md"
+    verdict = call("verify", citation=found["citation"], hash=found["hash"])
+    assert verdict["structuredContent"]["status"] == "same"
+    assert call("reindex")["structuredContent"]["unchanged"] == 2
+    job = call("reindex", background="true")["structuredContent"]["job"]
+    # Over stdio every call is a server of its own, which knows nothing of the others' jobs and says so.
+    own_server = not target[0].startswith("http")
+    told = call("job", id=job, fails=own_server)
+    assert ("There is no job" in told["content"][0]["text"]) is own_server
+    listed = {tool["name"] for tool in ask("tools/list")["tools"]}
+    assert called == listed, "a tool is not called here"
+
+
+def test_documents_are_listed_and_read(ask: Ask) -> None:
+    uris = [resource["uri"] for resource in ask("resources/list")["resources"]]
+    assert len(uris) == 2
+    assert "寺と庭" in ask("resources/read", uri=uris[1])["contents"][0]["text"]
+
+
+def test_the_wrong_token_is_refused(address: str) -> None:
+    done = npm.run("inspector", "--cli", address, "--header", "Authorization: Bearer wrong", "--method", "tools/list")
+    assert done.returncode != 0
+    assert "auth_required" in done.stderr

@@ -1,0 +1,453 @@
+"""What people and scripts get from the command line: output, errors, exit codes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+
+import click
+import pytest
+
+from bunko.errors import BunkoError
+from bunko.interfaces.cli.main import COMMANDS, EXIT_CODES, bunko, main
+
+ESCAPE = "\x1b"
+RESULT = {
+    "file_path", "heading", "content", "score", "chunk_index", "heading_path", "citation", "line_start", "line_end",
+    "char_start", "char_end", "title", "date", "tags", "content_hash", "tool", "vector_distance", "bm25_score",
+    "combined_score",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> dict[str, object]:
+        """Return the object it printed."""
+        assert self.code == 0, self.err
+        found = json.loads(self.out)
+        assert isinstance(found, dict)
+        return found
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Run a command line in this process, with a home of its own."""
+    for name in [name for name in os.environ if name.startswith(("BUNKO_", "RAG_", "EMBEDDING_"))]:
+        monkeypatch.delenv(name)
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    log = logging.getLogger("bunko")
+    level, propagate = log.level, log.propagate
+
+    def runner(*arguments: str | Path) -> Ran:
+        capsys.readouterr()
+        code = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+        log.handlers.clear()  # it writes to the stderr of this run
+        return Ran(code, *capsys.readouterr())
+
+    yield runner
+    log.setLevel(level)
+    log.propagate = propagate
+    logging.getLogger("bunko.retrieve").setLevel(logging.NOTSET)
+
+
+@pytest.fixture
+def notes(docs: Path) -> Path:
+    """Three documents, two languages, tags and dates."""
+    (docs / "guide").mkdir()
+    (docs / "guide" / "setup.md").write_text(
+        "---\ntitle: 環境構築の手引き\ndate: 2024-01-15\ntags: [環境, python]\n---\n"
+        "# 環境構築\n\n## インストール手順\n\n環境構築の方法を説明します。まず Python を入れ、次に仮想環境を作ります。\n",
+        encoding="utf-8",
+    )
+    (docs / "temple.md").write_text(
+        f"---\ndate: {date.today() - timedelta(days=3)}\ntags: [旅行]\n---\n"
+        "# 京都の寺\n\n秋の京都で寺の庭を巡り、環境のよい宿に泊まった日の記録です。\n",
+        encoding="utf-8",
+    )
+    (docs / "notes.txt").write_text("The patent was filed in spring; the server keeps the index.\n", encoding="utf-8")
+    return docs
+
+
+def files(ran: Ran) -> list[str]:
+    """Return the documents of an answer, best first."""
+    results = ran.json()["results"]
+    assert isinstance(results, list)
+    return [hit["file_path"] for hit in results]
+
+
+def subprocess_environment(tmp_path: Path, **more: str) -> dict[str, str]:
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("BUNKO_", "RAG_"))}
+    return {**plain, "XDG_CONFIG_HOME": str(tmp_path / "config"), "PYTHONUTF8": "1", **more}
+
+
+def test_a_search_prints_the_object_that_assistants_get_too(run: Run, notes: Path) -> None:
+    found = run("search", "環境構築の方法", "--docs-dir", notes, "--json").json()
+    assert found.keys() >= {"results", "total_chunks", "query", "mode", "freshness"}
+    assert (found["query"], found["mode"]) == ("環境構築の方法", "bm25")
+    results = found["results"]
+    assert isinstance(results, list)
+    assert RESULT <= results[0].keys()
+    assert results[0]["file_path"] == "guide/setup.md"
+    assert results[0]["heading"] == "## インストール手順"
+    assert results[0]["heading_path"] == ["環境構築", "インストール手順"]
+    assert "環境構築の方法を説明します" in results[0]["content"]
+    assert results[0]["tags"] == ["環境", "python"]
+    assert results[0]["date"] == "2024-01-15"
+    assert "explain" not in results[0]
+
+
+def test_a_search_in_a_pipe_prints_place_headings_and_text_without_colours(run: Run, notes: Path) -> None:
+    ran = run("search", "環境構築の方法", "--docs-dir", notes)
+    first, headings, *text = ran.out.splitlines()
+    assert re.fullmatch(r"\[1\] guide/setup\.md:L\d+-L\d+  score=\d+\.\d{4}", first)
+    assert headings == "環境構築 > インストール手順"
+    assert "環境構築の方法を説明します" in "\n".join(text)
+    assert ESCAPE not in ran.out + ran.err
+    assert run("search", "誰も書かない言葉", "--docs-dir", notes).out.startswith("No results among 3 chunks.")
+
+
+def test_an_empty_folder_answers_with_an_empty_list(run: Run, docs: Path) -> None:
+    found = run("search", "京都", "--docs-dir", docs, "--json").json()
+    assert (found["results"], found["total_chunks"]) == ([], 0)
+
+
+@pytest.mark.parametrize("mode", ["bm25", "semantic", "hybrid"])
+def test_every_mode_says_how_it_scored(run: Run, notes: Path, mode: str) -> None:
+    found = run("search", "京都の寺", "--docs-dir", notes, "--mode", mode, "--json").json()
+    assert found["mode"] == mode
+    results = found["results"]
+    assert isinstance(results, list)
+    best = results[0]
+    assert best["file_path"] == "temple.md"
+    assert (best["bm25_score"] is None) == (mode == "semantic")
+    assert (best["vector_distance"] is None) == (mode == "bm25")
+    assert (best["combined_score"] is None) == (mode != "hybrid")
+
+
+def test_results_can_be_fewer_and_only_from_some_documents(run: Run, notes: Path) -> None:
+    both = run("search", "環境", "--docs-dir", notes, "--json")
+    assert set(files(both)) == {"guide/setup.md", "temple.md"}
+    assert len(files(run("search", "環境", "--docs-dir", notes, "--json", "--top-k", "1"))) == 1
+    for flags, expected in (
+        (("--path", "guide/**"), ["guide/setup.md"]),
+        (("--path", "temple*"), ["temple.md"]),
+        (("--tag", "旅行"), ["temple.md"]),
+        (("--tag", "#ＰＹＴＨＯＮ", "--tag", "環境"), ["guide/setup.md"]),
+        (("--tag", "旅行", "--tag", "環境"), []),
+        (("--since", "2w"), ["temple.md"]),
+        (("--until", "2024-01"), ["guide/setup.md"]),
+        (("--since", "2024年1月15日", "--until", "2024-01-15"), ["guide/setup.md"]),
+    ):
+        assert files(run("search", "環境", "--docs-dir", notes, "--json", *flags)) == expected, flags
+
+
+def test_explain_tells_terms_lane_and_each_arm(run: Run, notes: Path) -> None:
+    flags = ("search", "京都の寺", "--docs-dir", notes, "--mode", "hybrid", "--explain")
+    results = run(*flags, "--json").json()["results"]
+    assert isinstance(results, list)
+    why = results[0]["explain"]
+    assert why["lane"] == "word"
+    assert {"京都", "寺"} <= set(why["terms"])
+    assert why["bm25"]["rank"] == why["vector"]["rank"] == 1
+    assert "why: " in run(*flags).out
+
+
+def test_without_refresh_a_search_answers_from_what_was_indexed(run: Run, notes: Path) -> None:
+    assert files(run("search", "京都", "--docs-dir", notes, "--json")) == ["temple.md"]
+    (notes / "new.md").write_text("# 京都\n\n京都の新しい寺。", encoding="utf-8")
+    assert files(run("search", "京都", "--docs-dir", notes, "--json", "--no-refresh")) == ["temple.md"]
+    assert set(files(run("search", "京都", "--docs-dir", notes, "--json"))) == {"temple.md", "new.md"}
+
+
+def test_reindex_counts_what_it_did(run: Run, notes: Path) -> None:
+    first = run("reindex", "--docs-dir", notes, "--json").json()
+    wanted = {"added": 3, "updated": 0, "deleted": 0, "unchanged": 0, "total_chunks": 3}
+    assert {name: first[name] for name in wanted} == wanted
+    assert first["problems"] == []
+    (notes / "notes.txt").unlink()
+    (notes / "temple.md").write_text("# 奈良\n\n奈良の寺と鹿。", encoding="utf-8")
+    (notes / "empty.md").touch()
+    second = run("reindex", "--docs-dir", notes)
+    assert second.code == 0
+    assert second.out == "0 added, 1 updated, 1 deleted, 1 unchanged, 2 chunks in all\n"
+    assert "1 could not be indexed:" in second.err
+    assert "empty.md: is empty" in second.err
+    assert run("reindex", "--docs-dir", notes, "--force", "--json").json()["updated"] == 2
+
+
+def test_status_and_doctor_tell_about_a_library(run: Run, notes: Path) -> None:
+    run("reindex", "--docs-dir", notes)
+    status = run("status", "--docs-dir", notes, "--json").json()
+    tools = status["tools"]
+    assert isinstance(tools, list)
+    assert (tools[0]["name"], tools[0]["documents"], tools[0]["chunks"]) == ("documents", 3, 3)
+    assert tools[0]["source"] == str(notes)
+    assert "documents: active, 3 documents, 3 chunks" in run("status", "--docs-dir", notes).out
+    doctor = run("doctor", "--docs-dir", notes)
+    assert doctor.code == 0
+    assert doctor.out.startswith("ok   library: the file is whole.\n")
+    findings = run("doctor", "--docs-dir", notes, "--json").json()["findings"]
+    assert isinstance(findings, list)
+    assert {finding["state"] for finding in findings} == {"ok"}
+
+
+def test_doctor_fails_where_something_is_wrong(run: Run, notes: Path) -> None:
+    run("reindex", "--docs-dir", notes)
+    database = notes / ".rag-index" / "library.db"
+    content = bytearray(database.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 8192] = bytes(8192)
+    database.write_bytes(content)
+    ran = run("doctor", "--docs-dir", notes)
+    assert ran.code != 0
+    assert "Traceback" not in ran.err
+
+
+def test_config_show_tells_each_value_and_where_it_came_from(
+    run: Run, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (notes / "bunko.toml").write_text("[search]\ntop_k = 7\n", encoding="utf-8")
+    monkeypatch.setenv("RAG_CHUNK_SIZE", "300")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden")
+    shown = run("config", "show", "--docs-dir", notes, "--json").json()
+    top_k, size = shown["search.top_k"], shown["chunker.chunk_size"]
+    assert isinstance(top_k, dict)
+    assert isinstance(size, dict)
+    assert top_k["value"] == "7"
+    assert "bunko.toml" in top_k["origin"]
+    assert size["value"] == "300"
+    assert "RAG_CHUNK_SIZE" in size["origin"]
+    assert "sk-hidden" not in run("config", "show", "--docs-dir", notes).out
+    section = run("config", "show", "search", "--docs-dir", notes)
+    assert {line.partition(".")[0] for line in section.out.splitlines()} == {"search"}
+    assert run("config", "show", "nothing").code == 2
+
+
+def test_a_library_can_be_named_in_every_way(
+    run: Run, notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "library"
+    assert run("reindex", "--docs-dir", notes, "--data-dir", place).code == 0
+    assert not (notes / ".rag-index").exists()
+    asked = ("search", "京都", "--json")
+    assert files(run(*asked, "--docs-dir", notes, "--data-dir", place)) == ["temple.md"]
+    assert files(run(*asked, "--library", place)) == ["temple.md"]
+    assert files(run(*asked, "--database", place / "library.db")) == ["temple.md"]
+    monkeypatch.setenv("BUNKO_LIBRARY", str(place))
+    assert files(run(*asked)) == ["temple.md"]
+    assert run("status").code == run("doctor").code == run("reindex").code == 0
+    assert files(run(*asked, "--name", "documents")) == ["temple.md"]
+    monkeypatch.delenv("BUNKO_LIBRARY")
+    (tmp_path / "bunko.toml").write_text(f"[library]\npath = '{place}'\n", encoding="utf-8")
+    assert files(run(*asked, "--config", tmp_path / "bunko.toml")) == ["temple.md"]
+
+
+def every_error(kind: type[BunkoError] = BunkoError) -> Iterator[type[BunkoError]]:
+    yield kind
+    for one in kind.__subclasses__():
+        yield from every_error(one)
+
+
+def test_every_error_has_an_exit_code_of_its_own() -> None:
+    assert {error.code for error in every_error()} == EXIT_CODES.keys()
+    assert len({error.code for error in every_error()}) == len(list(every_error()))
+    assert len(set(EXIT_CODES.values())) == len(EXIT_CODES)
+    assert 0 not in EXIT_CODES.values()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("search", "京都", "--docs-dir", "nowhere"), "source", "There is no folder nowhere"),
+        (("search", "京都", "--docs-dir", ".", "--library", "."), "settings", "--docs-dir has a library of its own"),
+        (("search", "京都", "--docs-dir", ".", "--since", "someday"), "query", "'someday' is not a date"),
+        (("search", "京都", "--docs-dir", ".", "--name", "nothing"), "unknown", "no tool called 'nothing'"),
+        (("search", "京都", "--library", "nowhere"), "library", "There is no library at"),
+        (("status", "--library", "nowhere"), "library", "There is no library at"),
+        (("reindex",), "library", "There is no library at"),
+        (("search", "京都", "--database", "no.db"), "damaged", "not a readable library"),
+        (("config", "show", "--config", "wrong.toml"), "settings", "top_kk"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and " " not in value else "",
+)
+def test_errors_are_sentences_with_an_exit_code_and_what_to_do(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "no.db").write_bytes(b"this is no database, but it is long enough to look at. " * 100)
+    (tmp_path / "wrong.toml").write_text("[search]\ntop_kk = 7\n", encoding="utf-8")
+    ran = run(*arguments)
+    assert ran.code == EXIT_CODES[code], ran.err
+    assert ran.out == ""
+    assert ran.err.startswith("Error: ")
+    assert said in ran.err
+    assert len(ran.err.splitlines()) >= 2, "there is no hint"
+    assert "Traceback" not in ran.err
+
+
+def test_wrong_flags_are_named_with_what_is_allowed(run: Run, notes: Path) -> None:
+    for flags in (("--mode", "magic"), ("--top-k", "0"), ("--top-k", "many"), ("--nothing",)):
+        ran = run("search", "京都", "--docs-dir", notes, *flags)
+        assert ran.code == 2
+        assert flags[0] in ran.err
+        assert "Traceback" not in ran.err
+
+
+def test_an_unknown_command_suggests_the_nearest(run: Run) -> None:
+    ran = run("serach", "京都")
+    assert ran.code == 2
+    assert "No such command 'serach'. Did you mean 'search'?" in ran.err
+    assert "Did you mean" not in run("xyz").err
+
+
+def every_command(group: click.Group, *above: str) -> Iterator[tuple[str, ...]]:
+    yield above
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from every_command(command, *above, name)
+        else:
+            yield (*above, name)
+
+
+def test_the_help_of_every_command_says_what_it_does_and_shows_an_example(run: Run) -> None:
+    names = list(every_command(bunko))
+    assert {name[0] for name in names if name} == COMMANDS.keys()
+    for name in names:
+        ran = run(*name, "--help")
+        assert ran.code == 0
+        assert "Example" in ran.out or name == ("config",), name
+        assert ran.out == run(*name, "-h").out
+        if name and len(name) == 1:
+            assert COMMANDS[name[0]] in " ".join(ran.out.split())
+
+
+def test_help_waits_for_no_search_engine(tmp_path: Path) -> None:
+    told = "import sys; from bunko.interfaces.cli.main import main\ntry: main()\nfinally: print(*sorted(sys.modules))"
+    for arguments in (["--help"], ["--version"], ["search", "--help"]):
+        done = subprocess.run(
+            [sys.executable, "-c", told, *arguments],
+            capture_output=True, text=True, encoding="utf-8", check=True, env=subprocess_environment(tmp_path),
+        )  # fmt: skip
+        loaded = done.stdout.splitlines()[-1].split()
+        assert not {"numpy", "sqlite3", "fugashi", "rich", "filelock", "yaml", "asyncio"} & set(loaded)
+
+
+def test_verbose_tells_the_time_of_each_step_on_stderr_and_leaves_stdout_clean(run: Run, notes: Path) -> None:
+    ran = run("search", "京都", "--docs-dir", notes, "--mode", "hybrid", "--json", "--verbose")
+    assert files(ran) == ["temple.md", "guide/setup.md", "notes.txt"]
+    for step in ("file_scan", "chunk_split", "sqlite_write", "bm25_query", "vector_query", "search_total"):
+        assert re.search(rf"\[TIMER\] +{step}: [\d.]+ms", ran.err), step
+    assert "TIMER" not in run("search", "京都", "--docs-dir", notes, "--json").err
+
+
+def test_python_m_bunko_is_bunko_and_speaks_utf_8_into_a_pipe(notes: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bunko", "search", "京都", "--docs-dir", str(notes)],
+        capture_output=True, text=True, encoding="utf-8", check=True, env=subprocess_environment(tmp_path),
+    )  # fmt: skip
+    assert done.stdout.startswith("[1] temple.md:")
+    assert "京都の寺" in done.stdout
+    assert ESCAPE not in done.stdout + done.stderr
+
+
+def test_a_terminal_that_cannot_show_japanese_gets_marks_instead_of_an_error(notes: Path, tmp_path: Path) -> None:
+    environment = subprocess_environment(tmp_path, PYTHONUTF8="0", PYTHONIOENCODING="ascii:strict", LC_ALL="C")
+    done = subprocess.run(
+        [sys.executable, "-m", "bunko", "search", "patent", "--docs-dir", str(notes), "--json"],
+        capture_output=True, text=True, encoding="ascii", check=False, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "patent was filed" in done.stdout
+
+
+def test_a_reader_that_goes_away_ends_a_search_quietly(docs: Path, tmp_path: Path) -> None:
+    for number in range(40):
+        (docs / f"{number}.md").write_text(f"# {number}\n\n" + "京都の寺の庭を巡る。" * 250, encoding="utf-8")
+    command = [sys.executable, "-m", "bunko", "search", "京都", "--docs-dir", str(docs), "--top-k", "500"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
+        env=subprocess_environment(tmp_path),
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith("[1]")
+        process.stdout.close()
+        assert process.stderr.read() == ""
+
+
+def at_a_terminal(*arguments: str | Path, env: dict[str, str]) -> str:
+    """Run a command with a terminal for its output, and return all that was written to it."""
+    pty = pytest.importorskip("pty", reason="there are no terminals to open on this system")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "bunko", *map(str, arguments)]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
+        os.close(theirs)
+        written = b""
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # Linux tells the end of a terminal so
+                break
+            if not piece:
+                break
+            written += piece
+    os.close(ours)
+    assert process.returncode == 0, written
+    return written.decode()
+
+
+def test_a_terminal_gets_colours_tables_and_a_progress_bar(notes: Path, tmp_path: Path) -> None:
+    terminal = subprocess_environment(tmp_path, TERM="xterm-256color", COLUMNS="160")
+    terminal.pop("NO_COLOR", None)
+    imported = at_a_terminal("reindex", "--docs-dir", notes, env=terminal)
+    assert "Importing" in imported
+    assert "3/3" in imported
+    assert "3 added" in imported
+    found = at_a_terminal("search", "京都", "--docs-dir", notes, "--explain", env=terminal)
+    assert f"{ESCAPE}[" in found
+    assert "temple.md:L" in found
+    status = at_a_terminal("status", "--docs-dir", notes, env=terminal)
+    assert "┃ documents" in status
+    assert ESCAPE in at_a_terminal("doctor", "--docs-dir", notes, env=terminal)
+    assert "┃" in at_a_terminal("config", "show", "search", "--docs-dir", notes, env=terminal)
+    plain = at_a_terminal("search", "京都", "--docs-dir", notes, env=terminal | {"TERM": "dumb"})
+    assert ESCAPE not in plain
+    as_json = at_a_terminal("search", "京都", "--docs-dir", notes, "--json", env=terminal)
+    assert json.loads(as_json)["results"]
+
+
+def test_a_document_cannot_steer_the_terminal_it_is_shown_on(docs: Path, tmp_path: Path) -> None:
+    (docs / "evil.md").write_text("# 京都 \x1b]0;owned\x07\n\n京都の寺 \x1b[2J\x1b[H \x9b31m です。", encoding="utf-8")
+    (docs / "na\x1b[2Jme.md").write_text("# 京都\n\n京都の寺の庭を巡る、少し長めの文章です。", encoding="utf-8")
+    (docs / "empty\x1b[2J.md").touch()
+    terminal = subprocess_environment(tmp_path, TERM="xterm-256color", COLUMNS="160")
+    for command in (("reindex",), ("search", "京都", "--explain"), ("status",)):
+        written = at_a_terminal(*command, "--docs-dir", docs, env=terminal)
+        assert f"{ESCAPE}[2J" not in written
+        assert f"{ESCAPE}]0;" not in written
+        assert "\x9b" not in written
