@@ -34,7 +34,7 @@ def main() -> None:
     for unknown in set(asked.names) - set(NAMES):
         parser.error(f"there is no benchmark {unknown!r}; choose from {', '.join(NAMES)}")
     folders = [(asked.folder_name, asked.folder)] if asked.folder else []
-    start = time.monotonic()
+    start, load = time.monotonic(), os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as place:
         libraries = Libraries(asked.work or Path(place))
         results = {}
@@ -43,7 +43,7 @@ def main() -> None:
             results[name] = module.run(libraries, folders) if name in WITH_FOLDERS else module.run(libraries)
             show(name, results[name])
     if not asked.names:
-        write(results, time.monotonic() - start)
+        write(results, time.monotonic() - start, load)
 
 
 def show(name: str, result: Result) -> None:
@@ -55,11 +55,11 @@ def show(name: str, result: Result) -> None:
         print(table.markdown(table.checks(result.checks)), flush=True)
 
 
-def write(results: dict[str, Result], seconds: float) -> None:
+def write(results: dict[str, Result], seconds: float, load: float) -> None:
     """Put all tables into the document, and draw the plot."""
     page = DOCS / "performance.md"
     text = page.read_text(encoding="utf-8")
-    text = table.put(text, "machine", machine(seconds))
+    text = table.put(text, "machine", machine(seconds, load))
     checks = [check for result in results.values() for check in result.checks]
     text = table.put(text, "targets", table.markdown(table.checks(checks)))
     for result in results.values():
@@ -69,12 +69,13 @@ def write(results: dict[str, Result], seconds: float) -> None:
     growth.plot(results["growth"].curves, DOCS / "performance.png")
 
 
-def machine(seconds: float) -> str:
+def machine(seconds: float, load: float) -> str:
     """Return what the figures were measured with."""
     packages = ", ".join(f"{name} {version(name)}" for name in PEERS)
     return (
         f"Measured on {os.cpu_count()} cores ({platform.machine()}, {platform.system()}) with Python"
-        f" {platform.python_version()}, {packages}; the whole run took {seconds / 60:.0f} minutes."
+        f" {platform.python_version()}, {packages}; the whole run took {seconds / 60:.0f} minutes. Other work on"
+        f" the machine when it began: a load average of {load:.1f}."
     )
 
 

@@ -23,7 +23,7 @@ ESCAPE = "\x1b"
 RESULT = {
     "file_path", "heading", "content", "score", "chunk_index", "heading_path", "citation", "line_start", "line_end",
     "char_start", "char_end", "title", "date", "tags", "content_hash", "tool", "vector_distance", "bm25_score",
-    "combined_score",
+    "combined_score", "hash",
 }  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def notes(docs: Path) -> Path:
     (docs / "guide").mkdir()
     (docs / "guide" / "setup.md").write_text(
         "---\ntitle: 環境構築の手引き\ndate: 2024-01-15\ntags: [環境, python]\n---\n"
-        "# 環境構築\n\n## インストール手順\n\n環境構築の方法を説明します。まず Python を入れ、次に仮想環境を作ります。\n",
+        "# 環境構築\n\n## インストール手順\n\n環境構築の方法を説明します。まず Python を入れます。\n",
         encoding="utf-8",
     )
     (docs / "temple.md").write_text(
@@ -108,7 +108,7 @@ def test_a_search_prints_the_object_that_assistants_get_too(run: Run, notes: Pat
     assert (found["query"], found["mode"]) == ("環境構築の方法", "bm25")
     results = found["results"]
     assert isinstance(results, list)
-    assert RESULT <= results[0].keys()
+    assert results[0].keys() >= RESULT
     assert results[0]["file_path"] == "guide/setup.md"
     assert results[0]["heading"] == "## インストール手順"
     assert results[0]["heading_path"] == ["環境構築", "インストール手順"]
@@ -153,6 +153,9 @@ def test_results_can_be_fewer_and_only_from_some_documents(run: Run, notes: Path
     for flags, expected in (
         (("--path", "guide/**"), ["guide/setup.md"]),
         (("--path", "temple*"), ["temple.md"]),
+        (("--path", "[z-a]*"), []),
+        (("--path", "[!]"), []),
+        (("--path", "**/**/**/**/[s-t]e*.md"), ["guide/setup.md", "temple.md"]),
         (("--tag", "旅行"), ["temple.md"]),
         (("--tag", "#ＰＹＴＨＯＮ", "--tag", "環境"), ["guide/setup.md"]),
         (("--tag", "旅行", "--tag", "環境"), []),
@@ -160,7 +163,7 @@ def test_results_can_be_fewer_and_only_from_some_documents(run: Run, notes: Path
         (("--until", "2024-01"), ["guide/setup.md"]),
         (("--since", "2024年1月15日", "--until", "2024-01-15"), ["guide/setup.md"]),
     ):
-        assert files(run("search", "環境", "--docs-dir", notes, "--json", *flags)) == expected, flags
+        assert sorted(files(run("search", "環境", "--docs-dir", notes, "--json", *flags))) == expected, flags
 
 
 def test_explain_tells_terms_lane_and_each_arm(run: Run, notes: Path) -> None:
@@ -169,7 +172,7 @@ def test_explain_tells_terms_lane_and_each_arm(run: Run, notes: Path) -> None:
     assert isinstance(results, list)
     why = results[0]["explain"]
     assert why["lane"] == "word"
-    assert {"京都", "寺"} <= set(why["terms"])
+    assert "寺" in why["terms"]
     assert why["bm25"]["rank"] == why["vector"]["rank"] == 1
     assert "why: " in run(*flags).out
 
@@ -432,9 +435,10 @@ def test_a_terminal_gets_colours_tables_and_a_progress_bar(notes: Path, tmp_path
     assert f"{ESCAPE}[" in found
     assert "temple.md:L" in found
     status = at_a_terminal("status", "--docs-dir", notes, env=terminal)
-    assert "┃ documents" in status
+    assert "│ documents" in status
+    assert "━" in status
     assert ESCAPE in at_a_terminal("doctor", "--docs-dir", notes, env=terminal)
-    assert "┃" in at_a_terminal("config", "show", "search", "--docs-dir", notes, env=terminal)
+    assert "━" in at_a_terminal("config", "show", "search", "--docs-dir", notes, env=terminal)
     plain = at_a_terminal("search", "京都", "--docs-dir", notes, env=terminal | {"TERM": "dumb"})
     assert ESCAPE not in plain
     as_json = at_a_terminal("search", "京都", "--docs-dir", notes, "--json", env=terminal)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from bunko.errors import LibraryMismatch, LibraryReadOnly, SettingsError, SourceError, UnknownName
+from bunko.extract import passages
 from bunko.home import locate
 from bunko.library import Library
 from bunko.opening import open_library
+from bunko.types import Tool
 from tests.conftest import Opener
 
 TEXT = "# 見出し\n\n{}。この文書は取り込みの試験のために書かれた、少し長めの文章です。"
@@ -308,3 +311,31 @@ def test_a_new_library_checks_itself_and_doctor_finds_nothing_wrong(docs: Path, 
     findings = library.diagnose()
     assert {finding.state for finding in findings} == {"ok"}
     assert {"Japanese, bm25", "English, semantic"} <= {finding.message.partition(":")[0] for finding in findings}
+
+
+def test_whoever_comes_while_an_import_is_young_waits_for_it(docs: Path, open_docs: Opener) -> None:
+    for number in range(120):
+        put(docs, f"{number}.md", f"京都の寺 {number}")
+    library = open_docs(BUNKO_SEARCH_FRESHNESS_WAIT_SECONDS="60")
+    found: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(len(library.search("京都", top_k=200).hits))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [120] * 4
+
+
+def test_a_citation_is_checked_in_the_tool_where_it_stands(docs: Path, tmp_path: Path, open_docs: Opener) -> None:
+    put(docs, "README.md", "京都の寺")
+    other = tmp_path / "other"
+    other.mkdir()
+    put(other, "README.md", "奈良の鹿")
+    library = open_docs()
+    library.store.put_tool(Tool("another", "folder", "", str(other)))
+    library.reindex()
+    hit = library.search("京都", tool="documents").hits[0]
+    passage = passages([hit], library.document_of, "chunk")[0]
+    assert library.verify(passage.citation, passage.hash).status == "same"

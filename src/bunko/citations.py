@@ -15,11 +15,15 @@ _CITATION = re.compile(r"(?P<uri>.+):L(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))
 _HASH = re.compile(r"(?P<document>[0-9a-f]{12})\.(?P<lines>[0-9a-f]{12})")
 
 
+Status = Literal["same", "moved", "changed", "deleted"]
+STATUSES: tuple[Status, ...] = ("same", "moved", "changed", "deleted")
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What became of a passage."""
 
-    status: Literal["same", "moved", "changed", "deleted"]
+    status: Status
     citation: str  # where it stands now, or stood
 
 

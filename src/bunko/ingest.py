@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -230,7 +231,8 @@ def _by_workers(
     with _pool(number) as pool:
         waiting: list[Future[list[_Made]]] = []
         for batch in batches:
-            waiting.append(pool.submit(_make, source, cutting, batch))
+            with _deaf():
+                waiting.append(pool.submit(_make, source, cutting, batch))
             if len(waiting) > 2 * number:
                 yield waiting.pop(0).result()
         while waiting:
@@ -247,8 +249,25 @@ def _pool(number: int) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(cancel_futures=True)
 
 
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Let workers be started deaf to Ctrl-C, which a terminal sends to all of us: the import ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _end_with_import() -> None:
-    """Let a worker end when its import is killed: workers hold each other's pipes open, so none would notice."""
+    """Let a worker end with its import only, but surely.
+
+    Workers hold each other's pipes open, so without a watch none would notice that the import was killed.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where `_deaf` is not possible
 
     def watch(parent: BaseProcess) -> None:
         parent.join()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bunko import doctor, embedders
-from bunko.citations import Verdict, verify
+from bunko.citations import STATUSES, Verdict, verify
 from bunko.errors import DiskFull, LibraryBusy, LibraryMismatch, LibraryReadOnly, SourceError, UnknownName
 from bunko.home import Home
 from bunko.index.live import Live
@@ -32,6 +32,7 @@ _log = logging.getLogger("bunko.library")
 
 # How long an import waits for another one to end.
 _LOCK_SECONDS = 600.0
+_LOCK_LOOK_SECONDS = 0.2
 # Begins the name of what a rebuild is collected under; no tool's own name does.
 _SHADOW = "~"
 _REQUEST_SETTINGS = (
@@ -78,6 +79,7 @@ class Library:
         self._live: dict[int, Live] = {}
         self._looked: dict[int, tuple[float, str, int]] = {}  # when, for people, how much is missing
         self._background: _Background | None = None
+        self._ids: dict[str, int] = {}
         self._embedder: Embedder | None = None
         self._embedder_known = False
 
@@ -108,10 +110,10 @@ class Library:
             hits = search(self.store, snapshot, {one.id: one.name for one in tools}, embedder, request)
         if len(query) > LONGEST_QUERY:
             notices.append(f"Only the first {LONGEST_QUERY} characters of the query were used.")
-        looked = [self._looked[one.id] for one in tools if one.id in self._looked]
+        looked = [self._looked.get(one.id, (0.0, one.checked_at, 0)) for one in tools]
         freshness = Freshness(
             snapshot.generation,
-            min((at for _, at, _ in looked), default=""),
+            min((at for _, at, _ in looked if at), default=""),
             sum(missing for *_, missing in looked),
         )
         self._log_for_debugging(query, hits)
@@ -148,7 +150,7 @@ class Library:
     ) -> Report:
         """Bring one tool, or all folders, up to date with their sources."""
         total = Report()
-        with self._writing(waiting):
+        with self._writing(waiting, stopped=stopped):
             for one in self._asked(tool):
                 work = self._rebuild if everything else self._update
                 done = work(one, workers=workers, progress=progress, stopped=stopped)
@@ -214,8 +216,12 @@ class Library:
         looked = self._looked.get(tool.id)
         if tool.kind != "folder":
             return []
-        if self.is_importing():
-            return self._still_missing(tool)
+        wait = self.settings.search.freshness_wait_seconds
+        if self._background is not None and self.is_importing():
+            # Whoever comes while an import is young waits as long as the one that began it.
+            self._background.join(max(0.0, wait - self._background.age()))
+            if self.is_importing():
+                return self._still_missing(tool)
         if looked and time.monotonic() - looked[0] < self.settings.search.freshness_seconds:
             return []
         source = self._source(tool)
@@ -231,7 +237,7 @@ class Library:
             return []
         self._background = _Background(lambda stopped: self._absorb(tool, scan, generation, stopped))
         self._background.start()
-        self._background.join(self.settings.search.freshness_wait_seconds)
+        self._background.join(wait)
         if self.is_importing():
             return self._still_missing(tool)
         error = self._background.error
@@ -245,32 +251,44 @@ class Library:
         return []
 
     def _absorb(self, tool: Tool, scan: Scan, generation: int, stopped: Callable[[], bool]) -> None:
-        with self._writing(seconds=0):
+        with self._writing(seconds=self.settings.search.freshness_wait_seconds, stopped=stopped):
             # If somebody imported since we looked, what was deleted then may be back: look again.
             fresh = scan if self.store.generation() == generation else None
             self._update(self._asked(tool.name)[0], scan=fresh, stopped=stopped)
 
     def _still_missing(self, tool: Tool) -> list[str]:
-        missing = self._looked[tool.id][2]
+        missing = self._looked.get(tool.id, (0.0, "", 0))[2]
+        if not missing:
+            return ["Changed files are still being indexed; this answers from what there is already."]
         return [f"{missing} changed files are still being indexed; this answers from what there is already."]
 
     @contextmanager
     def _writing(
-        self, waiting: Callable[[str], None] = lambda _: None, *, seconds: float = _LOCK_SECONDS
+        self,
+        waiting: Callable[[str], None] = lambda _: None,
+        *,
+        seconds: float = _LOCK_SECONDS,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> Iterator[None]:
-        """Hold the right to import: one process at a time, the next waits and says so."""
+        """Hold the right to import: one process at a time, the next waits and says so, and can be stopped."""
         if self.read_only:
             raise LibraryReadOnly("This library is open for reading only", hint="Open it for writing to change it.")
         from filelock import FileLock, Timeout
 
         lock = FileLock(self.home.lock)
+        deadline = time.monotonic() + seconds
+        told = False
         try:
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                if seconds:
-                    waiting("Another process is importing into this library; waiting for it to finish.")
-                lock.acquire(timeout=seconds)
+            while True:
+                try:
+                    lock.acquire(timeout=_LOCK_LOOK_SECONDS if told else 0)
+                    break
+                except Timeout:
+                    if time.monotonic() >= deadline or stopped():
+                        raise
+                    if not told:
+                        waiting("Another process is importing into this library; waiting for it to finish.")
+                        told = True
         except Timeout as error:
             raise LibraryBusy(
                 "Another process is importing into this library",
@@ -310,18 +328,19 @@ class Library:
 
     def document_of(self, hit: Hit) -> StoredDocument | None:
         """Return the document a hit stands in."""
-        return self.store.document(self._asked(hit.tool)[0].id, hit.uri)
+        if hit.tool not in self._ids:
+            self._ids[hit.tool] = self._asked(hit.tool)[0].id
+        return self.store.document(self._ids[hit.tool], hit.uri)
 
     def verify(self, citation: str, digest: str, *, tool: str | None = None) -> Verdict:
         """Say whether a cited passage still stands, looking for changes first."""
-        verdict = Verdict("deleted", citation)
+        verdicts = [Verdict("deleted", citation)]
         for one in self._asked(tool):
             if not self.read_only:
                 self._refreshed(one)
-            verdict = verify(self.store, one.id, citation, digest)
-            if verdict.status != "deleted":
-                break
-        return verdict
+            verdicts.append(verify(self.store, one.id, citation, digest))
+        # Two tools may hold a README.md: the one in which the passage stands is meant.
+        return min(verdicts, key=lambda verdict: STATUSES.index(verdict.status))
 
     def tools(self) -> list[Tool]:
         """Return all tools, by name."""
@@ -428,8 +447,13 @@ class _Background(threading.Thread):
     def __init__(self, work: Callable[[Callable[[], bool]], None]) -> None:
         super().__init__(name="bunko-import", daemon=True)
         self._work = work
+        self._born = time.monotonic()
         self.stop = threading.Event()
         self.error: Exception | None = None
+
+    def age(self) -> float:
+        """Return for how many seconds it has been going on."""
+        return time.monotonic() - self._born
 
     def run(self) -> None:
         """Import, and keep what goes wrong for the thread that searches."""

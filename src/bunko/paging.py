@@ -78,11 +78,13 @@ def page(
         text = clean(passage.text)[skipped:]
         around = frame(passage)
         room = left - around
-        if pieces and room < min(tokens(text), budget // 8):
+        cost = tokens(text)
+        if pieces and room < min(cost, budget // 8):
             return pieces, Cursor(begin.first, number, skipped, begin.generation)
-        short = fitting(text, min(room, per_passage) if per_passage else room)
+        allowed = min(room, per_passage) if per_passage else room
+        short = text if cost <= allowed else fitting(text, allowed)
         pieces.append(Piece(passage, short, begins=not skipped, ends=len(short) == len(text)))
-        left -= around + tokens(short)
+        left -= around + (cost if short is text else tokens(short))
         if len(short) < len(text) and per_passage is None:
             return pieces, Cursor(begin.first, number, skipped + len(short), begin.generation)
     return pieces, None

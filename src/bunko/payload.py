@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from bunko.extract import passages
+from bunko.protocols import StoredDocument
 from bunko.types import Answer, Explanation, Hit, Report
 
 
-def answer(found: Answer) -> dict[str, Any]:
-    """Return a search's answer."""
+def answer(found: Answer, document: Callable[[Hit], StoredDocument | None]) -> dict[str, Any]:
+    """Return a search's answer; documents are needed for the hashes that citations are checked by."""
     result: dict[str, Any] = {
-        "results": [hit(one) for one in found.hits],
+        "results": [hit(one) | {"hash": _hash(one, document)} for one in found.hits],
         "total_chunks": found.total_chunks,
         "query": found.query,
         "mode": found.mode,
@@ -101,6 +104,10 @@ def report(done: Report) -> dict[str, Any]:
     if done.notices:
         result["notices"] = done.notices
     return result
+
+
+def _hash(one: Hit, document: Callable[[Hit], StoredDocument | None]) -> str:
+    return next((passage.hash for passage in passages([one], document, "chunk")), "")
 
 
 def _rounded(value: float | None) -> float | None:

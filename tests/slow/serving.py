@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import socket
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +16,7 @@ from typing import Any
 from tests.slow import corpus
 
 TOKEN = "a token of these tests alone"
+_ADDRESS = re.compile(r"http://\S+/mcp")
 _HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}
 
 
@@ -102,20 +103,14 @@ class Listening:
 @contextmanager
 def over_http(docs: Path, *options: str) -> Iterator[Listening]:
     """Serve a folder over HTTP for as long as the block runs."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    environ = corpus.environment(BUNKO_TOKEN=TOKEN)
-    whole = [*command(docs, *options), "--http", "--port", str(port)]
-    process = subprocess.Popen(whole, env=environ, stderr=subprocess.DEVNULL)
-    try:
-        corpus.wait_until(lambda: _listens(port), "bunko serve --http listens")
-        yield Listening(f"http://127.0.0.1:{port}/mcp", process.pid)
-        assert process.poll() is None, "the server ended"
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
+    whole = [*command(docs, *options), "--http", "--port", "0"]
+    with tempfile.NamedTemporaryFile() as log:
+        process = subprocess.Popen(whole, env=corpus.environment(BUNKO_TOKEN=TOKEN), stderr=log)
+        told = Path(log.name)
+        try:
+            corpus.wait_until(lambda: _ADDRESS.search(told.read_text()) is not None, "bunko serve --http listens")
+            yield Listening(_ADDRESS.findall(told.read_text())[0], process.pid)
+            assert process.poll() is None, told.read_text()
+        finally:
+            process.kill()
+            process.wait()

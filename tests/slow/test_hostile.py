@@ -170,13 +170,10 @@ def test_every_indexed_document_is_found_by_a_word_of_its_own(imported: Imported
     for uri, word in imported.markers.items():
         if uri not in stored:
             continue
-        for mode in ("bm25", "hybrid"):
-            hits = imported.library.search(word, mode=mode, top_k=50, refresh=False).hits
+        for mode, most in (("bm25", 5), ("hybrid", 30)):
+            hits = imported.library.search(word, mode=mode, top_k=most, refresh=False).hits
             if uri not in {hit.uri for hit in hits}:
                 lost.append((uri, word, mode))
-            for hit in hits:
-                assert hit.chunk.text.strip()
-                json.dumps(payload.hit(hit), ensure_ascii=False).encode()
     assert not lost
 
 
@@ -188,7 +185,7 @@ def test_every_string_can_be_searched_for_in_every_mode_and_shown(
         for mode in MODES:
             answer = imported.library.search(string, mode=mode, top_k=3, explain=True, refresh=False)
             assert len(answer.hits) <= 3
-            printed = json.dumps(payload.answer(answer), ensure_ascii=False)
+            printed = json.dumps(payload.answer(answer, imported.library.document_of), ensure_ascii=False)
             assert json.loads(printed)["query"] == string
             cli_search.plain(answer)
         show.answer(answer)

@@ -22,6 +22,8 @@ Ask = Callable[..., dict[str, Any]]
 def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs")
     corpus.write(folder, {"京都.md": "# 京都\n\n寺と庭を歩いた。\n", "notes/engine.md": "# Engine\n\nIt restarted.\n"})
+    with corpus.opened(folder) as library:
+        library.reindex()
     return folder
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import bunko
+from bunko.interfaces.cli.main import INTERRUPTED
 from tests.slow import corpus
 from tests.slow.corpus import Change, Contents
 
@@ -247,3 +248,18 @@ def test_an_import_with_workers_killed_at_a_random_moment_leaves_no_process_behi
         check_completed(docs, large)
         shutil.rmtree(docs)
     assert with_workers >= 2, "no import had started its workers when it was killed, so this proves little"
+
+
+@needs_proc
+def test_ctrl_c_ends_an_import_with_workers_in_a_sentence(large: Case, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    large.begun(docs)
+    process = corpus.start("reindex", "--docs-dir", docs, "--workers", "2")
+    corpus.wait_until(lambda: len(corpus.processes_below(process.pid)) >= 3, "no worker was started")
+    for pid in (process.pid, *corpus.processes_below(process.pid)):  # as a terminal does
+        os.kill(pid, signal.SIGINT)
+    _, err = process.communicate(timeout=corpus.PATIENCE)
+    assert process.returncode == INTERRUPTED
+    assert "what was written stays" in err
+    assert "Traceback" not in err
+    check_completed(docs, large)

@@ -48,6 +48,19 @@ def build(keys: Sequence[npt.NDArray[np.uint64]], counts: Sequence[npt.NDArray[n
     return Postings(flat[first], np.append(first, len(flat)).astype(np.int64), rows[order], many)
 
 
+def build_present(keys: npt.NDArray[np.uint64], rows: npt.NDArray[np.int32]) -> Postings:
+    """Invert occurrences, of which each row's presence is all that counts; a key's rows come in ascending order."""
+    order = np.argsort(keys, kind="stable")
+    keys, rows = keys[order], rows[order]
+    if not len(keys):
+        return build([])
+    fresh = np.concatenate(([True], keys[1:] != keys[:-1]))
+    kept = fresh | np.concatenate(([True], rows[1:] != rows[:-1]))
+    keys, rows, fresh = keys[kept], rows[kept], fresh[kept]
+    first = np.flatnonzero(fresh)
+    return Postings(keys[first], np.append(first, len(keys)).astype(np.int64), rows, np.empty(0, np.uint16))
+
+
 def merge(parts: Sequence[Postings], sizes: Sequence[int], kept: Sequence[npt.NDArray[np.bool_] | None]) -> Postings:
     """Join the lists of parts that stand one after the other, leaving out the rows that are not kept."""
     if len(parts) == 1 and kept[0] is None:

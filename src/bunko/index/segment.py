@@ -75,7 +75,7 @@ def build(rows: Sequence[StoredChunk], size: int, stamp: dict[str, Any]) -> Segm
         np.array([row.order for row in rows], np.uint64),
         np.array([int(row.counts.sum()) for row in rows], np.int32),
         postings.build([row.keys for row in rows], [row.counts for row in rows]),
-        postings.build([grams.keys(row.text) for row in rows]),
+        postings.build_present(*grams.occurrences([row.text for row in rows])),
         vectors,
         *_coarse(vectors),
         stamp,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,26 +45,29 @@ class Gram(NamedTuple):
 
 def keys(text: str) -> npt.NDArray[np.uint64]:
     """Return the distinct grams of a text, sorted."""
-    points = np.frombuffer(normalise(text).lower().encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    if not len(points):
-        return np.empty(0, np.uint64)
-    # A blank on both sides lets the last character of a run pair with nothing.
-    padded = np.zeros(len(points) + 2, np.uint64)
-    padded[1:-1] = points
-    kinds = np.zeros(len(padded), np.uint8)
-    kinds[1:-1] = _kinds()[np.minimum(points, 0x10000)]
-    kinds[1:-1][(points >= 0x20000) & (points < 0x40000)] = _DENSE
-    dense = (kinds == _DENSE) | (kinds == _HIRAGANA)
-    at = np.flatnonzero(dense)
-    pairs = padded[at] << np.uint64(42) | np.where(dense[at + 1], padded[at + 1], np.uint64(0)) << np.uint64(21)
-    letter = kinds == _LETTER
-    middle = np.flatnonzero(letter)
+    return np.unique(occurrences([text])[0])
+
+
+def occurrences(texts: Sequence[str]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
+    """Return every gram of some texts and which text it stands in; in one go, since calls cost more than texts."""
+    lower = [normalise(text).lower() for text in texts]
+    # Nothing stands on both sides of every text, so that the last character of a run pairs with nothing.
+    joined = f"\0{chr(0).join(lower)}\0"
+    points = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
+    kinds = _kinds()[np.minimum(points, 0x10000)]
+    kinds[(points >= 0x20000) & (points < 0x40000)] = _DENSE
+    dense, letter = (kinds == _DENSE) | (kinds == _HIRAGANA), kinds == _LETTER
+    first, middle = np.flatnonzero(dense), np.flatnonzero(letter)
+    wide = points.astype(np.uint64)
+    pairs = wide[first] << np.uint64(42) | np.where(dense[first + 1], wide[first + 1], np.uint64(0)) << np.uint64(21)
     triples = (
-        np.where(letter[middle - 1], padded[middle - 1], np.uint64(0)) << np.uint64(42)
-        | padded[middle] << np.uint64(21)
-        | np.where(letter[middle + 1], padded[middle + 1], np.uint64(0))
+        np.where(letter[middle - 1], wide[middle - 1], np.uint64(0)) << np.uint64(42)
+        | wide[middle] << np.uint64(21)
+        | np.where(letter[middle + 1], wide[middle + 1], np.uint64(0))
     )
-    return np.unique(np.concatenate((pairs, triples)) | np.uint64(_TOP))
+    ends = np.cumsum([len(text) + 1 for text in lower])
+    owners = np.searchsorted(ends, np.concatenate((first, middle)) - 1, side="right").astype(np.int32)
+    return np.concatenate((pairs, triples)) | np.uint64(_TOP), owners
 
 
 def of_query(text: str) -> list[Gram]:

@@ -57,7 +57,7 @@ def command(query: str, **options: Any) -> None:
         if answer.freshness.missing and library.is_importing():
             say(f"This command ends here; index the rest with: bunko reindex {shlex.join(library.home.arguments())}")
         if asked.as_json:
-            print_json(payload(answer))
+            print_json(payload(answer, library.document_of))
         elif is_terminal():
             from bunko.interfaces.cli.show import answer as show
 
