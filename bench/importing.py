@@ -15,7 +15,7 @@ from bench.table import Check, Result, Table, check, number
 
 # Sixteen hundred pages, more than ten megabytes.
 CHUNKS = 12_800
-ROUNDS = 2
+ROUNDS = 3
 HEAD = ("import", "MB", "chunks", "CPU s", "wall s", "CPU ÷ wall", "chunks/s", "MB/s", "× parse", "index ÷ source")
 
 
@@ -66,7 +66,7 @@ def _parse_seconds(texts: Sequence[str]) -> float:
     import fugashi
 
     parse = fugashi.Tagger().parse
-    return cpu(lambda: [parse(text) for text in texts], rounds=1)
+    return cpu(lambda: [parse(text) for text in texts], rounds=2)
 
 
 def _size(docs: Path, environ: dict[str, str]) -> tuple[int, int]:

@@ -6,6 +6,7 @@ import hashlib
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -241,8 +242,11 @@ def _by_workers(
 
 @contextmanager
 def _pool(number: int) -> Iterator[ProcessPoolExecutor]:
-    # Spawned, not forked: a server has threads, and a forked copy of their locks can hang.
-    pool = ProcessPoolExecutor(number, mp_context=get_context("spawn"), initializer=_end_with_import)
+    # A forked worker starts at once with everything loaded. But a forked copy of another thread's lock can hang, and
+    # a server has threads: there workers are spawned.
+    alone = sys.platform == "linux" and threading.active_count() == 1
+    context = get_context("fork" if alone else "spawn")
+    pool = ProcessPoolExecutor(number, mp_context=context, initializer=_end_with_import)
     try:
         yield pool
     finally:

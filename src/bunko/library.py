@@ -99,6 +99,7 @@ class Library:
         request = self.request(query, mode=mode, top_k=top_k, **options)
         tools = self._asked(tool)
         notices = list(self.notices)
+        self._ids.update({one.name: one.id for one in tools})
         for one in tools:
             self._check_built(one)
         if refresh and not self.read_only:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--toolsets", metavar="NAMES", help="folder, tools. [folder with --docs-dir, else tools]")
+@click.option("--toolsets", metavar="NAMES", help="folder, tools, memos, web. [folder with --docs-dir, else tools]")
 @click.option("--read-only", is_flag=True, help="Hide whatever changes the library, and stop refreshing.")
 @click.option("--http", is_flag=True, help="Streamable HTTP instead of stdio.")
 @click.option("--host", metavar="HOST", help="Where --http listens. [127.0.0.1]")

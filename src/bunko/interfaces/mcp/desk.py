@@ -12,7 +12,7 @@ from bunko.errors import BunkoError, SettingsError
 from bunko.interfaces.mcp.call import Call, Reply, Tool
 from bunko.interfaces.mcp.jobs import Jobs
 from bunko.interfaces.mcp.params import checked, schema
-from bunko.interfaces.mcp.toolsets import NAMES
+from bunko.interfaces.mcp.toolsets import EMPTY, NAMES
 
 if TYPE_CHECKING:
     from bunko.library import Library
@@ -35,6 +35,9 @@ class Desk:
         unknown = [name for name in toolsets if name not in NAMES]
         if unknown:
             raise SettingsError(f"There is no toolset {unknown[0]!r}", hint=f"Choose from: {', '.join(NAMES)}.")
+        for name in toolsets:
+            if name in EMPTY:
+                _log.warning("The toolset %s has no tools in this version.", name)
         self._opener, self._read_only, self._folder = opener, read_only, folder
         self._toolsets = tuple(toolsets) or (("folder",) if folder else ("tools",))
         self._lock = threading.Lock()
