@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import ceil
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _PER_WORD = 0.4  # and this for each letter of it
 _LETTERS = ((0x41, 0x5A), (0x61, 0x7A))
@@ -28,7 +31,10 @@ _WEIGHTS = (
 )  # fmt: skip
 
 
+@cache
 def _table() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    import numpy as np
+
     weights, letters = np.zeros(0x10000), np.zeros(0x10000, bool)
     for first, last, weight in _WEIGHTS:
         weights[first : last + 1] = weight
@@ -37,14 +43,15 @@ def _table() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     return weights, letters
 
 
-_WEIGHT, _LETTER = _table()
-
-
 def tokens(text: str) -> int:
     """Return an estimate, within about a quarter for texts of a paragraph or more."""
     if not text:
         return 0
+    # Loaded here: a server tells its tools before it needs arrays for anything.
+    import numpy as np
+
+    weight, letters = _table()
     units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), "<u2")
-    letter = _LETTER[units]
+    letter = letters[units]
     words = np.count_nonzero(letter[1:] > letter[:-1]) + int(letter[0])
-    return ceil(float(_WEIGHT[units].sum()) + _PER_WORD * words - 1e-9)
+    return ceil(float(weight[units].sum()) + _PER_WORD * words - 1e-9)
