@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -202,6 +203,16 @@ def check_between(library: Library, change: Change) -> None:
         for mode in _MODES:
             for hit in library.search(query, mode=mode, top_k=20, refresh=False).hits:
                 assert hit.chunk.text.strip() in found[hit.uri]
+
+
+def workers_of(pid: int) -> list[int]:
+    """Return the workers of an import; the process that cleans up after spawned ones is none."""
+    found = []
+    for below in processes_below(pid):
+        with suppress(OSError):
+            if b"resource_tracker" not in Path(f"/proc/{below}/cmdline").read_bytes():
+                found.append(below)
+    return found
 
 
 def processes_below(pid: int) -> list[int]:
