@@ -12,6 +12,7 @@ import pytest
 from bunko.errors import LibraryMismatch, LibraryReadOnly, SettingsError, SourceError, UnknownName
 from bunko.extract import passages
 from bunko.home import locate
+from bunko.index import segment as segments
 from bunko.library import Library
 from bunko.opening import open_library
 from bunko.types import Tool
@@ -339,3 +340,58 @@ def test_a_citation_is_checked_in_the_tool_where_it_stands(docs: Path, tmp_path:
     hit = library.search("京都", tool="documents").hits[0]
     passage = passages([hit], library.document_of, "chunk")[0]
     assert library.verify(passage.citation, passage.hash).status == "same"
+
+
+def test_a_large_index_file_that_rots_is_made_anew_at_the_next_search(
+    docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(docs, "a.md", "京都の寺")
+    library = open_docs()
+    library.reindex()
+    library.close()
+    path = next((docs / ".rag-index" / "index").glob("*.segment"))
+    again = open_docs()
+    segment = again._index(again.tools()[0].id).snapshot().parts[0].segment
+    data = bytearray(path.read_bytes())
+    at = data.index(segment.words.rows.tobytes() + b"\0")
+    data[at : at + 4] = b"\x7f\x7f\x7f\x7f"
+    path.write_bytes(data)
+    again.close()
+    monkeypatch.setattr(segments, "_CHECKED_BYTES", 0)  # as for a file too large to be checked when it is opened
+    assert [hit.uri for hit in open_docs().search("京都 寺").hits] == ["a.md"]
+
+
+def test_a_stopped_import_does_not_call_itself_fresh(docs: Path, open_docs: Opener) -> None:
+    for number in range(250):
+        put(docs, f"{number}.md", f"京都 {number}")
+    library = open_docs(BUNKO_SEARCH_FRESHNESS_SECONDS="3600")
+    answers = iter([False, True])
+    assert library.reindex(stopped=lambda: next(answers)).interrupted
+    assert library.tools()[0].imported_at == ""
+    assert len(library.search("京都", top_k=400).hits) == 250
+
+
+def test_vectors_of_what_is_gone_are_swept_with_a_rebuild(docs: Path, open_docs: Opener) -> None:
+    put(docs, "a.md", "京都の寺")
+    library = open_docs()
+    library.reindex()
+    put(docs, "a.md", "奈良の鹿", age=50)
+    assert library.reindex(everything=True).embedded == 1
+    put(docs, "a.md", "京都の寺", age=20)
+    assert library.reindex().embedded == 1
+
+
+def test_a_folder_of_documents_has_no_say_in_how_assistants_are_served(docs: Path, open_docs: Opener) -> None:
+    (docs / "bunko.toml").write_text(
+        '[serve]\ntoken = "known"\nallowed_hosts = ["evil.example"]\n[search]\ntop_k = 7\n'
+    )
+    library = open_docs()
+    assert (library.settings.serve.token, library.settings.serve.allowed_hosts) == ("", ())
+    assert library.settings.search.top_k == 7
+    assert any("serve.token is ignored" in notice for notice in library.notices)
+
+
+def test_the_index_beside_documents_is_not_for_git_or_for_others(docs: Path, open_docs: Opener) -> None:
+    open_docs()
+    assert (docs / ".rag-index" / ".gitignore").read_text() == "*\n"
+    assert (docs / ".rag-index").stat().st_mode & 0o077 == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,7 +96,7 @@ def test_the_index_of_another_library_is_not_used(store: Sqlite, tmp_path: Path)
 
 def test_an_index_from_the_future_of_a_restored_library_is_not_used(store: Sqlite, tmp_path: Path) -> None:
     tool, path = filled(store, tmp_path / "index")
-    path.rename(path.with_name(f"tool{tool.id}-999.segment"))
+    path.rename(path.with_name(f"{path.stem.rpartition('-')[0]}-999.segment"))
     assert len(uris(store, tool, Live(store, tool.id, tmp_path / "index"), "検索")) == 20
 
 
@@ -126,3 +127,38 @@ def test_many_small_changes_do_not_pile_up_into_many_parts(store: Sqlite) -> Non
         store.write(tool.id, put=[prepared(f"{number % 7}.md", f"検索 {number}")])
         assert len(uris(store, tool, live, "検索")) == min(number + 1, 7)
     assert len(live.snapshot().parts) <= 5
+
+
+def test_a_restored_library_does_not_take_an_index_of_the_time_after(tmp_path: Path) -> None:
+    path, folder = tmp_path / "library.db", tmp_path / "index"
+    store = sqlite.build(path)
+    tool, _ = filled(store, folder)
+    store.close()
+    copy = path.read_bytes()
+    store = sqlite.build(path)
+    store.write(tool.id, put=[prepared(f"zebra{n}.md", f"zebra {n}") for n in range(300)])
+    live = Live(store, tool.id, folder)
+    live.snapshot()
+    live.save()
+    store.close()
+    path.write_bytes(copy)
+    store = sqlite.build(path)
+    for number in range(3):
+        store.write(tool.id, put=[prepared(f"yak{number}.md", f"yak {number}")])
+    assert uris(store, tool, Live(store, tool.id, folder), "zebra") == set()
+    assert len(uris(store, tool, Live(store, tool.id, folder), "yak")) == 3
+    store.close()
+
+
+def test_files_of_others_in_the_same_folder_are_left_alone(store: Sqlite, tmp_path: Path) -> None:
+    tool, path = filled(store, tmp_path / "index")
+    strangers = [path.with_name(f"{path.stem} (conflicted copy).segment"), path.with_name("precious.tmp")]
+    for stranger in strangers:
+        stranger.write_bytes(b"mine")
+        os.utime(stranger, (1, 1))
+    live = Live(store, tool.id, tmp_path / "index")
+    assert len(uris(store, tool, live, "検索")) == 20
+    store.write(tool.id, put=[prepared(f"n{n}.md", f"検索 {n}") for n in range(400)])
+    assert len(uris(store, tool, live, "検索")) == 100
+    live.save()
+    assert all(stranger.exists() for stranger in strangers)

@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
+from bunko.catalog import RESERVED
 from bunko.errors import SettingsError
 from bunko.home import locate
 from bunko.interfaces.mcp import resources, server
 from bunko.interfaces.mcp.answers import UNTRUSTED
 from bunko.interfaces.mcp.desk import Desk
 from bunko.interfaces.mcp.server import Bunko
-from bunko.interfaces.mcp.toolsets import RESERVED
 from bunko.interfaces.mcp.toolsets.tools import safe_names
 from bunko.library import Library
 from bunko.opening import open_library

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bunko import doctor, embedders
+from bunko import catalog, doctor, embedders
 from bunko.citations import STATUSES, Verdict, verify
-from bunko.errors import DiskFull, LibraryBusy, LibraryMismatch, LibraryReadOnly, SourceError, UnknownName
+from bunko.errors import DiskFull, LibraryBusy, LibraryMismatch, LibraryReadOnly, SourceError
 from bunko.home import Home
 from bunko.index.live import Live
 from bunko.index.snapshot import Snapshot
@@ -33,8 +33,6 @@ _log = logging.getLogger("bunko.library")
 # How long an import waits for another one to end.
 _LOCK_SECONDS = 600.0
 _LOCK_LOOK_SECONDS = 0.2
-# Begins the name of what a rebuild is collected under; no tool's own name does.
-_SHADOW = "~"
 _REQUEST_SETTINGS = (
     "fusion", "vector_weight", "k1", "b", "rrf_k", "similarity_threshold", "min_combined_score", "loanwords",
 )  # fmt: skip
@@ -79,6 +77,7 @@ class Library:
         self._live: dict[int, Live] = {}
         self._looked: dict[int, tuple[float, str, int]] = {}  # when, for people, how much is missing
         self._background: _Background | None = None
+        self._looking = threading.Lock()
         self._ids: dict[str, int] = {}
         self._embedder: Embedder | None = None
         self._embedder_known = False
@@ -106,9 +105,16 @@ class Library:
             for one in tools:
                 notices += self._refreshed(one)
         embedder = self.embedder() if request.mode != "bm25" else None
-        with self.store.reading():
-            snapshot = self.snapshot([one.id for one in tools])
-            hits = search(self.store, snapshot, {one.id: one.name for one in tools}, embedder, request)
+        names = {one.id: one.name for one in tools}
+        try:
+            snapshot, hits = self._found(names, embedder, request)
+        except (IndexError, KeyError, ValueError):
+            # A damaged derived file shows in impossible numbers; it is made anew, and anything else is our bug.
+            repaired = [self._index(tool_id).repair() for tool_id in names]
+            if not any(repaired):
+                raise
+            _log.warning("A derived index file was damaged and has been made anew from the library.")
+            snapshot, hits = self._found(names, embedder, request)
         if len(query) > LONGEST_QUERY:
             notices.append(f"Only the first {LONGEST_QUERY} characters of the query were used.")
         looked = [self._looked.get(one.id, (0.0, one.checked_at, 0)) for one in tools]
@@ -119,6 +125,11 @@ class Library:
         )
         self._log_for_debugging(query, hits)
         return Answer(query, request.mode, hits, snapshot.size, freshness, notices)
+
+    def _found(self, names: dict[int, str], embedder: Embedder | None, request: Request) -> tuple[Snapshot, list[Hit]]:
+        with self.store.reading():
+            snapshot = self.snapshot(list(names))
+            return snapshot, search(self.store, snapshot, names, embedder, request)
 
     def request(self, query: str, *, mode: Mode | None = None, top_k: int | None = None, **options: Any) -> Request:
         """Return what the settings make of a query; what is given here wins."""
@@ -151,7 +162,7 @@ class Library:
     ) -> Report:
         """Bring one tool, or all folders, up to date with their sources."""
         total = Report()
-        with self._writing(waiting, stopped=stopped):
+        with self.writing(waiting, stopped=stopped):
             for one in self._asked(tool):
                 work = self._rebuild if everything else self._update
                 done = work(one, workers=workers, progress=progress, stopped=stopped)
@@ -165,14 +176,15 @@ class Library:
     def _update(self, tool: Tool, **how: Any) -> Report:
         """Absorb what changed in a tool's source."""
         self._check_built(tool)
-        tool = self.store.put_tool(replace(tool, built=self._built()))
+        self.store.mark(tool.id, built=self._built())
         report = self._ingest(tool, tool, **how)
-        self.store.put_tool(replace(tool, imported_at=now(), checked_at=now()))
+        if not report.interrupted:
+            self.store.mark(tool.id, imported_at=now())
         return self._finished(tool, report)
 
     def _rebuild(self, tool: Tool, **how: Any) -> Report:
         """Make a tool's index anew beside the old one, which answers until the new one is whole."""
-        shadow = Tool(f"{_SHADOW}{tool.name}", tool.kind, source=tool.source, active=False, built=self._built())
+        shadow = Tool(f"{catalog.SHADOW}{tool.name}", tool.kind, source=tool.source, active=False, built=self._built())
         for left in self.store.tools():
             if left.name == shadow.name and left.built != shadow.built:
                 self.store.drop_tool(left.id)  # begun with other settings; one with these is gone on with
@@ -185,6 +197,9 @@ class Library:
         self.store.swap(replace(tool, built=shadow.built, imported_at=now(), checked_at=now()), shadow)
         report.added, report.updated = len(new.keys() - old.keys()), len(new.keys() & old.keys())
         report.deleted, report.unchanged = len(old.keys() - new.keys()), 0
+        unreadable = {problem.uri for problem in report.problems} & old.keys() - new.keys()
+        report.notices += [f"{uri} was indexed before and could not be read for the rebuild." for uri in unreadable]
+        self.store.sweep()
         return self._finished(tool, report)
 
     def _ingest(self, tool: Tool, into: Tool, *, scan: Scan | None = None, **how: Any) -> Report:
@@ -200,12 +215,13 @@ class Library:
 
     def _finished(self, tool: Tool, report: Report) -> Report:
         """Bring the derived index up to date and check that what came in can be found."""
-        self._looked[tool.id] = (time.monotonic(), now(), 0)
+        if not report.interrupted:
+            self._looked[tool.id] = (time.monotonic(), now(), 0)
         with self.store.reading():
             snapshot = self._index(tool.id).snapshot()
         self._index(tool.id).save()
         if report.added or report.updated:
-            report.notices += doctor.dead_ends(self.store, snapshot, tool, None, per_language=8)
+            report.notices += doctor.dead_ends(self.store, snapshot, tool, self.embedder(), per_language=8)
         _log.info(
             "Imported %s: %d added, %d updated, %d deleted, %d unchanged, %d chunks in all",
             tool.name, report.added, report.updated, report.deleted, report.unchanged, report.total_chunks,
@@ -214,45 +230,45 @@ class Library:
 
     def _refreshed(self, tool: Tool) -> list[str]:
         """Absorb changes of a folder before a search, as far as that is quick; return what the user should know."""
-        looked = self._looked.get(tool.id)
         if tool.kind != "folder":
             return []
-        wait = self.settings.search.freshness_wait_seconds
-        if self._background is not None and self.is_importing():
-            # Whoever comes while an import is young waits as long as the one that began it.
-            self._background.join(max(0.0, wait - self._background.age()))
-            if self.is_importing():
-                return self._still_missing(tool)
-        if looked and time.monotonic() - looked[0] < self.settings.search.freshness_seconds:
-            return []
-        source = self._source(tool)
-        generation = self.store.generation()
-        known = self.store.known(tool.id)
-        if source.lost(known):
-            return [f"{tool.source} has vanished or is empty; this answers from what was indexed before."]
-        with timer("file_scan", _log):
-            scan = source.scan(known)
-        changed = len(scan.added) + len(scan.updated) + len(scan.deleted) - len(scan.moved)
-        self._looked[tool.id] = (time.monotonic(), now(), changed)
-        if not changed and not scan.touched:
-            return []
-        self._background = _Background(lambda stopped: self._absorb(tool, scan, generation, stopped))
-        self._background.start()
-        self._background.join(wait)
-        if self.is_importing():
+        with self._looking:  # one look at a time: a second import would only wait for the first
+            running = self._background if self.is_importing() else None
+            if running is None:
+                looked = self._looked.get(tool.id)
+                if looked and time.monotonic() - looked[0] < self.settings.search.freshness_seconds:
+                    return []
+                source = self._source(tool)
+                generation = self.store.generation()
+                known = self.store.known(tool.id)
+                if source.lost(known):
+                    return [f"{tool.source} has vanished or is empty; this answers from what was indexed before."]
+                with timer("file_scan", _log):
+                    scan = source.scan(known)
+                changed = len(scan.added) + len(scan.updated) + len(scan.deleted) - len(scan.moved)
+                self._looked[tool.id] = (time.monotonic(), now(), changed)
+                if not changed and not scan.touched:
+                    return []
+                running = _Background(lambda stopped: self._absorb(tool, scan, generation, stopped))
+                self._background = running
+                running.start()
+        # Whoever comes while an import is young waits as long as the one that began it.
+        running.join(max(0.0, self.settings.search.freshness_wait_seconds - running.age()))
+        if running.is_alive():
             return self._still_missing(tool)
-        error = self._background.error
+        error = running.error
         if isinstance(error, LibraryBusy):
             return ["Another process is importing into this library; this answers from what there is already."]
         if isinstance(error, LibraryReadOnly | DiskFull):
             # Where only times were to be written down, nothing is missing from the answer.
-            return [f"{changed} changed files could not be indexed: {error.message}."] if changed else []
+            missing = self._looked.get(tool.id, (0.0, "", 0))[2]
+            return [f"{missing} changed files could not be indexed: {error.message}."] if missing else []
         if error is not None:
             raise error
         return []
 
     def _absorb(self, tool: Tool, scan: Scan, generation: int, stopped: Callable[[], bool]) -> None:
-        with self._writing(seconds=self.settings.search.freshness_wait_seconds, stopped=stopped):
+        with self.writing(seconds=self.settings.search.freshness_wait_seconds, stopped=stopped):
             # If somebody imported since we looked, what was deleted then may be back: look again.
             fresh = scan if self.store.generation() == generation else None
             self._update(self._asked(tool.name)[0], scan=fresh, stopped=stopped)
@@ -264,7 +280,7 @@ class Library:
         return [f"{missing} changed files are still being indexed; this answers from what there is already."]
 
     @contextmanager
-    def _writing(
+    def writing(
         self,
         waiting: Callable[[str], None] = lambda _: None,
         *,
@@ -307,6 +323,24 @@ class Library:
 
     # Looking after
 
+    def delete_tool(self, name: str, *, waiting: Callable[[str], None] = lambda _: None) -> None:
+        """Remove a tool, its index and its derived files; the folder is left alone."""
+        tool = catalog.named(self.store, name)
+        with self.writing(waiting):
+            catalog.delete(self.store, name)
+            self.store.sweep()
+        self._index(tool.id).discard()
+        del self._live[tool.id]
+
+    def preview(self, tool: Tool) -> int:
+        """Return how many files an import of a tool would read."""
+        scan = self._source(tool).scan({})
+        return len(scan.added)
+
+    def imported(self, name: str | None) -> bool:
+        """Say whether a tool holds anything yet."""
+        return any(self.store.known(tool.id) for tool in self._asked(name))
+
     def status(self) -> Status:
         """Return what the library holds."""
         database = self.home.database
@@ -345,7 +379,7 @@ class Library:
 
     def tools(self) -> list[Tool]:
         """Return all tools, by name."""
-        return [tool for tool in self.store.tools() if not tool.name.startswith(_SHADOW)]
+        return catalog.tools(self.store)
 
     def is_importing(self) -> bool:
         """Say whether an import that a search began is still going on."""
@@ -374,14 +408,9 @@ class Library:
         return self._embedder
 
     def _asked(self, name: str | None) -> list[Tool]:
-        tools = self.tools()
-        if name is None:
-            return [tool for tool in tools if tool.active]
-        found = [tool for tool in tools if tool.name == name]
-        if not found:
-            known = ", ".join(tool.name for tool in tools) or "none yet"
-            raise UnknownName(f"There is no tool called {name!r}", hint=f"Tools of this library: {known}.")
-        return found
+        if name is not None:
+            return [catalog.named(self.store, name)]
+        return [tool for tool in self.tools() if tool.active]
 
     def _index(self, tool_id: int) -> Live:
         if tool_id not in self._live:
@@ -391,12 +420,14 @@ class Library:
     def _source(self, tool: Tool) -> folder_source.Folder:
         root, own = Path(tool.source), self.home.folder
         scanner = self.settings.scanner
+        ours = f"/{own.relative_to(root).as_posix()}/" if own != root and own.is_relative_to(root) else ""
         return folder_source.Folder(
             root,
             extensions=scanner.file_extensions,
             exclude_dirs=scanner.exclude_dirs,
             # Our own files are not documents, wherever the user put them.
-            exclude=(f"/{own.relative_to(root).as_posix()}/",) if own != root and own.is_relative_to(root) else (),
+            exclude=(*tool.options.get("exclude", ()), *([ours] if ours else [])),
+            include=tool.options.get("include", ()),
             respect_gitignore=scanner.respect_gitignore,
             max_file_bytes=scanner.max_file_bytes,
         )

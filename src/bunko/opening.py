@@ -56,7 +56,14 @@ def settings_for(
     places = [home.folder, user_config_folder()]
     if home.docs_dir is not None:
         places.insert(0, home.docs_dir)
-    return load(flags=flags or {}, environ=environ, config=config, folders=places, dotenv_folders=[home.folder])
+    return load(
+        flags=flags or {},
+        environ=environ,
+        config=config,
+        folders=places,
+        dotenv_folders=[home.folder],
+        guarded=home.docs_dir,
+    )
 
 
 def _named_by_settings(home: Home, loaded: Loaded) -> Home:
@@ -83,9 +90,12 @@ def _claim(library: Library, docs_dir: Path) -> None:
         )
     if library.read_only:
         return
+    if library.home.folder.is_relative_to(docs_dir):
+        with suppress(OSError):  # texts and a token lie there: nobody should commit them by accident
+            (library.home.folder / ".gitignore").write_text("*\n", encoding="ascii")
     with suppress(LibraryReadOnly):
-        library.store.put_tool(
-            replace(tool, source=str(docs_dir))
-            if tool
-            else Tool(DOCUMENTS, "folder", f"Documents in {docs_dir.name}", str(docs_dir), created_at=now())
-        )
+        if tool is not None:
+            library.store.put_tool(replace(tool, source=str(docs_dir)))
+        else:
+            made = Tool(DOCUMENTS, "folder", f"Documents in {docs_dir.name}", str(docs_dir), created_at=now())
+            library.store.ensure_tool(made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bunko.types import Chunk, Document, Entry, Known, Problem, Text, Tool
 
@@ -159,6 +159,12 @@ class Store(Protocol):
     def put_tool(self, tool: Tool) -> Tool:
         """Add a tool, or replace the one of the same name; return it as stored."""
 
+    def ensure_tool(self, tool: Tool) -> None:
+        """Add a tool unless there is one of its name, which stays as it is."""
+
+    def mark(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
+        """Note how a tool's index was made or when; what somebody else says of the tool meanwhile stays."""
+
     def drop_tool(self, tool_id: int) -> None:
         """Remove a tool and all it holds."""
 
@@ -197,6 +203,15 @@ class Store(Protocol):
 
     def forget(self, tool_id: int, before: int) -> None:
         """Stop remembering what was removed up to a generation."""
+
+    def name_derived(self, tool_id: int, name: str) -> None:
+        """Remember which derived file is true to this library."""
+
+    def derived_name(self, tool_id: int) -> str:
+        """Return which derived file is true to this library, if one is."""
+
+    def sweep(self) -> None:
+        """Forget vectors that no chunk has any more."""
 
     def chunks(self, ids: Sequence[int]) -> dict[int, Found]:
         """Return the chunks with these ids that still exist."""

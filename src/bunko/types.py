@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Vectors = npt.NDArray[np.float32]
-    Ids = npt.NDArray[np.int64]
 
 Mode = Literal["bm25", "semantic", "hybrid"]
 Fusion = Literal["cc", "rrf"]
@@ -118,6 +117,7 @@ class Tool:
     imported_at: str = ""  # when an import last ended
     checked_at: str = ""  # when its source was last looked at
     built: dict[str, Any] = field(default_factory=dict)  # what its index was made with
+    options: dict[str, Any] = field(default_factory=dict)  # include, exclude: which files of the folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,8 @@ class Explanation:
     """Why a hit answered."""
 
     lane: str  # word, gram, or vector where no word matched
-    terms: tuple[str, ...]  # the query's terms that this chunk contains, as the user wrote them
-    expansions: tuple[tuple[str, str], ...] = ()  # (query term, what matched in its place)
+    terms: tuple[str, ...]  # the query's terms that this chunk contains, as they are indexed
+    expansions: tuple[tuple[str, str], ...] = ()  # (loanword or gram, what matched beside the words)
     bm25: Arm | None = None
     vector: Arm | None = None
 

@@ -241,3 +241,12 @@ def test_documents_are_listed_in_order_and_found_by_their_hash(store: Store) -> 
     assert document is not None
     assert (document.text, document.title) == ("a", "title of a.md")
     assert store.document(tool.id, "nowhere") is None
+
+
+def test_a_glob_of_many_stars_does_not_take_for_ever(store: Store) -> None:
+    tool = store.put_tool(Tool("docs"))
+    store.write(tool.id, put=[prepared(f"{'a' * 200}.md", "検索"), prepared("guide/a1/ab/c.md", "検索")])
+    live = Live(store, tool.id, None)
+    assert not found(store, tool, live, "検索", where=Filter(path="*a" * 30 + "b"))
+    assert found(store, tool, live, "検索", where=Filter(path="**/a*b/c.md"))
+    assert found(store, tool, live, "検索", where=Filter(path="*a*a*.md"))

@@ -43,6 +43,8 @@ def environment() -> dict[str, str]:
 def require() -> None:
     """Skip where there is no npm at all; fail where there is one and the programs are missing."""
     if not shutil.which("npm") and not FOLDER.exists():
+        if os.environ.get("CI"):
+            pytest.fail("npm is missing; CI must not pass without these tests")
         pytest.skip("npm is not on this machine, and the programs of this test come from it")
     installed = FOLDER / "package-lock.json"
     if not (FOLDER / ".installed").exists() or installed.read_bytes() != _WANTED.read_bytes():

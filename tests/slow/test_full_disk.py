@@ -72,7 +72,11 @@ def found(result: subprocess.CompletedProcess[str]) -> set[str]:
 
 
 def search(docs: Path, data: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    return corpus.run("search", "京都の寺", "--docs-dir", docs, "--data-dir", data, "--top-k", "1000", "--json", *more)
+    """Search, waiting for changes to be absorbed however slow the machine is."""
+    place = ("--docs-dir", docs, "--data-dir", data)
+    return corpus.run(
+        "search", "京都の寺", *place, "--top-k", "1000", "--json", *more, BUNKO_SEARCH_FRESHNESS_WAIT_SECONDS="50"
+    )
 
 
 def reindex(docs: Path, data: Path) -> subprocess.CompletedProcess[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 import time
 from contextlib import suppress
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bunko.errors import LibraryError
 from bunko.index import segment as segments
 from bunko.index.segment import Damaged, Segment
 from bunko.index.snapshot import Part, Snapshot
@@ -61,12 +63,15 @@ class Live:
         snapshot = self._snapshot
         if self._folder is None or snapshot is None or not self._is_worth_saving(snapshot):
             return
-        whole = self._merged(snapshot.parts, snapshot.generation)
+        # The library names the one file that is true to it: a copy of an older library must not take a newer file.
+        nonce = secrets.token_hex(8)
+        whole = self._merged(snapshot.parts, self._stamp(snapshot.generation, nonce))
         path = self._folder / f"{self._prefix()}{snapshot.generation}.segment"
         try:
             segments.save(whole, path)
             loaded = segments.load(path)
-        except (OSError, Damaged) as error:
+            self._store.name_derived(self._tool_id, nonce)
+        except (OSError, Damaged, LibraryError) as error:
             _log.warning("The index file could not be written (%s); searching goes on without it.", error)
             return
         with self._lock:
@@ -74,15 +79,30 @@ class Live:
                 self._snapshot = Snapshot([Part(loaded)], snapshot.generation)
             self._saved_rows, self._saved_generation = len(loaded), snapshot.generation
         for old in self._files():
-            if old != path:
+            if _generation(old) < snapshot.generation:
                 with suppress(OSError):  # another process may have it open where that prevents removal
                     old.unlink()
-        for left in self._folder.glob("*.tmp"):
+        for left in self._folder.glob(f"{self._prefix()}*.segment.*.tmp"):
             with suppress(OSError):
                 if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
                     left.unlink()
         if len(self._store.dead(self._tool_id, 0) or ()) > _MOST_REMOVED:
             self._store.forget(self._tool_id, snapshot.generation)
+
+    def discard(self) -> None:
+        """Remove the derived file."""
+        for path in self._files():
+            with suppress(OSError):
+                path.unlink()
+
+    def repair(self) -> bool:
+        """Remove the derived file if it is not what was written, and start anew; say whether that was so."""
+        if not self.verify():
+            return False
+        self.discard()
+        with self._lock:
+            self._snapshot, self._saved_rows = None, 0
+        return True
 
     def verify(self) -> str:
         """Return what is wrong with the derived file, or nothing."""
@@ -102,17 +122,19 @@ class Live:
         return fresh + dead > max(_WORTH_SAVING, self._saved_rows // 50)
 
     def _prefix(self) -> str:
-        return f"tool{self._tool_id}-"
+        return f"{self._store.id[:12]}-tool{self._tool_id}-"
 
     def _files(self) -> list[Path]:
         if self._folder is None:
             return []
-        found = self._folder.glob(f"{self._prefix()}*.segment")
-        return sorted(found, key=lambda path: int(path.stem.rpartition("-")[2] or 0), reverse=True)
+        # Programs that synchronise folders put copies with longer names beside; they are none of ours.
+        found = [path for path in self._folder.glob(f"{self._prefix()}*.segment") if _generation(path) >= 0]
+        return sorted(found, key=_generation, reverse=True)
 
-    def _stamp(self, generation: int) -> dict[str, Any]:
+    def _stamp(self, generation: int, nonce: str) -> dict[str, Any]:
         return {
             "library": self._store.id,
+            "nonce": nonce,
             "tool": self._tool_id,
             "generation": generation,
             "words": words.VERSION,
@@ -130,7 +152,7 @@ class Live:
                 _log.warning("%s: rebuilding the index from the library.", self.rebuilt)
                 continue
             stamped = loaded.stamp.get("generation", -1)
-            if loaded.stamp != self._stamp(stamped) or stamped > generation:
+            if loaded.stamp != self._stamp(stamped, self._store.derived_name(self._tool_id)) or stamped > generation:
                 continue
             self._saved_rows, self._saved_generation = len(loaded), stamped
             return Snapshot([Part(loaded)], stamped)
@@ -149,15 +171,20 @@ class Live:
         if len(parts) > _MOST_PARTS:
             # The first part is the mapped file and stays; what came later is small.
             keep = parts[:1] if self._saved_rows else []
-            parts = [*keep, Part(self._merged(parts[len(keep) :], generation))]
+            parts = [*keep, Part(self._merged(parts[len(keep) :], {}))]
         return Snapshot(parts, generation)
 
-    def _merged(self, parts: list[Part], generation: int) -> Segment:
+    def _merged(self, parts: list[Part], stamp: dict[str, Any]) -> Segment:
         sizes = {part.segment.vectors.shape[1] for part in parts}
         if len(sizes) > 1:
             widest = max(sizes)
             parts = [Part(_widened(part.segment, widest), part.alive) for part in parts]
-        return segments.merge([part.segment for part in parts], [part.alive for part in parts], self._stamp(generation))
+        return segments.merge([part.segment for part in parts], [part.alive for part in parts], stamp)
+
+
+def _generation(path: Path) -> int:
+    number = path.stem.rpartition("-")[2]
+    return int(number) if number.isascii() and number.isdigit() else -1
 
 
 def _without(part: Part, dead: list[int]) -> Part:

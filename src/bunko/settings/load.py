@@ -44,28 +44,33 @@ def load(
     config: Path | None = None,
     folders: Sequence[Path] = (),
     dotenv_folders: Sequence[Path] = (),
+    guarded: Path | None = None,
 ) -> Loaded:
     """Merge all sources: a flag wins over the environment, then `.env`, the config file, the default.
 
     Without `config`, the first config file in `folders` is used. `.env` is read in `dotenv_folders`, then
-    beside the config file; the first folder that sets something wins.
+    beside the config file; the first folder that sets something wins. What is found in `guarded`, a folder of
+    documents that may be somebody else's, has no say in how assistants are served: tokens and hosts are not its own.
     """
     notices: list[str] = []
     file = (config, sources.given(config)) if config is not None else sources.found(folders, notices)
     values: dict[str, object] = {key: setting.default for key, setting in SETTINGS.items()}
     origins = dict.fromkeys(SETTINGS, "default")
 
-    def take(layer: Iterator[_Found]) -> None:
+    def take(layer: Iterator[_Found], folder: Path | None = None) -> None:
         for key, value, origin in layer:
+            if folder is not None and folder == guarded and key.startswith("serve."):
+                notices.append(f"{key} is ignored ({origin}): set it in the library or in your own configuration.")
+                continue
             values[key] = checked(SETTINGS[key], value, origin)
             origins[key] = origin
 
     if file:
-        take(_from_file(*file))
+        take(_from_file(*file), file[0].parent if config is None else None)
     beside = [file[0].parent] if file else []
     for folder in reversed(list(dict.fromkeys([*dotenv_folders, *beside]))):
         path = folder / ".env"
-        take(_from_names(sources.dotenv(path, notices), f".env {path}"))
+        take(_from_names(sources.dotenv(path, notices), f".env {path}"), folder if config is None else None)
     take(_from_names(environ, "environment"))
     take(_from_flags(flags))
     check_pairs(values, origins)

@@ -63,14 +63,29 @@ def glob(pattern: str) -> str:
         elif pattern.startswith("**", at):
             out, at = out + ".*", at + 2
         elif pattern[at] == "*":
-            out, at = out + "[^/]*", at + 1
-        elif pattern[at] == "?":
+            fixed, at = _fixed(pattern, at + 1)
+            # With another star to come, the first place where this much fits is as good as any: not to try the others
+            # keeps a pattern of many stars from taking for ever.
+            out += f"(?>[^/]*?{fixed})" if pattern.startswith("*", at) else f"[^/]*{fixed}"
+        else:
+            fixed, at = _fixed(pattern, at)
+            out += fixed
+            if pattern.startswith("/", at):
+                out, at = out + "/", at + 1
+    return f"(?s:{out})\\Z"
+
+
+def _fixed(pattern: str, at: int) -> tuple[str, int]:
+    """Translate what follows up to a star, a slash or the end; return where that is."""
+    out = ""
+    while at < len(pattern) and pattern[at] not in "*/":
+        if pattern[at] == "?":
             out, at = out + "[^/]", at + 1
         elif pattern[at] == "[" and (end := pattern.find("]", at + (3 if pattern.startswith("[!", at) else 2))) > 0:
             out, at = out + _one_of(pattern[at + 1 : end]), end + 1
         else:
             out, at = out + re.escape(pattern[at]), at + 1
-    return f"(?s:{out})\\Z"
+    return out, at
 
 
 def _one_of(inside: str) -> str:

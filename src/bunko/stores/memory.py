@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from bunko.index.terms import unpack
@@ -58,6 +58,20 @@ class Memory:
         old = self._tools.get(tool.name)
         self._tools[tool.name] = replace(tool, id=old.id if old else len(self._tools) + 1)
         return self._tools[tool.name]
+
+    def ensure_tool(self, tool: Tool) -> None:
+        """Add a tool unless there is one of its name, which stays as it is."""
+        if tool.name not in self._tools:
+            self.put_tool(tool)
+
+    def mark(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
+        """Note how a tool's index was made or when; what somebody else says of the tool meanwhile stays."""
+        for name, tool in self._tools.items():
+            if tool.id == tool_id:
+                marked = replace(tool, built=tool.built if built is None else built)
+                if imported_at:
+                    marked = replace(marked, imported_at=imported_at, checked_at=imported_at)
+                self._tools[name] = marked
 
     def drop_tool(self, tool_id: int) -> None:
         """Remove a tool and all it holds."""
@@ -161,6 +175,18 @@ class Memory:
 
     def forget(self, tool_id: int, before: int) -> None:
         """Stop remembering what was removed up to a generation; here nothing needs to be."""
+
+    def name_derived(self, tool_id: int, name: str) -> None:
+        """Remember which derived file is true to this library; here there are none."""
+
+    def derived_name(self, tool_id: int) -> str:
+        """Return which derived file is true to this library, if one is."""
+        return ""
+
+    def sweep(self) -> None:
+        """Forget vectors that no chunk has any more."""
+        used = {key for held in self._held.values() for key in held.prepared.vector_keys}
+        self._vectors = {key: vector for key, vector in self._vectors.items() if key in used}
 
     def chunks(self, ids: Sequence[int]) -> dict[int, Found]:
         """Return the chunks with these ids that still exist."""

@@ -22,7 +22,8 @@ CREATE TABLE tools (
     created_at TEXT NOT NULL,
     imported_at TEXT NOT NULL,
     checked_at TEXT NOT NULL,
-    built TEXT NOT NULL
+    built TEXT NOT NULL,
+    options TEXT NOT NULL
 );
 
 -- A replaced document gets a new id: what is newer than a generation, and what died since, is all a reader needs.

@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 # Chunks of a longer document keep their own text, so that showing one does not read the whole document.
 _LONG_TEXT = 100_000
-_TOOL = "id, name, kind, description, source, active, created_at, imported_at, checked_at, built"
+_TOOL = "id, name, kind, description, source, active, created_at, imported_at, checked_at, built, options"
+_INSERT_TOOL = (
+    "INSERT INTO tools (name, kind, description, source, active, created_at, imported_at, checked_at, built, options)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 
 
 class Sqlite:
@@ -41,7 +45,7 @@ class Sqlite:
         self._reading = 0
         with translated(path):
             if not read_only:
-                path.parent.mkdir(parents=True, exist_ok=True)
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._reader = self._connect(read_only=read_only)
             self._writer = self._reader if read_only else self._connect(read_only=False)
             self._check()
@@ -101,14 +105,18 @@ class Sqlite:
                 hint="Open it once for writing, so that it can be brought up to date.",
             )
         backup = self.path.with_name(f"{self.path.name}.schema{version}.backup")
-        with sqlite3.connect(backup) as copy:
-            self._writer.backup(copy)
-        copy.close()
+        if not backup.exists():
+            with sqlite3.connect(backup) as copy:
+                self._writer.backup(copy)
+            copy.close()
         while version < schema.VERSION:
-            with self._transaction():
-                schema.MIGRATIONS[version](self._writer)
-                version += 1
-                self._writer.execute(f"PRAGMA user_version = {version}")
+            with self._transaction() as connection:
+                # Another process may have been quicker: what counts is the version under the lock.
+                version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+                if version < schema.VERSION:
+                    schema.MIGRATIONS[version](connection)
+                    version += 1
+                    connection.execute(f"PRAGMA user_version = {version}")
 
     def _number(self, query: str) -> int:
         return int(self._reader.execute(query).fetchone()[0])
@@ -158,22 +166,35 @@ class Sqlite:
         """Add a tool, or replace the one of the same name; return it as stored."""
         with self._transaction() as connection:
             connection.execute(
-                "INSERT INTO tools (name, kind, description, source, active, created_at, imported_at, checked_at,"
-                " built) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET kind = excluded.kind,"
-                " description = excluded.description, source = excluded.source, active = excluded.active,"
-                " imported_at = excluded.imported_at, checked_at = excluded.checked_at, built = excluded.built",
-                (
-                    tool.name, tool.kind, tool.description, tool.source, tool.active, tool.created_at,
-                    tool.imported_at, tool.checked_at, json.dumps(tool.built, sort_keys=True),
-                ),
-            )  # fmt: skip
+                f"{_INSERT_TOOL} ON CONFLICT (name) DO UPDATE SET"
+                " kind = excluded.kind, description = excluded.description, source = excluded.source,"
+                " active = excluded.active, imported_at = excluded.imported_at, checked_at = excluded.checked_at,"
+                " built = excluded.built, options = excluded.options",
+                _tool_values(tool),
+            )
             row = connection.execute("SELECT id FROM tools WHERE name = ?", (tool.name,)).fetchone()
         return replace(tool, id=row[0])
+
+    def ensure_tool(self, tool: Tool) -> None:
+        """Add a tool unless there is one of its name, which stays as it is."""
+        with self._transaction() as connection:
+            connection.execute(f"{_INSERT_TOOL} ON CONFLICT (name) DO NOTHING", _tool_values(tool))
+
+    def mark(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
+        """Note how a tool's index was made or when; what somebody else says of the tool meanwhile stays."""
+        with self._transaction() as connection:
+            if built is not None:
+                connection.execute("UPDATE tools SET built = ? WHERE id = ?", (_json(built), tool_id))
+            if imported_at:
+                connection.execute(
+                    "UPDATE tools SET imported_at = ?, checked_at = ? WHERE id = ?", (imported_at, imported_at, tool_id)
+                )
 
     def drop_tool(self, tool_id: int) -> None:
         """Remove a tool and all it holds."""
         with self._transaction() as connection:
             self._remove_all(connection, tool_id)
+            connection.execute("DELETE FROM removed WHERE tool_id = ?", (tool_id,))
             connection.execute("DELETE FROM tools WHERE id = ?", (tool_id,))
 
     def swap(self, tool: Tool, shadow: Tool) -> int:
@@ -188,7 +209,7 @@ class Sqlite:
             connection.execute("DELETE FROM tools WHERE id = ?", (shadow.id,))
             connection.execute(
                 "UPDATE tools SET imported_at = ?, checked_at = ?, built = ? WHERE id = ?",
-                (tool.imported_at, tool.checked_at, json.dumps(tool.built, sort_keys=True), tool.id),
+                (tool.imported_at, tool.checked_at, _json(tool.built), tool.id),
             )
         return generation
 
@@ -203,7 +224,7 @@ class Sqlite:
 
     def _next_generation(self, connection: sqlite3.Connection) -> int:
         connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
-        return int(connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
+        return _generation(connection)
 
     def known(self, tool_id: int) -> dict[str, Known]:
         """Return what is remembered of each document, and of what failed, by uri."""
@@ -232,7 +253,7 @@ class Sqlite:
         """Change documents, all of them or none; return the new generation. A failure replaces its document."""
         with self._transaction() as connection:
             changes = bool(put or fail or remove)
-            generation = self._next_generation(connection) if changes else self.generation()
+            generation = self._next_generation(connection) if changes else _generation(connection)
             replaced = (*(one.document.uri for one in put), *(one.entry.uri for one in fail))
             gone = [(tool_id, uri) for uri in (*remove, *replaced)]
             connection.executemany(
@@ -354,6 +375,23 @@ class Sqlite:
             connection.execute("DELETE FROM removed WHERE tool_id = ? AND generation <= ?", (tool_id, before))
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"forgotten {tool_id}", str(before)))
 
+    def name_derived(self, tool_id: int, name: str) -> None:
+        """Remember which derived file is true to this library."""
+        with self._transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"derived {tool_id}", name))
+
+    def derived_name(self, tool_id: int) -> str:
+        """Return which derived file is true to this library, if one is."""
+        rows = self._rows("SELECT value FROM meta WHERE key = ?", (f"derived {tool_id}",))
+        return str(rows[0][0]) if rows else ""
+
+    def sweep(self) -> None:
+        """Forget vectors that no chunk has any more."""
+        with self._transaction() as connection:
+            connection.execute(
+                "DELETE FROM vectors WHERE key NOT IN (SELECT vector_key FROM chunks WHERE vector_key IS NOT NULL)"
+            )
+
     def chunks(self, ids: Sequence[int]) -> dict[int, Found]:
         """Return the chunks with these ids that still exist."""
         rows = self._rows(
@@ -430,7 +468,7 @@ class Sqlite:
 
     def close(self) -> None:
         """Let go of files."""
-        with self._read_lock, self._write_lock:
+        with self._write_lock, self._read_lock:
             for connection in {self._reader, self._writer}:
                 connection.close()
 
@@ -444,7 +482,23 @@ def _tool(row: tuple[Any, ...]) -> Tool:
     return Tool(
         id=row[0], name=row[1], kind=row[2], description=row[3], source=row[4], active=bool(row[5]),
         created_at=row[6], imported_at=row[7], checked_at=row[8], built=json.loads(row[9]),
+        options=json.loads(row[10]),
     )  # fmt: skip
+
+
+def _generation(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
+
+
+def _tool_values(tool: Tool) -> tuple[Any, ...]:
+    return (
+        tool.name, tool.kind, tool.description, tool.source, tool.active, tool.created_at,
+        tool.imported_at, tool.checked_at, _json(tool.built), _json(tool.options),
+    )  # fmt: skip
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def _marks(values: Sequence[Any]) -> str:

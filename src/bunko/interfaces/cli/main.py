@@ -16,12 +16,16 @@ from bunko.errors import BunkoError
 COMMANDS = {
     "config": "Show the settings in force and where each came from.",
     "connect": "Tell an assistant about bunko: print or write its configuration.",
+    "import": "Bring a tool's documents into the library.",
     "doctor": "Check a library, and that its texts can be found.",
     "reindex": "Make a folder searchable, or bring it up to date.",
     "search": "Find text in Japanese or English.",
     "serve": "Serve assistants over MCP.",
     "status": "Show what is indexed.",
+    "tool": "Name folders, describe them, and show them to assistants.",
 }
+
+_MODULES = {"import": "importing"}  # a module cannot be named by a word of the language
 
 # Every error code has its exit code, so that scripts can tell them apart. 2 is a wrong command line or setting.
 EXIT_CODES = {
@@ -53,7 +57,8 @@ class Commands(click.Group):
         """Return one command, loaded."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"bunko.interfaces.cli.{cmd_name}").command
+        module = _MODULES.get(cmd_name, cmd_name)
+        command: click.Command = import_module(f"bunko.interfaces.cli.{module}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

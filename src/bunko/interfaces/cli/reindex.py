@@ -33,8 +33,8 @@ def command(force: bool, name: str | None, workers: int | None, **options: Any) 
     asked = chosen(options)
     from bunko.payload import report as payload
 
-    with asked.open(create=asked.docs_dir is not None) as library, _progress() as progress:
-        report = library.reindex(tool=name, everything=force, workers=workers, progress=progress, waiting=say)
+    with asked.open(create=asked.docs_dir is not None) as library, progress() as shown:
+        report = library.reindex(tool=name, everything=force, workers=workers, progress=shown, waiting=say)
     if asked.as_json:
         print_json(payload(report))
     else:
@@ -64,7 +64,7 @@ def problems(report: Report) -> Iterator[str]:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[Progress], None]]:
+def progress() -> Iterator[Callable[[Progress], None]]:
     """Draw a bar on a terminal; a pipe gets nothing but the summary."""
     if not sys.stderr.isatty():
         yield lambda _: None

@@ -15,7 +15,7 @@ from bunko.payload import citation, reasons
 if TYPE_CHECKING:
     from bunko.doctor import Finding
     from bunko.library import Status
-    from bunko.types import Answer
+    from bunko.types import Answer, Tool
 
 # A hit is shown to be recognised, not to be read whole; --json has all of it.
 _MOST_LINES = 8
@@ -68,6 +68,17 @@ def status(found: Status) -> None:
     for one in found.tools:
         for problem in one.problems:
             console.print(_text(f"{problem.uri}: {' '.join(problem.reason.splitlines())}", style="yellow"))
+
+
+def tools(found: list[Tool]) -> None:
+    """Show tools with what they are."""
+    table = Table()
+    for name in ("tool", "state", "source", "last import", "description"):
+        table.add_column(name, overflow="fold")
+    for one in found:
+        state = Text("active", style="green") if one.active else Text("disabled", style="yellow")
+        table.add_row(Text(one.name), state, Text(one.source), one.imported_at or "never", Text(one.description))
+    Console(highlight=False).print(table)
 
 
 def findings(found: list[Finding]) -> None:

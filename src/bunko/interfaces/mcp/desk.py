@@ -75,21 +75,25 @@ class Desk:
         """Return the tools as they are now, by name."""
         from bunko.interfaces.mcp.toolsets import folder as folder_toolset
         from bunko.interfaces.mcp.toolsets import tools as tools_toolset
+        from bunko.interfaces.mcp.toolsets.searching import MOST_RESULTS
 
         known = self.known_tools() if self.follows_tools else []
         about = f"the documents in {self._folder}" if self._folder else "all documents of this library"
-        top_k = self._library.settings.search.top_k if self._library is not None else 5
+        top_k = min(self._library.settings.search.top_k, MOST_RESULTS) if self._library is not None else 5
         choose = tuple(tool.name for tool in known)
         own = tools_toolset.tools(known, top_k)
         if own and self._folds(own):
             about += ": " + "; ".join(f"{tool.name} ({' '.join(tool.description.split())[:80]})" for tool in known)
             own = []
-        found = [*folder_toolset.tools(about, top_k, choose=choose), *own]
+        found = [*folder_toolset.tools(about, top_k, choose=choose), *own] if self._offers_search() else []
         if self._read_only:
             found = [tool for tool in found if tool.read_only]
         if any(tool.slow for tool in found):
             found.append(self.jobs.tool())
         return sorted(found, key=lambda tool: tool.name)
+
+    def _offers_search(self) -> bool:
+        return "folder" in self._toolsets or "tools" in self._toolsets
 
     def known_tools(self) -> list[LibraryTool]:
         """Return the library's tools that are active, by name."""

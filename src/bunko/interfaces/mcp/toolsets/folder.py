@@ -50,6 +50,7 @@ def tools(about: str, top_k: int, *, choose: tuple[str, ...] = ()) -> list[Tool]
 def _reindex(call: Call) -> Reply:
     report = call.library.reindex(
         progress=lambda done: call.progress(done.files, done.total_files, f"{done.chunks} chunks"),
+        waiting=lambda sentence: call.progress(0, 1, sentence),
         stopped=call.stop.is_set,
     )
     found = payload.report(report)

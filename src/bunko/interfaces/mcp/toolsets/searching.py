@@ -17,6 +17,7 @@ from bunko.text.tags import tag
 
 # A concise result is enough to decide whether to read on.
 _CONCISE_TOKENS = 300
+MOST_RESULTS = 50
 _DEEPEST = 1000  # hits that a search can be asked for
 _PAGED = ("query", "top_k", "extract", "mode", "path", "tag", "since", "until")
 
@@ -37,7 +38,7 @@ FILTERS = (
 
 def top_k(default: int) -> Param:
     """Return the parameter for the number of results."""
-    return Param("top_k", "integer", default=default, least=1, most=50)
+    return Param("top_k", "integer", default=default, least=1, most=MOST_RESULTS)
 
 
 def search(call: Call, tool: str | None) -> Reply:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 
+from bunko.catalog import LONGEST, RESERVED, safe
 from bunko.interfaces.mcp.answers import SEARCH_OUTPUT
 from bunko.interfaces.mcp.call import Tool
-from bunko.interfaces.mcp.toolsets import RESERVED, searching
+from bunko.interfaces.mcp.toolsets import searching
 from bunko.types import Tool as LibraryTool
-
-_UNSAFE = re.compile(r"[^a-zA-Z0-9_-]+")
-_LONGEST = 40
 
 
 def tools(known: Sequence[LibraryTool], top_k: int) -> list[Tool]:
@@ -36,11 +33,11 @@ def safe_names(names: Sequence[str]) -> dict[str, str]:
     taken = set(RESERVED)
     found = {}
     for name in names:
-        safe = _UNSAFE.sub("_", name).strip("_")[:_LONGEST]
-        if not safe or safe in taken or safe != name:
+        plain = safe(name)
+        if not plain or plain in taken or plain != name:
             # Something was lost or is taken: a mark of the real name keeps it apart, and stays the same every time.
             mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:6]
-            safe = f"{safe[: _LONGEST - 7]}_{mark}" if safe else f"tool_{mark}"
-        taken.add(safe)
-        found[name] = safe
+            plain = f"{plain[: LONGEST - 7]}_{mark}" if plain else f"tool_{mark}"
+        taken.add(plain)
+        found[name] = plain
     return found
