@@ -242,7 +242,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Lib
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setattr(server_module, "_LOOK_SECONDS", 0.05)
     with open_library(locate(library=tmp_path / "library", environ={}), environ={}) as library:
-        app = application(Desk(lambda: library), token=SECRET, host="127.0.0.1", port=0)
+        app = application(Desk(lambda: library), token=SECRET, host="127.0.0.1")
         ear = listening("127.0.0.1", 0, allow_remote=False)
         web = uvicorn.Server(uvicorn.Config(app, http="h11", log_level="warning"))
         thread = threading.Thread(target=web.run, kwargs={"sockets": [ear]})

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from bunko.errors import SettingsError, SourceError, UnknownName
 from bunko.protocols import Store
+from bunko.timing import now
 from bunko.types import Tool
 
 # What tools of a library may not be called, because assistants know a tool of that name already.
@@ -61,7 +61,7 @@ def add(
         options["include"] = list(include)
     if exclude:
         options["exclude"] = list(exclude)
-    made = Tool(name, "folder", _described(description), str(_folder(source)), created_at=_now(), options=options)
+    made = Tool(name, "folder", _described(description), str(_folder(source)), created_at=now(), options=options)
     return store.put_tool(made)
 
 
@@ -120,7 +120,3 @@ def _folder(source: Path) -> Path:
     if not folder.is_dir():
         raise SourceError(f"There is no folder {folder}", hint="Check the path given with --source.")
     return folder.resolve()
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -10,6 +10,7 @@ from bunko.errors import QueryError
 from bunko.extract import lines_hash
 from bunko.protocols import Store
 from bunko.readers.outline import unify
+from bunko.types import cited
 
 _CITATION = re.compile(r"(?P<uri>.+):L(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?", re.DOTALL)
 _HASH = re.compile(r"(?P<document>[0-9a-f]{12})\.(?P<lines>[0-9a-f]{12})")
@@ -44,20 +45,16 @@ def verify(store: Store, tool_id: int, citation: str, digest: str) -> Verdict:
     if document is not None:
         lines = unify(document.text).split("\n")
         if lines_hash(lines[first - 1 : last]) == marks["lines"]:
-            return Verdict("same", _written(uri, first, last))
+            return Verdict("same", cited(uri, first, last))
         height = last - first
         # Looking for the passage elsewhere hashes every window of its height; beyond this a made-up one is not sought.
         windows = range(len(lines) - height) if len(lines) * (height + 1) <= _MOST_LINES_HASHED else range(0)
         for begin in windows:
             if lines_hash(lines[begin : begin + height + 1]) == marks["lines"]:
-                return Verdict("moved", _written(uri, begin + 1, begin + 1 + height))
+                return Verdict("moved", cited(uri, begin + 1, begin + 1 + height))
     for other in store.with_hash(tool_id, marks["document"]):
         if other != uri:
-            return Verdict("moved", _written(other, first, last))
+            return Verdict("moved", cited(other, first, last))
     if document is None:
         return Verdict("deleted", citation)
-    return Verdict("changed", _written(uri, first, last))
-
-
-def _written(uri: str, first: int, last: int) -> str:
-    return f"{uri}:L{first}" if first == last else f"{uri}:L{first}-L{last}"
+    return Verdict("changed", cited(uri, first, last))

@@ -10,7 +10,7 @@ from typing import Literal
 from bunko.protocols import StoredDocument
 from bunko.readers.outline import Heading, scan, unify
 from bunko.text.clean import clean
-from bunko.types import Hit
+from bunko.types import Hit, cited
 
 Extract = Literal["chunk", "section", "full"]
 EXTRACTS: tuple[Extract, ...] = ("chunk", "section", "full")
@@ -33,9 +33,7 @@ class Passage:
     @property
     def citation(self) -> str:
         """Where it stands, as editors and people read it: path:L12-L30."""
-        if self.first_line == self.last_line:
-            return f"{self.hit.uri}:L{self.first_line}"
-        return f"{self.hit.uri}:L{self.first_line}-L{self.last_line}"
+        return cited(self.hit.uri, self.first_line, self.last_line)
 
     @property
     def headings(self) -> list[str]:

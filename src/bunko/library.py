@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import logging
 import shlex
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from bunko import catalog, doctor, embedders
 from bunko.citations import STATUSES, Verdict, verify
-from bunko.errors import DiskFull, LibraryBusy, LibraryMismatch, LibraryReadOnly, SourceError
+from bunko.errors import LibraryBusy, LibraryMismatch, LibraryReadOnly, SourceError
 from bunko.home import Home
 from bunko.index.live import Live
 from bunko.index.snapshot import Snapshot
 from bunko.ingest import ChunkerSettings, Progress, ingest
-from bunko.protocols import Embedder, Scan, Store, StoredDocument, Totals
-from bunko.search import LONGEST_QUERY, Request, search
+from bunko.protocols import Embedder, Scan, Store, StoredDocument
+from bunko.refresh import Refresh
+from bunko.search import LONGEST_QUERY, Request, log_answer, search
 from bunko.settings import Settings
 from bunko.sources import folder as folder_source
+from bunko.status import Status, status
 from bunko.text import grams, words
-from bunko.timing import timer
-from bunko.types import Answer, Freshness, Hit, Mode, Problem, Report, Tool
+from bunko.timing import now
+from bunko.types import Answer, Freshness, Hit, Mode, Report, Tool
 
 _log = logging.getLogger("bunko.library")
 
@@ -36,26 +36,6 @@ _LOCK_LOOK_SECONDS = 0.2
 _REQUEST_SETTINGS = (
     "fusion", "vector_weight", "k1", "b", "rrf_k", "similarity_threshold", "min_combined_score", "loanwords",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class ToolStatus:
-    """What one tool holds and how fresh it is."""
-
-    tool: Tool
-    totals: Totals
-    problems: list[Problem]
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What a library holds."""
-
-    database: Path
-    generation: int
-    bytes: int
-    derived_bytes: int
-    tools: list[ToolStatus]
 
 
 class Library:
@@ -75,9 +55,13 @@ class Library:
         derived = settings.storage.bm25_persist_dir
         self._derived = Path(derived).expanduser() if derived else home.derived
         self._live: dict[int, Live] = {}
-        self._looked: dict[int, tuple[float, str, int]] = {}  # when, for people, how much is missing
-        self._background: _Background | None = None
-        self._looking = threading.Lock()
+        self._refresh = Refresh(
+            store,
+            self._source,
+            self._absorb,
+            moment=settings.search.freshness_seconds,
+            patience=settings.search.freshness_wait_seconds,
+        )
         self._ids: dict[str, int] = {}
         self._embedder: Embedder | None = None
         self._embedder_known = False
@@ -103,7 +87,7 @@ class Library:
             self._check_built(one)
         if refresh and not self.read_only:
             for one in tools:
-                notices += self._refreshed(one)
+                notices += self._refresh.look(one)
         embedder = self.embedder() if request.mode != "bm25" else None
         names = {one.id: one.name for one in tools}
         try:
@@ -117,13 +101,14 @@ class Library:
             snapshot, hits = self._found(names, embedder, request)
         if len(query) > LONGEST_QUERY:
             notices.append(f"Only the first {LONGEST_QUERY} characters of the query were used.")
-        looked = [self._looked.get(one.id, (0.0, one.checked_at, 0)) for one in tools]
+        looks = [self._refresh.last(one) for one in tools]
         freshness = Freshness(
             snapshot.generation,
-            min((at for _, at, _ in looked if at), default=""),
-            sum(missing for *_, missing in looked),
+            min((look.at for look in looks if look.at), default=""),
+            sum(look.missing for look in looks),
         )
-        self._log_for_debugging(query, hits)
+        if self.settings.log.debug:
+            log_answer(query, hits)
         return Answer(query, request.mode, hits, snapshot.size, freshness, notices)
 
     def _found(self, names: dict[int, str], embedder: Embedder | None, request: Request) -> tuple[Snapshot, list[Hit]]:
@@ -216,7 +201,7 @@ class Library:
     def _finished(self, tool: Tool, report: Report) -> Report:
         """Bring the derived index up to date and check that what came in can be found."""
         if not report.interrupted:
-            self._looked[tool.id] = (time.monotonic(), now(), 0)
+            self._refresh.is_fresh(tool)
         with self.store.reading():
             snapshot = self._index(tool.id).snapshot()
         self._index(tool.id).save()
@@ -228,56 +213,11 @@ class Library:
         )  # fmt: skip
         return report
 
-    def _refreshed(self, tool: Tool) -> list[str]:
-        """Absorb changes of a folder before a search, as far as that is quick; return what the user should know."""
-        if tool.kind != "folder":
-            return []
-        with self._looking:  # one look at a time: a second import would only wait for the first
-            running = self._background if self.is_importing() else None
-            if running is None:
-                looked = self._looked.get(tool.id)
-                if looked and time.monotonic() - looked[0] < self.settings.search.freshness_seconds:
-                    return []
-                source = self._source(tool)
-                generation = self.store.generation()
-                known = self.store.known(tool.id)
-                if source.lost(known):
-                    return [f"{tool.source} has vanished or is empty; this answers from what was indexed before."]
-                with timer("file_scan", _log):
-                    scan = source.scan(known)
-                changed = len(scan.added) + len(scan.updated) + len(scan.deleted) - len(scan.moved)
-                self._looked[tool.id] = (time.monotonic(), now(), changed)
-                if not changed and not scan.touched:
-                    return []
-                running = _Background(lambda stopped: self._absorb(tool, scan, generation, stopped))
-                self._background = running
-                running.start()
-        # Whoever comes while an import is young waits as long as the one that began it.
-        running.join(max(0.0, self.settings.search.freshness_wait_seconds - running.age()))
-        if running.is_alive():
-            return self._still_missing(tool)
-        error = running.error
-        if isinstance(error, LibraryBusy):
-            return ["Another process is importing into this library; this answers from what there is already."]
-        if isinstance(error, LibraryReadOnly | DiskFull):
-            # Where only times were to be written down, nothing is missing from the answer.
-            missing = self._looked.get(tool.id, (0.0, "", 0))[2]
-            return [f"{missing} changed files could not be indexed: {error.message}."] if missing else []
-        if error is not None:
-            raise error
-        return []
-
     def _absorb(self, tool: Tool, scan: Scan, generation: int, stopped: Callable[[], bool]) -> None:
         with self.writing(seconds=self.settings.search.freshness_wait_seconds, stopped=stopped):
             # If somebody imported since we looked, what was deleted then may be back: look again.
             fresh = scan if self.store.generation() == generation else None
             self._update(self._asked(tool.name)[0], scan=fresh, stopped=stopped)
-
-    def _still_missing(self, tool: Tool) -> list[str]:
-        missing = self._looked.get(tool.id, (0.0, "", 0))[2]
-        if not missing:
-            return ["Changed files are still being indexed; this answers from what there is already."]
-        return [f"{missing} changed files are still being indexed; this answers from what there is already."]
 
     @contextmanager
     def writing(
@@ -343,13 +283,7 @@ class Library:
 
     def status(self) -> Status:
         """Return what the library holds."""
-        database = self.home.database
-        sizes = [path.stat().st_size for path in database.parent.glob(f"{database.name}*") if path.is_file()]
-        derived = [path.stat().st_size for path in self._derived.glob("*") if path.is_file()]
-        return Status(
-            database, self.store.generation(), sum(sizes), sum(derived),
-            [ToolStatus(tool, self.store.totals(tool.id), self.store.failures(tool.id)) for tool in self.tools()],
-        )  # fmt: skip
+        return status(self.store, self.tools(), self.home.database, self._derived)
 
     def diagnose(self) -> list[doctor.Finding]:
         """Check the file, the derived index, and that what is in the library can be found."""
@@ -372,7 +306,7 @@ class Library:
         verdicts = [Verdict("deleted", citation)]
         for one in self._asked(tool):
             if not self.read_only:
-                self._refreshed(one)
+                self._refresh.look(one)
             verdicts.append(verify(self.store, one.id, citation, digest))
         # Two tools may hold a README.md: the one in which the passage stands is meant.
         return min(verdicts, key=lambda verdict: STATUSES.index(verdict.status))
@@ -383,13 +317,11 @@ class Library:
 
     def is_importing(self) -> bool:
         """Say whether an import that a search began is still going on."""
-        return self._background is not None and self._background.is_alive()
+        return self._refresh.is_importing()
 
     def close(self) -> None:
         """Stop what runs in the background and let go of files; what was written stays."""
-        if self._background is not None:
-            self._background.stop.set()
-            self._background.join()
+        self._refresh.stop()
         self.store.close()
 
     def __enter__(self) -> Library:
@@ -461,40 +393,3 @@ class Library:
             f"{tool.name} was built with another {' and '.join(different)} than the settings name now",
             hint=f"Rebuild it with: {command}   (or bring the old settings back)",
         )
-
-    def _log_for_debugging(self, query: str, hits: list[Any]) -> None:
-        if not self.settings.log.debug:
-            return
-        log = logging.getLogger("bunko.retrieve")
-        log.info('RAG retrieve: query="%s"', query)
-        for rank, hit in enumerate(hits, 1):
-            distance = "none" if hit.vector_distance is None else f"{hit.vector_distance:.3f}"
-            log.info('RAG result %d: distance=%s source="%s"', rank, distance, hit.uri)
-            log.debug('RAG result %d text: "%s"', rank, hit.chunk.text[:100])
-
-
-class _Background(threading.Thread):
-    """An import that a search started and does not wait for to the end."""
-
-    def __init__(self, work: Callable[[Callable[[], bool]], None]) -> None:
-        super().__init__(name="bunko-import", daemon=True)
-        self._work = work
-        self._born = time.monotonic()
-        self.stop = threading.Event()
-        self.error: Exception | None = None
-
-    def age(self) -> float:
-        """Return for how many seconds it has been going on."""
-        return time.monotonic() - self._born
-
-    def run(self) -> None:
-        """Import, and keep what goes wrong for the thread that searches."""
-        try:
-            self._work(self.stop.is_set)
-        except Exception as error:
-            self.error = error
-
-
-def now() -> str:
-    """Return the time as it is written down."""
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from bunko.errors import LibraryError, LibraryMismatch, LibraryReadOnly
 from bunko.home import DOCUMENTS, Home, in_file, in_folder, user_config_folder
-from bunko.library import Library, now
+from bunko.library import Library
 from bunko.protocols import Store
 from bunko.settings import Loaded, load
 from bunko.stores import sqlite
+from bunko.timing import now
 from bunko.types import Tool
 
 

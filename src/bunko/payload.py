@@ -7,7 +7,7 @@ from typing import Any
 
 from bunko.extract import passages
 from bunko.protocols import StoredDocument
-from bunko.types import Answer, Explanation, Hit, Report
+from bunko.types import Answer, Explanation, Hit, Report, cited
 
 
 def answer(found: Answer, document: Callable[[Hit], StoredDocument | None]) -> dict[str, Any]:
@@ -58,9 +58,8 @@ def hit(one: Hit) -> dict[str, Any]:
 
 
 def citation(one: Hit) -> str:
-    """Return where a hit stands, as editors and people read it: path:L12-L30."""
-    first, last = one.chunk.first_line, one.chunk.last_line
-    return f"{one.uri}:L{first}" if first == last else f"{one.uri}:L{first}-L{last}"
+    """Return where a hit stands."""
+    return cited(one.uri, one.chunk.first_line, one.chunk.last_line)
 
 
 def explanation(why: Explanation) -> dict[str, Any]:

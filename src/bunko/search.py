@@ -257,3 +257,13 @@ def _has_every_word(analysis: Analysis, why: Explanation) -> bool:
     """Say whether a hit holds all words asked for: thresholds are for noise, and such a text is none."""
     needed = {spelling for spelling, role in zip(analysis.spellings, analysis.roles, strict=True) if role == ""}
     return bool(needed) and needed <= set(why.terms)
+
+
+def log_answer(query: str, hits: Sequence[Hit]) -> None:
+    """Log a query and what it found, for whoever asked to see that."""
+    log = logging.getLogger("bunko.retrieve")
+    log.info('RAG retrieve: query="%s"', query)
+    for rank, hit in enumerate(hits, 1):
+        distance = "none" if hit.vector_distance is None else f"{hit.vector_distance:.3f}"
+        log.info('RAG result %d: distance=%s source="%s"', rank, distance, hit.uri)
+        log.debug('RAG result %d text: "%s"', rank, hit.chunk.text[:100])

@@ -1,4 +1,4 @@
-"""Times a named step and logs it, so that `--verbose` shows where a search or an import spends its time."""
+"""Times a named step and logs it, so that `--verbose` shows where time is spent; and tells what time it is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 
 @contextmanager
@@ -18,3 +19,8 @@ def timer(label: str, log: logging.Logger, *, detail: str = "", indent: int = 0)
     yield
     elapsed = (time.perf_counter() - start) * 1000
     log.debug("[TIMER] %s%s: %.1fms%s", "  " * indent, label, elapsed, f" ({detail})" if detail else "")
+
+
+def now() -> str:
+    """Return the time as it is written down."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

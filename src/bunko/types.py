@@ -58,6 +58,11 @@ def in_context(title: str, heading_path: Sequence[str], text: str) -> str:
     return "\n".join((*dict.fromkeys(part for part in (title, *heading_path[:-1]) if part), text))
 
 
+def cited(uri: str, first_line: int, last_line: int) -> str:
+    """Return where a passage stands, as editors and people read it: path:L12-L30."""
+    return f"{uri}:L{first_line}" if first_line == last_line else f"{uri}:L{first_line}-L{last_line}"
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One thing a source holds, known without reading it."""

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew
 from bunko.failpoints import reach
 from bunko.index.terms import unpack
 from bunko.protocols import Failed, Filter, Found, Prepared, StoredChunk, StoredDocument, Totals
-from bunko.stores import schema
-from bunko.stores.explained import BUSY_SECONDS, translated
 from bunko.stores.facts import dated, known, order, passes
+from bunko.stores.file import File
 from bunko.types import Chunk, Entry, Known, Problem, Tool, in_context
 
 if TYPE_CHECKING:
@@ -39,132 +35,20 @@ class Sqlite:
     """A library in a file."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self.path = path
-        self._read_only = read_only
-        self._read_lock, self._write_lock = threading.RLock(), threading.RLock()
-        self._reading = 0
-        with translated(path):
-            if not read_only:
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._reader = self._connect(read_only=read_only)
-            self._writer = self._reader if read_only else self._connect(read_only=False)
-            self._check()
-        self.id = str(self._rows("SELECT value FROM meta WHERE key = 'id'")[0][0])
+        self._file = File(path, read_only=read_only)
+        self.id = str(self._file.rows("SELECT value FROM meta WHERE key = 'id'")[0][0])
 
-    def _connect(self, *, read_only: bool) -> sqlite3.Connection:
-        uri = f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
-        log = self.path.with_name(f"{self.path.name}-wal")
-        if read_only and not log.exists() and not os.access(self.path.parent, os.W_OK):
-            # Even to read, SQLite makes files beside the library. Where it may not, and nobody has the library open,
-            # we promise that nobody will change it.
-            uri += "&immutable=1"
-        connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA cache_size = -8000")
-        if not read_only:
-            # WAL lets readers go on while one writes; FULL makes a commit survive a power cut.
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-        return connection
-
-    def _check(self) -> None:
-        # In this order: another process may be making the library, and its version comes with its tables.
-        empty = not self._number("SELECT count(*) FROM sqlite_master")
-        version = self._number("PRAGMA user_version")
-        if version == 0 and empty:
-            if self._read_only:
-                raise LibraryError(f"{self.path} is an empty file", hint="Import something first: bunko reindex.")
-            self._create()
-            version = self._number("PRAGMA user_version")
-        if self._number("PRAGMA application_id") != schema.APPLICATION_ID:
-            raise LibraryDamaged(
-                f"{self.path} is a database, but not a bunko library",
-                hint="Name another file or folder with --database or --library.",
-            )
-        if version > schema.VERSION:
-            raise LibraryTooNew(
-                f"{self.path} was made by a newer bunko (schema {version}, this one knows {schema.VERSION})",
-                hint="Upgrade bunko (pip install -U bunko), or use another library.",
-            )
-        if version < schema.VERSION:
-            self._migrate(version)
-
-    def _create(self) -> None:
-        try:
-            schema.create(self._writer)
-        except sqlite3.OperationalError:
-            if self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
-            if not self._number("PRAGMA user_version"):  # else another process was quicker
-                raise
-
-    def _migrate(self, version: int) -> None:
-        if self._read_only:
-            raise LibraryReadOnly(
-                f"{self.path} has the older schema {version}, and it may not be changed",
-                hint="Open it once for writing, so that it can be brought up to date.",
-            )
-        backup = self.path.with_name(f"{self.path.name}.schema{version}.backup")
-        if not backup.exists():
-            with sqlite3.connect(backup) as copy:
-                self._writer.backup(copy)
-            copy.close()
-        while version < schema.VERSION:
-            with self._transaction() as connection:
-                # Another process may have been quicker: what counts is the version under the lock.
-                version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-                if version < schema.VERSION:
-                    schema.MIGRATIONS[version](connection)
-                    version += 1
-                    connection.execute(f"PRAGMA user_version = {version}")
-
-    def _number(self, query: str) -> int:
-        return int(self._reader.execute(query).fetchone()[0])
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        if self._read_only:
-            raise LibraryReadOnly(f"{self.path} is open for reading only", hint="Open it for writing to change it.")
-        with self._write_lock, translated(self.path):
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._writer
-                reach("store.commit")
-                self._writer.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    self._writer.execute("ROLLBACK")
-                raise
-            reach("store.committed")
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self) -> AbstractContextManager[None]:
         """Let everything that is read inside come from one state, whatever is written meanwhile."""
-        with self._read_lock:
-            outermost = not self._reading
-            self._reading += 1
-            try:
-                if outermost:
-                    with translated(self.path):
-                        self._reader.execute("BEGIN")
-                yield
-            finally:
-                self._reading -= 1
-                if outermost:
-                    with suppress(sqlite3.Error):
-                        self._reader.execute("COMMIT")
-
-    def _rows(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
-        with self._read_lock, translated(self.path):
-            return self._reader.execute(query, values).fetchall()
+        return self._file.reading()
 
     def tools(self) -> list[Tool]:
         """Return all tools, by name."""
-        return [_tool(row) for row in self._rows(f"SELECT {_TOOL} FROM tools ORDER BY name")]
+        return [_tool(row) for row in self._file.rows(f"SELECT {_TOOL} FROM tools ORDER BY name")]
 
     def put_tool(self, tool: Tool) -> Tool:
         """Add a tool, or replace the one of the same name; return it as stored."""
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             connection.execute(
                 f"{_INSERT_TOOL} ON CONFLICT (name) DO UPDATE SET"
                 " kind = excluded.kind, description = excluded.description, source = excluded.source,"
@@ -177,12 +61,12 @@ class Sqlite:
 
     def ensure_tool(self, tool: Tool) -> None:
         """Add a tool unless there is one of its name, which stays as it is."""
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             connection.execute(f"{_INSERT_TOOL} ON CONFLICT (name) DO NOTHING", _tool_values(tool))
 
     def mark(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
         """Note how a tool's index was made or when; what somebody else says of the tool meanwhile stays."""
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             if built is not None:
                 connection.execute("UPDATE tools SET built = ? WHERE id = ?", (_json(built), tool_id))
             if imported_at:
@@ -192,14 +76,14 @@ class Sqlite:
 
     def drop_tool(self, tool_id: int) -> None:
         """Remove a tool and all it holds."""
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             self._remove_all(connection, tool_id)
             connection.execute("DELETE FROM removed WHERE tool_id = ?", (tool_id,))
             connection.execute("DELETE FROM tools WHERE id = ?", (tool_id,))
 
     def swap(self, tool: Tool, shadow: Tool) -> int:
         """Let a tool hold what its shadow holds instead, in one step, and remove the shadow."""
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             generation = self._remove_all(connection, tool.id)
             connection.execute(
                 "UPDATE documents SET tool_id = ?, generation = ? WHERE tool_id = ?", (tool.id, generation, shadow.id)
@@ -228,7 +112,7 @@ class Sqlite:
 
     def known(self, tool_id: int) -> dict[str, Known]:
         """Return what is remembered of each document, and of what failed, by uri."""
-        rows = self._rows(
+        rows = self._file.rows(
             "SELECT uri, content_hash, size, modified_ns, seen_ns FROM documents WHERE tool_id = :tool UNION ALL"
             " SELECT uri, content_hash, size, modified_ns, seen_ns FROM failures WHERE tool_id = :tool",
             {"tool": tool_id},
@@ -237,7 +121,7 @@ class Sqlite:
 
     def failures(self, tool_id: int) -> list[Problem]:
         """Return what could not be used when it was last read."""
-        rows = self._rows("SELECT uri, reason FROM failures WHERE tool_id = ? ORDER BY uri", (tool_id,))
+        rows = self._file.rows("SELECT uri, reason FROM failures WHERE tool_id = ? ORDER BY uri", (tool_id,))
         return [Problem(*row) for row in rows]
 
     def write(
@@ -251,7 +135,7 @@ class Sqlite:
         vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
     ) -> int:
         """Change documents, all of them or none; return the new generation. A failure replaces its document."""
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             changes = bool(put or fail or remove)
             generation = self._next_generation(connection) if changes else _generation(connection)
             replaced = (*(one.document.uri for one in put), *(one.entry.uri for one in fail))
@@ -319,29 +203,29 @@ class Sqlite:
         found: set[bytes] = set()
         for at in range(0, len(wanted), 500):
             some = wanted[at : at + 500]
-            found |= {row[0] for row in self._rows(f"SELECT key FROM vectors WHERE key IN ({_marks(some)})", some)}
+            found |= {row[0] for row in self._file.rows(f"SELECT key FROM vectors WHERE key IN ({_marks(some)})", some)}
         return set(wanted) - found
 
     def generation(self) -> int:
         """Return a number that grows with every change of what a search could see."""
-        return int(self._rows("SELECT value FROM meta WHERE key = 'generation'")[0][0])
+        return int(self._file.rows("SELECT value FROM meta WHERE key = 'generation'")[0][0])
 
     def fresh(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
         """Return the chunks of all documents written after a generation, in the order they were written."""
-        documents = self._rows(
+        documents = self._file.rows(
             "SELECT id FROM documents WHERE tool_id = ? AND generation > ? ORDER BY id", (tool_id, since)
         )
         for at in range(0, len(documents), 200):
             some = [row[0] for row in documents[at : at + 200]]
             rows = {
                 row[0]: row[1:]
-                for row in self._rows(
+                for row in self._file.rows(
                     f"SELECT id, uri, title, text, terms FROM documents WHERE id IN ({_marks(some)})", some
                 )
             }
             current, number = 0, 0
             terms: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]] = []
-            for chunk_id, document_id, ordinal, start, end, path, text, vector in self._rows(
+            for chunk_id, document_id, ordinal, start, end, path, text, vector in self._file.rows(
                 "SELECT chunks.id, document_id, ordinal, start, end, heading_path, chunks.text, vector FROM chunks"
                 f" LEFT JOIN vectors ON key = vector_key WHERE document_id IN ({_marks(some)})"
                 " ORDER BY document_id, ordinal",
@@ -363,38 +247,38 @@ class Sqlite:
 
     def dead(self, tool_id: int, since: int) -> list[int] | None:
         """Return the documents removed after a generation; None if that is too long ago to tell."""
-        forgotten = self._rows("SELECT value FROM meta WHERE key = ?", (f"forgotten {tool_id}",))
+        forgotten = self._file.rows("SELECT value FROM meta WHERE key = ?", (f"forgotten {tool_id}",))
         if forgotten and since < int(forgotten[0][0]):
             return None
-        rows = self._rows("SELECT document_id FROM removed WHERE tool_id = ? AND generation > ?", (tool_id, since))
+        rows = self._file.rows("SELECT document_id FROM removed WHERE tool_id = ? AND generation > ?", (tool_id, since))
         return [row[0] for row in rows]
 
     def forget(self, tool_id: int, before: int) -> None:
         """Stop remembering what was removed up to a generation."""
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             connection.execute("DELETE FROM removed WHERE tool_id = ? AND generation <= ?", (tool_id, before))
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"forgotten {tool_id}", str(before)))
 
     def name_derived(self, tool_id: int, name: str) -> None:
         """Remember which derived file is true to this library."""
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"derived {tool_id}", name))
 
     def derived_name(self, tool_id: int) -> str:
         """Return which derived file is true to this library, if one is."""
-        rows = self._rows("SELECT value FROM meta WHERE key = ?", (f"derived {tool_id}",))
+        rows = self._file.rows("SELECT value FROM meta WHERE key = ?", (f"derived {tool_id}",))
         return str(rows[0][0]) if rows else ""
 
     def sweep(self) -> None:
         """Forget vectors that no chunk has any more."""
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             connection.execute(
                 "DELETE FROM vectors WHERE key NOT IN (SELECT vector_key FROM chunks WHERE vector_key IS NOT NULL)"
             )
 
     def chunks(self, ids: Sequence[int]) -> dict[int, Found]:
         """Return the chunks with these ids that still exist."""
-        rows = self._rows(
+        rows = self._file.rows(
             "SELECT chunks.id, document_id, ordinal, start, end, first_line, last_line, heading, heading_path,"
             " chunks.text, uri, title, date, modified_ns, tags, content_hash,"
             " CASE WHEN chunks.text IS NULL THEN documents.text END, tool_id"
@@ -419,7 +303,7 @@ class Sqlite:
 
     def document(self, tool_id: int, uri: str) -> StoredDocument | None:
         """Return one document."""
-        rows = self._rows(
+        rows = self._file.rows(
             "SELECT title, date, modified_ns, tags, content_hash, media_type, text, body FROM documents"
             " WHERE tool_id = ? AND uri = ?",
             (tool_id, uri),
@@ -431,14 +315,14 @@ class Sqlite:
 
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the uris that follow one, in order."""
-        rows = self._rows(
+        rows = self._file.rows(
             "SELECT uri FROM documents WHERE tool_id = ? AND uri > ? ORDER BY uri LIMIT ?", (tool_id, after, limit)
         )
         return [row[0] for row in rows]
 
     def with_hash(self, tool_id: int, beginning: str) -> list[str]:
         """Return the uris of the documents whose content hash begins so."""
-        rows = self._rows(
+        rows = self._file.rows(
             "SELECT uri FROM documents WHERE tool_id = ? AND substr(content_hash, 1, ?) = ? ORDER BY uri",
             (tool_id, len(beginning), beginning),
         )
@@ -447,12 +331,12 @@ class Sqlite:
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that pass a filter."""
         test = passes(where)
-        rows = self._rows("SELECT id, uri, date, modified_ns, tags FROM documents WHERE tool_id = ?", (tool_id,))
+        rows = self._file.rows("SELECT id, uri, date, modified_ns, tags FROM documents WHERE tool_id = ?", (tool_id,))
         return [row[0] for row in rows if test(row[1], dated(row[2], row[3]), frozenset(json.loads(row[4])))]
 
     def totals(self, tool_id: int) -> Totals:
         """Return how much a tool holds."""
-        row = self._rows(
+        row = self._file.rows(
             "SELECT (SELECT count(*) FROM documents WHERE tool_id = :tool), count(chunks.id), count(vector_key),"
             " (SELECT ifnull(sum(length(text)), 0) FROM documents WHERE tool_id = :tool)"
             " FROM chunks JOIN documents ON documents.id = document_id WHERE tool_id = :tool",
@@ -462,15 +346,13 @@ class Sqlite:
 
     def check(self) -> str:
         """Return what is wrong with what is stored, or nothing."""
-        found = [str(row[0]) for row in self._rows("PRAGMA integrity_check(5)") if row[0] != "ok"]
-        found += [f"{row[0]} refers to what is not there" for row in self._rows("PRAGMA foreign_key_check")]
+        found = [str(row[0]) for row in self._file.rows("PRAGMA integrity_check(5)") if row[0] != "ok"]
+        found += [f"{row[0]} refers to what is not there" for row in self._file.rows("PRAGMA foreign_key_check")]
         return "; ".join(found)
 
     def close(self) -> None:
         """Let go of files."""
-        with self._write_lock, self._read_lock:
-            for connection in {self._reader, self._writer}:
-                connection.close()
+        self._file.close()
 
 
 def build(path: Path, *, read_only: bool = False) -> Sqlite:

@@ -86,7 +86,7 @@ def application(docs: Path) -> Any:
     desk.library()
     http.Bunko = Suite  # type: ignore[misc]  # the app builds its server by this name
     server._LOOK_SECONDS = 0.1  # the suite waits a second and a half for news, on whatever machine
-    app = http.application(desk, token=TOKEN, host="127.0.0.1", port=0)
+    app = http.application(desk, token=TOKEN, host="127.0.0.1")
 
     async def with_token(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":

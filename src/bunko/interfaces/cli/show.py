@@ -14,7 +14,7 @@ from bunko.payload import citation, reasons
 
 if TYPE_CHECKING:
     from bunko.doctor import Finding
-    from bunko.library import Status
+    from bunko.status import Status
     from bunko.types import Answer, Tool
 
 # A hit is shown to be recognised, not to be read whole; --json has all of it.

@@ -9,7 +9,7 @@ import click
 from bunko.interfaces.cli.options import chosen, is_terminal, print_json, shared
 
 if TYPE_CHECKING:
-    from bunko.library import Status
+    from bunko.status import Status
 
 
 @click.command()

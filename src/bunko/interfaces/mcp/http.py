@@ -20,7 +20,7 @@ from bunko.interfaces.mcp.server import Bunko
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def application(desk: Desk, *, token: str, host: str, port: int, allowed_hosts: Sequence[str] = ()) -> ASGIApp:
+def application(desk: Desk, *, token: str, host: str, allowed_hosts: Sequence[str] = ()) -> ASGIApp:
     """Return the app: the token is asked for first, then Host and Origin, then the protocol begins."""
     names = [*_LOOPBACK, *allowed_hosts, *([host] if host not in ("0.0.0.0", "::") else [])]
     authorities = [f"[{name}]" if ":" in name else name for name in dict.fromkeys(names)]
@@ -77,7 +77,7 @@ def listening(host: str, port: int, *, allow_remote: bool) -> socket.socket:
 
 def serve(desk: Desk, ear: socket.socket, *, token: str, host: str, allowed_hosts: Sequence[str]) -> None:
     """Serve whoever comes to a listening socket, until stopped."""
-    app = application(desk, token=token, host=host, port=ear.getsockname()[1], allowed_hosts=allowed_hosts)
+    app = application(desk, token=token, host=host, allowed_hosts=allowed_hosts)
     # h11 is always there and trims header values as HTTP asks; httptools, where something installed it, does not.
     config = uvicorn.Config(app, http="h11", log_level="warning", access_log=False)
     uvicorn.Server(config).run(sockets=[ear])

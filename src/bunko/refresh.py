@@ -1,0 +1,125 @@
+"""A tool about to be searched in, its folder's changes absorbed out, as far as that is quick."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from bunko.errors import DiskFull, LibraryBusy, LibraryReadOnly
+from bunko.protocols import Scan, Source, Store
+from bunko.timing import now, timer
+from bunko.types import Tool
+
+_log = logging.getLogger("bunko.library")
+
+# Imports what a scan found, unless the library has moved on from the generation it was made at.
+Absorb = Callable[[Tool, Scan, int, Callable[[], bool]], None]
+
+
+class Look(NamedTuple):
+    """One look at a tool's folder."""
+
+    seconds: float  # on the clock that never goes back
+    at: str  # the same for people
+    missing: int  # changed files that the index did not have
+
+
+class Refresh:
+    """Looks for changes before a search, at most once in a moment, and lets long imports go on behind it."""
+
+    def __init__(
+        self,
+        store: Store,
+        source: Callable[[Tool], Source],
+        absorb: Absorb,
+        *,
+        moment: float,
+        patience: float,
+    ) -> None:
+        self._store, self._source, self._absorb = store, source, absorb
+        self._moment, self._patience = moment, patience
+        self._looks: dict[int, Look] = {}
+        self._looking = threading.Lock()
+        self._running: _Import | None = None
+
+    def look(self, tool: Tool) -> list[str]:
+        """Absorb what changed in a tool's folder; return what the user should know about it."""
+        if tool.kind != "folder":
+            return []
+        with self._looking:  # one look at a time: a second import would only wait for the first
+            running = self._running if self.is_importing() else None
+            if running is None:
+                looked = self._looks.get(tool.id)
+                if looked and time.monotonic() - looked.seconds < self._moment:
+                    return []
+                source, generation, known = self._source(tool), self._store.generation(), self._store.known(tool.id)
+                if source.lost(known):
+                    return [f"{tool.source} has vanished or is empty; this answers from what was indexed before."]
+                with timer("file_scan", _log):
+                    scan = source.scan(known)
+                changed = len(scan.added) + len(scan.updated) + len(scan.deleted) - len(scan.moved)
+                self._looks[tool.id] = Look(time.monotonic(), now(), changed)
+                if not changed and not scan.touched:
+                    return []
+                running = self._running = _Import(lambda stopped: self._absorb(tool, scan, generation, stopped))
+                running.start()
+        # Whoever comes while an import is young waits as long as the one that began it.
+        running.join(max(0.0, self._patience - running.age()))
+        return self._told(tool, running)
+
+    def _told(self, tool: Tool, running: _Import) -> list[str]:
+        missing = self.last(tool).missing
+        if running.is_alive():
+            number = f"{missing} changed files are" if missing else "Changed files are"
+            return [f"{number} still being indexed; this answers from what there is already."]
+        if isinstance(running.error, LibraryBusy):
+            return ["Another process is importing into this library; this answers from what there is already."]
+        if isinstance(running.error, LibraryReadOnly | DiskFull):
+            # Where only times were to be written down, nothing is missing from the answer.
+            return [f"{missing} changed files could not be indexed: {running.error.message}."] if missing else []
+        if running.error is not None:
+            raise running.error
+        return []
+
+    def last(self, tool: Tool) -> Look:
+        """Return the last look at a tool's folder, by us or by whoever imported it."""
+        return self._looks.get(tool.id, Look(0.0, tool.checked_at, 0))
+
+    def is_fresh(self, tool: Tool) -> None:
+        """Note that an import has just taken everything in."""
+        self._looks[tool.id] = Look(time.monotonic(), now(), 0)
+
+    def is_importing(self) -> bool:
+        """Say whether an import that a search began is still going on."""
+        return self._running is not None and self._running.is_alive()
+
+    def stop(self) -> None:
+        """End what goes on behind a search; what was written stays."""
+        if self._running is not None:
+            self._running.stop.set()
+            self._running.join()
+
+
+class _Import(threading.Thread):
+    """An import that a search started and does not wait for to the end."""
+
+    def __init__(self, work: Callable[[Callable[[], bool]], None]) -> None:
+        super().__init__(name="bunko-import", daemon=True)
+        self._work = work
+        self._born = time.monotonic()
+        self.stop = threading.Event()
+        self.error: Exception | None = None
+
+    def age(self) -> float:
+        """Return for how many seconds it has been going on."""
+        return time.monotonic() - self._born
+
+    def run(self) -> None:
+        """Import, and keep what goes wrong for the thread that searches."""
+        try:
+            self._work(self.stop.is_set)
+        except Exception as error:
+            self.error = error
