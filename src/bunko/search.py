@@ -36,8 +36,8 @@ _MOST_TERMS = 128
 _LEAST_OVERLAP = 0.5
 # Pairs of hiragana count half: 食べる and 比べる have one in common, and nothing else.
 _HIRAGANA = 0.5
-# A hit by grams alone stands below every hit by words.
-_BELOW = 0.999
+# A hit by grams alone stands well below every hit by words, after normalisation too.
+_BELOW = 0.5
 # How many each arm contributes to a fusion: fewer make the normalisation jump with every outlier.
 _LEAST_FETCH = 30
 
