@@ -61,5 +61,10 @@ format: $(VENV)/.installed
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench
 
+## The pages that are written from the code itself; tests fail while one is stale.
+docs: $(VENV)/.installed
+	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/tools.py
+
 clean:
 	rm -rf $(VENV) .node .demo build dist

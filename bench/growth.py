@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from math import ceil, floor, log10
 from pathlib import Path
 
 from bench import peers, queries
-from bench.clock import race
+from bench.clock import apart, cpu
 from bench.libraries import SIZES, Libraries
 from bench.starting import visits
 from bench.table import Result, Table, number
@@ -40,32 +41,52 @@ def run(libraries: Libraries) -> Result:
 
 
 def _measure(libraries: Libraries, size: int) -> dict[str, float]:
-    found = {}
-    with libraries.open(size) as (library, snapshot):
-        engine, masks = peers.Tantivy(snapshot), snapshot.masks(None)
-        for name, kinds in (("one word", queries.one_word()), ("question", queries.questions())):
-            times: dict[str, list[float]] = {"all lanes": [], "tantivy": []}
-            for query in [one for kind in kinds.values() for one in kind]:
-                terms = engine.terms(analyse(query).wanted)
-                steps = {
-                    "all lanes": lambda query=query: lexical(
-                        snapshot, analyse(query), TOP, k1=peers.K1, b=peers.B, masks=masks
-                    ),
-                    "tantivy": lambda terms=terms: engine.search(terms, TOP),
-                }
-                for way, seconds in race(steps, rounds=3).items():
-                    times[way].append(seconds * 1e6)
-            found |= {f"{name}, {way}": statistics.median(some) for way, some in times.items()}
-        matrix = snapshot.parts[0].segment.vectors.copy()
-        vector = library.embedder().embed(["環境構築の方法"], query=True)[0]
-        near = race({"near": lambda: nearest(snapshot, vector, TOP, masks=masks), "bare": lambda: matrix @ vector})
-    seen = visits(libraries.docs(size), 3)
-    return found | {
-        "vector": near["near"] * 1e6,
-        "bare product": near["bare"] * 1e6,
+    docs = libraries.docs(size)
+    seen = visits(docs, 3)
+    return {
+        **apart(_ours, libraries, size),
+        **apart(_theirs, libraries, size),
         "opening": seen["open"] * 1e3,
         "RSS": seen["rss"] / 1e6,
     }
+
+
+def _ours(libraries: Libraries, size: int) -> dict[str, float]:
+    with libraries.open(size) as (library, snapshot):
+        masks = snapshot.masks(None)
+
+        def answer(query: str) -> object:
+            return lexical(snapshot, analyse(query), TOP, k1=peers.K1, b=peers.B, masks=masks)
+
+        vector = library.embedder().embed(["環境構築の方法"], query=True)[0]
+        near = cpu(lambda: nearest(snapshot, vector, TOP, masks=masks))
+        return {**_medians("all lanes", answer), "vector": near * 1e6}
+
+
+def _theirs(libraries: Libraries, size: int) -> dict[str, float]:
+    with libraries.open(size) as (library, snapshot):
+        matrix = snapshot.parts[0].segment.vectors.copy()
+        vector = library.embedder().embed(["環境構築の方法"], query=True)[0]
+        product = cpu(lambda: matrix @ vector)
+        engine = peers.Tantivy(snapshot)
+        terms = {query: engine.terms(analyse(query).wanted) for query in _asked("one word") + _asked("question")}
+        return {
+            **_medians("tantivy", lambda query: engine.search(terms[query], TOP)),
+            "bare product": product * 1e6,
+        }
+
+
+def _asked(name: str) -> list[str]:
+    kinds = queries.one_word() if name == "one word" else queries.questions()
+    return [one for kind in kinds.values() for one in kind]
+
+
+def _medians(way: str, answer: Callable[[str], object]) -> dict[str, float]:
+    found = {}
+    for name in ("one word", "question"):
+        times = [cpu(lambda query=query: answer(query), rounds=3) for query in _asked(name)]
+        found[f"{name}, {way}"] = statistics.median(times) * 1e6
+    return found
 
 
 def plot(curves: dict[str, dict[int, float]], path: Path) -> None:

@@ -6,16 +6,16 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from bench import peers, queries
-from bench.clock import race
+from bench.clock import apart, race
 from bench.libraries import LARGE, MEDIUM, SMALL, Libraries
 from bench.table import Check, Result, Table, check, number
 from bunko.index import bm25
 from bunko.index.bm25 import Wanted
-from bunko.index.snapshot import Snapshot
-from bunko.search import analyse, lexical
+from bunko.search import Analysis, analyse, lexical
 from bunko.text import words
 
 TOP = 10
+Micros = dict[str, dict[str, float]]
 LINES = {
     "all": "all lanes",
     "all given": "all, tokens given",
@@ -31,44 +31,59 @@ LINES = {
 def run(libraries: Libraries) -> Result:
     result = Result()
     for size in (SMALL, MEDIUM, LARGE):
-        with libraries.open(size) as (_, snapshot):
-            measured = measure(snapshot)
+        libraries.docs(size)
+        mine, theirs = apart(ours, libraries, size), apart(others, libraries, size)
+        measured = {kind: mine[kind] | theirs[kind] for kind in mine}
         result.tables[f"lexical-{size}"] = table(measured)
         result.checks += checks(size, measured)
     return result
 
 
-def measure(snapshot: Snapshot) -> dict[str, dict[str, float]]:
-    """Return for each kind of query the microseconds of each way to answer it."""
-    engine, (tokens, search) = peers.Tantivy(snapshot), peers.bm25s(snapshot)
-    masks = snapshot.masks(None)
+def ours(libraries: Libraries, size: int) -> Micros:
+    """Return for each kind of query the microseconds of each of our ways to answer it."""
+    with libraries.open(size) as (_, snapshot):
+        masks = snapshot.masks(None)
 
-    def ours(query: str) -> object:
-        return lexical(snapshot, analyse(query), TOP, k1=peers.K1, b=peers.B, masks=masks)
+        def given(analysis: Analysis) -> object:
+            return lexical(snapshot, analysis, TOP, k1=peers.K1, b=peers.B, masks=masks)
 
-    def given(analysis: object) -> object:
-        return lexical(snapshot, analysis, TOP, k1=peers.K1, b=peers.B, masks=masks)
+        def ranked(wanted: Sequence[Wanted]) -> object:
+            return bm25.rank(snapshot, wanted, TOP, k1=peers.K1, b=peers.B, masks=masks)
 
-    def ranked(wanted: Sequence[Wanted]) -> object:
-        return bm25.rank(snapshot, wanted, TOP, k1=peers.K1, b=peers.B, masks=masks)
-
-    measured = {}
-    for kind, asked in (queries.one_word() | queries.questions()).items():
-        analyses = [analyse(query) for query in asked]
-        wanted = [only_words(query) for query in asked]
-        terms = [engine.terms(some) for some in wanted]
-        steps: dict[str, Callable[[], object]] = {
-            "all": _each(ours, asked),
-            "all given": _each(given, analyses),
-            "words": _each(lambda query: ranked(only_words(query)), asked),
-            "words given": _each(ranked, wanted),
-            "tantivy all": _each(lambda some: engine.search(some, TOP), [engine.terms(a.wanted) for a in analyses]),
-            "tantivy words": _each(lambda some: engine.search(some, TOP), terms),
-            "tantivy bare": _each(lambda query: engine.hits(query, TOP), [engine.query(some) for some in terms]),
-            "bm25s": _each(lambda some: search(some, TOP), [tokens(some) for some in wanted]),
+        return {
+            kind: _micros(
+                {
+                    "all": (lambda query: given(analyse(query)), asked),
+                    "all given": (given, [analyse(query) for query in asked]),
+                    "words": (lambda query: ranked(only_words(query)), asked),
+                    "words given": (ranked, [only_words(query) for query in asked]),
+                }
+            )
+            for kind, asked in (queries.one_word() | queries.questions()).items()
         }
-        measured[kind] = {name: seconds / len(asked) * 1e6 for name, seconds in race(steps).items()}
-    return measured
+
+
+def others(libraries: Libraries, size: int) -> Micros:
+    """Return the same for the peers."""
+    with libraries.open(size) as (_, snapshot):
+        engine, (tokens, search) = peers.Tantivy(snapshot), peers.bm25s(snapshot)
+        measured = {}
+        for kind, asked in (queries.one_word() | queries.questions()).items():
+            wanted = [only_words(query) for query in asked]
+            words_of, all_of = ([engine.terms(some) for some in which] for which in (wanted, map(_wanted, asked)))
+            measured[kind] = _micros(
+                {
+                    "tantivy all": (lambda some: engine.search(some, TOP), all_of),
+                    "tantivy words": (lambda some: engine.search(some, TOP), words_of),
+                    "tantivy bare": (lambda query: engine.hits(query, TOP), [engine.query(some) for some in words_of]),
+                    "bm25s": (lambda some: search(some, TOP), [tokens(some) for some in wanted]),
+                }
+            )
+        return measured
+
+
+def _wanted(query: str) -> Sequence[Wanted]:
+    return analyse(query).wanted
 
 
 def only_words(query: str) -> list[Wanted]:
@@ -82,7 +97,7 @@ def ratios(line: dict[str, float]) -> tuple[float, float]:
     return line["all given"] / line["tantivy all"], line["words given"] / line["tantivy words"]
 
 
-def table(measured: dict[str, dict[str, float]]) -> Table:
+def table(measured: Micros) -> Table:
     head = ("µs CPU a query", *LINES.values(), "all ÷ tantivy", "words ÷ tantivy")
     rows = []
     for kind, line in measured.items():
@@ -93,7 +108,7 @@ def table(measured: dict[str, dict[str, float]]) -> Table:
     return Table(head, rows)
 
 
-def checks(size: int, measured: dict[str, dict[str, float]]) -> list[Check]:
+def checks(size: int, measured: Micros) -> list[Check]:
     if size == SMALL:
         found = []
         for name, what, limit in (("all", "all lanes", 60), ("words", "word lane alone", 40)):
@@ -112,9 +127,15 @@ def checks(size: int, measured: dict[str, dict[str, float]]) -> list[Check]:
     return found
 
 
-def _each(step: Callable[..., object], inputs: Sequence[object]) -> Callable[[], None]:
-    def all_of_them() -> None:
-        for one in inputs:
-            step(one)
+def _micros(ways: dict[str, tuple[Callable[..., object], Sequence[object]]]) -> dict[str, float]:
+    """Return the microseconds each way takes for one of its inputs."""
 
-    return all_of_them
+    def each(step: Callable[..., object], inputs: Sequence[object]) -> Callable[[], None]:
+        def all_of_them() -> None:
+            for one in inputs:
+                step(one)
+
+        return all_of_them
+
+    seconds = race({name: each(step, inputs) for name, (step, inputs) in ways.items()})
+    return {name: value / len(ways[name][1]) * 1e6 for name, value in seconds.items()}

@@ -193,7 +193,7 @@ def _scores(part: Part, lists: list[_List], k: int, norms: npt.NDArray[np.float3
     else:
         at = len(lists)
     candidates = touched[0] if len(touched) == 1 else np.concatenate(touched)
-    if at < len(lists) and (len(candidates) > 4 * k):
+    if left > _LOOK_UP * len(candidates) and len(candidates) > 4 * k:
         values = total[candidates]
         candidates = candidates[values + np.float32(rest) >= lower_bound(values, k)]
     return _finish(part, lists[at:], candidates, total, k, norms, rest)
