@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bunko.chunkers import auto, headings, paragraphs, prose, tables
+from bunko.chunkers import auto, entry, headings, paragraphs, prose, tables, tokens
 from bunko.errors import UnknownName
 from bunko.protocols import Chunker
 
 __all__ = ["KINDS", "build"]
 
-KINDS = ("auto", "headings", "paragraphs", "prose", "tables")
+KINDS = ("auto", "entry", "headings", "paragraphs", "prose", "tables", "tokens")
 
 
 def build(
@@ -23,7 +23,7 @@ def build(
     overlap: int = 30,
     row_context: int = 1,
 ) -> Chunker:
-    """Return the chunker of a kind; `size` and `overlap` are for prose, the other limits for the rest."""
+    """Return the chunker of a kind; `size` and `overlap` are for prose and tokens, the other limits for the rest."""
     match kind:
         case "auto":
             return auto.build(
@@ -31,6 +31,8 @@ def build(
                 paragraphs.build(max_chars, min_chars),
                 tables.build(row_context, max_chars, min_chars),
             )
+        case "entry":
+            return entry.build(max_chars, headings.build(max_chars, min_chars, heading_levels))
         case "headings":
             return headings.build(max_chars, min_chars, heading_levels)
         case "paragraphs":
@@ -39,4 +41,6 @@ def build(
             return prose.build(size, overlap)
         case "tables":
             return tables.build(row_context, max_chars, min_chars)
+        case "tokens":
+            return tokens.build(size, overlap)
     raise UnknownName(f"There is no chunker {kind!r}.", hint=f"Choose one of: {', '.join(KINDS)}.")
