@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -49,11 +50,10 @@ def cpu(step: Callable[[], object], rounds: int = _ROUNDS) -> float:
 def spent():
     """Measure the block: CPU of this process and of the children it waited for, and the time on the wall."""
     found = Spent()
-    before, start = os.times(), time.perf_counter()
+    before, start = _used(), time.perf_counter()
     yield found
     found.wall = time.perf_counter() - start
-    after = os.times()
-    found.cpu = sum(after[:4]) - sum(before[:4])
+    found.cpu = _used() - before
 
 
 def child(arguments: Sequence[str], **environ: str) -> Spent:
@@ -84,6 +84,12 @@ def environment(**environ: str) -> dict[str, str]:
     """Return the environment without what would change a measurement: settings of bunko, uncached bytecode."""
     own = ("BUNKO_", "RAG_", "EMBEDDING_", "PYTHONDONTWRITEBYTECODE", "OPENBLAS_NUM_THREADS")
     return {name: value for name, value in os.environ.items() if not name.startswith(own)} | environ
+
+
+def _used() -> float:
+    # os.times() counts in hundredths of a second.
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _enough(step: Callable[[], object]) -> int:

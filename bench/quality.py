@@ -1,128 +1,87 @@
-"""Judged sets in (corpus.jsonl, queries.jsonl, qrels.tsv in a folder each), a table of nDCG@10 and recall@10 out.
+"""Judged sets in (corpus.jsonl, queries.jsonl, qrels.tsv in a folder each), what each part of the ranking is worth out.
 
 usage: python -m bench.quality FOLDER…
+
+Scores by mode and by setting come from `bunko evaluate`; these are the parts that no setting switches off.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from bunko.embedders.hashing import build as hashing
-from bunko.index import terms
-from bunko.index.live import Live
+from bunko.evaluation import beir
+from bunko.evaluation.dataset import Query
+from bunko.evaluation.measures import of_ranking
+from bunko.evaluation.place import holding
 from bunko.index.snapshot import Snapshot
-from bunko.ingest import ChunkerSettings, with_vectors
-from bunko.protocols import Prepared
-from bunko.search import Analysis, Request, analyse, lexical, ranked
-from bunko.stores import memory
-from bunko.text import words
-from bunko.types import Document, Entry, Text, Tool
+from bunko.library import Library
+from bunko.search import Analysis, analyse, lexical
+from bunko.settings import Settings
 
-K = 10
-Answer = Callable[[str], list[int]]
+K, CHUNKS = 10, 100
+Answer = Callable[[str], list[str]]
+# The roles of a query's terms that each row counts; "" are its words.
+ROWS = {
+    "words": ("",),
+    "words, parts of identifiers": ("", "part"),
+    "words, parts, loanwords": ("", "part", "loanword"),
+    "words, parts, loanwords, pairs": ("", "part", "loanword", "gram"),
+}
 
 
 def main(folders: list[Path]) -> None:
     rows: dict[str, list[str]] = defaultdict(list)
     for folder in folders:
-        documents, snapshot = load(folder)
-        for name, answer in ways(snapshot):
-            rows[name].append("{:.4f} / {:.3f}".format(*score(folder, documents, snapshot, answer)))
+        judged = beir.load(folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels.tsv")
+        with holding(judged.documents, Settings()) as library:
+            for name, answer in ways(library):
+                rows[name].append("{:.4f} / {:.3f}".format(*score(judged.queries, answer)))
     print("| |", " | ".join(folder.name for folder in folders), "|")
     print("|---|" + "---|" * len(folders))
     for name, cells in rows.items():
         print("|", name, "|", " | ".join(cells), "|")
 
 
-def load(folder: Path) -> tuple[dict[int, str], Snapshot]:
-    """Index a corpus in memory, as an import would; return which document each id is."""
-    store = memory.build()
-    tool = store.put_tool(Tool("judged"))
-    chunker = ChunkerSettings().build()
-    embedder = hashing()
-    names = []
-    for number, line in enumerate(_lines(folder / "corpus.jsonl")):
-        text = Text(line["text"], "text/markdown", "utf-8", line["title"])
-        pieces = chunker.chunks(text)
-        packed = terms.pack([words.keys(piece.in_context(text.title)) for piece in pieces])
-        document = Document(Entry(line["id"], len(line["text"]), 1), text, str(number))
-        put, vectors, _ = with_vectors(store, embedder, [Prepared(document, pieces, packed)])
-        store.write(tool.id, put=put, vectors=vectors)
-        names.append(line["id"])
-    return dict(enumerate(names, 1)), Live(store, tool.id, None).snapshot()
+def ways(library: Library) -> Iterator[tuple[str, Answer]]:
+    """Return the ways to search that are compared, without the fallback to grams."""
+    with library.store.reading():
+        snapshot = library.snapshot([tool.id for tool in library.tools()])
+        for name, roles in ROWS.items():
+            yield name, by(library, snapshot, roles)
 
 
-def ways(snapshot: Snapshot) -> Iterator[tuple[str, Answer]]:
-    """Return the ways to search that are compared, the defaults last."""
+def by(library: Library, snapshot: Snapshot, roles: tuple[str, ...]) -> Answer:
+    """Return a way to search by terms of some roles."""
 
-    def by(change: Callable[[Analysis], Analysis], **options: float) -> Answer:
-        constants = {"k1": 1.2, "b": 0.75} | options
+    def answer(query: str) -> list[str]:
+        found = lexical(snapshot, only(analyse(query), roles), CHUNKS, k1=1.2, b=0.75, masks=snapshot.masks(None))
+        ids = [snapshot.chunk_id(row) for row in found.rows]
+        chunks = library.store.chunks(ids)
+        return list(dict.fromkeys(chunks[one].uri for one in ids))
 
-        def answer(query: str) -> list[int]:
-            found = lexical(snapshot, change(analyse(query)), 10 * K, masks=snapshot.masks(None), **constants)
-            return list(found.rows)
-
-        return answer
-
-    def only(*roles: str) -> Callable[[Analysis], Analysis]:
-        def change(analysis: Analysis) -> Analysis:
-            kept = [i for i, role in enumerate(analysis.roles) if role in roles]
-            return replace(
-                analysis,
-                wanted=tuple(analysis.wanted[i] for i in kept),
-                spellings=tuple(analysis.spellings[i] for i in kept),
-                roles=tuple(analysis.roles[i] for i in kept),
-                grams=(),
-            )
-
-        return change
-
-    def mode(name: str, **options: object) -> Answer:
-        request = Request("", mode=name, top_k=10 * K, **options)  # type: ignore[arg-type]
-        embedder = hashing()
-        return lambda query: [one.row for one in ranked(snapshot, query, embedder, request, snapshot.masks(None))]
-
-    yield "words", by(only(""))
-    yield "words, parts of identifiers", by(only("", "part"))
-    yield "words, parts, loanwords", by(only("", "part", "loanword"))
-    yield "words, parts, loanwords, pairs", by(only("", "part", "loanword", "gram"))
-    yield "the same, k1 1.5", by(only("", "part", "loanword", "gram"), k1=1.5)
-    yield "the same, b 0.5", by(only("", "part", "loanword", "gram"), b=0.5)
-    yield "semantic (hashing)", mode("semantic")
-    yield "hybrid (hashing), weight 0.3", mode("hybrid", vector_weight=0.3)
-    yield "hybrid (hashing), rrf", mode("hybrid", fusion="rrf")
-    yield "bm25 (the default)", mode("bm25")
+    return answer
 
 
-def score(folder: Path, documents: dict[int, str], snapshot: Snapshot, answer: Answer) -> tuple[float, float]:
+def only(analysis: Analysis, roles: tuple[str, ...]) -> Analysis:
+    """Return an analysis with the terms of some roles alone."""
+    kept = [i for i, role in enumerate(analysis.roles) if role in roles]
+    return replace(
+        analysis,
+        wanted=tuple(analysis.wanted[i] for i in kept),
+        spellings=tuple(analysis.spellings[i] for i in kept),
+        roles=tuple(analysis.roles[i] for i in kept),
+        grams=(),
+    )
+
+
+def score(queries: tuple[Query, ...], answer: Answer) -> tuple[float, float]:
     """Return mean nDCG@10 and recall@10, each document judged once however many chunks it has."""
-    judged: dict[str, dict[str, float]] = defaultdict(dict)
-    for line in (folder / "qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
-        query, document, gain = line.split("\t")
-        if float(gain) > 0:
-            judged[query][document] = float(gain)
-    gains, recalls = [], []
-    for line in _lines(folder / "queries.jsonl"):
-        relevant = judged.get(line["id"])
-        if not relevant:
-            continue
-        found = dict.fromkeys(documents[snapshot.document_id(row)] for row in answer(line["text"]))
-        top = list(found)[:K]
-        ideal = sum(gain / math.log2(i + 2) for i, gain in enumerate(sorted(relevant.values(), reverse=True)[:K]))
-        gains.append(sum(relevant.get(one, 0.0) / math.log2(i + 2) for i, one in enumerate(top)) / ideal)
-        recalls.append(len(relevant.keys() & set(top)) / len(relevant))
-    return sum(gains) / len(gains), sum(recalls) / len(recalls)
-
-
-def _lines(path: Path) -> Iterator[dict[str, str]]:
-    with path.open(encoding="utf-8") as file:
-        yield from map(json.loads, file)
+    found = [of_ranking(answer(one.text), one.grades, K) for one in queries if one.answerable]
+    return sum(one[f"ndcg@{K}"] for one in found) / len(found), sum(one[f"recall@{K}"] for one in found) / len(found)
 
 
 if __name__ == "__main__":

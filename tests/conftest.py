@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+import json
+import logging
+import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from bunko.home import locate
+from bunko.interfaces.cli.main import main
 from bunko.library import Library
 from bunko.opening import open_library
 
 Opener = Callable[..., Library]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> dict[str, object]:
+        """Return the object it printed."""
+        assert self.code == 0, self.err
+        found = json.loads(self.out)
+        assert isinstance(found, dict)
+        return found
+
+
+Run = Callable[..., Ran]
 
 
 @pytest.fixture
@@ -37,3 +61,29 @@ def open_docs(docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     yield opener
     for library in opened:
         library.close()
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Run a command line in this process, with a home of its own."""
+    for name in [name for name in os.environ if name.startswith(("BUNKO_", "RAG_", "EMBEDDING_"))]:
+        monkeypatch.delenv(name)
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    log = logging.getLogger("bunko")
+    level, propagate = log.level, log.propagate
+
+    def runner(*arguments: str | Path) -> Ran:
+        capsys.readouterr()
+        code = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+        log.handlers.clear()  # it writes to the stderr of this run
+        return Ran(code, *capsys.readouterr())
+
+    yield runner
+    log.setLevel(level)
+    log.propagate = propagate
+    logging.getLogger("bunko.retrieve").setLevel(logging.NOTSET)

@@ -10,6 +10,7 @@ from bunko import chunkers
 from bunko.chunkers.detect import content_type
 from bunko.errors import UnknownName
 from bunko.readers import read
+from bunko.text.pieces import spans
 from bunko.text.sentences import ends
 from bunko.types import Chunk, Text
 
@@ -299,3 +300,35 @@ def test_auto_chooses_by_media_type_and_content():
 def test_sentences_end_where_they_end(text, sentences):
     found = ends(text)
     assert [text[start:end] for start, end in pairwise([0, *found])] == sentences
+
+
+def test_tokens_give_windows_that_overlap_each_with_its_place():
+    content = "validation " * 3000
+    where = spans(content)
+    assert len(where) == 3000
+    found = cut(content, "tokens", size=1024, overlap=64)
+    windows = [(0, 1023), (960, 1983), (1920, 2943), (2880, 2999)]
+    assert [(chunk.start, chunk.end) for chunk in found] == [
+        (where[first][0], where[last][1]) for first, last in windows
+    ]
+    assert all(chunk.text == content[chunk.start : chunk.end] for chunk in found)
+
+
+@pytest.mark.parametrize(("tokens", "number"), [(1, 1), (1024, 1), (1025, 2), (1984, 2), (1985, 3)])
+def test_the_last_window_is_short_and_never_only_overlap(tokens: int, number: int):
+    found = cut("validation " * tokens, "tokens", size=1024, overlap=64)
+    assert len(found) == number
+
+
+def test_a_window_of_tokens_stands_under_the_heading_where_it_begins():
+    content = f"# 手引き\n\n{LONG * 30}\n\n## 導入\n\n{LONG * 30}\n"
+    found = cut(content, "tokens", size=512, overlap=0)
+    assert found[0].heading_path == ("手引き",)
+    assert found[-1].heading_path == ("手引き", "導入")
+    assert "".join(chunk.text for chunk in found).replace("\n", "") == content.replace("\n", "")
+
+
+def test_a_long_text_is_counted_block_by_block_and_loses_nothing():
+    lines = [f"{number} {ENGLISH}" for number in range(5_000)]
+    found = cut("\n".join(lines), "tokens", size=4096, overlap=0)
+    assert "".join("".join(chunk.text for chunk in found).split()) == "".join("".join(lines).split())

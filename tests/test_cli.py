@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -17,7 +15,8 @@ import click
 import pytest
 
 from bunko.errors import BunkoError
-from bunko.interfaces.cli.main import COMMANDS, EXIT_CODES, bunko, main
+from bunko.interfaces.cli.main import COMMANDS, EXIT_CODES, bunko
+from tests.conftest import Ran, Run
 
 ESCAPE = "\x1b"
 RESULT = {
@@ -25,51 +24,6 @@ RESULT = {
     "char_start", "char_end", "title", "date", "tags", "content_hash", "tool", "vector_distance", "bm25_score",
     "combined_score", "hash",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Ran:
-    """How a command ended and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-    def json(self) -> dict[str, object]:
-        """Return the object it printed."""
-        assert self.code == 0, self.err
-        found = json.loads(self.out)
-        assert isinstance(found, dict)
-        return found
-
-
-Run = Callable[..., Ran]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    """Run a command line in this process, with a home of its own."""
-    for name in [name for name in os.environ if name.startswith(("BUNKO_", "RAG_", "EMBEDDING_"))]:
-        monkeypatch.delenv(name)
-    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / name))
-    log = logging.getLogger("bunko")
-    level, propagate = log.level, log.propagate
-
-    def runner(*arguments: str | Path) -> Ran:
-        capsys.readouterr()
-        code = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else 1
-        log.handlers.clear()  # it writes to the stderr of this run
-        return Ran(code, *capsys.readouterr())
-
-    yield runner
-    log.setLevel(level)
-    log.propagate = propagate
-    logging.getLogger("bunko.retrieve").setLevel(logging.NOTSET)
 
 
 @pytest.fixture

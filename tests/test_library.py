@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from bunko import arrays
 from bunko.errors import LibraryMismatch, LibraryReadOnly, SettingsError, SourceError, UnknownName
 from bunko.extract import passages
 from bunko.home import locate
-from bunko.index import segment as segments
 from bunko.library import Library
 from bunko.opening import open_library
 from bunko.types import Tool
@@ -357,7 +357,7 @@ def test_a_large_index_file_that_rots_is_made_anew_at_the_next_search(
     data[at : at + 4] = b"\x7f\x7f\x7f\x7f"
     path.write_bytes(data)
     again.close()
-    monkeypatch.setattr(segments, "_CHECKED_BYTES", 0)  # as for a file too large to be checked when it is opened
+    monkeypatch.setattr(arrays, "_CHECKED_BYTES", 0)  # as for a file too large to be checked when it is opened
     assert [hit.uri for hit in open_docs().search("京都 寺").hits] == ["a.md"]
 
 

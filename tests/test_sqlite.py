@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew
+from bunko.index.terms import pack
+from bunko.protocols import Prepared
 from bunko.stores import schema, sqlite
-from bunko.types import Tool
+from bunko.text import words
+from bunko.types import Chunk, Document, Entry, Lines, Text, Tool
 
 
 def test_a_library_of_a_newer_schema_is_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -41,6 +44,28 @@ def test_an_older_library_is_brought_up_to_date_after_a_backup(tmp_path: Path, m
     with sqlite3.connect(f"{path}.schema{schema.VERSION - 1}.backup") as backup:
         assert backup.execute("SELECT name FROM tools").fetchall() == [("docs",)]
     backup.close()
+
+
+def test_a_library_of_the_first_schema_keeps_its_documents(tmp_path: Path) -> None:
+    path = tmp_path / "library.db"
+    store = sqlite.build(path)
+    tool = store.put_tool(Tool("docs"))
+    text = Text("京都の寺", "text/plain", "utf-8", "寺")
+    chunk = Chunk(0, 0, 4, 1, 1, "京都の寺")
+    store.write(tool.id, put=[Prepared(Document(Entry("a.md", 12, 1), text, "h"), [chunk], pack([words.keys("寺")]))])
+    store.close()
+    with sqlite3.connect(path) as connection:
+        for column in ("first_line", "last_line"):
+            connection.execute(f"ALTER TABLE documents DROP COLUMN {column}")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    store = sqlite.build(path)
+    document = store.document(tool.id, "a.md")
+    assert document is not None
+    assert (document.text, document.lines) == ("京都の寺", Lines(1, 0))
+    store.write(tool.id, put=[Prepared(Document(Entry("b.md", 12, 1), text, "h"), [chunk], pack([words.keys("寺")]))])
+    assert store.uris(tool.id) == ["a.md", "b.md"]
+    store.close()
 
 
 def test_a_migration_that_fails_leaves_the_old_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

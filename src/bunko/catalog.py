@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ RESERVED = frozenset(
 # Begins the name of what a rebuild is collected under; no tool's own name does.
 SHADOW = "~"
 LONGEST = 40
+SMALLEST_CHUNK, LARGEST_CHUNK = 512, 4096  # in tokens
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
@@ -51,28 +52,88 @@ def add(
     description: str,
     source: Path,
     *,
+    kind: str = "folder",
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    extract: str | None = None,
+    embedder: str | None = None,  # none: no vectors for this tool
+    cutting: Mapping[str, Any] | None = None,  # as `recut` gives it
 ) -> Tool:
-    """Register a folder under a name; nothing is imported yet."""
+    """Register a folder or a file under a name; nothing is imported yet."""
     _check_name(store, name)
-    options: dict[str, Any] = {}
-    if include:
-        options["include"] = list(include)
-    if exclude:
-        options["exclude"] = list(exclude)
-    made = Tool(name, "folder", _described(description), str(_folder(source)), created_at=now(), options=options)
+    given = {"include": list(include), "exclude": list(exclude), "extract": extract, "embedder": embedder}
+    options = {key: value for key, value in given.items() if value} | dict(cutting or {})
+    made = Tool(name, kind, _described(description), str(_place(kind, source)), created_at=now(), options=options)
     return store.put_tool(made)
 
 
-def update(store: Store, name: str, *, description: str | None = None, source: Path | None = None) -> Tool:
-    """Change a tool's description or folder; what is indexed follows at the next import."""
+def copy(store: Store, tool: Tool) -> Tool:
+    """Register a tool of another library here, with nothing imported yet."""
+    _check_name(store, tool.name)
+    return store.put_tool(replace(tool, id=0, created_at=now(), imported_at="", checked_at="", built={}))
+
+
+def received(
+    store: Store, tool: Tool, *, name: str, source: Path | None, replacing: bool, is_about: Callable[[Path], bool]
+) -> Tool:
+    """Return a tool of another library as it will be here: called so, and following a folder the user knows of."""
+    old = next((one for one in tools(store) if one.name == name), None)
+    if old is None:
+        _check_name(store, name)
+    elif not replacing:
+        raise SettingsError(
+            f"There is a tool {name!r} already", hint="Replace it with --replace, or choose another name with -n."
+        )
+    if source is not None:
+        followed = str(_folder(source))
+    elif old is not None and Path(old.source).is_dir():
+        followed = old.source
+    elif not Path(tool.source).is_dir() or is_about(Path(tool.source)):
+        followed = tool.source
+    else:
+        # A search brings in what the folder holds: what somebody else wrote into a file must not choose it.
+        raise SourceError(
+            f"{tool.name} was made from {tool.source}, which is here too but holds none of its documents",
+            hint="Say with -s which folder it is to follow.",
+        )
+    active = tool.active if old is None else old.active
+    described = _described(tool.description)
+    return replace(tool, name=name, description=described, source=followed, active=active, created_at=now())
+
+
+def update(
+    store: Store,
+    name: str,
+    *,
+    description: str | None = None,
+    source: Path | None = None,
+    include: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    extract: str | None = None,
+) -> Tool:
+    """Change what a tool says, its folder, or what it takes from it; what is indexed follows at the next import."""
     tool = named(store, name)
+    given = {"include": include and list(include), "exclude": exclude and list(exclude), "extract": extract}
+    options = tool.options | {key: value for key, value in given.items() if value is not None}
+    tool = replace(tool, options={key: value for key, value in options.items() if value})
     if description is not None:
         tool = replace(tool, description=_described(description))
     if source is not None:
-        tool = replace(tool, source=str(_folder(source)))
+        tool = replace(tool, source=str(_place(tool.kind, source)))
     return store.put_tool(tool)
+
+
+def recut(options: Mapping[str, Any], kind: str | None, size: int, overlap: int) -> dict[str, Any]:
+    """Return a tool's options with a chunker of its own; sizes are in tokens and belong to the chunker of that name."""
+    rest = {key: value for key, value in options.items() if key not in ("chunker", "chunk_size", "chunk_overlap")}
+    if kind != "tokens":
+        return rest | ({"chunker": kind} if kind else {})
+    if not (SMALLEST_CHUNK <= size <= LARGEST_CHUNK and 0 <= overlap < size):
+        raise SettingsError(
+            f"Chunks of {size} tokens that share {overlap} are not possible",
+            hint=f"Choose a size from {SMALLEST_CHUNK} to {LARGEST_CHUNK} and an overlap smaller than it.",
+        )
+    return rest | {"chunker": kind, "chunk_size": size, "chunk_overlap": overlap}
 
 
 def activate(store: Store, name: str, *, active: bool) -> Tool:
@@ -113,6 +174,21 @@ def _described(description: str) -> str:
             "A tool needs a description", hint="Say what the documents are about: assistants choose tools by it."
         )
     return text
+
+
+def _place(kind: str, source: Path) -> Path:
+    """Return where a source of a kind lies; all but folders may be one file."""
+    if kind == "web":
+        raise SettingsError(
+            "Web pages cannot be collected yet: there is no command for it in this version",
+            hint="Save the pages in a folder, or choose another kind: folder, memos, jsonl.",
+        )
+    place = source.expanduser()
+    if kind == "folder" or place.is_dir():
+        return _folder(place)
+    if not place.is_file():
+        raise SourceError(f"There is no file or folder {place}", hint="Check the path.")
+    return place.resolve()
 
 
 def _folder(source: Path) -> Path:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from bunko.errors import QueryError
 from bunko.extract import lines_hash
-from bunko.protocols import Store
+from bunko.protocols import Store, StoredDocument
 from bunko.readers.outline import unify
 from bunko.types import cited
 
@@ -42,19 +42,27 @@ def verify(store: Store, tool_id: int, citation: str, digest: str) -> Verdict:
     uri, first = place["uri"], int(place["first"])
     last = int(place["last"] or first)
     document = store.document(tool_id, uri)
-    if document is not None:
-        lines = unify(document.text).split("\n")
-        if lines_hash(lines[first - 1 : last]) == marks["lines"]:
-            return Verdict("same", cited(uri, first, last))
-        height = last - first
-        # Looking for the passage elsewhere hashes every window of its height; beyond this a made-up one is not sought.
-        windows = range(len(lines) - height) if len(lines) * (height + 1) <= _MOST_LINES_HASHED else range(0)
-        for begin in windows:
-            if lines_hash(lines[begin : begin + height + 1]) == marks["lines"]:
-                return Verdict("moved", cited(uri, begin + 1, begin + 1 + height))
+    if document is not None and (at := _found(document, first, last, marks["lines"])):
+        return Verdict("same" if at == (first, last) else "moved", cited(uri, *at))
     for other in store.with_hash(tool_id, marks["document"]):
-        if other != uri:
-            return Verdict("moved", cited(other, first, last))
+        if other != uri and (there := store.document(tool_id, other)) is not None:
+            return Verdict("moved", cited(other, *(_found(there, first, last, marks["lines"]) or (first, last))))
     if document is None:
         return Verdict("deleted", citation)
     return Verdict("changed", cited(uri, first, last))
+
+
+def _found(document: StoredDocument, first: int, last: int, digest: str) -> tuple[int, int] | None:
+    """Return on which lines of its file a cited passage stands: best where it was cited, else anywhere."""
+    lines, place, height = unify(document.text).split("\n"), document.lines, last - first
+    if place.is_one:
+        return (place.first, place.first) if lines_hash(lines) == digest else None
+    begin = first - place.first
+    if begin >= 0 and lines_hash(lines[begin : begin + height + 1]) == digest:
+        return first, last
+    # Looking for the passage elsewhere hashes every window of its height; beyond this a made-up one is not sought.
+    windows = range(len(lines) - height) if len(lines) * (height + 1) <= _MOST_LINES_HASHED else range(0)
+    for begin in windows:
+        if lines_hash(lines[begin : begin + height + 1]) == digest:
+            return place.first + begin, place.first + begin + height
+    return None

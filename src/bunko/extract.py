@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from bunko.protocols import StoredDocument
@@ -48,7 +48,11 @@ def shown(heading: str) -> str:
 
 
 def passages(
-    hits: Sequence[Hit], document: Callable[[Hit], StoredDocument | None], extract: Extract, *, given: int = 0
+    hits: Sequence[Hit],
+    document: Callable[[Hit], StoredDocument | None],
+    extract: Extract | Callable[[Hit], Extract],
+    *,
+    given: int = 0,
 ) -> list[Passage]:
     """Return what comes back for hits, best first; what overlaps or touches in one document is joined.
 
@@ -62,7 +66,7 @@ def passages(
         text = documents[place] if place in documents else documents.setdefault(place, document(hit))
         if text is None or text.content_hash != hit.content_hash:
             continue  # it changed since the search, and its chunks no longer stand where the hit says
-        one = _Stretch(hit, text, *_range(hit, text, extract))
+        one = _Stretch(hit, text, *_range(hit, text, extract(hit) if callable(extract) else extract))
         if number < given:
             before.append(one)
         elif any(old.document is text and old.start <= one.start and one.end <= old.end for old in before):
@@ -75,6 +79,22 @@ def passages(
         else:
             found.append(one)
     return [_passage(one.hit, one.document, one.start, one.end) for one in found]
+
+
+def widened(passage: Passage) -> Hit:
+    """Return a passage as a hit of that size, for whoever shows hits."""
+    hit = passage.hit
+    if (passage.start, passage.end) == (hit.chunk.start, hit.chunk.end):
+        return hit
+    chunk = replace(
+        hit.chunk,
+        start=passage.start,
+        end=passage.end,
+        first_line=passage.first_line,
+        last_line=passage.last_line,
+        text=passage.text,
+    )
+    return replace(hit, chunk=chunk)
 
 
 @dataclass(slots=True, eq=False)
@@ -117,9 +137,11 @@ def _passage(hit: Hit, document: StoredDocument, start: int, end: int) -> Passag
     whole = unify(document.text)
     first = whole.count("\n", 0, start) + 1
     last = first + whole.count("\n", start, max(start, end - 1))
-    lines = whole.split("\n")[first - 1 : last]
+    place = document.lines
+    # A citation names lines: where all is on one, the hash is of all.
+    lines = whole.split("\n") if place.is_one else whole.split("\n")[first - 1 : last]
     text = document.text[start:end]
     if (start, end) == (hit.chunk.start, hit.chunk.end):
         text = hit.chunk.text  # a row of a table carries its header
     digest = f"{document.content_hash[:12]}.{lines_hash(lines)}"
-    return Passage(hit, start, end, first, last, text, digest)
+    return Passage(hit, start, end, place.placed(first), place.placed(last), text, digest)

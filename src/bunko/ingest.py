@@ -27,7 +27,7 @@ from bunko.index import terms
 from bunko.protocols import Chunker, Embedder, Failed, Prepared, Scan, Source, Store
 from bunko.text import words
 from bunko.timing import timer
-from bunko.types import Document, Entry, Problem, Report, Tool
+from bunko.types import WHOLE_FILE, Chunk, Document, Entry, Excerpt, Lines, Problem, Report, Tool
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,6 +85,7 @@ class _Made:
     """What a worker made of one entry, with the time each step took."""
 
     entry: Entry
+    work: int
     prepared: Prepared | None = None
     failed: Failed | None = None
     problem: str = ""  # it could not be read now; what is known of it stays
@@ -130,11 +131,11 @@ def ingest(
         fresh = {entry.uri for entry in (*scan.added, *scan.updated) if entry.uri in failed or entry.uri not in known}
         # A moved document leaves its old place in the same transaction that gives it the new one.
         leaving = [uri for uri in scan.deleted if uri not in moved_from]
-        if leaving or scan.touched:
-            store.write(tool.id, remove=leaving, touch=scan.touched)
+        if leaving:
+            store.write(tool.id, remove=leaving)
             reach("ingest.removed")
         todo = [*scan.added, *scan.updated]
-        total = sum(entry.size for entry in todo)
+        total = sum(entry.work for entry in todo)
         done = Progress(0, len(todo), 0, 0, total)
         progress(done)
         for batch in _made(source, cutting, todo, workers):
@@ -152,9 +153,12 @@ def ingest(
             _account(report, batch, fresh, scan, number)
             done = Progress(
                 done.files + len(batch), len(todo), done.chunks + sum(len(one.chunks) for one in put),
-                done.bytes + sum(made.entry.size for made in batch), total,
+                done.bytes + sum(made.work for made in batch), total,
             )  # fmt: skip
             progress(done)
+        if scan.touched and not report.interrupted:
+            # Last of all: a file of many entries is taken to be known only when every one of them is.
+            store.write(tool.id, touch=scan.touched)
         report.problems += store.failures(tool.id)
         report.total_chunks = store.totals(tool.id).chunks
     _log.debug(
@@ -214,7 +218,7 @@ def _made(
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     number = min(cores, _MOST_WORKERS) if workers is None else workers
     done = 0
-    if number > 1 and len(batches) > 1 and sum(entry.size for entry in entries) >= _WORTH_WORKERS:
+    if number > 1 and len(batches) > 1 and sum(entry.work for entry in entries) >= _WORTH_WORKERS:
         try:
             for made in _by_workers(source, cutting, batches, number):
                 done += 1
@@ -286,7 +290,7 @@ def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     size = 0
     for entry in entries:
         batch.append(entry)
-        size += entry.size
+        size += entry.work
         if size >= _BATCH_BYTES or len(batch) >= _BATCH_FILES:
             yield batch
             batch, size = [], 0
@@ -300,36 +304,41 @@ def _make(source: Source, cutting: ChunkerSettings, entries: Sequence[Entry]) ->
 
 
 def _make_one(source: Source, chunker: Chunker, entry: Entry) -> _Made:
-    made = _Made(entry)
+    made = _Made(entry, entry.work)
     clock = time.perf_counter
     start = clock()
-    seen = time.time_ns()
-    try:
-        data, entry = source.read(entry)
-    except BunkoError as error:
-        made.problem = str(error)
-        return made
-    except OSError as error:
-        made.problem = f"cannot be read: {error.strerror or error}"
-        return made
-    made.entry = entry = replace(entry, seen_ns=seen)
-    read = clock()
-    content_hash = hashlib.sha256(data).hexdigest()
-    hashed = clock()
-    try:
-        text = readers.read(data, entry.uri)
-    except SourceError as error:
-        made.failed = Failed(entry, content_hash, str(error))
-        return made
-    pieces = chunker.chunks(text)
+    if isinstance(entry, Excerpt):
+        made.entry, content_hash, text = entry.plain(), entry.content_hash, entry.text
+        read = hashed = clock()
+        if text is None:
+            made.failed = Failed(made.entry, content_hash, entry.problem)
+            return made
+    else:
+        seen = time.time_ns()
+        try:
+            data, entry = source.read(entry)
+        except BunkoError as error:
+            made.problem = str(error)
+            return made
+        except OSError as error:
+            made.problem = f"cannot be read: {error.strerror or error}"
+            return made
+        made.entry = replace(entry, seen_ns=seen)
+        read = clock()
+        content_hash = hashlib.sha256(data).hexdigest()
+        hashed = clock()
+        try:
+            text = readers.read(data, entry.uri)
+        except SourceError as error:
+            made.failed = Failed(made.entry, content_hash, str(error))
+            return made
+    pieces = _placed(chunker.chunks(text), made.entry.lines)
     cut = clock()
     if not pieces:
-        made.failed = Failed(entry, content_hash, "holds no text")
+        made.failed = Failed(made.entry, content_hash, "holds no text")
         return made
-    # People look for a file by its name; vectors are made without it, so that renaming one costs none.
-    name = PurePosixPath(entry.uri).stem
-    packed = terms.pack([words.keys(f"{name}\n{piece.in_context(text.title)}") for piece in pieces])
-    made.prepared = Prepared(Document(entry, text, content_hash), pieces, packed)
+    document = Document(made.entry, text, content_hash)
+    made.prepared = Prepared(document, pieces, packed_terms(document, pieces))
     made.seconds = {
         "file_read": read - start,
         "hash_compute": hashed - read,
@@ -337,3 +346,19 @@ def _make_one(source: Source, chunker: Chunker, entry: Entry) -> _Made:
         "tokenise": clock() - cut,
     }
     return made
+
+
+def _placed(chunks: list[Chunk], lines: Lines) -> list[Chunk]:
+    """Return chunks with the lines they have in their file."""
+    if lines == WHOLE_FILE:
+        return chunks
+    return [
+        replace(one, first_line=lines.placed(one.first_line), last_line=lines.placed(one.last_line)) for one in chunks
+    ]
+
+
+def packed_terms(document: Document, chunks: Sequence[Chunk]) -> bytes:
+    """Return the terms of a document's chunks as a store keeps them."""
+    # People look for a file by its name; vectors are made without it, so that renaming one costs none.
+    name = PurePosixPath(document.uri).stem
+    return terms.pack([words.keys(f"{name}\n{chunk.in_context(document.text.title)}") for chunk in chunks])

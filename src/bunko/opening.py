@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from bunko.catalog import SHADOW
 from bunko.errors import LibraryError, LibraryMismatch, LibraryReadOnly
 from bunko.home import DOCUMENTS, Home, in_file, in_folder, user_config_folder
 from bunko.library import Library
@@ -31,7 +32,8 @@ def open_library(
     home = _named_by_settings(home, loaded)
     if not create and not home.database.exists():
         raise LibraryError(
-            f"There is no library at {home.folder}", hint="Import a folder: bunko reindex --docs-dir DIR."
+            f"There is no library at {home.folder}",
+            hint="Add a folder: bunko tool add -n NAME -d TEXT -s DIR; or index one: bunko reindex --docs-dir DIR.",
         )
     try:
         store: Store = sqlite.build(home.database, read_only=read_only)
@@ -67,11 +69,26 @@ def settings_for(
     )
 
 
+def tool_names(home: Home, *, environ: Mapping[str, str], config: Path | None = None) -> list[str]:
+    """Return the names of a library's tools, without making a file or changing one."""
+    from bunko.stores.peek import tool_names as names
+
+    place = _named_by_settings(home, settings_for(home, environ=environ, config=config))
+    return [name for name in names(place.database) if not name.startswith(SHADOW)]
+
+
 def _named_by_settings(home: Home, loaded: Loaded) -> Home:
-    """Return the library a config file names, where no flag and no environment named one."""
-    if home.chosen:
-        return home
+    """Return the library a config file names, where no flag and no environment named one.
+
+    The config file in a library may say what its database is called; one that lies with documents may not.
+    """
     base = loaded.config_file.parent if loaded.config_file else Path()
+    if home.chosen:
+        own = home.docs_dir is None and base == home.folder and in_folder(base).database == home.database
+        from_file = loaded.config_file is not None and str(loaded.config_file) in loaded.origins["database.path"]
+        if not (own and from_file and loaded.settings.database.path):
+            return home
+        return in_file(base / Path(loaded.settings.database.path).expanduser())
     if loaded.settings.library.path:
         return in_folder(base / Path(loaded.settings.library.path).expanduser())
     if loaded.settings.database.path:
@@ -91,7 +108,7 @@ def _claim(library: Library, docs_dir: Path) -> None:
         )
     if library.read_only:
         return
-    if library.home.folder.is_relative_to(docs_dir):
+    if library.home.folder != docs_dir and library.home.folder.is_relative_to(docs_dir):
         with suppress(OSError):  # texts and a token lie there: nobody should commit them by accident
             (library.home.folder / ".gitignore").write_text("*\n", encoding="ascii")
     with suppress(LibraryReadOnly):

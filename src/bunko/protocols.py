@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bunko.types import Chunk, Document, Entry, Known, Problem, Text, Tool
+from bunko.types import WHOLE_FILE, Chunk, Document, Entry, Known, Lines, Problem, Text, Tool
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +41,7 @@ class Scan:
     updated: list[Entry] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     moved: dict[str, str] = field(default_factory=dict)  # new uri → old uri; the new one is in `added` too
-    touched: list[Entry] = field(default_factory=list)  # same content, other timestamp
+    touched: list[Entry] = field(default_factory=list)  # same content, other timestamp or place; noted last of all
     unchanged: int = 0
     problems: list[Problem] = field(default_factory=list)
 
@@ -53,7 +53,7 @@ class Source(Protocol):
         """Compare what is there with what is known."""
 
     def read(self, entry: Entry) -> tuple[bytes, Entry]:
-        """Return the bytes and the entry as it was when they were read."""
+        """Return the bytes and the entry as it was when they were read; not asked for an `Excerpt`."""
 
     def lost(self, known: Iterable[str]) -> bool:
         """Say whether the whole source has vanished, so that nothing may be concluded from its absence."""
@@ -117,6 +117,7 @@ class StoredDocument:
     media_type: str
     text: str
     body: int
+    lines: Lines = WHOLE_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,52 @@ class Totals:
     characters: int
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many bytes a tool's rows take, without what SQLite adds for pages and indexes.
+
+    A vector is counted once however many chunks have it; two tools that share one both count it.
+    """
+
+    text: int  # the documents' texts, in UTF-8
+    index: int  # their terms, and their chunks' headings and texts as far as these are stored apart
+    vectors: int
+    dimension: int  # of each vector; 0 where there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One document in a list."""
+
+    uri: str
+    title: str
+    chunks: int
+    characters: int
+    beginning: str  # of its body: enough to tell its language
+
+
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """One document in a list by date."""
+
+    uri: str
+    title: str
+    date: str
+    tags: tuple[str, ...]
+    beginning: str  # of its body
+    lines: Lines
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A search that somebody made and that is remembered."""
+
+    query: str
+    tool: str  # the tool that was asked; empty where all were
+    count: int
+    last: str  # when it was made last
+
+
 class Store(Protocol):
     """Where a library's truth lies."""
 
@@ -170,6 +217,9 @@ class Store(Protocol):
 
     def swap(self, tool: Tool, shadow: Tool) -> int:
         """Let a tool hold what its shadow holds instead, in one step, and remove the shadow."""
+
+    def adopt(self, tool: Tool, shadow: Tool) -> Tool:
+        """Let a tool be as given and hold what a shadow holds, in one step; one of that name is replaced."""
 
     def known(self, tool_id: int) -> dict[str, Known]:
         """Return what is remembered of each document, and of what failed, by uri."""
@@ -219,6 +269,12 @@ class Store(Protocol):
     def document(self, tool_id: int, uri: str) -> StoredDocument | None:
         """Return one document."""
 
+    def whole(self, tool_id: int, uris: Sequence[str]) -> list[Prepared]:
+        """Return documents as they were put, in the order of their uris."""
+
+    def vectors(self, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
+        """Return the vectors of these names that are stored."""
+
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the uris that follow one, in order."""
 
@@ -230,6 +286,30 @@ class Store(Protocol):
 
     def totals(self, tool_id: int) -> Totals:
         """Return how much a tool holds."""
+
+    def room(self, tool_id: int) -> Room:
+        """Return how many bytes a tool's rows take."""
+
+    def lengths(self, tool_id: int) -> list[tuple[int, int]]:
+        """Return how many chunks there are of each length in characters, the shortest first."""
+
+    def listed(self, tool_id: int, *, skip: int = 0, limit: int = 20) -> list[Listed]:
+        """Return some documents in the order of their uris."""
+
+    def tags(self, tool_id: int) -> list[tuple[str, int]]:
+        """Return each tag and how many documents have it, the most used first."""
+
+    def recent(self, tool_id: int, *, limit: int = 10) -> list[Dated]:
+        """Return the documents of the latest dates, the latest first; those without a date come last."""
+
+    def keep_search(self, query: str, tool: str, at: str, *, most: int) -> bool:
+        """Remember that a search was made, and at most so many; say no instead of waiting for whoever writes."""
+
+    def kept_searches(self) -> list[Kept]:
+        """Return the searches that are remembered, the most frequent first."""
+
+    def clear_searches(self) -> int:
+        """Forget all searches; return how many there were."""
 
     def check(self) -> str:
         """Return what is wrong with what is stored, or nothing."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from bunko.errors import DiskFull, LibraryBusy, LibraryReadOnly
 from bunko.protocols import Scan, Source, Store
+from bunko.sources import KINDS
 from bunko.timing import now, timer
 from bunko.types import Tool
 
@@ -47,7 +48,7 @@ class Refresh:
 
     def look(self, tool: Tool) -> list[str]:
         """Absorb what changed in a tool's folder; return what the user should know about it."""
-        if tool.kind != "folder":
+        if tool.kind not in KINDS:
             return []
         with self._looking:  # one look at a time: a second import would only wait for the first
             running = self._running if self.is_importing() else None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from bunko.index.bm25 import GRAM_WEIGHT, Wanted
 from bunko.index.nearest import nearest
 from bunko.index.snapshot import NOTHING, Ranking, Snapshot
 from bunko.protocols import ANYWHERE, Embedder, Filter, Found, Store
-from bunko.text import grams, words
+from bunko.text import bridge, grams, words
 from bunko.text.normalise import printable
 from bunko.timing import timer
 from bunko.types import FUSIONS, MODES, Arm, Explanation, Fusion, Hit, Mode
@@ -38,6 +39,8 @@ _LEAST_OVERLAP = 0.5
 _HIRAGANA = 0.5
 # A hit by grams alone stands well below every hit by words, after normalisation too.
 _BELOW = 0.5
+# What may stand for a word of the query, as an explanation names it.
+_BESIDE = ("loanword", "bridge", "gram")
 # How many each arm contributes to a fusion: fewer make the normalisation jump with every outlier.
 _LEAST_FETCH = 30
 
@@ -70,34 +73,90 @@ class Request:
             raise QueryError(f"{self.top_k} results cannot be returned", hint="Ask for 1 to 1000.")
 
 
+# What a tool may decide for its own searches: in which limits, or among what.
+_OWN: dict[str, tuple[object, ...]] = {
+    "mode": MODES,
+    "fusion": FUSIONS,
+    "vector_weight": (0.0, 1.0),
+    "k1": (0.0, 100.0),
+    "b": (0.0, 1.0),
+    "rrf_k": (1.0, 10_000.0),
+    "loanwords": (True, False),
+}
+
+
+def owned(options: object) -> dict[str, Any]:
+    """Return what a tool says about its own searches; what makes no sense, or is not its business, is left out."""
+    if not isinstance(options, dict):
+        return {}
+    return {name: value for name, value in options.items() if is_own(name, value)}
+
+
+def is_own(name: object, value: object) -> bool:
+    """Say whether a tool may decide this for its own searches."""
+    allowed = _OWN.get(name, ()) if isinstance(name, str) else ()
+    if allowed and type(allowed[0]) is float:
+        low, high = allowed
+        return type(value) in (int, float) and low <= value <= high  # type: ignore[operator]
+    return any(type(value) is type(one) and value == one for one in allowed)
+
+
 @dataclass(frozen=True, slots=True)
 class Analysis:
     """What a query comes to: the keys to look up, and the spelling of each."""
 
     wanted: tuple[Wanted, ...]
     spellings: tuple[str, ...]
-    roles: tuple[str, ...]  # "" a word of the query, "loanword", "part" or "gram" what stands beside it
+    roles: tuple[str, ...]  # "" a word of the query; "loanword", "bridge", "part" or "gram" what stands beside it
     grams: tuple[grams.Gram, ...]
 
 
-def analyse(query: str, *, loanwords: bool = True) -> Analysis:
-    """Return the keys of a query: its words first, then the telling pairs of characters."""
-    found: dict[int, tuple[str, str]] = {}
-    asking: dict[int, tuple[str, str]] = {}
+def analyse(query: str, *, loanwords: bool = True, across: float = 0.0) -> Analysis:
+    """Return the keys of a query: its words with what they mean in the other language, then pairs of characters.
+
+    `across` is what a sure meaning counts beside the word itself; 0 leaves the other language out.
+    """
+    found: dict[str, _Asked] = {}
+    asking: dict[str, _Asked] = {}
+    meant: list[tuple[bridge.Meaning, int]] = []
+    numbers = itertools.count()
     for run in words.runs(query):
-        for term in words.terms(run):
-            if loanwords or term.role != "loanword":
-                side = asking if term.spelling in words.ASKING else found
-                side.setdefault(words.key(term.spelling), (term.spelling, term.role))
+        in_order = words.by_word(run)
+        compound = False  # the last word and this one
+        for at, terms in enumerate(in_order):
+            side = asking if terms and terms[0].spelling in words.ASKING else found
+            group = next(numbers)
+            for term in terms:
+                if term.role == "part":
+                    group = next(numbers)
+                if loanwords or term.role != "loanword":
+                    # A loanword and the English it comes from are one thing: whichever counts more in a text counts.
+                    side.setdefault(term.spelling, _Asked(term.role, 1.0, group))
+                if across and side is found and term.role != "loanword" and not compound:
+                    after = in_order[at + 1] if at + 1 < len(in_order) else ()
+                    both = bridge.meanings(term.spelling + after[0].spelling) if after else ()
+                    meant += [(one, group) for one in both or bridge.meanings(term.spelling)]
+                    compound = bool(both)
+                else:
+                    compound = False
     found = found or asking
-    wanted = [Wanted(key, 1.0) for key in found][:_MOST_TERMS]
-    names = list(found.values())[:_MOST_TERMS]
+    for meaning, group in meant:
+        found.setdefault(meaning.spelling, _Asked("bridge", across * meaning.weight, group))
+    names = list(found.items())[:_MOST_TERMS]
+    wanted = [Wanted(words.key(spelling), asked.weight, group=asked.group) for spelling, asked in names]
     pieces = grams.of_query(query)[:_MOST_TERMS]
+    roles = [(spelling, asked.role) for spelling, asked in names]
     for gram in pieces:
         if gram.telling:
             wanted.append(Wanted(gram.key, GRAM_WEIGHT, gram=True))
-            names.append((gram.spelling, "gram"))
-    return Analysis(tuple(wanted), tuple(name for name, _ in names), tuple(role for _, role in names), tuple(pieces))
+            roles.append((gram.spelling, "gram"))
+    return Analysis(tuple(wanted), tuple(name for name, _ in roles), tuple(role for _, role in roles), tuple(pieces))
+
+
+class _Asked(NamedTuple):
+    role: str
+    weight: float
+    group: int
 
 
 def search(
@@ -141,18 +200,25 @@ class Ranked:
 
 
 def ranked(
-    snapshot: Snapshot, query: str, embedder: Embedder | None, request: Request, masks: Sequence[Mask]
+    snapshot: Snapshot,
+    query: str,
+    embedder: Embedder | None,
+    request: Request,
+    masks: Sequence[Mask],
+    *,
+    known: Ranking | None = None,
 ) -> list[Ranked]:
-    """Return the best rows with each arm's view of them."""
+    """Return the best rows with each arm's view of them; `known` is what `semantic` gave for `fetched` rows before."""
     mode = request.mode
-    fetch = request.top_k if mode != "hybrid" else max(3 * request.top_k, _LEAST_FETCH)
+    fetch = fetched(request)
     analysis = analyse(query, loanwords=request.loanwords)
     like = near = NOTHING
     if mode != "semantic":
         with timer("bm25_query", _log):
             like = lexical(snapshot, analysis, fetch, k1=request.k1, b=request.b, masks=masks)
     if mode != "bm25":
-        near = _near(snapshot, query, embedder, fetch, request.similarity_threshold, masks)
+        threshold = request.similarity_threshold
+        near = known if known is not None else semantic(snapshot, query, embedder, fetch, threshold, masks)
     like_scores, near_scores = dict(zip(*like, strict=True)), dict(zip(*near, strict=True))
     if mode == "bm25":
         scores = like_scores
@@ -183,6 +249,11 @@ def ranked(
     ]
 
 
+def fetched(request: Request) -> int:
+    """Return how many rows each arm gives to a request."""
+    return request.top_k if request.mode != "hybrid" else max(3 * request.top_k, _LEAST_FETCH)
+
+
 def lexical(snapshot: Snapshot, analysis: Analysis, k: int, *, k1: float, b: float, masks: Sequence[Mask]) -> Ranking:
     """Return the k best rows by words, filled up by grams where words find too few."""
     found = bm25.rank(snapshot, analysis.wanted, k, k1=k1, b=b, masks=masks)
@@ -206,7 +277,7 @@ def _by_grams(snapshot: Snapshot, analysis: Analysis, k: int, masks: Sequence[Ma
     return bm25.overlap(snapshot, wanted, k, least=_LEAST_OVERLAP, masks=masks)
 
 
-def _near(
+def semantic(
     snapshot: Snapshot,
     query: str,
     embedder: Embedder | None,
@@ -214,6 +285,7 @@ def _near(
     threshold: float | None,
     masks: Sequence[Mask],
 ) -> Ranking:
+    """Return the k rows whose vectors are nearest, those no further away than a threshold if there is one."""
     if embedder is None:
         raise QueryError(
             "This search needs vectors, and embedding.provider is none",
@@ -239,9 +311,7 @@ def _whys(
     for row, held in zip(rows, bm25.matches(snapshot, analysis.wanted, rows), strict=True):
         matched = [i for i, has in enumerate(held) if has]
         terms = tuple(analysis.spellings[i] for i in matched if analysis.roles[i] in ("", "part"))
-        beside = tuple(
-            (analysis.roles[i], analysis.spellings[i]) for i in matched if analysis.roles[i] in ("loanword", "gram")
-        )
+        beside = tuple((analysis.roles[i], analysis.spellings[i]) for i in matched if analysis.roles[i] in _BESIDE)
         lane = "vector" if row not in like_arms else "gram"
         if any(analysis.roles[i] != "gram" for i in matched):
             lane = "word"

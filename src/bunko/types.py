@@ -64,17 +64,64 @@ def cited(uri: str, first_line: int, last_line: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Lines:
+    """Which lines of its file a document takes; if it is one, all of a text stands on it with its line ends escaped."""
+
+    first: int = 1  # counted from 1, both included
+    last: int = 0  # 0: it is the whole file
+
+    @property
+    def is_one(self) -> bool:
+        """Say whether the file has it all on one line."""
+        return self.first == self.last
+
+    def placed(self, line: int) -> int:
+        """Return the line of the file that one of the text is."""
+        return self.first if self.is_one else self.first + line - 1
+
+
+WHOLE_FILE = Lines()
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One thing a source holds, known without reading it."""
 
     uri: str  # relative to the source's root, with forward slashes
-    size: int
+    size: int  # of its file
     modified_ns: int
     seen_ns: int = 0  # when it was looked at
+    lines: Lines = field(default=WHOLE_FILE, kw_only=True)
+
+    @property
+    def work(self) -> int:
+        """Return how much there is to do, in bytes or nearly so."""
+        return self.size
 
     def trusted_ns(self) -> int:
         """Return the time to remember: 0 if the entry was so fresh when seen that it could change again unnoticed."""
         return self.modified_ns if self.seen_ns - self.modified_ns > RACY_NS else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt(Entry):
+    """An entry that is one of many in a file: looking for it has read it already, or found that it cannot be used.
+
+    Not to be trusted by its time until all entries of its file are stored: `seen_ns` stays 0 until then.
+    """
+
+    content_hash: str = ""
+    text: Text | None = None
+    problem: str = ""
+
+    @property
+    def work(self) -> int:
+        """Return how much there is to do, in bytes or nearly so."""
+        return len(self.text.text) if self.text else 0
+
+    def plain(self) -> Entry:
+        """Return the entry alone."""
+        return Entry(self.uri, self.size, self.modified_ns, self.seen_ns, lines=self.lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +139,7 @@ class Known:
     content_hash: str
     size: int
     modified_ns: int  # 0: too fresh when it was read to be trusted, compare the content
+    first_line: int = 1  # where it begins in its file
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +148,7 @@ class Document:
 
     entry: Entry
     text: Text
-    content_hash: str  # SHA-256 of the bytes
+    content_hash: str  # SHA-256 of the bytes, or of what an entry among many says
 
     @property
     def uri(self) -> str:
@@ -113,9 +161,9 @@ class Tool:
     """A named, described body of documents with one source."""
 
     name: str
-    kind: str = "folder"
+    kind: str = "folder"  # which source: folder, memos, jsonl
     description: str = ""
-    source: str = ""  # the folder, absolute
+    source: str = ""  # the folder or file, absolute
     active: bool = True
     id: int = 0  # given by the store
     created_at: str = ""

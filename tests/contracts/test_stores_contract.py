@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,11 @@ import pytest
 
 from bunko.index.live import Live
 from bunko.index.terms import pack
-from bunko.protocols import Failed, Filter, Prepared, Store
+from bunko.protocols import Failed, Filter, Prepared, Room, Store
 from bunko.search import Request, search
 from bunko.stores import memory, sqlite
 from bunko.text import words
-from bunko.types import Chunk, Document, Entry, Text, Tool
+from bunko.types import Chunk, Document, Entry, Lines, Text, Tool
 
 STORES: dict[str, Callable[[Path], Store]] = {
     "memory": lambda path: memory.build(),
@@ -250,3 +251,117 @@ def test_a_glob_of_many_stars_does_not_take_for_ever(store: Store) -> None:
     assert not found(store, tool, live, "検索", where=Filter(path="*a" * 30 + "b"))
     assert found(store, tool, live, "検索", where=Filter(path="**/a*b/c.md"))
     assert found(store, tool, live, "検索", where=Filter(path="*a*a*.md"))
+
+
+def test_every_store_measures_like_the_memory_store(store: Store) -> None:
+    reference = memory.build()
+    found = []
+    for one in (reference, store):
+        tool, other = one.put_tool(Tool("docs")), one.put_tool(Tool("other"))
+        assert (one.lengths(tool.id), one.listed(tool.id)) == ([], [])
+        assert one.room(tool.id) == Room(0, 0, 0, 0)
+        plain = prepared("b.md", "京都の寺", "server", "寺")
+        # A table's row carries its header, so its text is not the one of its range.
+        row = replace(plain.chunks[2], text="| 名前 |\n| 寺 |")
+        named = Prepared(plain.document, [*plain.chunks[:2], row], plain.terms, [b"x", b"y", b"x"])
+        long = prepared("長い.md", "検索" * 60_000, "検索の方法")
+        vectors = {b"x": np.ones(8, np.float32), b"y": np.zeros(8, np.float32)}
+        one.write(tool.id, put=[long, named, prepared("a.md", "寺の庭")], vectors=vectors)
+        one.write(other.id, put=[prepared("c.md", "奈良の鹿と寺の話")])
+        pages = [[item.uri for item in one.listed(tool.id, skip=skip, limit=2)] for skip in (0, 2, 4)]
+        assert pages == [["a.md", "b.md"], ["長い.md"], []]
+        found.append((one.lengths(tool.id), one.room(tool.id), one.listed(tool.id), one.totals(tool.id)))
+    assert found[0] == found[1]
+    lengths, room, listed, totals = found[0]
+    assert lengths == [(3, 1), (4, 1), (5, 1), (6, 1), (12, 1), (120_000, 1)]
+    assert sum(number for _, number in lengths) == totals.chunks
+    assert (room.vectors, room.dimension) == (2 * 8 * 4, 8)
+    assert room.text > 3 * 120_000
+    assert room.index > 3 * 120_000, "a long document's chunks keep their own text"
+    assert (listed[1].title, listed[1].chunks, listed[1].characters) == ("title of b.md", 3, 13)
+    assert listed[1].beginning == "京都の寺\nserver\n寺"
+
+
+def test_a_whole_document_comes_back_as_it_was_put(store: Store) -> None:
+    tool, other = store.put_tool(Tool("docs")), store.put_tool(Tool("other"))
+    table = Chunk(0, 0, 2, 1, 1, "| h |\n| a |", "", ())  # its text is not the range it stands in
+    long = prepared("long.md", "京" * 60_000, "都" * 60_000, tags=("設計",), date="2024-01-15")
+    odd = prepared("odd.md", "ab")
+    odd = Prepared(odd.document, [table], odd.terms, [b"name"])
+    store.write(tool.id, put=[odd, long], vectors={b"name": np.ones(4, np.float32)})
+    store.write(other.id, put=[prepared("a.md", "x")])
+    assert store.whole(tool.id, ["odd.md", "nothing.md", "long.md"]) == [long, odd]
+    assert store.whole(tool.id, []) == []
+    touched = Entry("odd.md", 9, 8, 10**18)
+    store.write(tool.id, touch=[touched])
+    assert store.whole(tool.id, ["odd.md"])[0].document.entry == touched
+    found = store.vectors([b"name", b"other"])
+    assert {key: vector.tolist() for key, vector in found.items()} == {b"name": [1, 1, 1, 1]}
+
+
+def test_a_shadow_becomes_a_tool_in_one_step(store: Store) -> None:
+    kept = store.put_tool(Tool("kept"))
+    store.write(kept.id, put=[prepared("k.md", "大阪")])
+    shadow = store.put_tool(Tool("~docs", active=False))
+    store.write(shadow.id, put=[prepared("a.md", "京都")])
+    made = store.adopt(Tool("docs", description="new", built={"words": 1}), shadow)
+    assert [(one.name, one.id, one.description) for one in store.tools()] == [
+        ("docs", made.id, "new"),
+        ("kept", kept.id, ""),
+    ]
+    live = Live(store, made.id, None)
+    assert [uri for uri, *_ in found(store, made, live, "京都")] == ["a.md"]
+    again = store.put_tool(Tool("~docs", active=False))
+    assert again.id not in (made.id, kept.id)
+    store.write(again.id, put=[prepared("b.md", "奈良")])
+    second = store.adopt(Tool("docs", source="/elsewhere", active=False, options={"exclude": ["x"]}), again)
+    assert second.id == made.id
+    stored = next(one for one in store.tools() if one.name == "docs")
+    assert (stored.source, stored.active, stored.options, stored.built) == ("/elsewhere", False, {"exclude": ["x"]}, {})
+    assert not found(store, second, live, "京都")
+    assert [uri for uri, *_ in found(store, second, live, "奈良")] == ["b.md"]
+    assert len(store.tools()) == 2
+    assert list(store.known(kept.id)) == ["k.md"]
+
+
+def test_a_touched_entry_takes_its_chunks_along_to_other_lines(store: Store) -> None:
+    tool = store.put_tool(Tool("docs"))
+    one, other = prepared("a.txt#x", "京都の寺", "奈良の鹿"), prepared("a.txt#y", "大阪の城")
+    document = replace(one.document, entry=replace(one.document.entry, lines=Lines(5, 6)))
+    chunks = [replace(chunk, first_line=chunk.first_line + 4, last_line=chunk.last_line + 4) for chunk in one.chunks]
+    generation = store.write(tool.id, put=[replace(one, document=document, chunks=chunks), other])
+    assert (store.known(tool.id)["a.txt#x"].first_line, store.known(tool.id)["a.txt#y"].first_line) == (5, 1)
+    moved = replace(document.entry, lines=Lines(2, 3))
+    assert store.write(tool.id, touch=[moved]) == generation
+    assert store.known(tool.id)["a.txt#x"].first_line == 2
+    stored = store.document(tool.id, "a.txt#x")
+    assert stored is not None
+    assert stored.lines == Lines(2, 3)
+    (whole,) = store.whole(tool.id, ["a.txt#x"])
+    assert whole.document.entry == moved
+    lines = {found.chunk.text: found.chunk.first_line for found in store.chunks([1, 2, 3]).values()}
+    assert lines == {"京都の寺": 2, "奈良の鹿": 3, "大阪の城": 1}
+
+
+def test_tags_are_counted_and_the_latest_documents_come_first(store: Store) -> None:
+    tool, other = store.put_tool(Tool("docs")), store.put_tool(Tool("other"))
+    undated = prepared("log.txt#x", "日付なし")
+    entry = replace(undated.document.entry, lines=Lines(3, 4), modified_ns=1_700_000_000 * 10**9)
+    store.write(
+        tool.id,
+        put=[
+            prepared("b.md", "京都の寺", date="2024-01-15", tags=("旅行", "a")),
+            prepared("a.md", "奈良の鹿", date="2024-01-15", tags=("旅行",)),
+            prepared("c.md", "大阪の城", date="2024-03-01T10:00:00", tags=("b", "a", "旅行")),
+            prepared("file.md", "いつか", modified_ns=1_700_000_000 * 10**9),
+            replace(undated, document=replace(undated.document, entry=entry)),
+        ],
+    )
+    store.write(other.id, put=[prepared("z.md", "z", date="2030-01-01", tags=("z",))])
+    assert store.tags(tool.id) == [("旅行", 3), ("a", 2), ("b", 1)]
+    found = store.recent(tool.id, limit=4)
+    assert [one.uri for one in found] == ["c.md", "a.md", "b.md", "file.md"]
+    assert (found[0].title, found[0].tags, found[0].beginning) == ("title of c.md", ("b", "a", "旅行"), "大阪の城")
+    assert found[3].date.startswith("2023-11-1")
+    (last,) = store.recent(tool.id, limit=9)[4:]
+    assert (last.uri, last.date, last.lines) == ("log.txt#x", "", Lines(3, 4))

@@ -34,6 +34,7 @@ class Wanted(NamedTuple):
     key: int
     weight: float
     gram: bool = False
+    group: int = -1  # of several words for one thing only the one that counts most in a row counts
 
 
 class _List(NamedTuple):
@@ -43,6 +44,7 @@ class _List(NamedTuple):
     begin: int
     end: int
     gram: bool
+    members: tuple[_List, ...] = ()  # of a group; it then has no list of its own, only their lengths together
 
 
 def rank(
@@ -150,9 +152,19 @@ def _lists(snapshot: Snapshot, wanted: Sequence[Wanted], k1: float) -> list[list
     # Words first: grams add to what words found. The same order in every part, so that sums are the same however the
     # rows are spread.
     by_worth = sorted(range(len(wanted)), key=lambda i: (wanted[i].gram, -worth[i], wanted[i].key))
-    found = [
-        [_List(worth[i], *place[i], wanted[i].gram) for i in by_worth if place[i][0] < place[i][1]] for place in places
-    ]
+    units: dict[int, list[int]] = {}
+    for i in by_worth:
+        units.setdefault(wanted[i].group if wanted[i].group >= 0 else ~i, []).append(i)
+    found = []
+    for place in places:
+        lists = []
+        for unit in units.values():
+            held = [_List(worth[i], *place[i], wanted[i].gram) for i in unit if place[i][0] < place[i][1]]
+            if len(held) > 1:
+                lists.append(_List(held[0].worth, 0, sum(one.end - one.begin for one in held), False, tuple(held)))
+            else:
+                lists += held
+        found.append(lists)
     return [lists if lists and not lists[0].gram else [] for lists in found]
 
 
@@ -211,35 +223,54 @@ def _finish(
     """Look the remaining lists up for the candidates alone; nothing outside them can win."""
     words, grams = part.segment.words, part.segment.grams
     for one in lists:
-        rows = (grams if one.gram else words).rows[one.begin : one.end]
+        rest -= one.worth
         if one.end - one.begin <= _LOOK_UP * len(candidates):
             # What this adds to other rows is never looked at.
             if one.gram:
-                total[rows.astype(np.intp)] += np.float32(one.worth)
+                total[grams.rows[one.begin : one.end].astype(np.intp)] += np.float32(one.worth)
             else:
                 all_rows, scores = _contribution(words, one, norms)
                 total[all_rows] += scores
-            rest -= one.worth
             continue
-        # Searched in the list's own type: a conversion would copy the whole list.
-        at = rows.searchsorted(candidates.astype(np.int32))
-        at[at == len(rows)] = 0
-        hit = np.flatnonzero(rows[at] == candidates)
-        rest -= one.worth
-        if len(hit):
-            which = candidates[hit]
-            if one.gram:
-                total[which] += np.float32(one.worth)
-            else:
-                counts = words.counts[one.begin : one.end][at[hit]].astype(np.float32)
-                total[which] += counts * np.float32(one.worth) / (counts + norms[which])
+        if one.members:
+            most = np.zeros(len(candidates), np.float32)
+            for member in one.members:
+                hit, values = _looked_up(words, member, candidates, norms)
+                most[hit] = np.maximum(most[hit], values)
+            total[candidates] += most
+        else:
+            hit, values = _looked_up(grams if one.gram else words, one, candidates, norms)
+            total[candidates[hit]] += values
         if len(candidates) > 4 * k:
             values = total[candidates]
             candidates = candidates[values + np.float32(rest) >= lower_bound(values, k)]
     return candidates, total[candidates]
 
 
+def _looked_up(
+    lane: Postings, one: _List, candidates: Rows, norms: npt.NDArray[np.float32]
+) -> tuple[Rows, Scores | np.float32]:
+    """Return which of the candidates are in a list, and what it adds to each."""
+    # Searched in the list's own type: a conversion would copy the whole list.
+    rows = lane.rows[one.begin : one.end]
+    at = rows.searchsorted(candidates.astype(np.int32))
+    at[at == len(rows)] = 0
+    hit = np.flatnonzero(rows[at] == candidates)
+    if one.gram:
+        return hit, np.float32(one.worth)
+    counts = lane.counts[one.begin : one.end][at[hit]].astype(np.float32)
+    return hit, counts * np.float32(one.worth) / (counts + norms[candidates[hit]])
+
+
 def _contribution(words: Postings, one: _List, norms: npt.NDArray[np.float32]) -> tuple[Rows, Scores]:
+    """Return the rows of a list, each once, and what it adds to each."""
+    if one.members:
+        most = np.zeros(len(norms), np.float32)
+        for member in one.members:
+            rows, scores = _contribution(words, member, norms)
+            most[rows] = np.maximum(most[rows], scores)
+        rows = np.flatnonzero(most)
+        return rows, most[rows]
     # Converted once: indexing with anything but the machine's own integer converts at every use.
     rows = words.rows[one.begin : one.end].astype(np.intp)
     counts = words.counts[one.begin : one.end].astype(np.float32)

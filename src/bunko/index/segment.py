@@ -1,24 +1,19 @@
 """Rows of chunks in, one immutable, searchable piece of an index out, in memory or in a file.
 
-A file is a header (JSON: generation, versions, where each array lies) and the arrays, mapped into memory as they are.
-It is derived: written to a temporary name, synced, renamed. Whatever is wrong with it, it is rebuilt from the store.
+A file is derived: whatever is wrong with it, it is rebuilt from the store.
 """
 
 from __future__ import annotations
 
-import json
-import mmap
-import os
-import zlib
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.failpoints import reach
+from bunko import arrays
+from bunko.arrays import Damaged
 from bunko.index import postings
 from bunko.index.postings import Postings
 from bunko.protocols import StoredChunk
@@ -29,19 +24,11 @@ if TYPE_CHECKING:
 
     from bunko.types import Vectors
 
+__all__ = ["COARSE_ROWS", "FORMAT", "Damaged", "Segment", "build", "load", "merge", "save"]
+
 FORMAT = 1
-_MAGIC = b"bunko.segment\n\0\0"
-_ALIGN = 64
-# Checksumming a file costs about 1 ms a megabyte; a large one is only checked for its shape when it is opened.
-_CHECKED_BYTES = 16 * 2**20
-
-
 # From here on a scan of bytes with rescoring beats a scan of floats, which no longer fits the processor's cache.
 COARSE_ROWS = 32_768
-
-
-class Damaged(Exception):
-    """A derived file cannot be used; its reader rebuilds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,82 +117,25 @@ def _arrays(segment: Segment) -> dict[str, npt.NDArray[Any]]:
 
 def save(segment: Segment, path: Path) -> None:
     """Write a segment so that the file is either whole or not there."""
-    arrays = {name: np.ascontiguousarray(array) for name, array in _arrays(segment).items()}
-    layout, offset, checksum = {}, 0, 0
-    for name, array in arrays.items():
-        layout[name] = {"dtype": array.dtype.str, "shape": array.shape, "at": offset}
-        offset += -(-array.nbytes // _ALIGN) * _ALIGN
-        checksum = zlib.crc32(array.data if array.nbytes else b"", checksum)
-    header = json.dumps(
-        {"format": FORMAT, "stamp": segment.stamp, "arrays": layout, "bytes": offset, "checksum": checksum}
-    ).encode()
-    head = _MAGIC + len(header).to_bytes(8, "little") + zlib.crc32(header).to_bytes(8, "little") + header
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(head + bytes(-len(head) % _ALIGN))
-            reach("derived.header")
-            for array in arrays.values():
-                if array.nbytes:
-                    file.write(array.data)
-                file.write(bytes(-array.nbytes % _ALIGN))
-            reach("derived.arrays")
-            file.flush()
-            os.fsync(file.fileno())
-        reach("derived.synced")
-        temporary.replace(path)
-        reach("derived.renamed")
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
+    arrays.save(path, _arrays(segment), format=FORMAT, stamp=segment.stamp)
 
 
 def load(path: Path, *, check: bool = False) -> Segment:
     """Map a segment's file; raise `Damaged` if it is not one, `FileNotFoundError` if there is none."""
-    with open(path, "rb") as file:
-        head = file.read(len(_MAGIC) + 16)
-        if head[: len(_MAGIC)] != _MAGIC or len(head) < len(_MAGIC) + 16:
-            raise Damaged(f"{path.name} is not an index file")
-        length = int.from_bytes(head[-16:-8], "little")
-        if length > 2**20:
-            raise Damaged(f"{path.name} has a broken header")
-        header = file.read(length)
-        if zlib.crc32(header) != int.from_bytes(head[-8:], "little"):
-            raise Damaged(f"{path.name} has a broken header")
-        told = json.loads(header)
-        if told["format"] != FORMAT:
-            raise Damaged(f"{path.name} has format {told['format']}, this bunko writes {FORMAT}")
-        begin = -(-(len(head) + length) // _ALIGN) * _ALIGN
-        size = os.fstat(file.fileno()).st_size
-        if size != begin + told["bytes"]:
-            raise Damaged(f"{path.name} is cut off")
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    for name, place in told["arrays"].items():
-        count = int(np.prod(place["shape"], dtype=np.int64))
-        array = np.frombuffer(data, np.dtype(place["dtype"]), count, begin + place["at"])
-        arrays[name] = array.reshape(place["shape"])
-    if check or size <= _CHECKED_BYTES:
-        checksum = 0
-        for array in arrays.values():
-            checksum = zlib.crc32(array.data if array.nbytes else b"", checksum)
-        if checksum != told["checksum"]:
-            raise Damaged(f"{path.name} does not have the content that was written")
+    found, stamp = arrays.load(path, format=FORMAT, check=check or None)
     lanes = {
-        lane: Postings(*(arrays[f"{lane}.{name}"] for name in ("keys", "starts", "rows", "counts")))
+        lane: Postings(*(found[f"{lane}.{name}"] for name in ("keys", "starts", "rows", "counts")))
         for lane in ("words", "grams")
     }
     return Segment(
-        arrays["chunk_ids"],
-        arrays["document_ids"],
-        arrays["order"],
-        arrays["lengths"],
+        found["chunk_ids"],
+        found["document_ids"],
+        found["order"],
+        found["lengths"],
         lanes["words"],
         lanes["grams"],
-        arrays["vectors"],
-        arrays["coarse"],
-        arrays["scales"],
-        told["stamp"],
+        found["vectors"],
+        found["coarse"],
+        found["scales"],
+        stamp,
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import re
-import unicodedata
 from collections.abc import Iterable
-from datetime import date, datetime
 from typing import Any
 
 from bunko.readers import outline
-from bunko.text.tags import tag
+from bunko.text.dates import iso
+from bunko.text.tags import tags
 from bunko.types import Text
 
 _LIMIT = 64 * 1024  # characters; front matter is a few lines, whatever is longer is something else
@@ -17,12 +17,6 @@ _DEPTH = 50  # levels of nesting; three are common
 _YAML = re.compile(r"---[^\S\n]*\n((?s:.*?)(?<=\n))(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)")
 _TOML = re.compile(r"\+\+\+[^\S\n]*\n((?s:.*?)(?<=\n))\+\+\+[^\S\n]*(?:\n|\Z)")
 _KEYS = ("title", "date", "tags")
-_DATE = re.compile(
-    r"(\d{4})(?:年?|\s*[-/.年]\s*(\d\d?)(?:月?|\s*[-/.月]\s*(\d\d?)日?(?:\s*\([月火水木金土日]\))?))"
-    r"(?:(?:[Tt]|\s+)(\d\d?)[:時](\d\d?)(?:分?|[:分](\d\d?)(?:\.\d+)?秒?)\s*(?:([-+]\d\d?)(?::?(\d\d))?|([Zz]))?)?"
-)
-_COMPACT_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)")
-_COMMAS = re.compile(r"[,，、;；\n]")
 
 # What a key of front matter can hold that is of use here: a text, or a list of texts.
 Values = dict[str, str | list[str]]
@@ -32,14 +26,14 @@ def read(text: str, encoding: str) -> Text:
     """Return the text with what it says about itself."""
     lines = outline.unify(text)
     values, body = _front_matter(lines)
-    title = values.get("title", "")
+    title, date = values.get("title", ""), values.get("date", "")
     return Text(
         text=text,
         media_type="text/markdown",
         encoding=encoding,
         title=" ".join(title.split()) if isinstance(title, str) and title.strip() else _heading(lines, body),
-        date=_iso(values.get("date", "")),
-        tags=_tags(values.get("tags", "")),
+        date="" if isinstance(date, list) else iso(date),
+        tags=tags(values.get("tags", "")),
         body=body,
     )
 
@@ -121,37 +115,10 @@ def _toml(block: str) -> Values | None:
         return None
 
     def scalars(items: Iterable[Any]) -> list[str]:
-        return [str(item) for item in items if isinstance(item, str | int | float | date | datetime)]
+        return [str(item) for item in items if isinstance(item, str | int | float | datetime.date)]
 
     return {
         name: scalars(value) if isinstance(value, list) else "".join(scalars([value]))
         for name, value in ((key.casefold(), value) for key, value in table.items())
         if name in _KEYS
     }
-
-
-def _iso(value: str | list[str]) -> str:
-    """Return a date as ISO 8601, as far as it was given, or nothing if it is not a date."""
-    if isinstance(value, list) or len(value) > 64:
-        return ""
-    text = unicodedata.normalize("NFKC", value).strip()
-    match = _DATE.fullmatch(text) or _COMPACT_DATE.fullmatch(text)
-    if not match:
-        return ""
-    year, month, day, hour, minute, second, hours, minutes, utc = (*match.groups(), *[None] * 6)[:9]
-    numbers = [int(part) for part in (year, month, day, hour, minute, second) if part]
-    try:
-        # The smallest date that fits says whether there is one.
-        moment = datetime(*[*numbers, 1, 1][: max(3, len(numbers))])  # type: ignore[arg-type]
-    except ValueError:
-        return ""
-    if hour:
-        zone = f"{int(hours):+03d}:{minutes or '00'}" if hours else "+00:00" if utc else ""
-        return moment.isoformat(timespec="seconds") + zone if day else ""
-    return moment.date().isoformat()[: (4, 7, 10)[len(numbers) - 1]]
-
-
-def _tags(value: str | list[str]) -> tuple[str, ...]:
-    if isinstance(value, str):
-        value = _COMMAS.split(value) if _COMMAS.search(value) else value.split()
-    return tuple(dict.fromkeys(kept for one in value if (kept := tag(one))))

@@ -2,6 +2,8 @@
 
 from bunko.settings.load import Loaded, load
 from bunko.settings.page import reference
+from bunko.settings.sources import CONFIG_NAMES
+from bunko.settings.starter import starter
 from bunko.settings.tree import SETTINGS, Setting, Settings
 
-__all__ = ["SETTINGS", "Loaded", "Setting", "Settings", "load", "reference"]
+__all__ = ["CONFIG_NAMES", "SETTINGS", "Loaded", "Setting", "Settings", "load", "reference", "starter"]

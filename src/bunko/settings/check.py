@@ -46,7 +46,7 @@ def _scalar(kind: type, text: str) -> object:
 def checked(setting: Setting, value: object, origin: str) -> object:
     """Return the value in the setting's type, if it is allowed."""
     # TOML has no null, so an empty text takes something back there too.
-    if setting.optional and (value is None or (value == "" and setting.kind is str)):
+    if setting.optional and (value is None or value == ""):
         return None
     if not setting.many:
         return _one(setting, value, value, origin)

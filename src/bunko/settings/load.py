@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _Found = tuple[str, object, str]  # key, value, origin
+# What a folder of documents cannot decide.
+_NOT_THEIRS = ("serve.", "log.keep_searches")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,7 @@ def load(
     Without `config`, the first config file in `folders` is used. `.env` is read in `dotenv_folders`, then
     beside the config file; the first folder that sets something wins. What is found in `guarded`, a folder of
     documents that may be somebody else's, has no say in how assistants are served: tokens and hosts are not its own.
+    Nor may it have the user's searches kept.
     """
     notices: list[str] = []
     file = (config, sources.given(config)) if config is not None else sources.found(folders, notices)
@@ -59,7 +62,7 @@ def load(
 
     def take(layer: Iterator[_Found], folder: Path | None = None) -> None:
         for key, value, origin in layer:
-            if folder is not None and folder == guarded and key.startswith("serve."):
+            if folder is not None and folder == guarded and key.startswith(_NOT_THEIRS):
                 notices.append(f"{key} is ignored ({origin}): set it in the library or in your own configuration.")
                 continue
             values[key] = checked(SETTINGS[key], value, origin)

@@ -13,7 +13,7 @@ over the default. `bunko config show` prints each value and where it came from.
 - **Config file**: `--config FILE`, or the first of `bunko.toml`, `config.yaml`, `config.toml` in the docs
   folder, the library, the user's config folder. Write what differs from the default and leave out the rest.
   An unknown key is an error. A `config.yaml` or `config.toml` that was not named and has none of these
-  sections is skipped.
+  sections is skipped. `bunko init` writes a `bunko.toml` in which every setting stands commented out.
 - **`.env`**: in the library and beside the config file, never in the working directory. Lines are
   `NAME=value`, with `#` comments, `export` and quotes if you like. Unknown names are ignored.
 - **Environment**: the first name in the table wins. Lists are separated by commas. An empty value takes back

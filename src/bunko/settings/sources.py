@@ -13,7 +13,7 @@ from bunko.settings.tree import SECTIONS
 if TYPE_CHECKING:
     from pathlib import Path
 
-_NAMES = ("bunko.toml", "config.yaml", "config.toml")
+CONFIG_NAMES = ("bunko.toml", "config.yaml", "config.toml")
 _LINE = r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)"
 _QUOTED = r"""(?:'([^']*)'|"((?:[^"\\]|\\.)*)")\s*(?:#.*)?"""
 
@@ -33,7 +33,7 @@ def given(path: Path) -> dict[object, object]:
 def found(folders: Sequence[Path], notices: list[str]) -> tuple[Path, dict[object, object]] | None:
     """Read the first config file in the folders; one that belongs to another program is passed over."""
     for folder in folders:
-        for name in _NAMES:
+        for name in CONFIG_NAMES:
             path = folder / name
             if not _is_there(path):
                 continue

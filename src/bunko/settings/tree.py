@@ -102,7 +102,9 @@ class Embedding(_Section):
 class Chunker(_Section):
     """How documents are cut by characters."""
 
-    kind: Literal["auto", "headings", "prose", "tables"] = _is("auto", "How to cut; auto looks at the content")
+    kind: Literal["auto", "headings", "paragraphs", "prose", "tables", "tokens"] = _is(
+        "auto", "How to cut; auto looks at the content, tokens is by [chunking]"
+    )
     max_chunk_chars: int = _is(3000, "Most characters in a chunk cut by headings", low=1)
     min_chunk_chars: int = _is(50, "A smaller piece is joined to its neighbour; at most max_chunk_chars")
     heading_levels: tuple[int, ...] = _is((1, 2, 3), "Heading levels that begin a chunk", low=1, high=6)
@@ -235,6 +237,7 @@ class Log(_Section):
     """What is logged."""
 
     debug: bool = _is(False, "Log every step with its time", "RAG_DEBUG_LOG_ENABLED")
+    keep_searches: bool = _is(False, "Remember queries in the library, for bunko judge")
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,14 +1,20 @@
-"""A document's facts in, what every store must make of them out: its order, its date, whether a filter passes it."""
+"""A document's facts in, what every store must make of them out: order, date, own texts, whether a filter passes it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from hashlib import blake2b
 
 from bunko.protocols import Filter
-from bunko.types import Entry, Known
+from bunko.types import Chunk, Entry, Known
+
+# How much of a document's body is read to list it.
+BEGINNING = 1000
+# Chunks of a longer document keep their own text, so that showing one does not read the whole document.
+_LONG_TEXT = 100_000
 
 
 def order(uri: str, index: int) -> int:
@@ -19,17 +25,36 @@ def order(uri: str, index: int) -> int:
 
 def known(content_hash: str, entry: Entry) -> Known:
     """Return what to remember of an entry; a timestamp too fresh to be trusted is remembered as 0."""
-    return Known(content_hash, entry.size, entry.trusted_ns())
+    return Known(content_hash, entry.size, entry.trusted_ns(), entry.lines.first)
 
 
-def dated(date: str, modified_ns: int) -> str:
-    """Return the date a document goes by: its own, else when its file changed, in local time."""
-    if date or not modified_ns:
+def own_text(chunk: Chunk, text: str) -> str | None:
+    """Return what a chunk must keep beside its document's text; None if its range says it all."""
+    return chunk.text if len(text) > _LONG_TEXT or chunk.text != text[chunk.start : chunk.end] else None
+
+
+def dated(date: str, modified_ns: int, last_line: int = 0) -> str:
+    """Return the date a document goes by: its own, else when its file changed, in local time.
+
+    Where a file holds many, its time says nothing of one of them.
+    """
+    if date or last_line or not modified_ns:
         return date
     try:
         return datetime.fromtimestamp(modified_ns / 1e9).isoformat(timespec="seconds")
     except (OverflowError, OSError, ValueError):
         return ""
+
+
+def counted(tags: Iterable[Iterable[str]]) -> list[tuple[str, int]]:
+    """Return each tag of some documents and how many have it, the most used first."""
+    number = Counter(tag for own in tags for tag in own)
+    return sorted(number.items(), key=lambda item: (-item[1], item[0]))
+
+
+def latest(documents: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return uris with their dates, the latest first; those of one date stand in the order of their uris."""
+    return sorted(sorted(documents), key=lambda item: item[1], reverse=True)
 
 
 def passes(where: Filter) -> Callable[[str, str, frozenset[str]], bool]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew
+from bunko.errors import LibraryBusy, LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew
 from bunko.failpoints import reach
 from bunko.stores import schema
 from bunko.stores.explained import BUSY_SECONDS, translated
@@ -117,6 +117,36 @@ class File:
                     self._writer.execute("ROLLBACK")
                 raise
             reach("store.committed")
+
+    def attempt(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> bool:
+        """Run statements in one transaction if nobody else is writing just now; say whether they ran.
+
+        For what may be lost: it waits neither for other writers nor for the disk.
+        """
+        if self._read_only or not self._write_lock.acquire(blocking=False):
+            return False
+        writer = self._writer
+        try:
+            with translated(self.path):
+                writer.execute("PRAGMA busy_timeout = 0")
+                writer.execute("PRAGMA synchronous = NORMAL")
+                try:
+                    writer.execute("BEGIN IMMEDIATE")
+                    for statement, values in statements:
+                        writer.execute(statement, values)
+                    writer.execute("COMMIT")
+                except BaseException:
+                    with suppress(sqlite3.Error):
+                        writer.execute("ROLLBACK")
+                    raise
+                finally:
+                    writer.execute("PRAGMA synchronous = FULL")
+                    writer.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
+        except LibraryBusy:
+            return False
+        finally:
+            self._write_lock.release()
+        return True
 
     @contextmanager
     def reading(self) -> Iterator[None]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,8 +12,20 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from bunko.index.terms import unpack
-from bunko.protocols import Failed, Filter, Found, Prepared, StoredChunk, StoredDocument, Totals
-from bunko.stores.facts import dated, known, order, passes
+from bunko.protocols import (
+    Dated,
+    Failed,
+    Filter,
+    Found,
+    Kept,
+    Listed,
+    Prepared,
+    Room,
+    StoredChunk,
+    StoredDocument,
+    Totals,
+)
+from bunko.stores.facts import BEGINNING, counted, dated, known, latest, order, own_text, passes
 from bunko.types import Entry, Known, Problem, Tool
 
 if TYPE_CHECKING:
@@ -40,8 +54,9 @@ class Memory:
         self._failed: dict[tuple[int, str], Failed] = {}
         self._removed: list[tuple[int, int, int]] = []  # tool, document, generation
         self._vectors: dict[bytes, npt.NDArray[np.float32]] = {}
+        self._asked: dict[tuple[str, str], Kept] = {}
         self._generation = 0
-        self._next_document = self._next_chunk = 1
+        self._next_tool = self._next_document = self._next_chunk = 1
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -55,8 +70,11 @@ class Memory:
 
     def put_tool(self, tool: Tool) -> Tool:
         """Add a tool, or replace the one of the same name; return it as stored."""
-        old = self._tools.get(tool.name)
-        self._tools[tool.name] = replace(tool, id=old.id if old else len(self._tools) + 1)
+        if old := self._tools.get(tool.name):
+            self._tools[tool.name] = replace(tool, id=old.id)
+        else:
+            self._tools[tool.name] = replace(tool, id=self._next_tool)
+            self._next_tool += 1
         return self._tools[tool.name]
 
     def ensure_tool(self, tool: Tool) -> None:
@@ -93,6 +111,13 @@ class Memory:
             self.drop_tool(shadow.id)
             self.put_tool(tool)
             return generation
+
+    def adopt(self, tool: Tool, shadow: Tool) -> Tool:
+        """Let a tool be as given and hold what a shadow holds, in one step; one of that name is replaced."""
+        with self._lock:
+            tool = self.put_tool(tool)
+            self.swap(tool, shadow)
+            return tool
 
     def known(self, tool_id: int) -> dict[str, Known]:
         """Return what is remembered of each document, and of what failed, by uri."""
@@ -138,6 +163,7 @@ class Memory:
                 self._next_chunk += len(prepared.chunks)
             for entry in touch:
                 if held := self._held.get((tool_id, entry.uri)):
+                    held.prepared = _shifted(held.prepared, entry.lines.first - held.entry.lines.first)
                     held.entry = entry
                 if failed := self._failed.get((tool_id, entry.uri)):
                     self._failed[tool_id, entry.uri] = replace(failed, entry=entry)
@@ -200,7 +226,7 @@ class Memory:
                         held.id,
                         document.uri,
                         document.text.title,
-                        dated(document.text.date, held.entry.modified_ns),
+                        _dated(held),
                         document.text.tags,
                         document.content_hash,
                         chunk,
@@ -213,10 +239,19 @@ class Memory:
         if held is None:
             return None
         document, text = held.prepared.document, held.prepared.document.text
-        date = dated(text.date, held.entry.modified_ns)
         return StoredDocument(
-            uri, text.title, date, text.tags, document.content_hash, text.media_type, text.text, text.body
-        )
+            uri, text.title, _dated(held), text.tags, document.content_hash, text.media_type, text.text, text.body,
+            held.entry.lines,
+        )  # fmt: skip
+
+    def whole(self, tool_id: int, uris: Sequence[str]) -> list[Prepared]:
+        """Return documents as they were put, in the order of their uris."""
+        held = [self._held[tool_id, uri] for uri in sorted(set(uris)) if (tool_id, uri) in self._held]
+        return [replace(one.prepared, document=replace(one.prepared.document, entry=one.entry)) for one in held]
+
+    def vectors(self, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
+        """Return the vectors of these names that are stored."""
+        return {key: self._vectors[key] for key in keys if key in self._vectors}
 
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the uris that follow one, in order."""
@@ -236,17 +271,12 @@ class Memory:
         return [
             held.id
             for (tool, uri), held in self._held.items()
-            if tool == tool_id
-            and test(
-                uri,
-                dated(held.prepared.document.text.date, held.entry.modified_ns),
-                frozenset(held.prepared.document.text.tags),
-            )
+            if tool == tool_id and test(uri, _dated(held), frozenset(held.prepared.document.text.tags))
         ]
 
     def totals(self, tool_id: int) -> Totals:
         """Return how much a tool holds."""
-        held = [one.prepared for one in self._held.values() if one.tool_id == tool_id]
+        held = self._prepared(tool_id)
         return Totals(
             len(held),
             sum(len(one.chunks) for one in held),
@@ -254,12 +284,91 @@ class Memory:
             sum(len(one.document.text.text) for one in held),
         )
 
+    def room(self, tool_id: int) -> Room:
+        """Return how many bytes a tool's rows would take in a file."""
+        held = self._prepared(tool_id)
+        text = sum(_bytes(one.document.text.text) for one in held)
+        apart = sum(
+            _bytes(chunk.heading)
+            + _bytes(json.dumps(chunk.heading_path, ensure_ascii=False))
+            + _bytes(own_text(chunk, one.document.text.text) or "")
+            for one in held
+            for chunk in one.chunks
+        )
+        vectors = [self._vectors[key] for key in {key for one in held for key in one.vector_keys}]
+        size = len(vectors[0]) if vectors else 0
+        return Room(text, sum(len(one.terms) for one in held) + apart, 4 * size * len(vectors), size)
+
+    def lengths(self, tool_id: int) -> list[tuple[int, int]]:
+        """Return how many chunks there are of each length in characters, the shortest first."""
+        return sorted(Counter(len(chunk.text) for one in self._prepared(tool_id) for chunk in one.chunks).items())
+
+    def listed(self, tool_id: int, *, skip: int = 0, limit: int = 20) -> list[Listed]:
+        """Return some documents in the order of their uris."""
+        held = sorted(self._prepared(tool_id), key=lambda one: one.document.uri)[skip : skip + limit]
+        return [
+            Listed(one.document.uri, text.title, len(one.chunks), len(text.text), text.text[text.body :][:BEGINNING])
+            for one in held
+            for text in (one.document.text,)
+        ]
+
+    def tags(self, tool_id: int) -> list[tuple[str, int]]:
+        """Return each tag and how many documents have it, the most used first."""
+        return counted(one.document.text.tags for one in self._prepared(tool_id))
+
+    def recent(self, tool_id: int, *, limit: int = 10) -> list[Dated]:
+        """Return the documents of the latest dates, the latest first; those without a date come last."""
+        held = {one.prepared.document.uri: one for one in self._held.values() if one.tool_id == tool_id}
+        return [
+            Dated(uri, text.title, date, text.tags, text.text[text.body :][:BEGINNING], held[uri].entry.lines)
+            for uri, date in latest((uri, _dated(one)) for uri, one in held.items())[:limit]
+            for text in (held[uri].prepared.document.text,)
+        ]
+
+    def _prepared(self, tool_id: int) -> list[Prepared]:
+        return [one.prepared for one in self._held.values() if one.tool_id == tool_id]
+
+    def keep_search(self, query: str, tool: str, at: str, *, most: int) -> bool:
+        """Remember that a search was made, and at most so many; say no instead of waiting for whoever writes."""
+        with self._lock:
+            old = self._asked.get((query, tool))
+            self._asked[query, tool] = Kept(query, tool, old.count + 1 if old else 1, at)
+            by_name = sorted(self._asked.values(), key=lambda one: (-one.count, one.query, one.tool))
+            newest = sorted(by_name, key=lambda one: one.last, reverse=True)[:most]
+            self._asked = {(one.query, one.tool): one for one in newest}
+        return True
+
+    def kept_searches(self) -> list[Kept]:
+        """Return the searches that are remembered, the most frequent first."""
+        return sorted(self._asked.values(), key=lambda one: (-one.count, one.query, one.tool))
+
+    def clear_searches(self) -> int:
+        """Forget all searches; return how many there were."""
+        number = len(self._asked)
+        self._asked = {}
+        return number
+
     def check(self) -> str:
         """Return what is wrong with what is stored, or nothing."""
         return ""
 
     def close(self) -> None:
         """Let go of files; there are none."""
+
+
+def _dated(held: _Held) -> str:
+    return dated(held.prepared.document.text.date, held.entry.modified_ns, held.entry.lines.last)
+
+
+def _shifted(prepared: Prepared, by: int) -> Prepared:
+    if not by:
+        return prepared
+    chunks = [replace(one, first_line=one.first_line + by, last_line=one.last_line + by) for one in prepared.chunks]
+    return replace(prepared, chunks=chunks)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode())
 
 
 def build() -> Memory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
-VERSION = 1
+VERSION = 2
 APPLICATION_ID = 0x62756E6B  # "bunk", so that `file` and we can tell a library from any other database
 
 _SCHEMA = """
@@ -36,6 +36,8 @@ CREATE TABLE documents (
     size INTEGER NOT NULL,
     modified_ns INTEGER NOT NULL,
     seen_ns INTEGER NOT NULL,
+    first_line INTEGER NOT NULL DEFAULT 1,  -- of its file; a last line of 0: it is the whole file
+    last_line INTEGER NOT NULL DEFAULT 0,
     media_type TEXT NOT NULL,
     encoding TEXT NOT NULL,
     title TEXT NOT NULL,
@@ -80,8 +82,26 @@ CREATE TABLE removed (tool_id INTEGER NOT NULL, document_id INTEGER NOT NULL, ge
 CREATE INDEX removed_by_generation ON removed (tool_id, generation);
 """
 
+# Made when the first search is kept, so that a library that keeps none has no place for them.
+ASKED = """
+CREATE TABLE IF NOT EXISTS asked (
+    query TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    last TEXT NOT NULL,
+    PRIMARY KEY (query, tool)
+) WITHOUT ROWID
+"""
+
+
+def _many_in_a_file(connection: sqlite3.Connection) -> None:
+    """Let a document be some lines of a file: until now each was a whole one."""
+    connection.execute("ALTER TABLE documents ADD COLUMN first_line INTEGER NOT NULL DEFAULT 1")
+    connection.execute("ALTER TABLE documents ADD COLUMN last_line INTEGER NOT NULL DEFAULT 0")
+
+
 # From version n to n + 1, each in one transaction with the version's own change.
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _many_in_a_file}
 
 
 def create(connection: sqlite3.Connection) -> None:

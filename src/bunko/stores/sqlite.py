@@ -14,16 +14,27 @@ import numpy as np
 
 from bunko.failpoints import reach
 from bunko.index.terms import unpack
-from bunko.protocols import Failed, Filter, Found, Prepared, StoredChunk, StoredDocument, Totals
-from bunko.stores.facts import dated, known, order, passes
+from bunko.protocols import (
+    Dated,
+    Failed,
+    Filter,
+    Found,
+    Kept,
+    Listed,
+    Prepared,
+    Room,
+    StoredChunk,
+    StoredDocument,
+    Totals,
+)
+from bunko.stores import measures, schema, whole
+from bunko.stores.facts import dated, known, order, own_text, passes
 from bunko.stores.file import File
-from bunko.types import Chunk, Entry, Known, Problem, Tool, in_context
+from bunko.types import WHOLE_FILE, Chunk, Entry, Known, Lines, Problem, Tool, in_context
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-# Chunks of a longer document keep their own text, so that showing one does not read the whole document.
-_LONG_TEXT = 100_000
 _TOOL = "id, name, kind, description, source, active, created_at, imported_at, checked_at, built, options"
 _INSERT_TOOL = (
     "INSERT INTO tools (name, kind, description, source, active, created_at, imported_at, checked_at, built, options)"
@@ -49,15 +60,7 @@ class Sqlite:
     def put_tool(self, tool: Tool) -> Tool:
         """Add a tool, or replace the one of the same name; return it as stored."""
         with self._file.transaction() as connection:
-            connection.execute(
-                f"{_INSERT_TOOL} ON CONFLICT (name) DO UPDATE SET"
-                " kind = excluded.kind, description = excluded.description, source = excluded.source,"
-                " active = excluded.active, imported_at = excluded.imported_at, checked_at = excluded.checked_at,"
-                " built = excluded.built, options = excluded.options",
-                _tool_values(tool),
-            )
-            row = connection.execute("SELECT id FROM tools WHERE name = ?", (tool.name,)).fetchone()
-        return replace(tool, id=row[0])
+            return _put_tool(connection, tool)
 
     def ensure_tool(self, tool: Tool) -> None:
         """Add a tool unless there is one of its name, which stays as it is."""
@@ -84,17 +87,28 @@ class Sqlite:
     def swap(self, tool: Tool, shadow: Tool) -> int:
         """Let a tool hold what its shadow holds instead, in one step, and remove the shadow."""
         with self._file.transaction() as connection:
-            generation = self._remove_all(connection, tool.id)
+            generation = self._take(connection, tool, shadow)
             connection.execute(
-                "UPDATE documents SET tool_id = ?, generation = ? WHERE tool_id = ?", (tool.id, generation, shadow.id)
+                "UPDATE tools SET imported_at = ?, checked_at = ?, built = ?, options = ? WHERE id = ?",
+                (tool.imported_at, tool.checked_at, _json(tool.built), _json(tool.options), tool.id),
             )
-            connection.execute("UPDATE failures SET tool_id = ? WHERE tool_id = ?", (tool.id, shadow.id))
-            reach("store.swapped")
-            connection.execute("DELETE FROM tools WHERE id = ?", (shadow.id,))
-            connection.execute(
-                "UPDATE tools SET imported_at = ?, checked_at = ?, built = ? WHERE id = ?",
-                (tool.imported_at, tool.checked_at, _json(tool.built), tool.id),
-            )
+        return generation
+
+    def adopt(self, tool: Tool, shadow: Tool) -> Tool:
+        """Let a tool be as given and hold what a shadow holds, in one step; one of that name is replaced."""
+        with self._file.transaction() as connection:
+            tool = _put_tool(connection, tool)
+            self._take(connection, tool, shadow)
+        return tool
+
+    def _take(self, connection: sqlite3.Connection, tool: Tool, shadow: Tool) -> int:
+        generation = self._remove_all(connection, tool.id)
+        connection.execute(
+            "UPDATE documents SET tool_id = ?, generation = ? WHERE tool_id = ?", (tool.id, generation, shadow.id)
+        )
+        connection.execute("UPDATE failures SET tool_id = ? WHERE tool_id = ?", (tool.id, shadow.id))
+        reach("store.swapped")
+        connection.execute("DELETE FROM tools WHERE id = ?", (shadow.id,))
         return generation
 
     def _remove_all(self, connection: sqlite3.Connection, tool_id: int) -> int:
@@ -113,11 +127,14 @@ class Sqlite:
     def known(self, tool_id: int) -> dict[str, Known]:
         """Return what is remembered of each document, and of what failed, by uri."""
         rows = self._file.rows(
-            "SELECT uri, content_hash, size, modified_ns, seen_ns FROM documents WHERE tool_id = :tool UNION ALL"
-            " SELECT uri, content_hash, size, modified_ns, seen_ns FROM failures WHERE tool_id = :tool",
+            "SELECT uri, content_hash, size, modified_ns, seen_ns, first_line FROM documents WHERE tool_id = :tool"
+            " UNION ALL SELECT uri, content_hash, size, modified_ns, seen_ns, 1 FROM failures WHERE tool_id = :tool",
             {"tool": tool_id},
         )
-        return {row[0]: known(row[1], Entry(*row[:1], *row[2:])) for row in rows}
+        return {
+            row[0]: known(row[1], Entry(row[0], *row[2:5], lines=WHOLE_FILE if row[5] == 1 else Lines(row[5])))
+            for row in rows
+        }
 
     def failures(self, tool_id: int) -> list[Problem]:
         """Return what could not be used when it was last read."""
@@ -163,26 +180,39 @@ class Sqlite:
             for prepared in put:
                 self._put(connection, tool_id, generation, prepared)
                 reach("store.document")
-            for table in ("documents", "failures"):
-                connection.executemany(
-                    f"UPDATE {table} SET size = ?, modified_ns = ?, seen_ns = ? WHERE tool_id = ? AND uri = ?",
-                    [(one.size, one.modified_ns, one.seen_ns, tool_id, one.uri) for one in touch],
-                )
+            self._touch(connection, tool_id, touch)
         return generation
+
+    def _touch(self, connection: sqlite3.Connection, tool_id: int, entries: Sequence[Entry]) -> None:
+        connection.executemany(
+            "UPDATE chunks SET (first_line, last_line) = (SELECT chunks.first_line + ?1 - documents.first_line,"
+            " chunks.last_line + ?1 - documents.first_line FROM documents WHERE id = document_id) WHERE document_id ="
+            " (SELECT id FROM documents WHERE tool_id = ?2 AND uri = ?3 AND first_line <> ?1)",
+            [(one.lines.first, tool_id, one.uri) for one in entries],
+        )
+        connection.executemany(
+            "UPDATE documents SET size = ?, modified_ns = ?, seen_ns = ?, first_line = ?, last_line = ?"
+            " WHERE tool_id = ? AND uri = ?",
+            [(e.size, e.modified_ns, e.seen_ns, e.lines.first, e.lines.last, tool_id, e.uri) for e in entries],
+        )
+        connection.executemany(
+            "UPDATE failures SET size = ?, modified_ns = ?, seen_ns = ? WHERE tool_id = ? AND uri = ?",
+            [(one.size, one.modified_ns, one.seen_ns, tool_id, one.uri) for one in entries],
+        )
 
     def _put(self, connection: sqlite3.Connection, tool_id: int, generation: int, prepared: Prepared) -> None:
         document, text = prepared.document, prepared.document.text
         entry = document.entry
         document_id = connection.execute(
-            "INSERT INTO documents (tool_id, uri, generation, content_hash, size, modified_ns, seen_ns, media_type,"
-            " encoding, title, date, tags, body, text, terms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO documents (tool_id, uri, generation, content_hash, size, modified_ns, seen_ns, first_line,"
+            " last_line, media_type, encoding, title, date, tags, body, text, terms)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 tool_id, entry.uri, generation, document.content_hash, entry.size, entry.modified_ns, entry.seen_ns,
-                text.media_type, text.encoding, text.title, text.date, json.dumps(text.tags, ensure_ascii=False),
-                text.body, text.text, prepared.terms,
+                entry.lines.first, entry.lines.last, text.media_type, text.encoding, text.title, text.date,
+                json.dumps(text.tags, ensure_ascii=False), text.body, text.text, prepared.terms,
             ),
         ).lastrowid  # fmt: skip
-        long = len(text.text) > _LONG_TEXT
         names: Sequence[bytes | None] = prepared.vector_keys or [None] * len(prepared.chunks)
         connection.executemany(
             "INSERT INTO chunks (document_id, ordinal, start, end, first_line, last_line, heading, heading_path, text,"
@@ -190,8 +220,7 @@ class Sqlite:
             [
                 (
                     document_id, chunk.index, chunk.start, chunk.end, chunk.first_line, chunk.last_line, chunk.heading,
-                    json.dumps(chunk.heading_path, ensure_ascii=False),
-                    chunk.text if long or chunk.text != text.text[chunk.start : chunk.end] else None, name,
+                    json.dumps(chunk.heading_path, ensure_ascii=False), own_text(chunk, text.text), name,
                 )
                 for chunk, name in zip(prepared.chunks, names, strict=True)
             ],
@@ -279,9 +308,9 @@ class Sqlite:
     def chunks(self, ids: Sequence[int]) -> dict[int, Found]:
         """Return the chunks with these ids that still exist."""
         rows = self._file.rows(
-            "SELECT chunks.id, document_id, ordinal, start, end, first_line, last_line, heading, heading_path,"
-            " chunks.text, uri, title, date, modified_ns, tags, content_hash,"
-            " CASE WHEN chunks.text IS NULL THEN documents.text END, tool_id"
+            "SELECT chunks.id, document_id, ordinal, start, end, chunks.first_line, chunks.last_line, heading,"
+            " heading_path, chunks.text, uri, title, date, modified_ns, tags, content_hash,"
+            " CASE WHEN chunks.text IS NULL THEN documents.text END, tool_id, documents.last_line"
             f" FROM chunks JOIN documents ON documents.id = document_id WHERE chunks.id IN ({_marks(ids)})",
             ids,
         )
@@ -294,7 +323,7 @@ class Sqlite:
                 row[1],
                 row[10],
                 row[11],
-                dated(row[12], row[13]),
+                dated(row[12], row[13], row[18]),
                 tuple(json.loads(row[14])),
                 row[15],
                 chunk,
@@ -304,14 +333,22 @@ class Sqlite:
     def document(self, tool_id: int, uri: str) -> StoredDocument | None:
         """Return one document."""
         rows = self._file.rows(
-            "SELECT title, date, modified_ns, tags, content_hash, media_type, text, body FROM documents"
-            " WHERE tool_id = ? AND uri = ?",
+            "SELECT title, date, modified_ns, last_line, tags, content_hash, media_type, text, body, first_line"
+            " FROM documents WHERE tool_id = ? AND uri = ?",
             (tool_id, uri),
         )
-        for title, date, modified_ns, tags, content_hash, media_type, text, body in rows:
-            own = tuple(json.loads(tags))
-            return StoredDocument(uri, title, dated(date, modified_ns), own, content_hash, media_type, text, body)
+        for title, date, modified_ns, last, tags, content_hash, media_type, text, body, first in rows:
+            date, own = dated(date, modified_ns, last), tuple(json.loads(tags))
+            return StoredDocument(uri, title, date, own, content_hash, media_type, text, body, Lines(first, last))
         return None
+
+    def whole(self, tool_id: int, uris: Sequence[str]) -> list[Prepared]:
+        """Return documents as they were put, in the order of their uris."""
+        return whole.documents(self._file, tool_id, uris)
+
+    def vectors(self, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
+        """Return the vectors of these names that are stored."""
+        return whole.vectors(self._file, keys)
 
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the uris that follow one, in order."""
@@ -331,18 +368,73 @@ class Sqlite:
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that pass a filter."""
         test = passes(where)
-        rows = self._file.rows("SELECT id, uri, date, modified_ns, tags FROM documents WHERE tool_id = ?", (tool_id,))
-        return [row[0] for row in rows if test(row[1], dated(row[2], row[3]), frozenset(json.loads(row[4])))]
+        rows = self._file.rows(
+            "SELECT id, uri, date, modified_ns, last_line, tags FROM documents WHERE tool_id = ?", (tool_id,)
+        )
+        return [row[0] for row in rows if test(row[1], dated(*row[2:5]), frozenset(json.loads(row[5])))]
 
     def totals(self, tool_id: int) -> Totals:
         """Return how much a tool holds."""
-        row = self._file.rows(
-            "SELECT (SELECT count(*) FROM documents WHERE tool_id = :tool), count(chunks.id), count(vector_key),"
-            " (SELECT ifnull(sum(length(text)), 0) FROM documents WHERE tool_id = :tool)"
-            " FROM chunks JOIN documents ON documents.id = document_id WHERE tool_id = :tool",
-            {"tool": tool_id},
-        )[0]
-        return Totals(*row)
+        return measures.totals(self._file, tool_id)
+
+    def room(self, tool_id: int) -> Room:
+        """Return how many bytes a tool's rows take."""
+        return measures.room(self._file, tool_id)
+
+    def lengths(self, tool_id: int) -> list[tuple[int, int]]:
+        """Return how many chunks there are of each length in characters, the shortest first."""
+        return measures.lengths(self._file, tool_id)
+
+    def listed(self, tool_id: int, *, skip: int = 0, limit: int = 20) -> list[Listed]:
+        """Return some documents in the order of their uris."""
+        return measures.listed(self._file, tool_id, skip=skip, limit=limit)
+
+    def tags(self, tool_id: int) -> list[tuple[str, int]]:
+        """Return each tag and how many documents have it, the most used first."""
+        return measures.tags(self._file, tool_id)
+
+    def recent(self, tool_id: int, *, limit: int = 10) -> list[Dated]:
+        """Return the documents of the latest dates, the latest first; those without a date come last."""
+        return measures.recent(self._file, tool_id, limit=limit)
+
+    def keep_search(self, query: str, tool: str, at: str, *, most: int) -> bool:
+        """Remember that a search was made, and at most so many; say no instead of waiting for whoever writes."""
+        return self._file.attempt(
+            [
+                (schema.ASKED, ()),
+                (
+                    "INSERT INTO asked VALUES (?, ?, 1, ?)"
+                    " ON CONFLICT (query, tool) DO UPDATE SET count = count + 1, last = excluded.last",
+                    (query, tool, at),
+                ),
+                (
+                    "DELETE FROM asked WHERE (query, tool) IN"
+                    " (SELECT query, tool FROM asked ORDER BY last DESC, count DESC, query, tool LIMIT -1 OFFSET ?)",
+                    (most,),
+                ),
+            ]
+        )
+
+    def kept_searches(self) -> list[Kept]:
+        """Return the searches that are remembered, the most frequent first."""
+        if not self._keeps():
+            return []
+        rows = self._file.rows("SELECT query, tool, count, last FROM asked ORDER BY count DESC, query, tool")
+        return [Kept(*row) for row in rows]
+
+    def clear_searches(self) -> int:
+        """Forget all searches; return how many there were."""
+        number = len(self.kept_searches())
+        if self._keeps():
+            with self._file.transaction() as connection:
+                # What is forgotten should not stay readable in the file's free pages.
+                connection.execute("PRAGMA secure_delete = ON")
+                connection.execute("DROP TABLE IF EXISTS asked")
+                connection.execute("PRAGMA secure_delete = OFF")
+        return number
+
+    def _keeps(self) -> bool:
+        return bool(self._file.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'asked'"))
 
     def check(self) -> str:
         """Return what is wrong with what is stored, or nothing."""
@@ -366,6 +458,18 @@ def _tool(row: tuple[Any, ...]) -> Tool:
         created_at=row[6], imported_at=row[7], checked_at=row[8], built=json.loads(row[9]),
         options=json.loads(row[10]),
     )  # fmt: skip
+
+
+def _put_tool(connection: sqlite3.Connection, tool: Tool) -> Tool:
+    connection.execute(
+        f"{_INSERT_TOOL} ON CONFLICT (name) DO UPDATE SET"
+        " kind = excluded.kind, description = excluded.description, source = excluded.source,"
+        " active = excluded.active, imported_at = excluded.imported_at, checked_at = excluded.checked_at,"
+        " built = excluded.built, options = excluded.options",
+        _tool_values(tool),
+    )
+    row = connection.execute("SELECT id FROM tools WHERE name = ?", (tool.name,)).fetchone()
+    return replace(tool, id=row[0])
 
 
 def _generation(connection: sqlite3.Connection) -> int:

@@ -14,10 +14,30 @@ _DATE = re.compile(
 )
 _DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 
+# The year before the first of each era. An era changes within a year, so that 平成31年 and 令和元年 are both 2019.
+_ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018}
+_ERA = rf"(?P<era>{'|'.join(_ERAS)})\s*(?P<year>\d{{1,2}}|元)\s*年"
+_ERA_YEAR = re.compile(_ERA)
+
+# Longer than any date with its time, its weekday and its zone.
+_LONGEST = 64
+_STATED = re.compile(
+    r"(\d{4})(?:年?|\s*[-/.年]\s*(\d\d?)(?:月?|\s*[-/.月]\s*(\d\d?)日?(?:\s*\(\w{1,4}\))?))"
+    r"(?:(?:[Tt]|\s+)(\d\d?)[:時](\d\d?)(?:分?|[:分](\d\d?)(?:\.\d+)?秒?)\s*(?:([-+]\d\d?)(?::?(\d\d))?|([Zz]))?)?"
+)
+_COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)")
+
+# A whole day inside a line, of any width, with the weekday and the time that may follow it.
+DAY = (
+    rf"(?<!\d)(?:{_ERA.replace('?P<era>', '').replace('?P<year>', '')}|\d{{4}}\s?[-/.年－／．])"
+    r"\s?\d{1,2}\s?[-/.月－／．]\s?\d{1,2}(?!\d)日?"
+    r"(?:\s?[(（]\w{1,4}[)）])?(?:[T\s]\d{1,2}[:：時]\d{1,2}(?:[:：分]\d{1,2})?[分秒]?)?"
+)
+
 
 def moment(text: str, now: datetime) -> str:
-    """Return 2024, 2024-01, 2024-01-15 or a full time; 2w means two weeks before now, 2024年1月15日 is understood."""
-    written = normalise(text).strip()
+    """Return 2024, 2024-01, 2024-01-15 or a full time; 2w means two weeks before now, 令和6年1月15日 is understood."""
+    written = western(normalise(text)).strip()
     if match := _RELATIVE.fullmatch(written.lower()):
         number, unit = int(match[1]), match[2]
         back = timedelta(hours=number) if unit == "h" else timedelta(days=number * _DAYS[unit])
@@ -44,3 +64,33 @@ def moment(text: str, now: datetime) -> str:
     if hour is not None:
         iso += f"T{hour:02d}:{minute:02d}:{second or 0:02d}"
     return iso
+
+
+def iso(written: str) -> str:
+    """Return a date that a document states as ISO 8601, as far as it is given, or nothing if it is not a date."""
+    if len(written) > _LONGEST:
+        return ""
+    text = western(normalise(written)).strip()
+    match = _STATED.fullmatch(text) or _COMPACT.fullmatch(text)
+    if not match:
+        return ""
+    year, month, day, hour, minute, second, hours, minutes, utc = (*match.groups(), *[None] * 6)[:9]
+    numbers = [int(part) for part in (year, month, day, hour, minute, second) if part]
+    try:
+        # The smallest date that fits says whether there is one.
+        stated = datetime(*[*numbers, 1, 1][: max(3, len(numbers))])  # type: ignore[arg-type]
+    except ValueError:
+        return ""
+    if hour:
+        zone = f"{int(hours):+03d}:{minutes or '00'}" if hours else "+00:00" if utc else ""
+        return stated.isoformat(timespec="seconds") + zone if day else ""
+    return stated.date().isoformat()[: (4, 7, 10)[len(numbers) - 1]]
+
+
+def western(text: str) -> str:
+    """Return a text in which years of Japanese eras are written as those of the Christian era: 令和6年 is 2024年."""
+
+    def year(match: re.Match[str]) -> str:
+        return f"{_ERAS[match['era']] + (1 if match['year'] == '元' else int(match['year']))}年"
+
+    return _ERA_YEAR.sub(year, text)

@@ -67,6 +67,13 @@ def terms(run: str) -> tuple[Term, ...]:
     return _japanese(run) if _is_japanese(run) else _western(run)
 
 
+def by_word(run: str) -> list[tuple[Term, ...]]:
+    """Return the terms of one run word by word; a word that says nothing parts its neighbours with an empty tuple."""
+    if not _is_japanese(run):
+        return [_western(run)]
+    return [_line(line) for line in _parser()(run).split("\n")]
+
+
 def keys(text: str) -> list[int]:
     """Return the numbers of all terms of a text, repeated as often as they occur."""
     found: list[int] = []

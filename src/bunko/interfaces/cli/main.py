@@ -5,27 +5,44 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bunko import __version__
 from bunko.errors import BunkoError
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 # Named, not imported: `bunko --help` must not wait for a search engine to load.
 COMMANDS = {
+    "build": "Bring memos into the library, or take in what changed in them.",
     "config": "Show the settings in force and where each came from.",
+    "completion": "Print a script that lets a shell complete commands, options and the names of tools.",
     "connect": "Tell an assistant about bunko: print or write its configuration.",
+    "export": "Write a tool into one file that another machine can take in.",
     "import": "Bring a tool's documents into the library.",
+    "import-pack": "Take in a tool that `bunko export` wrote, ready to be searched.",
+    "init": "Begin a library: make it and write a settings file to edit.",
     "doctor": "Check a library, and that its texts can be found.",
+    "evaluate": "Measure how well questions with known answers are answered.",
+    "init-test-db": "Keep a library of judged documents, for bunko evaluate.",
+    "judge": "Say which results are right, one key each, for bunko evaluate.",
+    "recent": "List the newest documents and memos by their dates.",
     "reindex": "Make a folder searchable, or bring it up to date.",
     "search": "Find text in Japanese or English.",
     "serve": "Serve assistants over MCP.",
     "status": "Show what is indexed.",
+    "sweep": "Find the settings that answer questions with known answers best.",
+    "tags": "List the tags of documents and memos, the most used first.",
     "tool": "Name folders, describe them, and show them to assistants.",
+    "tune": "Find the settings that search a tool best, without judgements.",
+    "watch": "Keep tools fresh as their files change, until Ctrl-C.",
 }
 
-_MODULES = {"import": "importing"}  # a module cannot be named by a word of the language
+# A module cannot be named by a word of the language, nor with a dash.
+_MODULES = {"import": "importing", "init-test-db": "init_test_db", "import-pack": "import_pack"}
 
 # Every error code has its exit code, so that scripts can tell them apart. 2 is a wrong command line or setting.
 EXIT_CODES = {
@@ -65,6 +82,14 @@ class Commands(click.Group):
         """List the commands with their one sentence each."""
         with formatter.section("Commands"):
             formatter.write_dl(sorted(COMMANDS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer the commands without loading any, and this program's own options."""
+        from click.shell_completion import CompletionItem
+
+        offered = [CompletionItem(name, help=text) for name, text in sorted(COMMANDS.items())]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [one for one in offered if one.value.startswith(incomplete)] + options
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -46,6 +46,10 @@ class Chosen:
             environ=os.environ,
         )
 
+    def log(self) -> None:
+        """Show what takes how long, if that was asked for; `open` does so by itself."""
+        _log(self.verbose, debug=False)
+
     def open(self, *, create: bool = True, read_only: bool = False) -> Library:
         """Open the library that is meant; what the settings have to say goes to stderr."""
         from bunko.opening import open_library
@@ -87,9 +91,49 @@ def shared(command: F) -> F:
     return command
 
 
+def cutting(command: F) -> F:
+    """Give a command the options that say how a tool's documents are cut."""
+    for option in reversed(
+        (
+            click.option(
+                "--chunker",
+                type=click.Choice(["auto", "headings", "paragraphs", "prose", "tables", "tokens"]),
+                help="How to cut its documents. [as the settings say: auto]",
+            ),
+            click.option(
+                "--chunk-size",
+                type=click.IntRange(512, 4096),
+                metavar="N",
+                help="Tokens in a chunk; chooses the chunker tokens. [1024]",
+            ),
+            click.option(
+                "--chunk-overlap",
+                type=click.IntRange(0, 4095),
+                metavar="N",
+                help="Tokens that neighbouring chunks share; chooses the chunker tokens. [64]",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
 def chosen(options: dict[str, Any]) -> Chosen:
     """Take the shared options out of a command's arguments."""
     return Chosen(**{name: options.pop(name) for name in Chosen.__dataclass_fields__})
+
+
+def tool_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Return the tools that a shell may complete to; where there is no library, none, and without a word."""
+    from bunko.opening import tool_names as names
+
+    place = {name: ctx.params.get(name) for name in ("library", "database", "docs_dir", "data_dir", "config")}
+    try:
+        home = Chosen(**place, as_json=False, verbose=False).home()
+        found = names(home, environ=os.environ, config=place["config"])
+    except Exception:  # whatever is the matter, a command line in the making is no place to tell
+        return []
+    return [name for name in found if name.startswith(incomplete)]
 
 
 def print_json(value: Any) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.options import chosen, is_terminal, print_json, say, shared
+from bunko.interfaces.cli.options import chosen, is_terminal, print_json, say, shared, tool_names
 
 if TYPE_CHECKING:
     from bunko.types import Answer
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 @click.argument("query")
 @click.option("--mode", type=click.Choice(["bm25", "semantic", "hybrid"]), help="By words, by vectors, or both. [bm25]")
 @click.option("--top-k", "-k", type=click.IntRange(1, 1000), metavar="N", help="How many results. [5]")
-@click.option("--name", "-n", metavar="TOOL", help="Search one tool of the library instead of all.")
+@click.option(
+    "--name",
+    "-n",
+    metavar="TOOL",
+    help="Search one tool of the library instead of all.",
+    shell_complete=tool_names,
+)
 @click.option("--path", metavar="GLOB", help="Only documents whose path matches: 'guide/**', '*.md'.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only documents with this tag; may be repeated.")
 @click.option(
@@ -27,6 +33,11 @@ if TYPE_CHECKING:
     help="Only documents from then on: 2024-01-15, 2024-01, or 2w for two weeks ago.",
 )
 @click.option("--until", metavar="DATE", help="Only documents up to then.")
+@click.option(
+    "--extract",
+    type=click.Choice(["chunk", "section", "full"]),
+    help="How much of each result: itself, its chapter, its document. [as the tool says, else chunk]",
+)
 @click.option("--explain", is_flag=True, help="Show why each result was found.")
 @click.option("--no-refresh", is_flag=True, help="Do not look for changed files first.")
 @shared
@@ -51,9 +62,13 @@ def command(query: str, **options: Any) -> None:
             explain=options["explain"],
             refresh=not options["no_refresh"],
         )
+        library.remember(query, options["name"])
+        answer.hits = library.widened(answer.hits, options["extract"])
         for notice in answer.notices:
             if notice not in library.notices:
                 say(notice)
+        # Two folders may both hold a README.md.
+        named = options["name"] is None and len(library.tools()) > 1
         if answer.freshness.missing and library.is_importing():
             say(f"This command ends here; index the rest with: bunko reindex {shlex.join(library.home.arguments())}")
         if asked.as_json:
@@ -61,20 +76,20 @@ def command(query: str, **options: Any) -> None:
         elif is_terminal():
             from bunko.interfaces.cli.show import answer as show
 
-            show(answer)
+            show(answer, named=named)
         else:
-            click.echo(plain(answer))
+            click.echo(plain(answer, named=named))
 
 
-def plain(answer: Answer) -> str:
-    """Return an answer as lines for a pipe."""
+def plain(answer: Answer, *, named: bool = False) -> str:
+    """Return an answer as lines for a pipe, hits named after their tools where there are several."""
     from bunko.payload import citation, reasons
 
     if not answer.hits:
         return f"No results among {answer.total_chunks} chunks."
     blocks = []
     for rank, hit in enumerate(answer.hits, 1):
-        lines = [f"[{rank}] {citation(hit)}  score={hit.score:.4f}"]
+        lines = [f"[{rank}] {citation(hit)}  score={hit.score:.4f}" + (f"  tool={hit.tool}" if named else "")]
         if hit.chunk.heading_path:
             lines.append(" > ".join(hit.chunk.heading_path))
         if hit.why is not None:

@@ -1,4 +1,4 @@
-"""`bunko status`: a library in, what it holds out."""
+"""`bunko status`: a library in, what it holds, or all about one of its tools, out."""
 
 from __future__ import annotations
 
@@ -6,32 +6,68 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.options import chosen, is_terminal, print_json, shared
+from bunko.interfaces.cli.options import chosen, is_terminal, print_json, shared, tool_names, visible
 
 if TYPE_CHECKING:
-    from bunko.status import Status
+    from bunko.status import Details, Status, ToolStatus
+
+SOURCES = {
+    "missing": "the source is not there; what was indexed is kept",
+    "empty": "the source is empty; what was indexed is kept",
+    "unreadable": "the source cannot be read; what was indexed is kept",
+}
+COLUMNS = ("document", "title", "chunks", "characters", "language")
+_PAGE_SIZE = 20
 
 
 @click.command()
+@click.option(
+    "--name",
+    "-n",
+    metavar="TOOL",
+    help="All about this tool: its documents, its chunks, what changed.",
+    shell_complete=tool_names,
+)
+@click.option("--page", type=click.IntRange(min=1), metavar="N", help="Which page of its documents. [1]")
+@click.option("--page-size", type=click.IntRange(1, 1000), metavar="N", help=f"Documents on a page. [{_PAGE_SIZE}]")
 @shared
-def command(**options: Any) -> None:
+def command(name: str | None, page: int | None, page_size: int | None, **options: Any) -> None:
     """Show what is indexed.
+
+    A tool's size is the bytes of its texts, terms, chunks and vectors and of its derived files, without what SQLite
+    adds. With --name its source is looked at for changes, and nothing is imported.
 
     \b
     Example:
       bunko status --docs-dir ~/notes
+      bunko status -n documents --page 2 --docs-dir ~/notes
     """
     asked = chosen(options)
+    if name is None and (page is not None or page_size is not None):
+        raise click.UsageError("--page and --page-size go with --name.")
     with asked.open(create=False) as library:
-        status = library.status()
-    if asked.as_json:
-        print_json(payload(status))
-    elif is_terminal():
-        from bunko.interfaces.cli.show import status as show
+        if name is None:
+            found: Status | Details = library.status()
+        else:
+            found = library.tool_status(name, page=page or 1, page_size=page_size or _PAGE_SIZE)
+    _print(found, as_json=asked.as_json)
 
-        show(status)
+
+def _print(found: Status | Details, *, as_json: bool) -> None:
+    from bunko.status import Status
+
+    if as_json:
+        print_json(payload(found) if isinstance(found, Status) else detailed(found))
+    elif is_terminal():
+        from bunko.interfaces.cli import show
+
+        if isinstance(found, Status):
+            show.status(found)
+        else:
+            show.details(found)
     else:
-        click.echo(plain(status))
+        lines = plain(found) if isinstance(found, Status) else plain_details(found)
+        click.echo(visible("\n".join(lines)))
 
 
 def payload(status: Status) -> dict[str, Any]:
@@ -41,39 +77,180 @@ def payload(status: Status) -> dict[str, Any]:
         "generation": status.generation,
         "bytes": status.bytes,
         "derived_bytes": status.derived_bytes,
-        "tools": [
+        "tools": [_held(one) for one in status.tools],
+    }
+
+
+def detailed(found: Details) -> dict[str, Any]:
+    """Return all about a tool as a plain dictionary."""
+    held, changes, lengths = found.held, found.changes, found.lengths
+    return _held(held) | {
+        "description": held.tool.description,
+        "created_at": held.tool.created_at,
+        "options": held.tool.options,
+        "embedding": {"model": held.tool.built.get("embedder", ""), "dimension": held.room.dimension},
+        "room": {
+            "text": held.room.text,
+            "index": held.room.index,
+            "vectors": held.room.vectors,
+            "derived": held.derived_bytes,
+        },
+        "freshness": {
+            "last_look": found.checked_at,
+            "looked_at": changes and changes.at,
+            "new": changes and changes.new,
+            "changed": changes and changes.changed,
+            "gone": changes and changes.gone,
+            "moved": changes and changes.moved,
+        },
+        "chunk_lengths": lengths
+        and {
+            "min": lengths.least,
+            "median": lengths.median,
+            "p90": lengths.p90,
+            "max": lengths.most,
+            "mean": lengths.mean,
+            "bins": [{"from": one.low, "to": one.high, "chunks": one.count} for one in lengths.bins],
+        },
+        "page": found.page,
+        "page_size": found.page_size,
+        "pages": found.pages,
+        "document_list": [
             {
-                "name": one.tool.name,
-                "kind": one.tool.kind,
-                "active": one.tool.active,
-                "source": one.tool.source,
-                "documents": one.totals.documents,
-                "chunks": one.totals.chunks,
-                "vectors": one.totals.vectors,
-                "characters": one.totals.characters,
-                "last_import": one.tool.imported_at,
-                "built": one.tool.built,
-                "problems": [{"file_path": p.uri, "reason": p.reason} for p in one.problems],
+                "file_path": one.uri,
+                "title": one.title,
+                "chunks": one.chunks,
+                "characters": one.characters,
+                "language": one.language,
             }
-            for one in status.tools
+            for one in found.documents
         ],
     }
 
 
-def plain(status: Status) -> str:
+def _held(one: ToolStatus) -> dict[str, Any]:
+    return {
+        "name": one.tool.name,
+        "kind": one.tool.kind,
+        "active": one.tool.active,
+        "source": one.tool.source,
+        "source_state": one.source_state,
+        "documents": one.totals.documents,
+        "chunks": one.totals.chunks,
+        "vectors": one.totals.vectors,
+        "characters": one.totals.characters,
+        "bytes": one.bytes,
+        "import_state": one.import_state,
+        "last_import": one.tool.imported_at,
+        "rebuild_documents": one.rebuilt,
+        "built": one.tool.built,
+        "problems": [{"file_path": p.uri, "reason": p.reason} for p in one.problems],
+    }
+
+
+def plain(status: Status) -> list[str]:
     """Return a status as lines for a pipe."""
     lines = [
         f"library: {status.database} ({size(status.bytes)}, derived {size(status.derived_bytes)},"
         f" generation {status.generation})"
     ]
     for one in status.tools:
-        state = "active" if one.tool.active else "disabled"
         lines.append(
-            f"{one.tool.name}: {state}, {one.totals.documents} documents, {one.totals.chunks} chunks,"
-            f" {one.totals.vectors} vectors, last import {one.tool.imported_at or 'never'}, from {one.tool.source}"
+            f"{one.tool.name}: {state(one)}, {one.totals.documents} documents, {one.totals.chunks} chunks,"
+            f" {one.totals.vectors} vectors, {size(one.bytes)}, last import {last_import(one)}, from {one.tool.source}"
         )
-        lines += [f"  problem: {p.uri}: {' '.join(p.reason.splitlines())}" for p in one.problems]
-    return "\n".join(lines)
+        lines += [f"  {line}" for line in (*remarks(one), *problems(one))]
+    if not status.tools:
+        lines.append("There are no tools yet.")
+    return lines
+
+
+def plain_details(found: Details) -> list[str]:
+    """Return all about a tool as lines for a pipe; the documents are in columns with tabs between."""
+    lines = [f"{name}: {value}" for name, value in facts(found)]
+    if found.lengths:
+        lines.append(f"chunk lengths: {measures(found)}")
+        lines += [f"  {one.low}-{one.high}: {one.count}" for one in found.lengths.bins]
+    lines += [*remarks(found.held), *problems(found.held)]
+    lines.append(place(found))
+    lines.append("\t".join(COLUMNS))
+    for one in found.documents:
+        title = " ".join(one.title.split())
+        lines.append(f"{one.uri}\t{title}\t{one.chunks}\t{one.characters}\t{one.language}")
+    return lines
+
+
+def facts(found: Details) -> list[tuple[str, str]]:
+    """Return what there is to say about a tool, in names and values."""
+    held, tool, totals, room = found.held, found.held.tool, found.held.totals, found.held.room
+    told = [
+        ("tool", f"{tool.name} ({tool.kind}, {state(held)})"),
+        ("description", tool.description or "none"),
+        ("source", tool.source),
+        *((name, _listed(value)) for name, value in tool.options.items()),
+        ("created", tool.created_at or "unknown"),
+        ("last import", last_import(held)),
+        ("holds", f"{totals.documents:,} documents, {totals.chunks:,} chunks, {totals.vectors:,} vectors,"
+         f" {totals.characters:,} characters"),
+        ("size", f"{size(held.bytes)} (text {size(room.text)}, index {size(room.index)}, vectors {size(room.vectors)},"
+         f" derived {size(held.derived_bytes)})"),
+    ]  # fmt: skip
+    if tool.built:
+        vectors = f", {room.dimension} dimensions" if room.dimension else ""
+        rest = ", ".join(f"{name} {_listed(value)}" for name, value in tool.built.items() if name != "embedder")
+        told += [("embedding", f"{tool.built.get('embedder', 'none')}{vectors}"), ("built with", rest)]
+    told.append(("last look", found.checked_at or "never"))
+    if found.changes:
+        changes = found.changes
+        told.append(
+            ("now", f"{changes.new} new, {changes.changed} changed, {changes.gone} gone, {changes.moved} moved")
+        )
+    return told
+
+
+def measures(found: Details) -> str:
+    """Return how long chunks are, in one line."""
+    spread = found.lengths
+    if spread is None:
+        return "no chunks"
+    return (
+        f"min {spread.least:,}, median {spread.median:,}, p90 {spread.p90:,}, max {spread.most:,},"
+        f" mean {spread.mean:,.1f} characters"
+    )
+
+
+def place(found: Details) -> str:
+    """Return which documents of how many are listed, and how to see others."""
+    told = f"page {found.page} of {found.pages}, {found.held.totals.documents:,} documents"
+    return f"{told}; --page {found.page + 1} shows the next" if found.page < found.pages else told
+
+
+def remarks(one: ToolStatus) -> list[str]:
+    """Return what a user should know about a tool beside its numbers."""
+    told = [SOURCES[one.source_state]] if one.source_state in SOURCES else []
+    if one.import_state == "unfinished":
+        told.append("its first import was not finished; importing it again goes on from there")
+    if one.rebuilt is not None:
+        told.append(
+            f"a rebuild was begun and holds {one.rebuilt:,} documents; until it is whole, the old index answers"
+        )
+    return told
+
+
+def problems(one: ToolStatus) -> list[str]:
+    """Return a line for each thing that could not be indexed."""
+    return [f"problem: {p.uri}: {' '.join(p.reason.splitlines())}" for p in one.problems]
+
+
+def state(one: ToolStatus) -> str:
+    """Return whether assistants see a tool, and whether its source is gone."""
+    told = "active" if one.tool.active else "disabled"
+    return told if one.source_state == "ok" else f"{told}, source {one.source_state}"
+
+
+def last_import(one: ToolStatus) -> str:
+    """Return when a tool was last imported, or why there is no such time."""
+    return one.tool.imported_at or one.import_state
 
 
 def size(number: float) -> str:
@@ -83,3 +260,9 @@ def size(number: float) -> str:
             return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
         number /= 1000
     return f"{number:.1f} GB"
+
+
+def _listed(value: Any) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{name}={_listed(one)}" for name, one in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from bunko.interfaces.cli.options import PATH, Chosen, chosen, is_terminal, print_json, say, shared
+from bunko.interfaces.cli.options import (
+    PATH,
+    Chosen,
+    chosen,
+    cutting,
+    is_terminal,
+    print_json,
+    say,
+    shared,
+    tool_names,
+    visible,
+)
 
 if TYPE_CHECKING:
     from bunko.library import Library
     from bunko.types import Tool
 
-_name = click.option("--name", "-n", required=True, metavar="NAME", help="The tool.")
+_EXTRACT = click.Choice(["chunk", "section", "full"])
+_name = click.option("--name", "-n", required=True, metavar="NAME", help="The tool.", shell_complete=tool_names)
 
 
 @click.group(name="tool")
@@ -25,36 +40,77 @@ def command() -> None:
 @command.command()
 @_name
 @click.option("--description", "-d", required=True, metavar="TEXT", help="What the documents are about.")
-@click.option("--source", "-s", required=True, type=PATH, metavar="DIR", help="The folder.")
+@click.option("--source", "-s", required=True, type=PATH, metavar="PATH", help="The folder; or a file of entries.")
+@click.option(
+    "--kind",
+    type=click.Choice(["folder", "memos", "jsonl", "web"]),
+    default="folder",
+    help="A folder of documents; dated memos, or JSON lines, in a file or a folder; web pages (not yet). [folder]",
+)
 @click.option("--include", multiple=True, metavar="GLOB", help="Only these files; may be repeated.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Not these files; may be repeated.")
+@click.option("--extract", type=_EXTRACT, help="How much of each hit comes back unless a search says. [chunk]")
+@cutting
 @shared
 def add(
-    name: str, description: str, source: Path, include: Sequence[str], exclude: Sequence[str], **options: Any
+    name: str,
+    description: str,
+    source: Path,
+    kind: str,
+    include: Sequence[str],
+    exclude: Sequence[str],
+    extract: str | None,
+    chunker: str | None,
+    chunk_size: int | None,
+    chunk_overlap: int | None,
+    **options: Any,
 ) -> None:
-    """Register a folder under a name; `bunko import` then brings its documents in.
+    """Register a folder or a file under a name; `bunko import` then brings its documents in.
 
     \b
     Example:
       bunko tool add -n api-docs -d "API documentation for user authentication" -s ./docs/api
+      bunko tool add -n diary -d "What we did on which day" -s ~/ChangeLog --kind memos
     """
     asked = chosen(options)
     from bunko import catalog
 
     with asked.open() as library:
-        tool = catalog.add(library.store, name, description, source, include=include, exclude=exclude)
+        tool = catalog.add(
+            library.store,
+            name,
+            description,
+            source,
+            kind=kind,
+            include=include,
+            exclude=exclude,
+            extract=extract,
+            cutting=library.recut(chunker, chunk_size, chunk_overlap),
+        )
         files = library.preview(tool)
-        next_step = f"Bring them in with: bunko import -n {name}"
-        _told(asked, tool, f"Added {name}: {files} files to import. {next_step}", files=files)
+        next_step = f"Bring them in with: bunko import -n {shlex.quote(name)}"
+        found = f"{files} {'files' if kind == 'folder' else 'entries'}"
+        _told(asked, tool, f"Added {name}: {found} to import. {next_step}", files=files)
 
 
 @command.command()
 @_name
 @click.option("--description", "-d", metavar="TEXT", help="A new description.")
 @click.option("--source", "-s", type=PATH, metavar="DIR", help="Another folder.")
+@click.option("--include", multiple=True, metavar="GLOB", help="Only these files from now on; '' for all.")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="Not these files from now on; '' for none.")
+@click.option("--extract", type=_EXTRACT, help="How much of each hit comes back unless a search says.")
 @shared
-def update(name: str, description: str | None, source: Path | None, **options: Any) -> None:
-    """Change a tool's description or folder.
+def update(
+    name: str,
+    description: str | None,
+    source: Path | None,
+    include: Sequence[str],
+    exclude: Sequence[str],
+    extract: str | None,
+    **options: Any,
+) -> None:
+    """Change a tool's description, folder, or what is taken from it; how it is cut changes with `bunko import`.
 
     \b
     Example:
@@ -63,11 +119,20 @@ def update(name: str, description: str | None, source: Path | None, **options: A
     asked = chosen(options)
     from bunko import catalog
 
-    if description is None and source is None:
-        raise click.UsageError("Give --description or --source.")
+    if description is None and source is None and not include and not exclude and extract is None:
+        raise click.UsageError("Give --description, --source, --include, --exclude or --extract.")
     with _existing(asked) as library:
-        tool = catalog.update(library.store, name, description=description, source=source)
-        after = f" Its documents follow with: bunko import -n {name} --mode update" if source is not None else ""
+        tool = catalog.update(
+            library.store,
+            name,
+            description=description,
+            source=source,
+            include=[glob for glob in include if glob] if include else None,
+            exclude=[glob for glob in exclude if glob] if exclude else None,
+            extract=extract,
+        )
+        follows = source is not None or include or exclude
+        after = f" Its documents follow with: bunko import -n {shlex.quote(name)} --mode update" if follows else ""
         _told(asked, tool, f"Updated {name}.{after}")
 
 
@@ -152,6 +217,72 @@ def ls(everything: bool, form: str | None, **options: Any) -> None:
             for tool in tools:
                 state = "active" if tool.active else "disabled"
                 click.echo(f"{tool.name}\t{state}\t{tool.source}\t{tool.description}")
+
+
+@command.command()
+@_name
+@click.option("--write", is_flag=True, help="Keep the proposal as the tool's description.")
+@click.option("--language", type=click.Choice(["ja", "en"]), help="[the one most of its documents are in]")
+@shared
+def describe(name: str, write: bool, language: Literal["ja", "en"] | None, **options: Any) -> None:
+    """Propose a description, made from the tool's own documents.
+
+    \b
+    Example:
+      bunko tool describe -n api-docs
+      bunko tool describe -n api-docs --write
+    """
+    asked = chosen(options)
+    from bunko import catalog
+
+    with _existing(asked) as library:
+        proposal = library.propose(name, language=language)
+        if write:
+            catalog.update(library.store, name, description=proposal.description)
+    if asked.as_json:
+        print_json(
+            {
+                "name": name,
+                "language": proposal.language,
+                "present": proposal.tool.description,
+                "proposal": proposal.description,
+                "phrases": [asdict(phrase) for phrase in proposal.phrases],
+                "written": write,
+            }
+        )
+        return
+    click.echo(visible(f"present:  {proposal.tool.description or '(none)'}"))
+    click.echo(visible(f"proposal: {proposal.description}"))
+    click.echo(visible(f"phrases:  {', '.join(phrase.text for phrase in proposal.phrases)}"))
+    own = f"bunko tool update -n {shlex.quote(name)} -d TEXT"
+    say(f"Updated {name}." if write else f"Keep it with --write, or write your own: {own}")
+
+
+@command.command()
+@shared
+def check(**options: Any) -> None:
+    """Check that an assistant can tell the active tools apart by their descriptions.
+
+    Questions made from each tool's titles and headings are given to the tool whose name and description fit best.
+    Exits with 0 if all is well, with 1 if there is a warning.
+
+    \b
+    Example:
+      bunko tool check
+    """
+    asked = chosen(options)
+    from bunko.interfaces.cli import routes
+
+    with _existing(asked) as library:
+        routing = library.route()
+    if asked.as_json:
+        print_json(routes.payload(routing))
+    elif is_terminal():
+        routes.show(routing)
+    else:
+        click.echo(routes.plain(routing))
+    if routing.warnings:
+        sys.exit(1)
 
 
 def described(tool: Tool) -> dict[str, Any]:

@@ -18,7 +18,14 @@ def tools(about: str, top_k: int, *, choose: tuple[str, ...] = ()) -> list[Tool]
             "Search documents",
             f"Search {about}. Finds Japanese and English by words, spelling variants and identifiers, and answers with "
             "passages, scores and citations (path:L12-L30). Use it before answering questions about these documents.",
-            (searching.QUERY, searching.top_k(top_k), *which, *searching.FILTERS, *searching.SHAPE),
+            (
+                searching.QUERY,
+                searching.top_k(top_k),
+                *which,
+                *searching.FILTERS,
+                searching.extract(),
+                *searching.SHAPE,
+            ),
             SEARCH_OUTPUT,
             lambda call: searching.search(call, call.arguments.get("tool")),
         ),

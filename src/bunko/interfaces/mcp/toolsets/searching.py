@@ -23,7 +23,6 @@ _PAGED = ("query", "top_k", "extract", "mode", "path", "tag", "since", "until")
 
 QUERY = Param("query", "string", "Words or a question, Japanese or English", required=True)
 SHAPE = (
-    Param("extract", "string", "How much of each hit", default="chunk", choices=extracts.EXTRACTS),
     Param("response_format", "string", default="detailed", choices=("concise", "detailed")),
     Param("cursor", "string", "next_cursor of the last page"),
 )
@@ -34,6 +33,11 @@ FILTERS = (
     Param("since", "string", "Date or 2w"),
     Param("until", "string"),
 )
+
+
+def extract(default: extracts.Extract | None = None) -> Param:
+    """Return the parameter for how much of each hit comes back; no default: as each tool says."""
+    return Param("extract", "string", "How much of each hit", default=default, choices=extracts.EXTRACTS)
 
 
 def top_k(default: int) -> Param:
@@ -63,11 +67,13 @@ def search(call: Call, tool: str | None) -> Reply:
         # Sections and whole documents that an earlier page gave are not given again; chunks are all different.
         skipped = 0 if given["extract"] == "chunk" else begin.first
         hits = answer.hits if skipped else answer.hits[begin.first :]
-        passages = extracts.passages(hits, library.document_of, given["extract"], given=skipped)
+        passages = library.passages(hits, given["extract"], given=skipped)
         more = len(answer.hits) == begin.first + count and begin.first + 2 * count <= _DEEPEST
         if passages or not more:
             break
         begin = Cursor(begin.first + count)
+    if not given.get("cursor"):
+        library.remember(query, tool)
     generation = answer.freshness.generation
     if before and before != generation:
         answer.notices.append("The index changed since the last page; results may repeat or be missing.")

@@ -20,7 +20,12 @@ def tools(known: Sequence[LibraryTool], top_k: int) -> list[Tool]:
             names[tool.name],
             tool.name,
             tool.description or f"Search {tool.name}.",
-            (searching.QUERY, searching.top_k(top_k), *searching.SHAPE),
+            (
+                searching.QUERY,
+                searching.top_k(top_k),
+                searching.extract(tool.options.get("extract", "chunk")),
+                *searching.SHAPE,
+            ),
             SEARCH_OUTPUT,
             lambda call, name=tool.name: searching.search(call, name),  # type: ignore[misc]
         )

@@ -1,0 +1,1 @@
+"""Judged questions in, how well a search answers them out."""

@@ -1,0 +1,110 @@
+"""An evaluation and a file in, whether it has become worse than the file says out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bunko.errors import SourceError
+from bunko.evaluation.dataset import text_of
+from bunko.evaluation.evaluate import Evaluation, Former
+from bunko.evaluation.measures import F1
+
+_EQUAL = 1e-9
+_HINT = "Make it with: bunko evaluate … --save-baseline."
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How the judging measure of one mode has changed since the baseline."""
+
+    mode: str
+    before: float
+    now: float
+    regressed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a baseline says about an evaluation."""
+
+    path: str
+    threshold: float
+    changes: tuple[Change, ...]
+    same_questions: bool
+
+    @property
+    def regressed(self) -> bool:
+        """Say whether any mode has lost more than is allowed."""
+        return any(change.regressed for change in self.changes)
+
+
+def check(done: Evaluation, path: Path, threshold: float) -> Verdict:
+    """Compare the F1 of each mode with a baseline; a loss of more than the threshold is a regression."""
+    held = _read(path)
+    changes = []
+    for run in done.runs:
+        before = _number(held, run.name, path)
+        if before is not None:
+            now = run.measures.get(F1, 0.0)
+            changes.append(Change(run.name, before, now, before - now > threshold + _EQUAL))
+    if not changes:
+        raise SourceError(
+            f"{path} says nothing about {', '.join(run.name for run in done.runs)}",
+            hint="Choose its modes with --mode, or make it anew with --save-baseline.",
+        )
+    return Verdict(str(path), threshold, tuple(changes), _digest(held) in ("", done.judged.digest))
+
+
+def former(path: Path) -> Former:
+    """Read what a report says of each question in each mode."""
+    held = _read(path)
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    try:
+        for mode, of_mode in held["modes"].items():
+            found[mode] = {}
+            for row in of_mode["queries"]:
+                for measure, value in row["measures"].items():
+                    found[mode].setdefault(measure, {})[str(row["id"])] = float(value)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise SourceError(
+            f"{path}:1: there are no single questions in it", hint="Name a report.json, which has them."
+        ) from error
+    return Former(path.name, dict(found), _digest(held))
+
+
+def saved(done: Evaluation) -> dict[str, Any]:
+    """Return what a baseline file holds: the means of each mode, and which questions they are about."""
+    modes = {run.name: {"measures": {name: round(v, 6) for name, v in run.measures.items()}} for run in done.runs}
+    facts = {"name": done.judged.name, "digest": done.judged.digest, "queries": len(done.judged.queries)}
+    return {"judged": facts, "n_results": done.plan.n_results, "settings": done.settings, "modes": modes}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise SourceError(f"There is no baseline {path}", hint=_HINT)
+    try:
+        held = json.loads(text_of(path))
+    except json.JSONDecodeError as error:
+        raise SourceError(f"{path}:{error.lineno}: this is not JSON: {error.msg}", hint=_HINT) from error
+    if not isinstance(held, dict) or not isinstance(held.get("modes"), dict):
+        raise SourceError(f'{path}:1: there are no "modes" in it', hint=_HINT)
+    return held
+
+
+def _digest(held: Mapping[str, Any]) -> str:
+    judged = held.get("judged")
+    return str(judged.get("digest", "")) if isinstance(judged, dict) else ""
+
+
+def _number(held: Mapping[str, Any], mode: str, path: Path) -> float | None:
+    of_mode = held["modes"].get(mode)
+    if of_mode is None:
+        return None
+    try:
+        return float(of_mode["measures"][F1])
+    except (KeyError, TypeError, ValueError) as error:
+        raise SourceError(f'{path}:1: there is no "{F1}" of {mode} in it', hint=_HINT) from error

@@ -1,0 +1,111 @@
+"""A corpus and queries in JSON lines and judgements in a table in, a judged set out: the form public sets have."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from bunko.evaluation.dataset import Judged, JudgedDocument, Problems, Query, Row, described, text_of
+
+
+def load(corpus: Path, queries: Path, qrels: Path, *, name: str = "") -> Judged:
+    """Read a judged set; queries that nobody judged are left out, as every evaluation does."""
+    documents = load_corpus(corpus)
+    asked = _queries(queries)
+    grades = _grades(qrels, {one.id for one in documents}, set(asked))
+    judged = tuple(described(replace(asked[one], grades=grades[one])) for one in asked if one in grades)
+    return Judged(name or corpus.resolve().parent.name, documents, judged)
+
+
+def load_corpus(path: Path) -> tuple[JudgedDocument, ...]:
+    """Read documents: id (or _id), title and text in each line."""
+    problems = Problems(path)
+    found: dict[str, JudgedDocument] = {}
+    for row, line in _rows(path, problems):
+        made = JudgedDocument(row.text("id", "_id", needed=True), row.text("title"), row.text("text"))
+        if row.good and not (made.title.strip() or made.text.strip()):
+            row.wrong(f"document {made.id!r} is empty")
+        if made.id in found:
+            problems.add(line, f"there is a document {made.id!r} already")
+        found.setdefault(made.id, made)
+    if not found and not problems.found:
+        problems.add(1, "there are no documents")
+    problems.stop()
+    return tuple(found.values())
+
+
+def _queries(path: Path) -> dict[str, Query]:
+    problems = Problems(path)
+    found: dict[str, Query] = {}
+    for row, line in _rows(path, problems):
+        made = Query(
+            row.text("id", "_id", needed=True),
+            row.text("text", "query", needed=True),
+            {},
+            language=row.text("language"),
+            kind=row.text("kind", "type"),
+        )
+        if made.id in found:
+            problems.add(line, f"there is a query {made.id!r} already")
+        found.setdefault(made.id, made)
+    if not found and not problems.found:
+        problems.add(1, "there are no queries")
+    problems.stop()
+    return found
+
+
+def _rows(path: Path, problems: Problems) -> Iterator[tuple[Row, int]]:
+    for line, text in enumerate(text_of(path).split("\n"), 1):
+        if not text.strip():
+            continue
+        try:
+            value = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as error:
+            reason = getattr(error, "msg", "nested too deep")
+            problems.add(line, f"this is not JSON: {reason}")
+            continue
+        yield Row(value, line, problems), line
+
+
+def _grades(path: Path, documents: set[str], queries: set[str]) -> dict[str, dict[str, float]]:
+    """Read query, document and grade of each line; a line of names may come first, and TREC's second column is fine."""
+    problems = Problems(path)
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    for line, text in enumerate(text_of(path).split("\n"), 1):
+        cells = text.strip("\r").split("\t") if "\t" in text else text.split()
+        if not text.strip():
+            continue
+        if len(cells) == 4:
+            del cells[1]
+        if len(cells) != 3:
+            problems.add(line, f"expected query, document and grade, found {len(cells)} columns")
+            continue
+        query, document, written = (cell.strip() for cell in cells)
+        grade = _number(written)
+        if grade is None:
+            if line > 1 or query in queries:
+                problems.add(line, f"{written!r} is not a grade")
+            continue
+        if query not in queries:
+            problems.add(line, f"there is no query {query!r}")
+        elif document not in documents:
+            problems.add(line, f"there is no document {document!r}")
+        elif document in found[query]:
+            problems.add(line, f"{document!r} is judged twice for query {query!r}")
+        else:
+            found[query][document] = grade
+    if not found and not problems.found:
+        problems.add(1, "there are no judgements")
+    problems.stop()
+    return {query: {one: grade for one, grade in judged.items() if grade > 0} for query, judged in found.items()}
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if number == number and abs(number) != float("inf") else None

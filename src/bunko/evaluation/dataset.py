@@ -1,0 +1,241 @@
+"""A file of questions and a file of documents in, a judged set out, or an error that names file and line."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from bunko.errors import SourceError
+from bunko.evaluation.places import NotThere, members
+from bunko.text.language import language
+from bunko.text.normalise import printable
+
+_MOST_PROBLEMS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedDocument:
+    """A document as a judged set has it."""
+
+    id: str  # its address or name, which judgements use
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question with what is known about its answer."""
+
+    id: str
+    text: str
+    grades: Mapping[str, float]  # document → how well it answers; empty if none does
+    sources: tuple[str, ...] = ()  # the documents that must come back; not given: all that have a grade
+    negatives: tuple[str, ...] = ()  # documents that must not come back
+    keywords: tuple[str, ...] = ()  # what the texts that come back should hold
+    language: str = ""
+    kind: str = ""
+    notes: str = ""
+
+    @property
+    def expected(self) -> frozenset[str]:
+        """Return the documents that count as right; others with a grade help the ranking's gain alone."""
+        return frozenset(self.sources or self.grades)
+
+    @property
+    def answerable(self) -> bool:
+        """Say whether any document answers it."""
+        return bool(self.grades)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A judged set: documents, and questions about them."""
+
+    name: str
+    documents: tuple[JudgedDocument, ...]
+    queries: tuple[Query, ...]
+
+    @cached_property
+    def digest(self) -> str:
+        """Return a name for exactly these questions and judgements: scores compare within it only."""
+        made = hashlib.sha256()
+        for query in sorted(self.queries, key=lambda one: one.id):
+            made.update(
+                repr(
+                    (query.id, query.text, sorted(query.grades.items()), sorted(query.expected), query.negatives)
+                ).encode()
+            )
+        return made.hexdigest()[:16]
+
+
+@dataclass
+class Problems:
+    """What is wrong with a file, collected, so that one run shows it all."""
+
+    path: Path
+    found: list[str] = field(default_factory=list)
+
+    def add(self, line: int, reason: str) -> None:
+        """Note what is wrong on a line."""
+        self.found.append(f"{self.path}:{line}: {reason}")
+
+    def stop(self) -> None:
+        """Raise what was found, if anything was."""
+        if self.found:
+            more = len(self.found) - _MOST_PROBLEMS
+            rest = f"\n… and {more} more" if more > 0 else ""
+            raise SourceError(
+                "\n".join(self.found[:_MOST_PROBLEMS]) + rest,
+                hint="Nothing was measured. Mend the file, then try again.",
+            )
+
+
+def load(queries: Path, documents: Path, *, name: str = "") -> Judged:
+    """Read a judged set in two JSON files: `queries` of one, `documents` of the other."""
+    held = load_documents(documents)
+    asked = load_queries(queries, {one.id for one in held}, where=str(documents))
+    return Judged(name or queries.stem, held, asked)
+
+
+def shipped() -> tuple[Path, Path]:
+    """Return the questions and the documents that come with bunko."""
+    folder = Path(str(files("bunko.evaluation"))) / "judged"
+    return folder / "queries.json", folder / "documents.json"
+
+
+def load_documents(path: Path) -> tuple[JudgedDocument, ...]:
+    """Read the documents of a fixture: source_url, title and content of each."""
+    problems = Problems(path)
+    found: dict[str, JudgedDocument] = {}
+    for line, value in _members(path, "documents"):
+        row = Row(value, line, problems)
+        made = JudgedDocument(row.text("source_url", needed=True), row.text("title"), row.text("content", needed=True))
+        if made.id in found:
+            problems.add(line, f"there is a document {made.id!r} already")
+        elif row.good:
+            found[made.id] = made
+    if not found and not problems.found:
+        problems.add(1, "there are no documents")
+    problems.stop()
+    return tuple(found.values())
+
+
+def load_queries(path: Path, known: Iterable[str] | None, *, where: str = "the documents") -> tuple[Query, ...]:
+    """Read the questions of a dataset about documents that are known; None: about documents that come and go."""
+    problems, known = Problems(path), None if known is None else set(known)
+    found: dict[str, Query] = {}
+    for line, value in _members(path, "queries"):
+        row = Row(value, line, problems)
+        expected = row.texts("expected_sources")
+        query = Query(
+            row.text("id", needed=True),
+            row.text("query", needed=True),
+            row.grades("grades", expected),
+            expected,
+            row.texts("negative_sources"),
+            row.texts("expected_keywords"),
+            row.text("language"),
+            row.text("kind"),
+            row.text("notes"),
+        )
+        for source in dict.fromkeys((*query.grades, *query.negatives)):
+            if known is not None and source not in known:
+                row.wrong(f"query {query.id!r} names {source!r}, which is not in {where}")
+        for source in sorted(query.expected & set(query.negatives)):
+            row.wrong(f"query {query.id!r} both expects {source!r} and forbids it")
+        if query.id in found:
+            row.wrong(f"there is a query {query.id!r} already")
+        elif row.good:
+            found[query.id] = described(query)
+    if not found and not problems.found:
+        problems.add(1, "there are no queries")
+    problems.stop()
+    return tuple(found.values())
+
+
+def described(query: Query) -> Query:
+    """Return a query with language and kind filled in where the file does not say them."""
+    kind = query.kind or ("" if query.answerable else "none")
+    return replace(query, language=query.language or language(query.text) or "other", kind=kind)
+
+
+class Row:
+    """One object of a file, read field by field; what is wrong is noted with its line."""
+
+    def __init__(self, value: Any, line: int, problems: Problems) -> None:
+        self._line, self._problems, self.good = line, problems, True
+        self._fields: dict[str, Any] = value if isinstance(value, dict) else {}
+        if not isinstance(value, dict):
+            self.wrong("this is not an object")
+
+    def wrong(self, reason: str) -> None:
+        """Note that this object cannot be used."""
+        self._problems.add(self._line, reason)
+        self.good = False
+
+    def text(self, *names: str, needed: bool = False) -> str:
+        """Return a text under the first of some names that is there."""
+        name = next((one for one in names if one in self._fields), names[0])
+        value = self._fields.get(name)
+        if value is None and not needed:
+            return ""
+        if not isinstance(value, str):
+            if self._fields:
+                self.wrong(f'"{name}" {"is missing" if value is None else "must be text"}')
+            return ""
+        if needed and not value.strip():
+            self.wrong(f'"{name}" is empty')
+        return printable(value)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a list of texts, each once."""
+        value = self._fields.get(name)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            self.wrong(f'"{name}" must be a list of texts')
+            return ()
+        return tuple(dict.fromkeys(map(printable, value)))
+
+    def grades(self, name: str, expected: Sequence[str]) -> dict[str, float]:
+        """Return how well each expected document answers: 1, unless the field says more."""
+        value = self._fields.get(name)
+        if value is None:
+            return dict.fromkeys(expected, 1.0)
+        if not isinstance(value, dict) or not all(_is_grade(grade) for grade in value.values()):
+            self.wrong(f'"{name}" must give each document a number, 0 or more')
+            return {}
+        given = {printable(document): float(grade) for document, grade in value.items() if grade > 0}
+        if missing := [one for one in expected if one not in given]:
+            self.wrong(f'"{name}" says nothing good about what is expected: {", ".join(missing)}')
+        return given
+
+
+def _is_grade(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
+
+
+def text_of(path: Path) -> str:
+    """Read a file of a judged set."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise SourceError(f"{path}:{line}: this is not UTF-8", hint="Save the file as UTF-8.") from error
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror or error}", hint="Check the path.") from error
+
+
+def _members(path: Path, key: str) -> Iterator[tuple[int, Any]]:
+    try:
+        yield from members(text_of(path), key)
+    except NotThere as error:
+        hint = 'It should look like {"queries": [{"id": …, "query": …, "expected_sources": […]}]}.'
+        if key == "documents":
+            hint = 'It should look like {"documents": [{"source_url": …, "title": …, "content": …}]}.'
+        raise SourceError(f"{path}:{error.line}: {error.reason}", hint=hint) from error

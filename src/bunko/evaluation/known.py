@@ -1,0 +1,123 @@
+"""Chunks of a tool in, questions whose answers are known out: what it calls its own texts, typed as people type.
+
+The right answer is the document that the words came from. What stands in many documents asks for none of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from bunko.evaluation.dataset import Query
+from bunko.evaluation.variants import KINDS, WRITTEN, loanwords, variants
+from bunko.phrases import phrases
+from bunko.protocols import Found
+from bunko.routing import questions
+from bunko.text.language import language
+
+# A name says more than a mention does.
+NAMED, MENTIONED = 3.0, 1.0
+# Questions that so many documents answer are about none of them.
+_MOST_ANSWERS = 3
+# From each document: headings, and key phrases, by themselves and some of them together. A name stands once in each
+# chunk below it, however long that is; what a text is about is repeated in it. Only both together keep a balance
+# between settings that count repetition and settings that do not.
+_HEADINGS, _PHRASES = 2, 3
+NAMES, TOPICS = "names", "topics"
+_VARIANTS = 2  # of each text, beside itself
+_SHORTEST, _LONGEST = 3, 80
+_READ = 300  # characters of a chunk that are looked through for loanwords
+
+# Where a text stands, and how much it says about each document; None: in more than can be told.
+Standing = Callable[[str], Mapping[str, float] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A question, and the document whose words it is made of."""
+
+    query: Query
+    origin: str
+    family: str  # names: made from headings; topics: made from key phrases
+
+
+def known_items(chunks: Sequence[Found], standing: Standing, *, most: int) -> list[Known]:
+    """Return at most so many questions about the documents of some chunks, in every kind that their words allow."""
+    english = loanwords(one.chunk.in_context(one.title)[:_READ] for one in chunks)
+    used: Counter[str] = Counter()
+    found: list[Known] = []
+    asked: set[str] = set()
+    for text, family, origins in _spoken(chunks):
+        if len(found) >= most:
+            break
+        answers = _answers(text, origins, standing)
+        if answers is None:
+            continue
+        made = variants(text, english)
+        # Kinds that few texts allow come first, so that each has its share.
+        chosen = sorted(made, key=lambda kind: (used[kind], KINDS.index(kind)))[:_VARIANTS]
+        for kind, written in [(WRITTEN, text), *((kind, made[kind]) for kind in chosen)]:
+            grades = answers if kind == WRITTEN else _answers(written, answers, standing)
+            if grades is None or written in asked:
+                continue
+            asked.add(written)
+            used[kind] += 1
+            number = len(found) + 1
+            spoken = language(written) or "other"
+            query = Query(str(number), written, grades, language=spoken, kind=kind)
+            found.append(Known(query, next(iter(origins)), family))
+    return found[:most]
+
+
+def _spoken(chunks: Sequence[Found]) -> list[tuple[str, str, dict[str, float]]]:
+    """Return what documents call themselves and are about, with the documents that are, one text of each in turn."""
+    documents: dict[str, list[Found]] = {}
+    for one in chunks:
+        documents.setdefault(one.uri, []).append(one)
+    origins: dict[str, dict[str, float]] = {}
+    rounds: list[list[tuple[str, str]]] = [[], []]
+    for uri in sorted(documents, key=_shuffled):
+        own = documents[uri]
+        names = [*questions(own, most=_HEADINGS), "", ""]
+        topics = [one.text for one in phrases(own, limit=_PHRASES)]
+        together = " ".join(topics) if len(topics) > 1 else ""
+        texts = ((names[0], NAMES), (together, TOPICS), (names[1], NAMES), ("".join(topics[:1]), TOPICS))
+        for number, (text, family) in zip((0, 0, 1, 1), texts, strict=True):
+            if not _SHORTEST <= len(text) <= _LONGEST:
+                continue
+            known = origins.setdefault(text, {})
+            if not known:
+                rounds[number].append((text, family))
+            known[uri] = max(NAMED if family == NAMES else MENTIONED, known.get(uri, 0.0))
+    return [(*one, origins[one[0]]) for of_round in rounds for one in of_round]
+
+
+def _answers(text: str, origins: Mapping[str, float], standing: Standing) -> dict[str, float] | None:
+    stands = standing(text)
+    if stands is None:
+        return None
+    found = dict(origins)
+    for uri, grade in stands.items():
+        found[uri] = max(grade, found.get(uri, 0.0))
+    return found if len(found) <= _MOST_ANSWERS else None
+
+
+def halves(items: Sequence[Known]) -> tuple[list[Known], list[Known]]:
+    """Part questions by their documents, so that no document answers in both; what does is left out."""
+    documents = sorted({uri for one in items for uri in one.query.grades}, key=_shuffled)
+    first = set(documents[::2])
+    one, other = [], []
+    for item in items:
+        inside = [uri in first for uri in item.query.grades]
+        if all(inside):
+            one.append(item)
+        elif not any(inside):
+            other.append(item)
+    return one, other
+
+
+def _shuffled(uri: str) -> bytes:
+    # Neighbours in a folder are alike: each half should have its share of them.
+    return sha256(uri.encode("utf-8", "surrogatepass")).digest()

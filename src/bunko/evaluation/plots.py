@@ -1,0 +1,112 @@
+"""Numbers in, inline SVG out: bars with their intervals, wins and losses, and how scores are spread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import numpy as np
+
+# How many kinds of bars can be told apart; the page's style has a colour for each.
+_COLOURS = 6
+_WIDTH, _LEFT, _TOP = 760, 96, 8
+
+
+def bars(rows: Sequence[str], columns: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> str:
+    """Draw a group of bars for each row: value, low and high of each column, on a scale from 0 to 1."""
+    height, gap = 14, 12
+    group = height * len(columns) + gap
+    parts = [_grid(len(rows) * group)]
+    for i, row in enumerate(rows):
+        top = _TOP + i * group
+        parts.append(_label(_LEFT - 8, top + (group - gap) / 2 + 4, row, "end"))
+        for j, (name, cells) in enumerate(columns.items()):
+            if row not in cells:
+                continue
+            value, low, high = cells[row]
+            y = top + j * height
+            told = f"{name}: {value:.4f}, 95 % [{low:.3f}, {high:.3f}]"
+            middle = y + (height - 3) / 2
+            parts.append(
+                f'<g><title>{escape(told)}</title><rect class="c{j % _COLOURS}" x="{_LEFT}" y="{y}"'
+                f' width="{max(1.0, _x(value) - _LEFT):.1f}" height="{height - 3}" rx="2"/>'
+                f'<path class="range" d="M{_x(low):.1f} {middle}H{_x(high):.1f}M{_x(low):.1f} {middle - 3}v6'
+                f'M{_x(high):.1f} {middle - 3}v6"/></g>'
+            )
+    return _svg(len(rows) * group + _TOP + 22, "".join(parts), "Scores by mode")
+
+
+def changes(values: Sequence[float]) -> str:
+    """Draw how much better or worse each question is answered, from the greatest win to the greatest loss."""
+    height, half = 150, 66
+    ordered = sorted((value for value in values if abs(value) > 1e-9), reverse=True)
+    if not ordered:
+        return "<p>No question is answered differently.</p>"
+    most = max(abs(value) for value in ordered)
+    # A thousand bars are more than a screen has room for: neighbours are drawn as one.
+    step = -(-len(ordered) // 380)
+    shown = [ordered[at] for at in range(0, len(ordered), step)]
+    wide = min(18.0, (_WIDTH - 20) / len(shown))
+    parts = [f'<line class="axis" x1="10" x2="{_WIDTH - 10}" y1="{height / 2}" y2="{height / 2}"/>']
+    for i, value in enumerate(shown):
+        long = max(1.0, abs(value) / most * half)
+        y = height / 2 - long if value > 0 else height / 2
+        kind = "win" if value > 0 else "loss"
+        parts.append(
+            f'<rect class="{kind}" x="{10 + i * wide:.1f}" y="{y:.1f}" width="{max(0.6, wide - 1):.1f}"'
+            f' height="{long:.1f}"><title>{value:+.3f}</title></rect>'
+        )
+    parts.append(_label(_WIDTH - 10, 14, f"±{most:.2f}", "end"))
+    return _svg(height, "".join(parts), "Wins and losses")
+
+
+def spread(right: Sequence[float], wrong: Sequence[float]) -> str:
+    """Draw which scores right and wrong results have, each as shares of their own number."""
+    together = [*right, *wrong]
+    if not together:
+        return "<p>Nothing was found.</p>"
+    low, high = min(together), max(together)
+    edges = np.linspace(low, high if high > low else low + 1, 33)
+    height, base = 150, 128
+    sides = [("win", right), ("loss", wrong)]
+    shares = [np.histogram(of, edges)[0] / max(1, len(of)) for _, of in sides]
+    most = max(float(one.max()) for one in shares) or 1.0
+    wide = (_WIDTH - 20) / 32
+    parts = [f'<line class="axis" x1="10" x2="{_WIDTH - 10}" y1="{base}" y2="{base}"/>']
+    for (kind, _), of in zip(sides, shares, strict=True):
+        for i, share in enumerate(of):
+            if share:
+                long = float(share) / most * (base - 10)
+                parts.append(
+                    f'<rect class="{kind} soft" x="{10 + i * wide:.1f}" y="{base - long:.1f}" width="{wide - 1:.1f}"'
+                    f' height="{long:.1f}"><title>{share:.1%} from {edges[i]:.3f} to {edges[i + 1]:.3f}</title></rect>'
+                )
+    parts.append(_label(10, height - 6, f"{low:.3f}", "start") + _label(_WIDTH - 10, height - 6, f"{high:.3f}", "end"))
+    return _svg(height, "".join(parts), "Scores of right and wrong results")
+
+
+def legend(names: Sequence[str]) -> str:
+    """Name the colours of bars."""
+    items = (f'<span><i class="c{i % _COLOURS}"></i>{escape(name)}</span>' for i, name in enumerate(names))
+    return f'<p class="legend">{"".join(items)}</p>'
+
+
+def _grid(height: float) -> str:
+    lines = []
+    for tenth in range(0, 11, 2):
+        x = _x(tenth / 10)
+        lines.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP - 4}" y2="{height + _TOP - 8}"/>')
+        lines.append(_label(x, height + _TOP + 10, f"{tenth / 10:.1f}", "middle"))
+    return "".join(lines)
+
+
+def _x(value: float) -> float:
+    return _LEFT + min(1.0, max(0.0, value)) * (_WIDTH - _LEFT - 20)
+
+
+def _label(x: float, y: float, text: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _svg(height: float, inside: str, name: str) -> str:
+    return f'<svg viewBox="0 0 {_WIDTH} {height:.0f}" role="img" aria-label="{escape(name)}">{inside}</svg>'

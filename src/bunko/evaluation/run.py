@@ -1,0 +1,180 @@
+"""A library and judged questions in, what each question found and how good that is out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from bunko.evaluation import measures
+from bunko.evaluation.compare import intervals
+from bunko.evaluation.dataset import Query
+from bunko.evaluation.place import TOOL
+from bunko.library import Library
+from bunko.search import Request
+from bunko.types import Answer, Mode, cited
+
+# One document may fill many chunks: three are asked for where one document is wanted, and more where that finds too
+# few. Far more from the start would fuse another hybrid ranking than people get.
+CHUNKS_PER_DOCUMENT = 3
+_WIDER = 4
+_MOST_CHUNKS = 1000
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A document that came back, with its best chunk."""
+
+    document: str
+    score: float
+    grade: float  # 0: not an answer
+    citation: str
+    text: str  # how the chunk begins
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one question found, and each measure that makes sense for it."""
+
+    query: Query
+    found: tuple[Found, ...]
+    measures: dict[str, float]
+    milliseconds: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """All questions, asked in one way."""
+
+    name: str
+    mode: Mode
+    results: tuple[Result, ...]
+
+    @cached_property
+    def measures(self) -> dict[str, float]:
+        """The mean of each measure, over the questions that it makes sense for."""
+        return means(self.results)
+
+    @cached_property
+    def values(self) -> dict[str, dict[str, float]]:
+        """Each measure of each question: measure → the question's id → value."""
+        return {
+            name: {one.query.id: one.measures[name] for one in self.results if name in one.measures}
+            for name in self.measures
+        }
+
+    @cached_property
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """The 95 % interval of the mean of each measure."""
+        return intervals(self.values)
+
+    def groups(self, by: Callable[[Query], str]) -> dict[str, tuple[Result, ...]]:
+        """Return the results apart, by what the questions have in common."""
+        names = sorted({by(one.query) for one in self.results})
+        return {name: tuple(one for one in self.results if by(one.query) == name) for name in names}
+
+
+def means(results: Iterable[Result]) -> dict[str, float]:
+    """Return the mean of each measure over the questions that it makes sense for."""
+    return averages(one.measures for one in results)
+
+
+def averages(measured: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the mean of each measure over those that have it."""
+    collected: dict[str, list[float]] = {}
+    for values in measured:
+        for name, value in values.items():
+            collected.setdefault(name, []).append(value)
+    return {name: sum(values) / len(values) for name, values in collected.items()}
+
+
+def run(
+    library: Library,
+    queries: Sequence[Query],
+    *,
+    mode: Mode,
+    n_results: int,
+    chunks: int | None = None,
+    name: str = "",
+    tool: str = TOOL,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    **options: Any,
+) -> Run:
+    """Ask every question and judge the first `n_results` documents, among `chunks` of them if that is given.
+
+    Options are those of a search (vector_weight, k1, b, fusion, …); what is not given is as the settings say, whatever
+    the tool says of itself: whoever compares settings must have them hold.
+    """
+
+    def answers(query: Query, number: int) -> Answer:
+        return library.search(query.text, tool=tool, mode=mode, top_k=number, refresh=False, own=False, **options)
+
+    asked, *wider = widths(n_results, chunks)
+    abstaining = may_abstain(library.request("", mode=mode, top_k=asked, **options))
+    answers(queries[0], asked)  # loads the index, which should not count as the first question's time
+    results = []
+    for number, query in enumerate(queries, 1):
+        start = time.perf_counter()
+        answer = answers(query, asked)
+        milliseconds = (time.perf_counter() - start) * 1000
+        found = _documents(answer, query, n_results)
+        last = asked
+        for width in wider:
+            if len(found) >= n_results or len(answer.hits) < last:
+                break
+            answer, last = answers(query, width), width
+            found = _documents(answer, query, n_results)
+        names = [one.document for one in found]
+        texts = [hit.chunk.text for hit in answer.hits[:n_results]]
+        values = measured(query, names, texts, n_results, abstaining=abstaining)
+        results.append(Result(query, found, values, milliseconds))
+        progress(number, len(queries))
+    return Run(name or mode, mode, tuple(results))
+
+
+def _documents(answer: Answer, query: Query, number: int) -> tuple[Found, ...]:
+    # Judgements are about documents. The first chunk of each is its best, and the others would earn its gain again.
+    found: dict[str, Found] = {}
+    for hit in answer.hits:
+        if hit.uri not in found:
+            place = cited(hit.uri, hit.chunk.first_line, hit.chunk.last_line)
+            grade = query.grades.get(hit.uri, 0.0)
+            found[hit.uri] = Found(hit.uri, hit.score, grade, place, hit.chunk.text[:_SHOWN])
+            if len(found) == number:
+                break
+    return tuple(found.values())
+
+
+def widths(n_results: int, chunks: int | None) -> Iterator[int]:
+    """Yield how many chunks to ask for, and how many more in turn where those belong to too few documents."""
+    width = min(_MOST_CHUNKS, chunks or n_results * CHUNKS_PER_DOCUMENT)
+    yield width
+    while chunks is None and width < _MOST_CHUNKS:
+        width = min(_MOST_CHUNKS, width * _WIDER)
+        yield width
+
+
+def measured(
+    query: Query, names: Sequence[str], texts: Sequence[str], n_results: int, *, abstaining: bool
+) -> dict[str, float]:
+    """Return each measure that makes sense for a question, of the documents that came back and their chunks' texts."""
+    values: dict[str, float] = {}
+    if query.answerable:
+        values = measures.of_ranking(names, query.grades, n_results, expected=query.expected)
+    if query.negatives:
+        values[measures.NEGATIVE_RATE] = float(not set(names).isdisjoint(query.negatives))
+    if query.keywords:
+        joined = "\n".join(texts).casefold()
+        values["keywords"] = sum(one.casefold() in joined for one in query.keywords) / len(query.keywords)
+    if not query.answerable and abstaining:
+        values["abstention"] = float(not names)
+    return values
+
+
+def may_abstain(request: Request) -> bool:
+    """Say whether a search can come back with nothing although it found something."""
+    by_distance = request.mode != "bm25" and request.similarity_threshold is not None
+    return by_distance or (request.mode == "hybrid" and request.min_combined_score is not None)

@@ -1,0 +1,167 @@
+"""What is swept and the scores of its points in, which is best and what the questions held back say of it out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bunko.errors import SettingsError
+from bunko.evaluation.compare import Difference
+from bunko.evaluation.dataset import Judged
+from bunko.evaluation.grid import Dimension, Grid, Value, Values
+from bunko.evaluation.measures import LOWER_IS_BETTER
+from bunko.evaluation.run import Run
+from bunko.settings import Settings
+from bunko.types import Mode
+
+# The settings that an index is made with.
+BUILDING = ("chunker", "chunking", "embedding")
+_PLAIN = ("precision", "recall", "f1", "negative_rate", "keywords", "abstention")
+_DEEP = re.compile(r"(?:ndcg|recall|mrr|map|precision|hit)@([1-9][0-9]{0,2}|1000)")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is swept, and how a point is judged."""
+
+    grid: Grid
+    measure: str
+    mode: Mode | None  # not given: as the settings say
+    n_results: int
+    whole_documents: bool  # public sets judge documents; in the first form as many chunks come back as are judged
+    workers: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How good one point is."""
+
+    tuning: float
+    held_out: float
+    measures: Mapping[str, float]  # over all questions, as `evaluate` gives them
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A point that was asked in the ordinary way, on the questions held back."""
+
+    values: Values
+    run: Run
+    tuning: float
+    held_out: float
+    low: float
+    high: float
+
+
+@dataclass
+class Sweep:
+    """What a sweep has found so far."""
+
+    judged: Judged
+    plan: Plan
+    fingerprint: str
+    settings: dict[str, Any]  # those in force
+    tuning: frozenset[str]
+    held_out: frozenset[str]
+    points: list[dict[str, Value]]
+    scores: dict[int, Score] = field(default_factory=dict)
+    reused: int = 0
+    seconds: float = 0.0
+    documents: int = 0
+    best: Side | None = None
+    now: Side | None = None
+    difference: Difference | None = None
+    toml: str = ""
+    notices: list[str] = field(default_factory=list)
+
+    @property
+    def measure(self) -> str:
+        """Return the measure that was optimised."""
+        return self.plan.measure
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Say whether the measure counts what should not happen."""
+        return self.measure in LOWER_IS_BETTER
+
+    @property
+    def complete(self) -> bool:
+        """Say whether every point was measured and the best one proved or not."""
+        return self.difference is not None
+
+    def ranked(self) -> list[int]:
+        """Return the points that were measured, the best on the tuning half first; of equal ones, those nearest to
+        the settings in force.
+        """
+        sign = 1 if self.lower_is_better else -1
+        return sorted(self.scores, key=lambda at: (sign * round(self.scores[at].tuning, 9), self._far(at), at))
+
+    def changed(self, values: Values) -> dict[str, Any]:
+        """Return the settings of a point that are not those in force."""
+        flags = self.plan.grid.flags(values)
+        optional = {one.key for one in self.plan.grid.dimensions}
+        return {
+            key: value
+            for key, value in flags.items()
+            if value != self.settings[key] and (value is not None or key in optional)
+        }
+
+    def _far(self, at: int) -> tuple[int, float]:
+        """Return how many settings a point changes, and how much."""
+        changed = self.changed(self.points[at])
+        steps = 0.0
+        for one in self.plan.grid.dimensions:
+            value, now = changed.get(one.key), self.settings[one.key]
+            if one.is_ordered and isinstance(value, int | float) and isinstance(now, int | float):
+                steps += abs(value - now) / max(abs(float(each or 0) - now) for each in one.values)
+        return len(changed), steps
+
+    @property
+    def verdict(self) -> str:
+        """Return `better`, `worse`, `not proven`, or `same` where the settings in force won."""
+        if self.difference is None or self.best is None or self.now is None:
+            return ""
+        if not self.changed(self.best.values):
+            return "same"
+        return self.difference.verdict or "not proven"
+
+    def influence(self, one: Dimension) -> float:
+        """Return how much the mean over all points changes from one value of a dimension to another."""
+        means = [sum(of) / len(of) for of in self._by_value(one).values()]
+        return max(means) - min(means) if means else 0.0
+
+    def _by_value(self, one: Dimension) -> dict[Value, list[float]]:
+        found: dict[Value, list[float]] = {}
+        for at, score in self.scores.items():
+            found.setdefault(self.points[at][one.name], []).append(score.tuning)
+        return found
+
+
+def check_measure(name: str) -> int | None:
+    """Return the depth a measure has, None where it has none, or refuse a name that is no measure."""
+    deep = _DEEP.fullmatch(name)
+    if deep is None and name not in _PLAIN:
+        raise SettingsError(
+            f"There is no measure {name!r}",
+            hint=f"Use ndcg@k, recall@k, mrr@k, map@k, precision@k or hit@k (k: a number), or {', '.join(_PLAIN)}.",
+        )
+    return int(deep[1]) if deep else None
+
+
+def key_of(values: Values) -> str:
+    """Return a name for a point, whatever the order of its dimensions."""
+    return json.dumps(dict(values), sort_keys=True)
+
+
+def fingerprint(judged: Judged, now: Settings, plan: Plan) -> str:
+    """Return a name for all that scores depend on beside a point's own values."""
+    made = hashlib.sha256(judged.digest.encode())
+    for document in judged.documents:
+        made.update(repr((document.id, document.title, document.text)).encode("utf-8", "surrogatepass"))
+    facts = [sorted(vars(getattr(now, section)).items()) for section in (*BUILDING, "search")]
+    made.update(repr((facts, plan.measure, plan.mode, plan.n_results, plan.whole_documents)).encode())
+    return made.hexdigest()[:16]

@@ -1,0 +1,84 @@
+"""Documents whose text is known already in, a tool that holds exactly them out: no folder, no files to look at."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+
+from bunko.index import terms
+from bunko.ingest import ChunkerSettings, Progress, with_vectors
+from bunko.protocols import Chunker, Embedder, Failed, Prepared, Store
+from bunko.text import words
+from bunko.types import Document, Entry, Report, Text, Tool
+
+# One transaction, as in an import from files.
+_BATCH_CHARACTERS = 250_000
+_BATCH_TEXTS = 100
+
+
+def fill(
+    store: Store,
+    tool: Tool,
+    texts: Mapping[str, Text],
+    cutting: ChunkerSettings,
+    embedder: Embedder | None,
+    *,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> Report:
+    """Let a tool hold exactly these texts, named by uri; only what changed is cut and embedded again."""
+    known = store.known(tool.id)
+    hashes = {uri: _hash(text) for uri, text in texts.items()}
+    gone = [uri for uri in known if uri not in texts]
+    changed = [uri for uri in texts if uri not in known or known[uri].content_hash != hashes[uri]]
+    report = Report(unchanged=len(texts) - len(changed), deleted=len(gone))
+    if gone:
+        store.write(tool.id, remove=gone)
+    chunker = cutting.build()
+    total = sum(len(texts[uri].text) for uri in changed)
+    done = Progress(0, len(changed), 0, 0, total)
+    for batch in _batches(changed, texts):
+        made = [_made(uri, texts[uri], hashes[uri], chunker) for uri in batch]
+        put, vectors, number = with_vectors(store, embedder, [one for one in made if isinstance(one, Prepared)])
+        store.write(tool.id, put=put, fail=[one for one in made if isinstance(one, Failed)], vectors=vectors)
+        report.embedded += number
+        for prepared in put:
+            if prepared.document.uri in known:
+                report.updated += 1
+            else:
+                report.added += 1
+        done = Progress(
+            done.files + len(batch), done.total_files, done.chunks + sum(len(one.chunks) for one in put),
+            done.bytes + sum(len(texts[uri].text) for uri in batch), total,
+        )  # fmt: skip
+        progress(done)
+    report.problems += store.failures(tool.id)
+    report.total_chunks = store.totals(tool.id).chunks
+    return report
+
+
+def _made(uri: str, text: Text, content_hash: str, chunker: Chunker) -> Prepared | Failed:
+    entry = Entry(uri, len(text.text), 0)
+    pieces = chunker.chunks(text)
+    if not pieces:
+        return Failed(entry, content_hash, "holds no text")
+    # An address is a name, not what the text says: unlike the name of a file it is not looked for.
+    packed = terms.pack([words.keys(piece.in_context(text.title)) for piece in pieces])
+    return Prepared(Document(entry, text, content_hash), pieces, packed)
+
+
+def _hash(text: Text) -> str:
+    content = "\0".join((text.media_type, text.title, text.text))
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _batches(uris: list[str], texts: Mapping[str, Text]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for uri in uris:
+        batch.append(uri)
+        size += len(texts[uri].text)
+        if size >= _BATCH_CHARACTERS or len(batch) >= _BATCH_TEXTS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

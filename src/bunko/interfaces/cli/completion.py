@@ -1,0 +1,31 @@
+"""`bunko completion`: a shell's name in, the script that completes commands, options and tools in it out."""
+
+from __future__ import annotations
+
+import click
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def command(shell: str) -> None:
+    """Print a script that lets a shell complete commands, options and the names of tools.
+
+    \b
+    Install it for good, then open a new terminal:
+      bash  echo 'eval "$(bunko completion bash)"' >> ~/.bashrc     (bash 4.4 or newer)
+      zsh   echo 'eval "$(bunko completion zsh)"' >> ~/.zshrc       (after compinit)
+      fish  bunko completion fish > ~/.config/fish/completions/bunko.fish
+
+    \b
+    Example:
+      eval "$(bunko completion bash)"
+    """
+    from click.shell_completion import get_completion_class
+
+    from bunko.interfaces.cli.main import bunko
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(bunko, {}, "bunko", "_BUNKO_COMPLETE").source())

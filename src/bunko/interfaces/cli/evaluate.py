@@ -1,0 +1,265 @@
+"""`bunko evaluate`: judged questions in, scores, comparisons and reports out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bunko.interfaces.cli.options import PATH, chosen, is_terminal, print_json, say, shared, tool_names, visible
+
+if TYPE_CHECKING:
+    from bunko.evaluation.baseline import Verdict
+    from bunko.evaluation.dataset import Judged
+    from bunko.evaluation.evaluate import Evaluation, ExistingTool, Side
+    from bunko.interfaces.cli.options import Chosen
+    from bunko.settings import Settings
+
+_NEEDED = ("chunk_size", "chunk_overlap", "vector_weight")
+_PUBLIC = ("corpus", "queries", "qrels")
+_REGRESSED = 1
+
+
+@click.command()
+@click.option("--chunk-size", type=click.IntRange(1), metavar="N", help="Most characters in a chunk.  [required]")
+@click.option(
+    "--chunk-overlap", type=click.IntRange(0), metavar="N", help="Characters that neighbours share.  [required]"
+)
+@click.option(
+    "--vector-weight", type=click.FloatRange(0, 1), metavar="A", help="Weight of the vectors, 0 to 1.  [required]"
+)
+@click.option(
+    "--dataset", type=PATH, metavar="FILE", help="The questions. [tests/fixtures/rag_evaluation_dataset.json, or ours]"
+)
+@click.option(
+    "--fixture", type=PATH, metavar="FILE", help="The documents. [tests/fixtures/rag_test_documents.json, or ours]"
+)
+@click.option("--name", "-n", metavar="TOOL", help="Ask this tool of the library as it is.", shell_complete=tool_names)
+@click.option("--corpus", type=PATH, metavar="FILE", help="Documents in JSON lines: id, title, text.")
+@click.option("--queries", type=PATH, metavar="FILE", help="Questions in JSON lines: id, text; with --corpus.")
+@click.option("--qrels", type=PATH, metavar="FILE", help="Judgements: query, document, grade; with --corpus.")
+@click.option(
+    "--mode",
+    "modes",
+    multiple=True,
+    type=click.Choice(["bm25", "semantic", "hybrid", "all"]),
+    help="How to search; may be repeated. [hybrid; with --corpus as the settings say]",
+)
+@click.option("--n-results", type=click.IntRange(1, 1000), metavar="N", help="Results to judge. [5; with --corpus 10]")
+@click.option("--threshold", type=click.FloatRange(0, 2), metavar="D", help="Largest cosine distance of a vector hit.")
+@click.option("--with", "pairs", multiple=True, metavar="KEY=VALUE", help="Compare with this setting changed.")
+@click.option("--against", type=PATH, metavar="FILE", help="Compare with a former report.json.")
+@click.option("--output-dir", type=PATH, metavar="DIR", help="Where reports go. [.tmp/rag-evaluation]")
+@click.option("--run-file", type=PATH, metavar="FILE", help="Also write what was found, as TREC runs are written.")
+@click.option("--persist-dir", type=PATH, metavar="DIR", help="Keep the library there for the next time.")
+@click.option("--baseline-file", type=PATH, metavar="FILE", help="The scores that must not be lost.")
+@click.option("--save-baseline", is_flag=True, help="Let these scores be the baseline.")
+@click.option("--fail-on-regression", is_flag=True, help="End with exit code 1 where F1 is lost.")
+@click.option(
+    "--regression-threshold", type=click.FloatRange(0, 1), default=0.1, metavar="X", help="Largest loss of F1. [0.1]"
+)
+@shared
+@click.pass_context
+def command(context: click.Context, /, **options: Any) -> None:
+    """Measure how well questions with known answers are answered.
+
+    Documents are imported into a library of their own; yours is not touched. The first three options are required
+    unless --corpus or --name is given. --library and --docs-dir only say whose settings hold, unless --name is given:
+    then the questions are about the documents of that tool, which is searched as it is.
+
+    \b
+    Example:
+      bunko evaluate --chunk-size 200 --chunk-overlap 30 --vector-weight 0.3
+      bunko evaluate --corpus corpus.jsonl --queries queries.jsonl --qrels qrels.tsv --mode all
+      bunko evaluate --chunk-size 200 --chunk-overlap 30 --vector-weight 0.3 --with vector_weight=0.8
+      bunko evaluate --dataset judged.json --name notes
+    """
+    _check(context, options)
+    asked = chosen(options)
+    asked.log()
+    from bunko.evaluation import baseline, files
+    from bunko.evaluation.evaluate import Plan, evaluate, possible
+    from bunko.evaluation.report import as_json
+    from bunko.evaluation.sides import cutting
+    from bunko.opening import settings_for
+
+    existing = _existing(asked, options["name"])
+    is_public = options["corpus"] is not None
+    flags = cutting(options["chunk_size"], options["chunk_overlap"])
+    flags |= {"search.vector_weight": options["vector_weight"], "search.similarity_threshold": options["threshold"]}
+    if existing is not None:
+        # What the tool says of itself wins over settings, and what the command line says over both.
+        flags = existing.own() | {key: value for key, value in flags.items() if value is not None}
+
+    def settings(more: dict[str, object]) -> Settings:
+        loaded = settings_for(asked.home(), environ=os.environ, flags=flags | more, config=asked.config)
+        return loaded.settings
+
+    mine = settings({})
+    judged = _judged(options, mine, existing)
+    own = [str(flags["search.mode"])] if "search.mode" in flags else []
+    modes = _modes(options["modes"] or own, as_settings=is_public or existing is not None)
+    n_results = options["n_results"] or (10 if is_public else 5)
+    # In the first form as many chunks are asked for as results are wanted; public sets judge whole documents.
+    plan = Plan(possible(modes, mine), n_results, None if is_public else n_results)
+    output = options["output_dir"] or files.OUTPUT
+    former = baseline.former(options["against"]) if options["against"] else None
+    if former is not None and former.digest != judged.digest:
+        say(f"{former.name} is about other questions or judgements; those that both have are compared.")
+    with watching() as watch:
+        done = evaluate(
+            judged, mine, plan, persist_dir=options["persist_dir"], tool=existing,
+            other=_side(options["pairs"], settings), against=former, watch=watch,
+        )  # fmt: skip
+    saving = options["save_baseline"]
+    verdict = files.verdict(done, options["baseline_file"], output, options["regression_threshold"], saving=saving)
+    written = files.save_reports(done, verdict, output, options["run_file"])
+    failed = verdict is not None and verdict.regressed and options["fail_on_regression"]
+    if saving and not failed:
+        written += files.save_baseline(done, output, options["baseline_file"])
+    if asked.as_json:
+        print_json(as_json(done, verdict, whole=False))
+    else:
+        show(done, verdict)
+    for path in written:
+        say(f"Wrote {path}")
+    if options["fail_on_regression"] and verdict is None and not saving:
+        raise click.UsageError("There is no baseline to compare with; make one with --save-baseline.", context)
+    if failed:
+        say("Regression: see the baseline above.")
+        sys.exit(_REGRESSED)
+
+
+def _check(context: click.Context, options: dict[str, Any]) -> None:
+    """Refuse options that do not go together, before anything is read."""
+    if options["name"] is not None:
+        for name in ("fixture", *_PUBLIC, "persist_dir", "chunk_size", "chunk_overlap"):
+            if options[name] is not None:
+                told = name.replace("_", "-")
+                raise click.UsageError(f"--{told} does not go with --name: the tool is asked as it is.", context)
+        if options["dataset"] is None:
+            raise click.UsageError("--name goes with --dataset, which is missing; make one with: bunko judge", context)
+        return
+    public = [name for name in _PUBLIC if options[name] is not None]
+    if public and len(public) < len(_PUBLIC):
+        missing = next(name for name in _PUBLIC if options[name] is None)
+        raise click.UsageError(f"--{public[0]} goes with --{missing}, which is missing.", context)
+    if public:
+        for name in ("dataset", "fixture"):
+            if options[name] is not None:
+                raise click.UsageError(f"--{name} does not go with --corpus.", context)
+        return
+    for name in _NEEDED:
+        if options[name] is None:
+            param = next(param for param in context.command.params if param.name == name)
+            raise click.MissingParameter(ctx=context, param=param)
+
+
+def _existing(asked: Chosen, name: str | None) -> ExistingTool | None:
+    from bunko.evaluation.evaluate import ExistingTool
+
+    if name is None:
+        return None
+    library = click.get_current_context().with_resource(asked.open(create=False))
+    return ExistingTool(library, library.only(name).name)
+
+
+def _judged(options: dict[str, Any], settings: Settings, existing: ExistingTool | None) -> Judged:
+    from bunko.evaluation import files
+
+    if existing is not None:
+        found, gone = files.about_tool(options["dataset"], existing.uris(), existing.name)
+        if gone:
+            say(f"{gone} judged documents are not in {existing.name} any more; they are left out.")
+        return found
+    if options["corpus"] is not None:
+        return files.public(options["corpus"], options["queries"], options["qrels"])
+    return files.judged(options["dataset"], options["fixture"], options["persist_dir"], settings)
+
+
+def _modes(named: Sequence[str], *, as_settings: bool) -> tuple[Any, ...]:
+    from bunko.types import MODES
+
+    if "all" in named:
+        return MODES
+    return tuple(dict.fromkeys(named)) or (() if as_settings else ("hybrid",))
+
+
+def _side(pairs: Sequence[str], settings: Callable[[dict[str, object]], Settings]) -> Side | None:
+    from bunko.evaluation.evaluate import Side
+    from bunko.evaluation.sides import flags
+
+    if not pairs:
+        return None
+    changed = flags(pairs)
+    made = settings(changed)
+    return Side(" ".join(pairs), made, made.search.mode if "search.mode" in changed else None)
+
+
+def show(done: Evaluation, verdict: Verdict | None) -> None:
+    """Print scores, comparisons and the baseline: tables on a terminal, Markdown in a pipe."""
+    from bunko.evaluation import report
+
+    print_table(
+        f"{len(done.judged.queries)} questions, {done.documents} documents, {done.chunks} chunks",
+        ["measure", *(run.name for run in done.runs)],
+        report.scores(done.runs),
+    )
+    for one in done.comparisons:
+        print_table(f"{one.second} compared with {one.first}", report.COMPARED, report.compared(one))
+    if verdict is not None:
+        print_table(f"Baseline {verdict.path}", report.BASELINE, report.changes(verdict))
+        if not verdict.same_questions:
+            say("The baseline is about other questions or judgements: the numbers do not compare well.")
+
+
+def print_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table: drawn on a terminal, Markdown in a pipe."""
+    (_drawn if is_terminal() else _plain)(title, head, rows)
+
+
+def _plain(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    from bunko.evaluation.report import table
+
+    click.echo(visible(title) + "\n")
+    for line in table(head, rows):
+        click.echo(visible(line))
+    click.echo()
+
+
+def _drawn(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(title=Text(visible(title)), title_justify="left")
+    for number, name in enumerate(head):
+        drawn.add_column(Text(visible(name)), justify="right" if number else "left")
+    for row in rows:
+        drawn.add_row(*(Text(visible(cell)) for cell in row))
+    Console(highlight=False).print(drawn)
+
+
+@contextmanager
+def watching() -> Iterator[Callable[[str, int, int], None]]:
+    """Draw a bar for each step on a terminal; a pipe gets nothing but the results."""
+    if not sys.stderr.isatty():
+        yield lambda _what, _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def watch(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(visible(what), total=total)
+            bar.update(tasks[what], completed=done, total=total)
+
+        yield watch

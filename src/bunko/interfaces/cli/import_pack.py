@@ -1,0 +1,62 @@
+"""`bunko import-pack`: a file made by `bunko export` in, its tool in the library out."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bunko.interfaces.cli.options import PATH, chosen, print_json, say, shared, visible
+from bunko.interfaces.cli.report import progress
+
+
+@click.command(name="import-pack")
+@click.argument("file", type=PATH)
+@click.option("--name", "-n", metavar="NAME", help="What to call the tool here. [as in the file]")
+@click.option("--source", "-s", type=PATH, metavar="DIR", help="The folder it follows here. [as in the file]")
+@click.option("--replace", is_flag=True, help="Replace the tool of that name.")
+@shared
+def command(file: Path, name: str | None, source: Path | None, replace: bool, **options: Any) -> None:
+    """Take in a tool that `bunko export` wrote, ready to be searched.
+
+    The file is read to its end and checked first. The tool is there in one step: until then, and if anything goes
+    wrong, the library stays as it was. If its folder is not on this machine, searches answer from what came in.
+
+    \b
+    Example:
+      bunko import-pack api-docs.bunko
+      bunko import-pack api-docs.bunko -n team-api -s ~/work/api/docs
+    """
+    asked = chosen(options)
+    from bunko.interfaces.cli.status import size
+    from bunko.pack import opened
+    from bunko.payload import report as payload
+
+    # The pack first: a library must not come to be for one that cannot be read.
+    with opened(file) as packed, asked.open() as library, progress() as shown:
+        tool, report = library.import_pack(
+            packed, name=name, source=source, replacing=replace, progress=shown, waiting=say
+        )
+        # Who named no library need not name one to the next command.
+        named = asked.library or asked.database or asked.docs_dir
+        place = f" {shlex.join(library.home.arguments())}" if named else ""
+    there = Path(tool.source).is_dir()
+    if asked.as_json:
+        about = {"name": tool.name, "source": tool.source, "source_exists": there, "active": tool.active}
+        print_json(about | {"bytes": packed.bytes, "made_by": packed.version} | payload(report))
+        return
+    click.echo(
+        visible(
+            f"Took in {tool.name}: {report.added} documents, {report.total_chunks} chunks, from {size(packed.bytes)}."
+            f" Search it with: bunko search QUERY -n {shlex.quote(tool.name)}{place}"
+        )
+    )
+    for notice in report.notices:
+        say(notice)
+    if there:
+        say(f"Searches follow {tool.source} from now on.")
+    else:
+        follow = f"bunko tool update -n {shlex.quote(tool.name)} -s DIR{place}"
+        say(f"{tool.source} is not on this machine: searches answer from what came in. Follow a folder with: {follow}")

@@ -1,0 +1,236 @@
+"""`bunko sweep`: judged questions and a grid of settings in, the best of it and whether that is really better out."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bunko.interfaces.cli.evaluate import print_table
+from bunko.interfaces.cli.evaluate import watching as bars
+from bunko.interfaces.cli.options import PATH, chosen, is_terminal, print_json, say, shared, visible
+
+if TYPE_CHECKING:
+    from bunko.evaluation.dataset import Judged
+    from bunko.evaluation.grid import Grid
+    from bunko.evaluation.heat import Heat
+    from bunko.evaluation.swept import Sweep
+    from bunko.settings import Settings
+
+_PUBLIC = ("corpus", "queries", "qrels")
+_WORDS = ("k1=0.4,0.8,1.2,1.6,2,2.5", "b=0.25,0.5,0.75,1")
+_BOTH = ("vector_weight=0:1:0.1", *_WORDS)
+# What takes part in a hybrid search only.
+_HYBRID = frozenset({"search.vector_weight", "search.fusion", "search.rrf_k", "search.min_combined_score"})
+_BEST_SHOWN = 5
+_WIDEST_MAP = 16
+_SECONDS_BETWEEN_LINES = 2.0
+
+
+@click.command()
+@click.option(
+    "--grid",
+    "grids",
+    multiple=True,
+    metavar="KEY=VALUES",
+    help="A setting and its values: 0.8,1.2 or from:to:step; may be repeated. [vector_weight, k1 and b]",
+)
+@click.option("--measure", default="ndcg@10", metavar="NAME", help="What the best point has most of. [ndcg@10]")
+@click.option("--dataset", type=PATH, metavar="FILE", help="The questions, as in bunko evaluate. [ours]")
+@click.option("--fixture", type=PATH, metavar="FILE", help="The documents, as in bunko evaluate. [ours]")
+@click.option("--corpus", type=PATH, metavar="FILE", help="Documents in JSON lines: id, title, text.")
+@click.option("--queries", type=PATH, metavar="FILE", help="Questions in JSON lines: id, text; with --corpus.")
+@click.option("--qrels", type=PATH, metavar="FILE", help="Judgements: query, document, grade; with --corpus.")
+@click.option(
+    "--mode",
+    type=click.Choice(["bm25", "semantic", "hybrid"]),
+    help="How to search. [hybrid; with --corpus as the settings say, unless the grid is about hybrid]",
+)
+@click.option(
+    "--n-results", type=click.IntRange(1, 1000), metavar="N", help="Results to judge. [k of the measure; else 5 or 10]"
+)
+@click.option("--threshold", type=click.FloatRange(0, 2), metavar="D", help="Largest cosine distance of a vector hit.")
+@click.option("--chunk-size", type=click.IntRange(1), metavar="N", help="Most characters in a chunk.")
+@click.option("--chunk-overlap", type=click.IntRange(0), metavar="N", help="Characters that neighbours share.")
+@click.option("--vector-weight", type=click.FloatRange(0, 1), metavar="A", help="Weight of the vectors, 0 to 1.")
+@click.option("--output-dir", type=PATH, metavar="DIR", help="Where the results go. [.tmp/rag-evaluation]")
+@click.option("--persist-dir", type=PATH, metavar="DIR", help="Keep the library there for the next time.")
+@click.option("--max-points", type=click.IntRange(1), default=10_000, metavar="N", help="Largest grid. [10000]")
+@click.option("--workers", type=click.IntRange(1, 64), metavar="N", help="Processes. [one for each core]")
+@click.option("--resume", is_flag=True, help="Go on from what sweep.json holds.")
+@shared
+@click.pass_context
+def command(context: click.Context, /, **options: Any) -> None:
+    """Find the settings that answer questions with known answers best.
+
+    One half of the questions chooses, the other half says whether the choice is really better than the settings in
+    force. Your library is not touched; --library and --docs-dir only say whose settings hold.
+
+    \b
+    Example:
+      bunko sweep
+      bunko sweep --grid vector_weight=0:1:0.1 --grid k1=0.8,1.2,1.6 --grid b=0.5,0.75
+      bunko sweep --grid chunk_size=100,200,400 --grid chunk_overlap=0,30 --measure mrr@10
+      bunko sweep --corpus corpus.jsonl --queries queries.jsonl --qrels qrels.tsv --mode bm25
+    """
+    _check(context, options)
+    asked = chosen(options)
+    asked.log()
+    from bunko.evaluation import files, sweep_report
+    from bunko.evaluation.sides import cutting
+    from bunko.evaluation.sweep import sweep
+    from bunko.evaluation.swept import Plan, check_measure, fingerprint
+    from bunko.opening import settings_for
+
+    flags = cutting(options["chunk_size"], options["chunk_overlap"])
+    flags |= {"search.vector_weight": options["vector_weight"], "search.similarity_threshold": options["threshold"]}
+
+    def settings(more: Mapping[str, object]) -> Settings:
+        loaded = settings_for(asked.home(), environ=os.environ, flags=flags | dict(more), config=asked.config)
+        return loaded.settings
+
+    depth = check_measure(options["measure"])
+    mine = settings({})
+    is_public = options["corpus"] is not None
+    found, mode = _grid(options, mine, is_public)
+    for values in _cuts(found):
+        settings(values)  # says what is impossible before anything is read
+    judged = _judged(options, mine)
+    n_results = options["n_results"] or depth or (10 if is_public else 5)
+    plan = Plan(found, options["measure"], mode, n_results, is_public, options["workers"])
+    output = options["output_dir"] or files.OUTPUT
+    known = sweep_report.former(output / "sweep.json", fingerprint(judged, mine, plan)) if options["resume"] else None
+    say(f"{len(found):,} points, {len(judged.queries):,} questions, {len(judged.documents):,} documents.")
+    written: list[Any] = []
+
+    def save(done: Sweep) -> None:
+        written[:] = sweep_report.save(done, output)
+
+    last = [0, len(found)]
+    try:
+        with _watching(last) as watch:
+            done = sweep(
+                judged, settings, plan, persist_dir=options["persist_dir"], former=known, save=save, watch=watch
+            )
+    except KeyboardInterrupt:
+        if written:
+            say(f"Stopped after {last[0]:,} of {last[1]:,} points; {output / 'sweep.json'} keeps them for --resume.")
+        raise
+    if asked.as_json:
+        print_json(sweep_report.as_json(done, whole=False))
+    else:
+        show(done)
+    for path in written:
+        say(f"Wrote {path}")
+
+
+def _check(context: click.Context, options: dict[str, Any]) -> None:
+    """Refuse options that do not go together, before anything is read."""
+    public = [name for name in _PUBLIC if options[name] is not None]
+    if public and len(public) < len(_PUBLIC):
+        missing = next(name for name in _PUBLIC if options[name] is None)
+        raise click.UsageError(f"--{public[0]} goes with --{missing}, which is missing.", context)
+    for name in ("dataset", "fixture"):
+        if public and options[name] is not None:
+            raise click.UsageError(f"--{name} does not go with --corpus.", context)
+
+
+def _grid(options: dict[str, Any], mine: Settings, is_public: bool) -> tuple[Grid, Any]:
+    """Return the grid and the mode: the given ones, or what makes sense together."""
+    from bunko.evaluation.grid import grid
+
+    mode = options["mode"]
+    only_words = mode == "bm25" or mine.embedding.provider == "none"
+    found = grid(options["grids"] or (_WORDS if only_words else _BOTH), most=options["max_points"])
+    if mode is None and "search.mode" not in found.keys and (not is_public or found.keys & _HYBRID):
+        mode = "bm25" if mine.embedding.provider == "none" and not found.keys & _HYBRID else "hybrid"
+    return found, mode
+
+
+def _cuts(found: Grid) -> Iterator[dict[str, object]]:
+    seen = set()
+    for values in found.points():
+        flags = {key: value for key, value in found.flags(values).items() if not key.startswith("search.")}
+        if flags and repr(flags) not in seen:
+            seen.add(repr(flags))
+            yield flags
+
+
+def _judged(options: dict[str, Any], settings: Settings) -> Judged:
+    from bunko.evaluation import files
+
+    if options["corpus"] is not None:
+        return files.public(options["corpus"], options["queries"], options["qrels"])
+    return files.judged(options["dataset"], options["fixture"], options["persist_dir"], settings)
+
+
+@contextmanager
+def _watching(last: list[int]) -> Iterator[Callable[[str, int, int], None]]:
+    """Draw bars on a terminal, write a line now and then into a pipe; remember how many points are done."""
+    with bars() as draw:
+        told = time.monotonic()
+
+        def watch(what: str, done: int, total: int) -> None:
+            nonlocal told
+            if what == "Measuring":
+                last[:] = [done, total]
+            draw(what, done, total)
+            if not sys.stderr.isatty() and time.monotonic() - told > _SECONDS_BETWEEN_LINES:
+                told = time.monotonic()
+                say(f"{what}: {done:,} of {total:,}")
+
+        yield watch
+
+
+def show(done: Sweep) -> None:
+    """Print the best point, what questions held back say about it, and the lines for a settings file."""
+    from bunko.evaluation import heat, sweep_report
+
+    title = f"{done.measure}: {len(done.tuning)} questions to choose by, {len(done.held_out)} held back"
+    print_table(title, sweep_report.SIDES, sweep_report.sides(done))
+    print_table("Best points", *sweep_report.best_points(done, _BEST_SHOWN))
+    print_table("What matters", sweep_report.INFLUENCE, sweep_report.influences(done))
+    found = heat.heat(done)
+    if is_terminal() and found is not None and found.down is not None and len(found.across.values) <= _WIDEST_MAP:
+        _map(found, done.measure)
+    for notice in done.notices:
+        say(notice)
+    click.echo(visible(sweep_report.conclusion(done)))
+    if done.toml:
+        click.echo(f"\n# bunko.toml{'' if done.verdict == 'better' else ': not proven to be better'}")
+        click.echo(visible(done.toml))
+
+
+def _map(found: Heat, measure: str) -> None:
+    from rich.console import Console
+    from rich.style import Style
+    from rich.table import Table
+    from rich.text import Text
+
+    from bunko.evaluation.grid import written
+    from bunko.evaluation.heat import short
+
+    assert found.down is not None
+    title = f"{measure} by {found.across.name} (across) and {found.down.name} (down); the best is underlined"
+    drawn = Table(title=Text(visible(title)), title_justify="left", box=None, padding=(0, 0), show_edge=False)
+    drawn.add_column(Text(""))
+    for value in found.across.values:
+        drawn.add_column(Text(visible(written(value))), justify="center", min_width=6)
+    for line in found.lines:
+        cells = [Text(visible(f"{written(line)} "))]
+        for value in found.across.values:
+            score = found.cells.get((value, line))
+            strength = 0.0 if score is None else found.share(score) ** 2
+            colour = [round(low + (high - low) * strength) for low, high in ((38, 47), (42, 140), (50, 230))]
+            ink = "white" if strength < 0.6 else "black"
+            style = Style(
+                color=ink, bgcolor=f"rgb({','.join(map(str, colour))})", underline=(value, line) == found.best
+            )
+            cells.append(Text(f" {short(score)} " if score is not None else "", style=style))
+        drawn.add_row(*cells)
+    Console(highlight=False).print(drawn)

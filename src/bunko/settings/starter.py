@@ -1,0 +1,41 @@
+"""Takes the declared settings; gives a `bunko.toml` to begin with: every setting at its default, commented out."""
+
+from __future__ import annotations
+
+import json
+
+from bunko.settings.tree import SECTIONS, SETTINGS, Setting
+
+_HEAD = """\
+# Settings of bunko. Every setting stands here at its default: take the # before one away to change it.
+# A flag wins over the environment, the environment over .env, .env over this file.
+# `bunko config show` prints each value and where it came from.
+"""
+
+
+def starter() -> str:
+    """Return the file; what begins with a # and a space is prose, what begins with a # alone is a setting."""
+    parts = [_HEAD]
+    for name, section in SECTIONS.items():
+        lines = [f"# {section.__doc__}", f"[{name}]"]
+        for setting in SETTINGS.values():
+            if setting.key.startswith(f"{name}."):
+                lines += _lines(setting)
+        parts.append("\n".join([*lines, ""]))
+    return "\n".join(parts)
+
+
+def _lines(setting: Setting) -> list[str]:
+    name = setting.key.partition(".")[2]
+    if setting.secret:
+        # A key in a file is a key in a backup and in a commit.
+        return [f"# {name}: {setting.meaning}. Not here: set {' or '.join(reversed(setting.env))}."]
+    about = f"# {setting.meaning} ({setting.allowed()})."
+    return [about, f"#{name} = {_toml(setting.default)}"]
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    # TOML has no null; an empty text says that a setting is not set.
+    return json.dumps("" if value is None else value, ensure_ascii=False)

@@ -1,0 +1,61 @@
+"""A word in, words of the other language that mean it out, each with how sure that is.
+
+The table is our own, learnt from translated texts (`training/bridge.py`), and lies in the package.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from bunko.text import words
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+TABLE = Path(__file__).parent.parent / "models" / "bridge.bin"
+FORMAT = 1
+
+
+class Meaning(NamedTuple):
+    """A word of the other language."""
+
+    spelling: str
+    weight: float  # 0…1
+
+
+class _Table(NamedTuple):
+    """Words by their number, sorted, and for each the places of its meanings among all words."""
+
+    keys: npt.NDArray[np.uint64]
+    starts: npt.NDArray[np.uint32]
+    targets: npt.NDArray[np.uint32]
+    weights: npt.NDArray[np.uint8]
+    ends: npt.NDArray[np.uint32]
+    letters: npt.NDArray[np.uint8]
+
+
+@lru_cache(4096)
+def meanings(spelling: str) -> tuple[Meaning, ...]:
+    """Return what a word may be in the other language, the surest first; nothing if it is not known."""
+    table = _table()
+    key = words.key(spelling)
+    at = int(table.keys.searchsorted(key))
+    if at == len(table.keys) or int(table.keys[at]) != key:
+        return ()
+    begin, end = int(table.starts[at]), int(table.starts[at + 1])
+    found = []
+    for target, weight in zip(table.targets[begin:end].tolist(), table.weights[begin:end].tolist(), strict=True):
+        first = int(table.ends[target - 1]) if target else 0
+        found.append(Meaning(bytes(table.letters[first : table.ends[target]]).decode(), weight / 255))
+    return tuple(found)
+
+
+@cache
+def _table() -> _Table:
+    from bunko import arrays
+
+    found, _ = arrays.load(TABLE, format=FORMAT, check=False)
+    return _Table(*(found[name] for name in _Table._fields))

@@ -1,0 +1,226 @@
+"""A text in, the noun-like phrases it holds out: Japanese compounds by parts of speech, English by what stands between.
+
+English has no dictionary here: a phrase is what function words, verbs and punctuation leave standing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from bunko.text import common, words
+from bunko.text.clean import clean
+from bunko.text.normalise import normalise
+
+_J = words.JAPANESE
+# What is markup, code or an address is not what a text is about.
+_DROPPED = re.compile(
+    r"^(?P<fence>```+|~~~+).*?(?:^(?P=fence)|\Z)"  # code blocks
+    r"|<!--.*?-->|</?[a-zA-Z][^<>\n]{0,200}>"
+    r"|\]\([^()\n]*\)|\b[a-z][a-z0-9+.-]{1,11}://[^\s<>「」、。]+|\bwww\.\S+|[\w.+-]+@[\w-]+\.[\w.-]+"
+    r"|&[a-z]{2,8};|\{[#*%.{][^}\n]*\}+",
+    re.M | re.S,
+)
+# What follows such a word is nobody's topic and may be nobody's business.
+_SECRET = re.compile(
+    r"(?i)(?:pass(?:word|wd|phrase|code)?|secret|token|credentials?|(?:api|access|private)[ _-]?key|パスワード|暗証番号"
+    r"|合言葉|秘密鍵|アクセスキー|APIキー)[\"'`*]{0,3}[ \t]*(?:[:=：＝]|は|is\b)[ \t]*[\"'`*]{0,3}[^\s\"'`、。,]+"
+)
+_TOKEN = re.compile(
+    rf"(?P<ja>[{_J}]+)|(?P<word>[^\W_{_J}]+(?:[-'’./+#_][^\W_{_J}]+)*(?:\+\+|#)?)"
+    r"|(?P<joint>・(?=[ァ-ヺ]))|(?P<gap> +)|(?P<cut>.)",
+    re.S,
+)
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9+#-]*(?:\.(?:js|io|ai|NET))?|[0-9]{1,2}[A-Za-z][A-Za-z]{0,8}")
+_BORDER = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
+_POSSESSIVE = re.compile(r"['’]s?$")
+_KANA_OR_MARK = re.compile(r"[\u3041-\u309f\u30fc]+")
+_KATAKANA = re.compile(r"[ァ-ヺー]+")
+_LONGEST_WORD = 24
+_LONGEST = {"ja": 20, "en": 40}
+_MOST_WORDS = 4
+_MOST_UNITS = 5  # a Japanese compound of more short units is a sentence without particles
+
+
+class Noun(NamedTuple):
+    """One noun-like phrase: as it is written, its words in one form, and those of the phrases one word longer."""
+
+    text: str
+    form: tuple[str, ...]
+    longer: tuple[tuple[str, ...], ...] = ()
+
+
+class _Unit(NamedTuple):
+    text: str
+    form: str
+    role: str  # noun, prefix, suffix, word or common (Western), joint (・); plain for a noun that begins no phrase
+    gap: bool  # whether a space stands before it
+
+
+def plain(text: str) -> str:
+    """Return a text without code, markup, addresses, hidden characters and what looks like a secret."""
+    return _SECRET.sub("\n", _DROPPED.sub("\n", clean(normalise(text))))
+
+
+def nouns(text: str) -> Iterator[Noun]:
+    """Return the noun-like phrases of a plain text, one after another, each with those inside it."""
+    for units in _stretches(text):
+        yield from _inside(units)
+
+
+def is_boilerplate(text: str) -> bool:
+    """Say whether a heading or phrase is one that any document may have."""
+    return " ".join(normalise(text).casefold().split()).strip(" :：.。") in common.HEADINGS
+
+
+def verbs(text: str) -> Iterator[str]:
+    """Return the form of each English word that stands where a verb does: after to, can, you …"""
+    for match in _VERB_PLACE.finditer(text):
+        yield _form(match[1])
+
+
+_VERB_PLACE = re.compile(
+    r"(?i)(?<![\w-])(?:to|can|cannot|will|would|should|could|must|may|might|you|we|they|i|please|don't|doesn't|didn't|not"
+    r"|let's|and then) ([a-z]{2,})(?![\w-])"
+)
+
+
+def _stretches(text: str) -> Iterator[list[_Unit]]:
+    units: list[_Unit] = []
+    gap = False
+    for match in _TOKEN.finditer(text):
+        kind, token = match.lastgroup, match[0]
+        if kind == "gap":
+            gap = len(token) == 1 or not units
+            if len(token) > 1 and units:  # columns
+                yield units
+                units = []
+            continue
+        found: list[_Unit | None] = [None]
+        if kind == "ja":
+            found = _japanese(token, gap)
+        elif kind == "joint" and units and _KATAKANA.fullmatch(units[-1].text):
+            found = [_Unit(token, token, "joint", False)]
+        elif kind == "word":
+            found = [_western(token, gap)]
+        for unit in found:
+            if unit is not None:
+                units.append(unit)
+            elif units:
+                yield units
+                units = []
+        gap = False
+    if units:
+        yield units
+
+
+def _western(token: str, gap: bool) -> _Unit | None:
+    word = _POSSESSIVE.sub("", token)
+    if len(word) > _LONGEST_WORD or not _WORD.fullmatch(word) or len(_BORDER.findall(word)) > 2:
+        return None
+    if word.lower() in common.ENGLISH or len(word) < (3 if word.islower() else 2):
+        return None
+    # A long word of both letters and digits is a key or a hash, hardly ever a name.
+    if len(word) > 12 and any(c.isdigit() for c in word):
+        return None
+    return _Unit(word, _form(word), "common" if word.lower() in common.ENGLISH_NOUNS else "word", gap)
+
+
+def _japanese(run: str, gap: bool) -> list[_Unit | None]:
+    found: list[_Unit | None] = []
+    for surface, speech in _parsed(run):
+        role = _role(surface, speech)
+        if role == "drop" or (role == "suffix" and not (found and found[-1] is not None)):
+            found.append(None)
+        else:
+            found.append(_Unit(surface, surface, role, gap and not found))
+    return found
+
+
+def _role(surface: str, speech: str) -> str:
+    kind, _, finer = speech.partition("-")
+    if kind == "名詞":
+        if "数詞" in finer or "助動詞語幹" in finer:
+            return "drop"
+        if surface in common.JAPANESE or "副詞可能" in finer or "助数詞可能" in finer or len(surface) == 1:
+            return "plain"
+        # Kana nouns are mostly formal ones, or pieces of words the dictionary does not know.
+        return "plain" if _KANA_OR_MARK.fullmatch(surface) and len(surface) < 3 else "noun"
+    if kind == "接尾辞" and finer.startswith("名詞的"):
+        return "suffix"
+    if kind == "接頭辞":
+        return "prefix"
+    return "drop"
+
+
+def _inside(units: list[_Unit]) -> Iterator[Noun]:
+    spans = [
+        (start, end)
+        for start in range(len(units))
+        for end in range(start + 1, min(len(units), start + _MOST_UNITS) + 1)
+        if _stands(units, start, end)
+    ]
+    whole = set(spans)
+    for start, end in spans:
+        longer = tuple(
+            _forms(units, *other)
+            for other in ((start - 1, end), (start, end + 1), (start - 2, end), (start, end + 2))
+            if other in whole
+        )
+        yield Noun(_written(units, start, end), _forms(units, start, end), longer)
+
+
+def _stands(units: list[_Unit], start: int, end: int) -> bool:
+    """Say whether a stretch could be a phrase by itself."""
+    some = units[start:end]
+    if some[0].role in ("suffix", "plain", "joint") or some[-1].role in ("prefix", "joint"):
+        return False
+    if end < len(units) and units[end].role == "suffix":
+        return False
+    if start and units[start - 1].role == "prefix":
+        return False
+    text = _written(units, start, end)
+    if is_boilerplate(text):
+        return False
+    telling = any(unit.role in ("noun", "word") for unit in some)
+    if all(unit.role in ("word", "common") for unit in some):
+        return (
+            telling and len(some) <= _MOST_WORDS and len(text) <= _LONGEST["en"] and all(unit.gap for unit in some[1:])
+        )
+    if len(some) == 1 and len(text) < 2:
+        return False
+    # 設定方法 is 設定 and 方法: a compound of nothing but common nouns says nothing.
+    return telling and len(text) <= _LONGEST["ja"] and text not in common.JAPANESE and some[-1].text not in common.TAILS
+
+
+def _written(units: list[_Unit], start: int, end: int) -> str:
+    return "".join(" " * (unit.gap and at > 0) + unit.text for at, unit in enumerate(units[start:end]))
+
+
+def _forms(units: list[_Unit], start: int, end: int) -> tuple[str, ...]:
+    return tuple(unit.form for unit in units[start:end])
+
+
+@lru_cache(20_000)
+def _form(word: str) -> str:
+    found = words.terms(normalise(word))
+    return found[0].spelling if found else word.lower()
+
+
+@lru_cache(20_000)
+def _parsed(run: str) -> tuple[tuple[str, str], ...]:
+    rows = (line.split("\t") for line in _parser()(run).split("\n"))
+    return tuple((row[0], row[4]) for row in rows if len(row) > 4)
+
+
+@cache
+def _parser() -> Callable[[str], str]:
+    import fugashi
+    import unidic_lite
+
+    # The dictionary's own format: surface, two readings, lemma, part of speech.
+    folder = unidic_lite.DICDIR
+    parse: Callable[[str], str] = fugashi.GenericTagger(f'-r "{folder}/mecabrc" -d "{folder}"').parse
+    return parse
