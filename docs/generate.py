@@ -1,6 +1,6 @@
-"""The commands as they are in, `docs/cli.md` out.
+"""The commands and the settings as they are in, `docs/cli.md` and `docs/settings.md` out.
 
-Run it after a change of a command: `.venv/bin/python docs/generate.py`. A test fails while the page is stale.
+Run it after a change of either: `.venv/bin/python docs/generate.py`. A test fails while a page is stale.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import click
 
 from bunko.errors import BunkoError
 from bunko.interfaces.cli.main import EXIT_CODES, INTERRUPTED, bunko
+from bunko.settings.page import reference
 
 HEAD = """\
 # The command line
@@ -66,3 +67,4 @@ def _tree(error: type[BunkoError]) -> Iterator[type[BunkoError]]:
 
 if __name__ == "__main__":
     Path(__file__).with_name("cli.md").write_text(command_line(), encoding="utf-8")
+    Path(__file__).with_name("settings.md").write_text(reference(), encoding="utf-8")

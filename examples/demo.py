@@ -24,11 +24,14 @@ SEARCHES = (
     ("Full-width or half-width makes no difference.", "ＲａｔｅＬｉｍｉｔｅｒ -k 1"),
     ("A loanword finds the English word it came from, and the other way round.", "データベース -k 1"),
     ("", "butter -k 1"),
+    ("Words are translated: holiday finds 休暇. So does 休日, which is a holiday too.", "holiday -k 1"),
+    ("", "休日 -k 1"),
+    ("By meaning, with no word in common.", "病気で休みたい -k 1"),
     ("Identifiers, whole or in part, in any style: this text says station_id.", "stationId -k 1"),
     ("A whole question, in either language.", "有給休暇はいつまでに申請すればよいですか -k 1"),
     ("", "'How do I roll back a release?' -k 1"),
     ("Only some documents: by tag, by date, by path.", "通知 --tag 会議 --since 2025-05 --until 2025-06 -k 1"),
-    ("Words and vectors together, and why each result was found.", "'stale forecast' --mode hybrid --explain -k 1"),
+    ("Why each result was found.", "'stale forecast' --explain -k 1"),
 )
 
 ON_A_TERMINAL = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"

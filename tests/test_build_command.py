@@ -140,7 +140,7 @@ def test_a_tool_may_be_of_memos_or_json_lines_but_not_of_web_pages_yet(run: Run,
     assert ran.code == 2
     assert "cannot be collected yet" in ran.err
     ran = run("tool", "add", "-n", "one", "-d", "One", "-s", notes / "memo.txt", *library)
-    assert (ran.code, "There is no folder" in ran.err) == (3, True)
+    assert (ran.code, "memo.txt is a file, not a folder" in ran.err) == (3, True)
     assert run("status", "-n", "diary", *library).code == 0
     (notes / "memo.txt").write_bytes(b"")
     assert "empty" in run("status", *library).out

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +45,25 @@ def test_names_that_would_look_the_same_to_an_assistant_are_refused_with_both(tm
         catalog.add(store, "API_docs", "x", tmp_path)
     with pytest.raises(SettingsError, match="already"):
         catalog.add(store, "api docs", "x", tmp_path)
+    with pytest.raises(SettingsError, match="'API docs' and 'api docs' differ only in case"):
+        catalog.add(store, "API docs", "x", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a/b", "api docs", "a" * 70])
+def test_a_name_that_assistants_would_not_accept_is_taken_and_told_as_they_see_it(name: str, tmp_path: Path) -> None:
+    from bunko.interfaces.mcp.toolsets.tools import safe_names
+
+    seen = catalog.called(name)
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", seen)
+    assert safe_names([name]) == {name: seen}
+    added = bunko(tmp_path, "tool", "add", "-n", name, "-d", "x y", "-s", str(tmp_path))
+    assert f"Assistants see it as {seen}." in added.stdout
+
+
+def test_a_file_in_the_place_of_a_folder_is_called_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# A\n")
+    with pytest.raises(SourceError, match=r"a\.md is a file, not a folder"):
+        catalog.add(memory.build(), "docs", "x", tmp_path / "a.md")
 
 
 def test_a_tool_needs_a_description_and_a_folder(tmp_path: Path) -> None:
@@ -80,7 +101,7 @@ def test_the_life_of_a_tool_on_the_command_line(tmp_path: Path) -> None:
     (docs / "a.md").write_text("# 京都\n\n京都の寺を三日かけて巡った。庭園の紅葉がとても美しかったことを覚えている。")
     (docs / "draft.md").write_text("# 下書き\n\nこれはまだ下書きなので、検索の対象にはしないでおくつもりの文章である。")
     added = bunko(tmp_path, "tool", "add", "-n", "travel", "-d", "旅の記録", "-s", str(docs), "--exclude", "draft.md")
-    assert "1 files to import" in added.stdout
+    assert "1 file to import. Bring it in with: bunko import -n travel\n" in added.stdout
     assert bunko(tmp_path, "tool", "ls").stdout == "travel\n"
     assert bunko(tmp_path, "import", "-n", "travel").stdout.startswith("1 added")
     again = bunko(tmp_path, "import", "-n", "travel")
@@ -96,7 +117,7 @@ def test_the_life_of_a_tool_on_the_command_line(tmp_path: Path) -> None:
     assert [(one["name"], one["active"], one["exclude"]) for one in listed] == [("travel", False, ["draft.md"])]
     kept = bunko(tmp_path, "tool", "delete", "-n", "travel", answer="n\n")
     assert kept.returncode == 1
-    assert "1 documents" in kept.stderr
+    assert "1 document and 1 chunk of its index" in kept.stderr
     assert "Nothing was deleted" in kept.stderr
     assert "Deleted travel" in bunko(tmp_path, "tool", "delete", "-n", "travel", "-y").stdout
     assert list((tmp_path / "library" / "index").glob("*.segment")) == []
@@ -109,4 +130,35 @@ def test_one_import_takes_in_all_tools(tmp_path: Path) -> None:
         (tmp_path / name / "a.md").write_text(f"# {name}\n\nThe documents of {name} are about quite different things.")
         bunko(tmp_path, "tool", "add", "-n", name, "-d", f"About {name}", "-s", str(tmp_path / name))
     assert bunko(tmp_path, "import", "--all").stdout.startswith("2 added")
-    assert "Give --name or --all" in bunko(tmp_path, "import").stderr
+    assert "Give --name or --all.\n" in bunko(tmp_path, "import").stderr
+    assert "not both" in bunko(tmp_path, "import", "--all", "-n", "one").stderr
+
+
+def test_a_deletion_that_nobody_confirms_says_that_nothing_was_deleted(tmp_path: Path) -> None:
+    bunko(tmp_path, "tool", "add", "-n", "one", "-d", "About one", "-s", str(tmp_path))
+    unanswered = bunko(tmp_path, "tool", "delete", "-n", "one")
+    assert unanswered.returncode == 1
+    assert "Nothing was deleted. Delete without being asked with -y." in unanswered.stderr
+    assert "Interrupted" not in unanswered.stderr
+    assert bunko(tmp_path, "tool", "ls").stdout == "one\n"
+
+
+def test_ctrl_c_at_the_question_says_that_nothing_was_deleted(tmp_path: Path) -> None:
+    bunko(tmp_path, "tool", "add", "-n", "one", "-d", "About one", "-s", str(tmp_path))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bunko", "tool", "delete", "-n", "one"],
+        env=os.environ | {"BUNKO_LIBRARY": str(tmp_path / "library"), "XDG_CONFIG_HOME": str(tmp_path / "config")},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert process.stderr is not None
+        asked = b""
+        while b"[y/N]" not in asked:
+            asked += process.stderr.read(1)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 1
+    assert b"Nothing was deleted" in told
+    assert bunko(tmp_path, "tool", "ls").stdout == "one\n"

@@ -59,7 +59,7 @@ def subprocess_environment(tmp_path: Path, **more: str) -> dict[str, str]:
 def test_a_search_prints_the_object_that_assistants_get_too(run: Run, notes: Path) -> None:
     found = run("search", "環境構築の方法", "--docs-dir", notes, "--json").json()
     assert found.keys() >= {"results", "total_chunks", "query", "mode", "freshness"}
-    assert (found["query"], found["mode"]) == ("環境構築の方法", "bm25")
+    assert (found["query"], found["mode"]) == ("環境構築の方法", "hybrid")
     results = found["results"]
     assert isinstance(results, list)
     assert results[0].keys() >= RESULT
@@ -245,6 +245,17 @@ def test_every_error_has_an_exit_code_of_its_own() -> None:
         (("status", "--library", "nowhere"), "library", "There is no library at"),
         (("reindex",), "library", "There is no library at"),
         (("search", "京都", "--database", "no.db"), "damaged", "not a readable library"),
+        (("status", "--database", "gone.db"), "library", "gone.db"),
+        (("status", "--database", "folder"), "library", "folder is a folder, not the file of a library"),
+        (("status", "--library", "no.db"), "library", "no.db is a file, not the folder of a library"),
+        (("init", "--database", "no.db/deep/my.db"), "read-only", "cannot be written"),
+        (("build", "-i", "no.db", "--database", "no.db/deep/my.db"), "read-only", "my.db cannot be opened or made: "),
+        (("status", "--database", "x" * 300), "read-only", "cannot be opened or made: "),
+        (("tool", "add", "-n", "b\udcff", "-d", "x", "-s", "."), "settings", "argument of -n is not valid Unicode"),
+        (("tool", "add", "-n", "b", "-d", "x\udcff", "-s", "."), "settings", "argument of -d is not valid Unicode"),
+        (("tool", "add", "-n", "b", "-d", "x", "-s", "x\udcff"), "settings", "argument of -s is not valid Unicode"),
+        (("tool", "add", "--name=b\udcff", "-d", "x", "-s", "."), "settings", "--name=b"),
+        (("search", "\udcff"), "settings", "not valid Unicode"),
         (("config", "show", "--config", "wrong.toml"), "settings", "top_kk"),
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value else "",
@@ -253,6 +264,7 @@ def test_errors_are_sentences_with_an_exit_code_and_what_to_do(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: str, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
     (tmp_path / "no.db").write_bytes(b"this is no database, but it is long enough to look at. " * 100)
     (tmp_path / "wrong.toml").write_text("[search]\ntop_kk = 7\n", encoding="utf-8")
     ran = run(*arguments)
@@ -297,7 +309,7 @@ def test_the_help_of_every_command_says_what_it_does_and_shows_an_example(run: R
     for name in names:
         ran = run(*name, "--help")
         assert ran.code == 0
-        assert "Example" in ran.out or name in (("config",), ("tool",)), name
+        assert "Example" in ran.out, name
         assert ran.out == run(*name, "-h").out
         if name and len(name) == 1:
             assert COMMANDS[name[0]] in " ".join(ran.out.split())
@@ -316,7 +328,7 @@ def test_help_waits_for_no_search_engine(tmp_path: Path) -> None:
 
 def test_verbose_tells_the_time_of_each_step_on_stderr_and_leaves_stdout_clean(run: Run, notes: Path) -> None:
     ran = run("search", "京都", "--docs-dir", notes, "--mode", "hybrid", "--json", "--verbose")
-    assert files(ran) == ["temple.md", "guide/setup.md", "notes.txt"]
+    assert files(ran)[0] == "temple.md"
     for step in ("file_scan", "chunk_split", "sqlite_write", "bm25_query", "vector_query", "search_total"):
         assert re.search(rf"\[TIMER\] +{step}: [\d.]+ms", ran.err), step
     assert "TIMER" not in run("search", "京都", "--docs-dir", notes, "--json").err
@@ -409,3 +421,57 @@ def test_a_document_cannot_steer_the_terminal_it_is_shown_on(docs: Path, tmp_pat
         assert f"{ESCAPE}[2J" not in written
         assert f"{ESCAPE}]0;" not in written
         assert "\x9b" not in written
+
+
+def test_records_in_a_pipe_stay_one_line_and_cannot_steer_a_terminal(run: Run, docs: Path) -> None:
+    text = "# 京都 \x1b]0;owned\x07\r\n\r\n京都の寺の庭を巡る、\x1b[2J 少し長めの文章です。\r\n"
+    (docs / "new\nline\x1b[2J.md").write_bytes(text.encode())
+    (docs / "empty\n.md").touch()
+    assert "  empty\\n.md: is empty" in run("reindex", "--docs-dir", docs).err
+    found = run("search", "京都", "--docs-dir", docs).out
+    assert found.startswith("[1] new\\nline\\x1b[2J.md:L1")
+    assert "少し長めの文章です。" in found
+    assert not {ESCAPE, "\x07", "\r"} & set(found)
+    listed = run("status", "-n", "documents", "--docs-dir", docs).out.splitlines()
+    assert sum(line.startswith("new\\nline\\x1b[2J.md\t") for line in listed) == 1
+    assert any(line.startswith("problem: empty\\n.md: is empty") for line in listed)
+    assert json.loads(run("search", "京都", "--docs-dir", docs, "--json").out)["results"][0]["file_path"] == (
+        "new\nline\x1b[2J.md"
+    )
+
+
+def test_the_next_step_names_the_library_that_a_flag_named(
+    run: Run, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (docs / "a.md").write_text("# A\n\nA page about quotas and limits.\n", encoding="utf-8")
+    place, file = tmp_path / "a library", tmp_path / "one.db"
+    tool = ("-n", "api", "-d", "Quotas and limits", "-s", docs)
+    added = run("tool", "add", *tool, "--library", place)
+    assert added.out.endswith(f"bunko import -n api --library '{place}'\n")
+    assert run("tool", "add", *tool, "--database", file).out.endswith(f"import -n api --database {file}\n")
+    updated = run("tool", "update", "-n", "api", "-s", docs, "--library", place)
+    assert updated.out.endswith(f"--mode update --library '{place}'\n")
+    assert f"--library '{place}'" in run("tool", "describe", "-n", "api", "--library", place).err
+    assert run("import", "-n", "api", "--library", place).code == 0
+    assert f"-d TEXT --library '{place}'" in run("tool", "describe", "-n", "api", "--library", place).err
+    run("tool", "update", "-n", "api", "-d", "docs", "--library", place)
+    assert f"--write --library '{place}'" in run("tool", "check", "--library", place).out
+    monkeypatch.setenv("BUNKO_LIBRARY", str(tmp_path / "other"))
+    assert run("tool", "add", *tool).out.endswith("bunko import -n api\n")
+
+
+def test_sizes_in_tokens_alone_choose_the_chunker(run: Run, docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def kind() -> object:
+        shown = run("config", "show", "chunker.kind", "--docs-dir", docs, "--json").json()["chunker.kind"]
+        assert isinstance(shown, dict)
+        return shown["value"]
+
+    assert kind() == "auto"
+    (docs / "config.toml").write_text("[chunking]\nsize = 512\noverlap = 32\n", encoding="utf-8")
+    assert kind() == "tokens"
+    (docs / "a.md").write_text("# A\n\n" + "Every request carries a signature. " * 400, encoding="utf-8")
+    run("reindex", "--docs-dir", docs)
+    (tool,) = json.loads(run("status", "--docs-dir", docs, "--json").out)["tools"]
+    assert (tool["built"]["chunker"]["kind"], tool["built"]["chunker"]["size"]) == ("tokens", 512)
+    monkeypatch.setenv("BUNKO_CHUNKER_KIND", "headings")
+    assert kind() == "headings"

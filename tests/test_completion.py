@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
@@ -114,6 +115,11 @@ def test_the_script_of_each_shell_calls_the_program(tmp_path: Path, shell: str) 
     )  # fmt: skip
     assert f"_BUNKO_COMPLETE={shell}_complete" in done.stdout
     assert "bunko" in done.stdout
+    as_json = subprocess.run(
+        [sys.executable, "-m", "bunko", "completion", shell, "--json"],
+        env=environment(tmp_path), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(as_json.stdout) == {"shell": shell, "script": done.stdout.removesuffix("\n")}
     if checker := shutil.which(shell):
         subprocess.run([checker, "-n"], input=done.stdout, text=True, check=True)
 

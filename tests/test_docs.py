@@ -25,7 +25,8 @@ _COMMAND = re.compile(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", re.M)
 _FOUND = re.compile(r"^\| `([^`]+)` \| .* \| `([^`]+)` \|$", re.M)
 _FIRST = re.compile(r"^\[1\] (.+):L\d", re.M)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_SCORE = re.compile(r"score=[\d.]+")
+_SCORE = re.compile(r"(?:score=|bm25 |vector )-?[\d.]+")
+_NUMBERS = ("score", "bm25_score", "vector_distance", "combined_score")
 
 
 @pytest.fixture
@@ -84,6 +85,15 @@ def test_the_table_of_a_readme_is_true(page: str, sample: Path) -> None:
     assert found == dict(rows)
 
 
+def test_what_the_readmes_say_is_not_found_is_not(sample: Path) -> None:
+    for word in ("sick", "Kujiragaura"):
+        assert all(word in text_of(page) for page in READMES)
+        assert first_file(bunko(f"search {word} --docs-dir .demo", sample)) == "nothing"
+    assert all("在宅勤務はできますか" in text_of(page) for page in READMES)
+    printed = bunko("search 在宅勤務はできますか --docs-dir .demo", sample)
+    assert first_file(printed) not in ("nothing", "handbook/休暇と働き方.md")
+
+
 @pytest.mark.parametrize("page", READMES)
 def test_the_json_in_a_readme_has_the_shape_and_the_content_of_a_real_answer(page: str, sample: Path) -> None:
     block = re.search(r"^```json\n(.*?)^```", text_of(page), re.M | re.S)
@@ -95,7 +105,7 @@ def test_the_json_in_a_readme_has_the_shape_and_the_content_of_a_real_answer(pag
 def _steady(value: Any) -> Any:
     """Return a JSON value with what may differ from run to run left out."""
     if isinstance(value, dict):
-        return {key: "…" if key in ("checked_at", "score", "bm25_score") else _steady(v) for key, v in value.items()}
+        return {key: "…" if key in ("checked_at", *_NUMBERS) else _steady(v) for key, v in value.items()}
     return [_steady(one) for one in value] if isinstance(value, list) else value
 
 

@@ -157,16 +157,51 @@ def test_a_loss_of_f1_is_a_regression_and_can_end_with_1(run: Run, files: tuple[
     same = run("evaluate", *NEEDED, *files, *place, "--fail-on-regression")
     assert same.code == 0, same.err
     assert report("out")["baseline"]["regressed"] is False
-    worse = QUERIES[:1] + [one | {"expected_sources": [DOCUMENTS[0][0]]} for one in QUERIES[1:]]
-    files[1].write_text(json.dumps({"queries": worse}), encoding="utf-8")
-    told = run("evaluate", *NEEDED, *files, *place)
-    assert told.code == 0
+    swapped = [  # the same questions about documents that changed places
+        {"source_url": one[0], "title": other[1], "content": other[2]}
+        for one, other in zip(DOCUMENTS, DOCUMENTS[1:] + DOCUMENTS[:1], strict=True)
+    ]
+    files[3].write_text(json.dumps({"documents": swapped}), encoding="utf-8")
+    assert run("evaluate", *NEEDED, *files, *place).code == 0
     assert report("out")["baseline"]["regressed"] is True
-    assert "other questions" in told.err
     assert run("evaluate", *NEEDED, *files, *place, "--fail-on-regression", "--save-baseline").code == 1
     assert json.loads(Path("base/baseline.json").read_text(encoding="utf-8")) == saved
     assert "REGRESSION" in Path("out/report.md").read_text(encoding="utf-8")
     assert run("evaluate", *NEEDED, *files, *place, "--fail-on-regression", "--regression-threshold", "1").code == 0
+
+
+def test_a_gate_refuses_a_baseline_of_other_things(run: Run, files: tuple[str, Path, str, Path]) -> None:
+    usual = ("evaluate", *NEEDED, *files)
+    gate = ("--baseline-file", "base.json", "--fail-on-regression")
+    assert run(*usual, "--baseline-file", "base.json", "--save-baseline").code == 0
+    fewer = run(*usual, *gate, "--n-results", "3")
+    assert fewer.code == 3
+    assert "n_results is 5 there and 3 here" in fewer.err
+    assert "--save-baseline" in fewer.err
+    assert fewer.out == "", "told before anything is measured"
+    near = run(*usual, *gate, "--threshold", "0.5")
+    assert near.code == 3
+    assert "threshold is none there and 0.5 here" in near.err
+    files[1].write_text(json.dumps({"queries": QUERIES[:3]}), encoding="utf-8")
+    other = run(*usual, *gate)
+    assert other.code == 3
+    assert "other questions or judgements" in other.err
+    assert run(*usual, "--baseline-file", "base.json").code == 3, "a named one is meant"
+
+
+def test_a_baseline_of_other_things_that_nobody_named_is_left_out_or_replaced(run: Run, files: tuple[str, ...]) -> None:
+    usual = ("evaluate", *NEEDED, *files)
+    assert run(*usual, "--save-baseline").code == 0
+    told = run(*usual, "--n-results", "3")
+    assert told.code == 0
+    assert "n_results is 5 there and 3 here. It is left out." in told.err
+    assert "baseline" not in report()
+    assert run(*usual, "--n-results", "3", "--fail-on-regression").code == 3
+    assert "It is replaced." in run(*usual, "--n-results", "3", "--save-baseline").err
+    assert run(*usual, "--n-results", "3", "--fail-on-regression").code == 0
+    assert run(*usual, "--n-results", "3", "--mode", "bm25", "--fail-on-regression").code == 3
+    assert run(*usual, "--n-results", "3", "--mode", "bm25", "--save-baseline").code == 0
+    assert run(*usual, "--n-results", "3", "--mode", "bm25", "--fail-on-regression").code == 0
 
 
 def test_a_loss_of_exactly_the_threshold_is_none(run: Run, files: tuple[str, ...]) -> None:
@@ -190,7 +225,11 @@ def test_a_baseline_that_cannot_be_used_is_told(run: Run, files: tuple[str, ...]
 
 
 def test_a_gate_without_a_baseline_does_not_pass(run: Run, files: tuple[str, ...]) -> None:
-    assert run("evaluate", *NEEDED, *files, "--fail-on-regression").code == 2
+    for named in ((), ("--baseline-file", "none.json")):
+        done = run("evaluate", *NEEDED, *files, "--fail-on-regression", *named)
+        assert done.code == 3
+        assert "There is no baseline" in done.err
+        assert done.out == "", "told before anything is measured"
     assert run("evaluate", *NEEDED, *files, "--baseline-file", "none.json").code == 3
     assert run("evaluate", *NEEDED, *files, "--baseline-file", "new.json", "--save-baseline").code == 0
     assert Path("new.json").exists()
@@ -245,6 +284,27 @@ def test_a_former_report_is_compared_question_by_question(run: Run, public: tupl
     assert (found["first"], found["measures"]["ndcg@10"]["ties"]) == ("report.json", 3)
     Path("base.json").write_text('{"modes": {"bm25": {"measures": {}}}}', encoding="utf-8")
     assert run("evaluate", *public, "--against", "base.json").code == 3
+    missing = run("evaluate", *public, "--against", "no.json")
+    assert missing.code == 3
+    assert "There is no report no.json" in missing.err
+    assert "report.json" in missing.err
+    assert "--save-baseline" not in missing.err
+    fewer = run("evaluate", *public, "--mode", "bm25", "--n-results", "3", "--against", "before/report.json")
+    assert "judged 10 results and this 3" in fewer.err
+
+
+def test_a_former_report_that_shares_nothing_is_refused(
+    run: Run, public: tuple[str, Path, str, Path, str, Path]
+) -> None:
+    assert run("evaluate", *public, "--mode", "bm25", "--output-dir", "before").code == 0
+    other = run("evaluate", *public, "--mode", "semantic", "--against", "before/report.json")
+    assert other.code == 3
+    assert "says nothing about semantic, only about bm25" in other.err
+    for path in (public[3], public[5]):
+        path.write_text(re.sub(r"\bq(\d)\b", r"z\1", path.read_text(encoding="utf-8")), encoding="utf-8")
+    done = run("evaluate", *public, "--mode", "bm25", "--against", "before/report.json")
+    assert done.code == 3
+    assert "shares no question" in done.err
 
 
 def test_a_kept_library_answers_again_without_its_fixture(run: Run, files: tuple[str, Path, str, Path]) -> None:
@@ -319,6 +379,21 @@ def test_a_set_in_which_nothing_has_an_answer_can_be_measured(run: Run, files: t
     done = run("evaluate", *NEEDED, *files, "--mode", "all", "--threshold", "0.1", "--save-baseline")
     assert done.code == 0, done.err
     assert report()["modes"]["semantic"]["measures"] == {"negative_rate": 0.0, "abstention": 1.0}
+
+
+def test_a_set_in_which_nothing_can_be_measured_is_an_error(
+    run: Run, files: tuple[str, Path, str, Path], public: tuple[str, Path, str, Path, str, Path]
+) -> None:
+    files[1].write_text('{"queries": [{"id": "q", "query": "x"}]}', encoding="utf-8")
+    public[5].write_text(public[5].read_text(encoding="utf-8").replace("\t1\n", "\t0\n"), encoding="utf-8")
+    for asked in ((*NEEDED, *files), public):
+        done = run("evaluate", *asked, "--save-baseline")
+        assert done.code == 3
+        assert "Nothing can be measured" in done.err
+        assert not Path(".tmp").exists()
+    some = run("evaluate", *NEEDED, *files, "--threshold", "0.1")
+    assert some.code == 0
+    assert "1 question (1 without an answer), 4 documents" in some.out
 
 
 def test_broken_unicode_is_no_reason_to_stop(run: Run, files: tuple[str, Path, str, Path]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from bunko.errors import SourceError
 from bunko.evaluation import beir, dataset
-from bunko.evaluation.places import members
+from bunko.evaluation.members import members
 
 DOCUMENTS = """{
   "documents": [
@@ -99,6 +99,15 @@ def test_the_digest_names_questions_and_judgements_but_not_their_order(tmp_path:
         (query(grades={"https://example.com/a": "high"}), 4, '"grades" must give each document a number'),
         (query(grades={"https://example.com/b": 1}), 4, "says nothing good about what is expected"),
         ("just text", 4, "this is not an object"),
+        ({}, 4, '"id" is missing'),
+        ({}, 4, '"query" is missing'),
+        (
+            {"id": "q1", "query": "果物", "expected_source": []},
+            4,
+            '"expected_source"; "expected_sources" is meant',
+        ),
+        ({"id": "q1", "query": "果物", "expectedSources": []}, 4, '"expected_sources" is meant'),
+        (query(negative_source=[]), 4, '"negative_sources" is meant'),
     ],
 )
 def test_a_broken_query_is_named_by_file_and_line(tmp_path: Path, row: object, line: int, reason: str) -> None:
@@ -117,6 +126,9 @@ def test_a_broken_query_is_named_by_file_and_line(tmp_path: Path, row: object, l
         ('{"documents": [\n{"source_url": "a", "content": ""}]}', 2, '"content" is empty'),
         ('{"documents": [\n{"content": "x"}]}', 2, '"source_url" is missing'),
         ('{"documents": [\n{"source_url": "a",,}]}', 2, "this is not JSON"),
+        ('{"documents": [\n{}]}', 2, '"source_url" is missing'),
+        ('{"documents": [\n{}]}', 2, '"content" is missing'),
+        ('{"documents": [\n{"source-url": "a", "content": "x"}]}', 2, '"source_url" is meant'),
         ('{"documents": []}', 1, "there are no documents"),
         ('{"pages": []}', 1, 'there is no list "documents"'),
         ("[]", 1, 'there is no list "documents"'),
@@ -142,6 +154,10 @@ def test_a_broken_fixture_is_named_by_file_and_line(tmp_path: Path, documents: s
         ({"corpus": '{"id": "d1", "text": " "}\n'}, "corpus.jsonl:1", "document 'd1' is empty"),
         ({"corpus": '{"id": 1, "text": "x"}\n'}, "corpus.jsonl:1", '"id" must be text'),
         ({"corpus": "\n"}, "corpus.jsonl:1", "there are no documents"),
+        ({"corpus": '{"id": "d1", "text": "x"}\n{}\n'}, "corpus.jsonl:2", '"id" is missing'),
+        ({"corpus": '{"id": "d1", "titles": "x"}\n'}, "corpus.jsonl:1", '"title" is meant'),
+        ({"queries": '{"id": "q1", "text": "a"}\n{}\n{}'}, "queries.jsonl:2", '"id" is missing'),
+        ({"queries": "{}"}, "queries.jsonl:1", '"text" is missing'),
         ({"queries": '{"id": "q1", "text": ""}\n'}, "queries.jsonl:1", '"text" is empty'),
         ({"queries": '{"id": "q1", "text": "a"}\n{"id": "q1", "text": "b"}'}, "queries.jsonl:2", "query 'q1' already"),
         ({"qrels": "qid\tdocid\trel\nq1\td9\t1\n"}, "qrels.tsv:2", "no document 'd9'"),
@@ -161,6 +177,18 @@ def test_a_broken_public_set_is_named_by_file_and_line(
         beir.load(*paths)
     assert told.value.message.startswith(f"{tmp_path / place}: ")
     assert reason in told.value.message
+
+
+def test_a_set_of_nothing_is_no_set(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r'q\.json:3: "id" is missing'):
+        dataset.load(*write(tmp_path, [{}]))
+
+
+def test_keys_of_their_own_may_stand_beside_ours(tmp_path: Path) -> None:
+    rows: list[object] = [query(author="me", note="seen", notes="known", difficulty=3)]
+    assert dataset.load(*write(tmp_path, rows)).queries[0].notes == "known"
+    corpus = '{"id": "d1", "text": "one", "url": "x", "metadata": {}}\n{"id": "d2", "text": "two"}\n'
+    assert len(beir.load(*public(tmp_path, corpus=corpus)).documents) == 2
 
 
 def test_all_problems_of_a_file_are_told_at_once_up_to_a_limit(tmp_path: Path) -> None:

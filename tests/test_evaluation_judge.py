@@ -160,6 +160,17 @@ def test_a_file_about_another_tool_or_with_a_mistake_is_refused(run: Run, notes:
     assert output.read_text() == '{"queries": [{"id": "1"}]}'
 
 
+def test_a_file_with_an_empty_question_is_told_with_its_line(run: Run, notes: Path, output: Path) -> None:
+    output.write_text('{"queries": [\n{}]}', encoding="utf-8")
+    done = run("judge", "京都", "--docs-dir", notes, "--output", output)
+    assert done.code == 3
+    assert f'{output}:2: "query" is missing' in done.err
+
+
+def test_one_of_a_thing_is_not_told_as_many(judge: Callable[..., str]) -> None:
+    assert "1 judgement about 1 query in" in judge("京都の寺", keys="yq")
+
+
 def test_without_a_query_and_without_kept_ones_there_is_nothing_to_do(run: Run, notes: Path) -> None:
     ran = run("judge", "--docs-dir", notes)
     assert ran.code == 2
@@ -231,7 +242,7 @@ def test_a_document_that_is_gone_is_left_out_of_the_evaluation(
     )
     ran = run(*asked)
     assert ran.code == 0, ran.err
-    assert "1 judged documents are not in documents any more" in ran.err
+    assert "1 judged document is not in documents any more" in ran.err
     for name in ("deer.md", "server.md", "backup.md"):
         (notes / name).unlink()
     (notes / "new.md").write_text("# new", encoding="utf-8")
@@ -253,7 +264,7 @@ def test_an_evaluation_of_a_tool_uses_its_own_settings_unless_told_otherwise(
     done = run(*asked).json()
     assert done["mode"] == "hybrid"
     assert done["settings"]["k1"] == 0.5  # type: ignore[index]
-    assert done["settings"]["vector_weight"] == 0.3  # type: ignore[index]
+    assert done["settings"]["vector_weight"] is None  # type: ignore[index]
     changed = run(*asked, "--mode", "bm25", "--vector-weight", "0.9").json()
     assert changed["mode"] == "bm25"
     assert changed["settings"]["vector_weight"] == 0.9  # type: ignore[index]

@@ -22,12 +22,11 @@ from bunko.evaluation import files
 from bunko.evaluation.dataset import Judged, JudgedDocument, Query
 from bunko.evaluation.evaluate import Plan as EvaluationPlan
 from bunko.evaluation.evaluate import evaluate
-from bunko.evaluation.grid import Grid, grid
-from bunko.evaluation.halves import halves
-from bunko.evaluation.heat import heat
-from bunko.evaluation.sweep import sweep
-from bunko.evaluation.sweep_report import conclusion
-from bunko.evaluation.swept import Plan, Score, Sweep, check_measure, key_of
+from bunko.evaluation.sweep.grid import Grid, grid
+from bunko.evaluation.sweep.heat import heat
+from bunko.evaluation.sweep.report import conclusion
+from bunko.evaluation.sweep.run import sweep
+from bunko.evaluation.sweep.swept import Plan, Score, Sweep, check_measure, halves, key_of
 from bunko.settings import Settings
 from bunko.settings.load import load
 from tests.conftest import Run
@@ -100,7 +99,9 @@ def test_a_grid_has_every_combination() -> None:
         (["k1=1:2:-1"], "empty range"),
         (["k1=1:nan:1"], "not a range of numbers"),
         (["k1=a:b:c"], "not a range of numbers"),
-        (["k1=1:2"], "search.k1 is '1:2'"),
+        (["k1=1:2"], "--grid k1=1:2 is not a range from:to:step"),
+        (["k1=1:2:3:4"], "not a range from:to:step"),
+        (["mode=a:b"], "one of bm25, semantic, hybrid"),
         (["b=1.5"], "from 0 to 1"),
         (["b=0:2:0.5"], "from 0 to 1"),
         (["mode=both"], "one of bm25, semantic, hybrid"),
@@ -293,7 +294,7 @@ def test_what_is_really_better_is_said_to_be() -> None:
     assert done.difference is not None
     assert done.difference.low > 0
     assert done.best.held_out > done.now.held_out
-    assert done.toml == "[search]\nb = 0.0"
+    assert done.toml == '[search]\nb = 0.0\nmode = "bm25"'
     assert conclusion(done).startswith("Better")
 
 
@@ -312,10 +313,11 @@ def test_the_settings_in_force_can_win() -> None:
 
 
 def test_a_mode_that_is_not_usual_is_part_of_the_lines_to_keep() -> None:
-    done = sweep(some(OURS, 30), settings, plan("vector_weight=0.1,0.2"))
-    lines = done.toml.splitlines()
-    assert lines[0] == "[search]"
-    assert 'mode = "hybrid"' in lines
+    usual = sweep(some(OURS, 30), settings, plan("vector_weight=0.1,0.2"))
+    assert usual.toml.startswith("[search]\nvector_weight = 0.")
+    assert "mode" not in usual.toml
+    done = sweep(corpus(10), settings, plan("b=0", mode="bm25", whole=True))
+    assert 'mode = "bm25"' in done.toml.splitlines()
 
 
 def test_too_few_questions_cannot_prove_anything() -> None:
@@ -357,10 +359,11 @@ OUTPUT = Path(".tmp/rag-evaluation")
 
 
 def test_a_sweep_prints_the_best_and_writes_every_point(run: Run, public: tuple[str, ...]) -> None:
-    done = run("sweep", *public, "--grid", "b=0:1:0.25", "--grid", "k1=1,2")
+    done = run("sweep", *public, "--grid", "b=0:1:0.25", "--grid", "k1=1,2", "--mode", "bm25")
     assert done.code == 0, done.err
+    assert "10 points, 24 questions, 48 documents." in done.err
     assert "Better, and questions that had no part in the choice agree" in done.out
-    assert "[search]\nb = 0.5\nk1 = 1.0\n" in done.out  # the smallest change that answers them all
+    assert '[search]\nb = 0.5\nk1 = 1.0\nmode = "bm25"\n' in done.out  # the smallest change that answers them all
     assert sorted(path.name for path in OUTPUT.iterdir()) == ["sweep.csv", "sweep.html", "sweep.json", "sweep.md"]
     found = json.loads((OUTPUT / "sweep.json").read_text(encoding="utf-8"))
     assert found["complete"] is True
@@ -423,7 +426,8 @@ def test_without_a_grid_weight_and_bm25_are_swept_over_the_set_that_comes_with_b
     assert [one["name"] for one in found["grid"]] == ["k1", "b"]
 
 
-def test_a_grid_about_hybrid_searches_so(run: Run, public: tuple[str, ...]) -> None:
+def test_a_grid_about_hybrid_searches_so(run: Run, public: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BUNKO_SEARCH_MODE", "bm25")
     found: Any = run("sweep", *public, "--grid", "vector_weight=0,1", "--json").json()
     assert found["best"]["mode"] == "hybrid"
     found = run("sweep", *public, "--grid", "k1=1,2", "--json").json()

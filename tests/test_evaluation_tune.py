@@ -13,8 +13,9 @@ import pytest
 from tests.conftest import Opener, Run
 from tests.test_cli import at_a_terminal, subprocess_environment
 
-# With these a long text stands far below any short one: bad where long texts are what people look for.
-HARSH = '[search]\nk1 = 2.0\nb = 1.0\n\n[embedding]\nprovider = "none"\n'
+# By these vectors alone a name is lost in a long text: bad where long texts are what people look for.
+POOR = '[search]\nmode = "semantic"\n\n[embedding]\nprovider = "hashing"\n'
+WORDS_ALONE = '[search]\nmode = "bm25"\n\n[embedding]\nprovider = "none"\n'
 FILLER = "The committee met in the afternoon and went through the usual points of the agenda without haste. "
 FIRST, SECOND = ("ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro"), ("kar", "tol", "vem", "zin", "dul", "fos")
 
@@ -28,19 +29,19 @@ def word(number: int) -> str:
 
 
 def corpus(docs: Path, hard: str) -> None:
-    """Write 45 long texts with names of two words, each beside a short one that holds one of the two.
+    """Write 45 texts with names of two words, each beside a short one that holds one of the two.
 
-    Documents that answer badly under harsh settings are in `both` halves, or in the `first` alone: there short texts
-    hold a word of a name from the same half, and the long texts of the other half are left in peace.
+    Long texts, which answer badly by vectors alone, are in `both` halves, or in the `first` alone: there the texts of
+    the other half are short, and no other text holds a word of their names.
     """
     uris = [f"{kind}{n}.md" for n in range(45) for kind in ("long", "short")]
     half = set(sorted(uris, key=lambda uri: sha256(uri.encode()).digest())[::2])
     for n in range(45):
         one, other = word(2 * n), word(2 * n + 1)
         name = f"{one.title()} {other.title()}"
-        (docs / f"long{n}.md").write_text(f"# {name}\n\n{FILLER * 12}", encoding="utf-8")
-        disturbed = hard == "both" or f"long{n}.md" in half
-        mention = one if disturbed else word(500 + n)
+        is_long = hard == "both" or f"long{n}.md" in half
+        (docs / f"long{n}.md").write_text(f"# {name}\n\n{FILLER * 12 if is_long else ''}", encoding="utf-8")
+        mention = one if is_long else word(500 + n)
         title = f"{word(1000 + 2 * n).title()} {word(1001 + 2 * n).title()}"
         (docs / f"short{n}.md").write_text(f"# {title}\n\nSee {mention} there.\n", encoding="utf-8")
 
@@ -49,13 +50,19 @@ def corpus(docs: Path, hard: str) -> None:
 def tool(docs: Path, run: Run) -> Path:
     """A tool whose settings are bad for it."""
     corpus(docs, "both")
-    (docs / "bunko.toml").write_text(HARSH, encoding="utf-8")
+    (docs / "bunko.toml").write_text(POOR, encoding="utf-8")
     assert run("reindex", "--docs-dir", docs).code == 0
     return docs
 
 
 def tuned(run: Run, docs: Path, *more: str) -> dict[str, Any]:
     return dict(run("tune", "-n", "documents", "--docs-dir", docs, "--json", *more).json())
+
+
+def config(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "chosen.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
 def own(run: Run, docs: Path) -> object:
@@ -67,7 +74,8 @@ def own(run: Run, docs: Path) -> object:
 def test_settings_that_prove_themselves_are_adopted_and_can_be_undone(run: Run, tool: Path) -> None:
     done = tuned(run, tool)
     assert done["adopted"] is True
-    assert done["before"] == {"mode": "bm25", "k1": 2.0, "b": 1.0, "loanwords": True}
+    assert done["before"] == {"mode": "semantic"}
+    assert done["best"] == {"mode": "hybrid", "fusion": "cc", "loanwords": True}, "the defaults, which do as well"
     low, high = done["checked_on"]["interval"]
     assert 0 < low < done["checked_on"]["difference"] < high
     assert done["chosen_on"]["after"] > done["chosen_on"]["before"]
@@ -76,20 +84,37 @@ def test_settings_that_prove_themselves_are_adopted_and_can_be_undone(run: Run, 
     assert own(run, tool) == done["best"]
     [listed] = json.loads(run("tool", "ls", "--all", "--docs-dir", tool, "--json").out)
     assert listed["search"] == done["best"]
-    assert "mode=bm25" in run("status", "-n", "documents", "--docs-dir", tool).out
+    assert "mode=hybrid" in run("status", "-n", "documents", "--docs-dir", tool).out
 
     again = tuned(run, tool)
     assert again["before"] == done["best"], "the next time begins from what was adopted"
     assert again["adopted"] is False
 
-    assert "mode bm25" in run("tune", "--undo", "--docs-dir", tool).out
+    assert "mode hybrid" in run("tune", "--undo", "--docs-dir", tool).out
     assert own(run, tool) is None
     assert "no settings of its own" in run("tune", "--undo", "--docs-dir", tool).out
 
 
+def test_a_tool_whose_own_settings_are_worse_than_the_librarys_gets_those_back(
+    run: Run, docs: Path, open_docs: Opener
+) -> None:
+    corpus(docs, "both")
+    (docs / "bunko.toml").write_text('[embedding]\nprovider = "hashing"\n', encoding="utf-8")
+    library = open_docs()
+    library.reindex()
+    library.tune("documents", {"mode": "hybrid", "fusion": "cc", "vector_weight": 1.0})
+    dry = tuned(run, docs, "--dry-run")
+    assert dry["before"] == {"mode": "hybrid", "fusion": "cc", "vector_weight": 1.0, "loanwords": True}
+    assert dry["best"] == {"mode": "hybrid", "fusion": "cc", "loanwords": True}
+    assert own(run, docs) == {"mode": "hybrid", "fusion": "cc", "vector_weight": 1.0}
+    assert "searched as the settings say again" in run("tune", "--docs-dir", docs).out
+    assert own(run, docs) is None
+    assert tuned(run, docs)["before"] == dry["best"]
+
+
 def test_a_gain_on_the_half_that_chose_alone_is_not_adopted(run: Run, docs: Path) -> None:
     corpus(docs, "first")
-    (docs / "bunko.toml").write_text(HARSH, encoding="utf-8")
+    (docs / "bunko.toml").write_text(POOR, encoding="utf-8")
     assert run("reindex", "--docs-dir", docs).code == 0
     done = tuned(run, docs)
     assert done["chosen_on"]["after"] > done["chosen_on"]["before"] + 0.05
@@ -126,22 +151,23 @@ def test_an_empty_tool_is_told_so(run: Run, docs: Path) -> None:
     assert "too small" in tuned(run, docs)["reason"]
 
 
-def test_a_tool_with_vectors_tries_them_too_and_changes_no_more_than_it_must(run: Run, docs: Path) -> None:
+def test_a_tool_with_vectors_tries_them_too_and_changes_no_more_than_it_must(
+    run: Run, docs: Path, tmp_path: Path
+) -> None:
     corpus(docs, "both")
-    (docs / "bunko.toml").write_text('[search]\nmode = "semantic"\n', encoding="utf-8")
-    assert run("reindex", "--docs-dir", docs).code == 0
-    done = tuned(run, docs)
-    assert done["before"] == {"mode": "semantic"}
-    assert done["best"]["mode"] in ("bm25", "hybrid")
+    assert run("reindex", "--docs-dir", docs, "--config", config(tmp_path, WORDS_ALONE)).code == 0
+    alone = tuned(run, docs, "--config", str(config(tmp_path, WORDS_ALONE)))
+    assert alone["tried"] == 2, "loanwords are all there is to try without vectors"
+    assert run("reindex", "--force", "--docs-dir", docs, "--config", config(tmp_path, POOR)).code == 0
+    done = tuned(run, docs, "--config", str(config(tmp_path, POOR)))
+    assert done["tried"] > alone["tried"] + 8
     assert done["best"]["loanwords"] is True, "no loanwords are at stake here"
     assert done["adopted"] is True
-    words_alone = 3 * 4 + 1
-    assert done["tried"] > words_alone
 
 
 def test_the_calls_own_arguments_win_over_the_tools_which_win_over_the_settings(docs: Path, open_docs: Opener) -> None:
     (docs / "a.md").write_text("# Alpha\n\nbeta gamma", encoding="utf-8")
-    library = open_docs(BUNKO_SEARCH_K1="1.7")
+    library = open_docs(BUNKO_SEARCH_K1="1.7", BUNKO_SEARCH_MODE="bm25")
     library.reindex()
     tool = library.tune("documents", {"mode": "hybrid", "k1": 0.4})
     assert library.search("alpha").mode == "hybrid"

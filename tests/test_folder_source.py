@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from bunko.errors import SourceError
 from bunko.protocols import Scan, Source
-from bunko.sources.folder import Folder, build
+from bunko.sources.folder import Folder
 from bunko.sources.gitignore import Patterns, patterns
 from bunko.types import Entry, Known
 
@@ -35,7 +35,7 @@ def folder(root: Path, **options: object) -> Folder:
         "exclude_dirs": [".git", "node_modules"],
         "max_file_bytes": 1_000_000,
     }
-    return build(root, **{**settings, **options})  # type: ignore[arg-type]
+    return Folder(root, **{**settings, **options})  # type: ignore[arg-type]
 
 
 def write(path: Path, content: str | bytes = "words", *, modified_ns: int = LONG_AGO) -> Path:
@@ -685,10 +685,10 @@ def test_a_file_that_is_being_written_is_refused_and_never_half_read(tmp_path: P
             writer.kill()
 
 
-def test_a_root_that_is_missing_or_no_folder_cannot_be_built(tmp_path: Path) -> None:
+def test_a_root_that_is_missing_or_no_folder_cannot_be_scanned(tmp_path: Path) -> None:
     for root in [tmp_path / "missing", write(tmp_path / "file.md")]:
         with pytest.raises(SourceError, match="cannot be read") as caught:
-            folder(root)
+            folder(root).scan({})
         assert "Check the path" in caught.value.hint
 
 

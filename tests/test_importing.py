@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from bunko.home import in_folder
+from bunko.opening import open_library
+from bunko.types import Tool
 from tests.conftest import Ran, Run
 
 
@@ -146,3 +149,71 @@ def test_which_files_are_taken_can_be_changed(api: Path, run: Run) -> None:
     assert asked(run("import", "-n", "api", "--mode", "update", "--json"))["deleted"] == 1
     run("tool", "update", "-n", "api", "--exclude", "")
     assert asked(run("import", "-n", "api", "--mode", "update", "--json"))["added"] == 1
+
+
+def test_a_tool_that_cannot_be_imported_does_not_keep_the_others_from_it(api: Path, run: Run, tmp_path: Path) -> None:
+    for name in ("before", "zero"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "a.md").write_text(f"# {name}\n\nA page about {name}.\n", "utf-8")
+        (folder / "empty.md").touch()
+        run("tool", "add", "-n", name, "-d", f"About {name}", "-s", folder)
+    assert run("import", "--all").code == 0
+    api.rename(tmp_path / "away")
+    for name in ("before", "zero"):
+        (tmp_path / name / "b.md").write_text(f"# {name}\n\nAnother page about {name}.\n", "utf-8")
+    done = run("import", "--all")
+    assert done.code == 3
+    assert done.out.startswith("2 added, 0 updated, 0 deleted, 2 unchanged")
+    assert f"Error: api: {api} has vanished" in done.err
+    assert "bunko tool delete -n api" in done.err
+    assert "  zero: empty.md: is empty" in done.err
+    again = run("import", "--all", "--json")
+    assert again.code == 3
+    told = json.loads(again.out)
+    assert [(one["tool"], one["code"]) for one in told["failures"]] == [("api", "source")]
+    assert {(one["tool"], one["file_path"]) for one in told["problems"]} == {
+        ("before", "empty.md"), ("zero", "empty.md"),
+    }  # fmt: skip
+    assert run("reindex").code == 3
+
+
+def test_a_rebuild_without_its_folder_leaves_no_trace(api: Path, run: Run, tmp_path: Path) -> None:
+    run("import", "-n", "api")
+    api.rename(tmp_path / "away")
+    refused = run("import", "-n", "api", "--mode", "replace")
+    assert refused.code == 3
+    assert "bunko tool delete -n api" in refused.err
+    assert "a rebuild was begun" not in run("status").out
+    assert asked(run("status", "--json"))["tools"][0]["rebuild_documents"] is None
+
+
+def test_an_update_forgets_a_rebuild_that_never_came_to_anything(api: Path, run: Run, tmp_path: Path) -> None:
+    run("import", "-n", "api")
+    with open_library(in_folder(tmp_path / "XDG_DATA_HOME" / "bunko"), environ={}) as library:
+        library.store.put_tool(Tool("~api", active=False, built={"words": 0}))
+    assert "holds 0 documents" in run("status").out
+    assert run("import", "-n", "api", "--mode", "update").code == 0
+    assert "a rebuild was begun" not in run("status").out
+
+
+def test_a_folder_that_went_before_the_first_import_is_not_said_to_be_indexed(api: Path, run: Run) -> None:
+    for file in api.iterdir():
+        file.unlink()
+    api.rmdir()
+    refused = run("import", "-n", "api")
+    assert refused.code == 3
+    assert "is not there" in refused.err
+    assert "holds documents" not in refused.err
+
+
+def test_one_size_given_leaves_the_other_one_as_the_tool_has_it(api: Path, run: Run) -> None:
+    run("import", "-n", "api", "--chunk-size", "2048", "--chunk-overlap", "100")
+    for options, size, overlap in (
+        (["--chunk-overlap", "0"], 2048, 0),
+        (["--chunk-size", "512"], 512, 0),
+        (["--chunker", "tokens"], 512, 0),
+    ):
+        assert run("import", "-n", "api", "--mode", "replace", *options).code == 0
+        (tool,) = asked(run("tool", "ls", "--all", "--json"))
+        assert (tool["chunk_size"], tool["chunk_overlap"]) == (size, overlap)

@@ -174,6 +174,7 @@ def test_a_config_toml_says_where_the_database_is_and_how_to_search(tmp_path: Pa
     assert json.loads(bunko(tmp_path, "tool", "ls", "--all", *place).stdout)[0]["name"] == "travel"
     settings = shown(tmp_path, *place)
     wanted = {
+        "chunker.kind": "tokens",
         "chunking.size": "512",
         "chunking.overlap": "32",
         "display.default_format": "json",

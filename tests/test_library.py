@@ -351,7 +351,7 @@ def test_a_large_index_file_that_rots_is_made_anew_at_the_next_search(
     library.close()
     path = next((docs / ".rag-index" / "index").glob("*.segment"))
     again = open_docs()
-    segment = again._index(again.tools()[0].id).snapshot().parts[0].segment
+    segment = again.snapshot([again.tools()[0].id]).parts[0].segment
     data = bytearray(path.read_bytes())
     at = data.index(segment.words.rows.tobytes() + b"\0")
     data[at : at + 4] = b"\x7f\x7f\x7f\x7f"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bunko.index import segment
-from bunko.index.nearest import nearest
+from bunko.index.nearest import cosines, nearest
 from bunko.index.snapshot import Part, Snapshot
 from bunko.protocols import StoredChunk
 
@@ -29,8 +29,11 @@ def test_the_nearest_rows_are_those_of_the_bare_product(rows: int) -> None:
     query = vectors[3] + 0.3 * unit(1)[0]
     found = nearest(state, query, 10, masks=[None])
     expected = np.argsort(-(vectors @ query))[:10]
-    assert list(found.rows) == expected.tolist()
-    assert list(found.scores) == pytest.approx((vectors @ query)[expected].tolist())
+    assert list(found.ranking.rows) == expected.tolist()
+    assert list(found.ranking.scores) == pytest.approx((vectors @ query)[expected].tolist())
+    assert found.mean == pytest.approx(float((vectors @ query).mean()), abs=1e-4)
+    assert found.spread == pytest.approx(float((vectors @ query).std()), abs=1e-4)
+    assert cosines(state, query, [4, 0]) == pytest.approx((vectors @ query)[[4, 0]].tolist())
 
 
 def test_a_large_segment_is_scanned_coarsely_and_scored_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,12 +47,13 @@ def test_a_large_segment_is_scanned_coarsely_and_scored_exactly(monkeypatch: pyt
         query = vectors[number] + 0.5 * unit(1)[0]
         for masks in ([None], [mask]):
             one, other = nearest(exact, query, 10, masks=masks), nearest(coarse, query, 10, masks=masks)
-            assert list(one.rows) == list(other.rows)
-            assert list(one.scores) == pytest.approx(list(other.scores))
+            assert list(one.ranking.rows) == list(other.ranking.rows)
+            assert list(one.ranking.scores) == pytest.approx(list(other.ranking.scores))
+            assert (one.mean, one.spread) == pytest.approx((other.mean, other.spread), abs=2e-3)
 
 
 def test_only_rows_that_are_allowed_are_returned() -> None:
     state = Snapshot([Part(built(unit(100)))], 1)
     mask = np.zeros(100, np.bool_)
     mask[[7, 8]] = True
-    assert sorted(nearest(state, unit(100)[7], 10, masks=[mask]).rows) == [7, 8]
+    assert sorted(nearest(state, unit(100)[7], 10, masks=[mask]).ranking.rows) == [7, 8]

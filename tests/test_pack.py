@@ -22,10 +22,12 @@ from bunko.errors import BunkoError, LibraryError, LibraryTooNew, SettingsError,
 from bunko.home import locate
 from bunko.index.terms import pack as pack_terms
 from bunko.library import Library
+from bunko.library.recipe import Recipe
 from bunko.opening import open_library
 from bunko.pack import Pack, opened, records
 from bunko.stores import memory
 from bunko.types import Tool
+from tests.conftest import Run
 
 QUERIES = ("京都の寺", "サーバーの設定", "how to validate a form", "庭園", "GitHubActions")
 TEXTS = {
@@ -133,7 +135,8 @@ def test_a_pack_goes_from_and_to_a_library_in_memory(at: Opened, packed: Path, t
     with opened(packed) as one:
         store = memory.build()
         tool = store.put_tool(one.tool)
-        cutting, built = home._cutting(tool), home._built(tool)
+        recipe = Recipe(home.home, home.settings)
+        cutting, built = recipe.cutting(tool), recipe.built(tool)
         pack.take(store, tool, one, cutting, home.embedder(), built)
     pack.write(store, tool, tmp_path / "again.bunko")
     with opened(packed) as one, opened(tmp_path / "again.bunko") as two:
@@ -229,6 +232,17 @@ def test_a_pack_without_vectors_is_embedded_where_it_arrives(at: Opened, notes: 
     assert report.embedded == report.total_chunks
     assert "embedded here" in report.notices[0]
     assert there.search("京都の寺", mode="semantic").hits
+
+
+def test_a_tool_that_wants_no_vectors_gets_none_where_it_arrives(at: Opened, notes: Path, tmp_path: Path) -> None:
+    home, there = at("home"), at("there")
+    catalog.add(home.store, "notes", "記録", notes, embedder="none")
+    home.import_tools(["notes"])
+    home.export("notes", tmp_path)
+    _, report = taken(there, tmp_path / "notes.bunko")
+    assert report.embedded == 0
+    assert there.status().tools[0].totals.vectors == 0
+    assert there.search("京都の寺").hits
 
 
 def rewritten(path: Path, change: Callable[[dict[str, Any], list[bytes]], None]) -> Path:
@@ -564,3 +578,16 @@ def test_a_folder_with_its_own_index_can_be_packed_too(tmp_path: Path, notes: Pa
     assert took.returncode == 0, took.stderr
     assert "Searches follow" in took.stderr
     assert "kyoto.md" in bunko(tmp_path, "search", "京都の寺", "--docs-dir", other).stdout
+
+
+def test_a_refused_pack_leaves_no_new_library_behind(run: Run, packed: Path, tmp_path: Path) -> None:
+    place, file = tmp_path / "fresh", tmp_path / "kept" / "one.db"
+    file.parent.mkdir()
+    for flags in (("--library", place), ("--database", file)):
+        for wrong in (("-n", "search"), ("-s", tmp_path / "nowhere")):
+            assert run("import-pack", packed, *wrong, *flags).code in (2, 3)
+            assert not place.exists()
+            assert list(file.parent.iterdir()) == []
+    assert run("import-pack", packed, "--library", place).code == 0
+    assert run("import-pack", packed, "--library", place).code == 2
+    assert run("tool", "ls", "--library", place).out == "notes\n"

@@ -16,6 +16,7 @@ from bunko.library import Library
 from bunko.opening import open_library
 from bunko.routing import Routing, measure
 from bunko.types import Tool
+from tests.conftest import Run
 
 
 def page(title: str, text: str, *sections: tuple[str, str]) -> str:
@@ -289,3 +290,11 @@ def test_a_person_sees_a_matrix_of_who_gets_whose_questions(
     out = capsys.readouterr().out
     assert "Which tool gets whose questions" in out
     assert "bunko tool describe -n cooking --write" in out.replace("\n", " ")
+
+
+def test_where_no_tool_is_active_the_check_says_so(run: Run, docs: Path) -> None:
+    run("tool", "add", "-n", "api", "-d", "How users sign in", "-s", docs)
+    run("tool", "disable", "-n", "api")
+    ran = run("tool", "check")
+    assert ran.code == 0
+    assert ran.out.startswith("There are no active tools to check.")

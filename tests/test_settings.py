@@ -73,7 +73,7 @@ def test_settings_cannot_be_changed():
 
 def test_a_section_takes_only_its_own_settings():
     search = replace(load(environ={}).settings.search, top_k=7)
-    assert (search.top_k, search.mode) == (7, "bm25")
+    assert (search.top_k, search.mode) == (7, "hybrid")
     with pytest.raises(TypeError, match="Search has no topk"):
         replace(search, topk=7)
     with pytest.raises(FrozenInstanceError):

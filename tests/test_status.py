@@ -218,3 +218,9 @@ def test_a_spread_says_of_any_lengths_what_sorting_them_says(lengths: list[int])
         sum(b.low <= length <= b.high for length in lengths) for b in found.bins
     ]
     assert sum(one.count for one in found.bins) == len(lengths)
+
+
+def test_a_page_that_is_not_there_says_how_many_there_are(library: Library, place: Path) -> None:
+    told = run(place, "-n", "notes", "--page", "99")
+    assert "there is no page 99: 2 documents fill 1 page; --page 1 is the first" in told
+    assert "page 99 of" not in told

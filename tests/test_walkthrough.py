@@ -26,7 +26,7 @@ MOST_SECONDS = 60.0
 _PIECE = re.compile(r"\x1b\[\??[\d;]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+")
 _WHEN = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|\d\d:\d\d:\d\d")
 _SIZE = re.compile(r"\b[\d.]+ k?B\b")
-_SCORE = re.compile(r"(?<=bm25 )[\d.]+")
+_SCORE = re.compile(r"(?<=hybrid )[\d.]+")
 _RULE = re.compile(r"[━─]+")
 
 
@@ -145,7 +145,7 @@ def test_the_walk_through_tools_prints_what_the_readme_shows(tmp_path: Path) -> 
             # The bar is drawn and, at the end, wiped away.
             assert re.search(r"Importing \x1b\[[\d;]+m━", written)
             assert "Importing" not in screen(written)
-    assert screen(terminal.run("bunko tool ls")).split() == ["handbook", "project"]
+    assert screen(terminal.run("bunko tool ls")).split() == ["handbook", "memos", "project"]
     assert "tool=project\n" in screen(terminal.run("bunko search サーバー -k 1 | cat"))
     assert "tool=" not in screen(terminal.run("bunko search サーバー -n project -k 1 | cat"))
 

@@ -510,10 +510,34 @@ def test_for_people_it_prints_a_line_for_each_change(docs: Path, tmp_path: Path)
     assert process.returncode == 0
 
 
-def test_only_folders_are_watched(place: Path) -> None:
+def test_memos_and_json_lines_are_watched_in_a_file_and_in_a_folder(place: Path, tmp_path: Path, start: Start) -> None:
+    diary, log = tmp_path / "ChangeLog", tmp_path / "log"
+    diary.write_text("* First 2024-01-15\n\nThe first entry of the diary.\n", encoding="utf-8")
+    log.mkdir()
+    (log / "a.jsonl").write_text('{"title": "One", "text": "The first line of the log."}\n', encoding="utf-8")
+    with opened(place) as library:
+        catalog.add(library.store, "diary", "About days", diary, kind="memos")
+        catalog.add(library.store, "log", "About events", log, kind="jsonl")
+    watcher = start()
+    watcher.wait_for("imported", "diary")
+    watcher.wait_for("imported", "log")
+    places = {one.tool: one.polled for one in watcher.told("watching")[-1].places}
+    assert places == {"diary": "it is one file", "log": ""}
+    with diary.open("a", encoding="utf-8") as file:
+        file.write("\n* Second 2024-01-16\n\nThe second entry of the diary.\n")
+    with (log / "a.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"title": "Two", "text": "The second line of the log."}\n')
+    for name in ("diary", "log"):
+        report = watcher.wait_for("imported", name, times=2).report
+        assert report is not None
+        assert report.added == 1
+        assert len(uris(place, name)) == 2
+
+
+def test_what_has_no_folder_and_no_file_is_not_watched(place: Path) -> None:
     from bunko.types import Tool
 
     with opened(place) as library:
         library.store.put_tool(Tool("pages", "web", "Pages", "https://example.com"))
-    with pytest.raises(SourceError, match="not a folder"):
+    with pytest.raises(SourceError, match="no folder or file to watch"):
         watch(lambda: opened(place), print, threading.Event(), name="pages")

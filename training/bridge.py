@@ -10,6 +10,7 @@ probabilities. Beside single words of Japanese, neighbours that stand together (
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,16 @@ from pairs import lines
 from bunko import arrays
 from bunko.text import bridge, words
 
+# Words that build sentences: what they are aligned with is chance.
+LIGHT = frozenset(
+    """
+    為る 居る 有る 在る 事 物 此の 其の 此れ 其れ 彼の 出来る 成る 様 為 又 的 因る 依る 無い 下さる で 言う 等 化
+    付く つく 及び 性 そして より 此処 其処 行く 来る 遣る 貰う 頂く 呉れる 置く 仕舞う 見る 於く 就く 対する 関する
+    伴う 通じる 於ける 因み 但し 更に 例えば 即ち 又は 若しくは
+    he his him she her one all also onli more ani may than like up out some each same about other after befor now must
+    longer be been just even much mani most veri such own both over under again then there here
+    """.split()
+)
 LONGEST = 160  # characters of the Japanese side: a longer text aligns everything with everything
 MOST_WORDS = 60
 ROUNDS = 5
@@ -29,52 +40,48 @@ MOST_MEANINGS = 5
 STRETCH = 4.0  # a mean of a quarter is as sure as it gets
 LEAST_WEIGHT = 0.2
 PART = 0.6  # what a word of a compound is worth beside the whole
+RELATED = 0.03  # of the pairs with a word, those that hold a meaning too
 COMPOUND = 0.25  # from here on two neighbours have a meaning of their own
 
 
 def main(out: Path, paths: list[Path]) -> None:
     """Learn the table and save it."""
     japanese, english = Side(), Side()
-    compounds: dict[str, tuple[str, str]] = {}
+    seen: Counter[tuple[str, ...]] = Counter()
     for pair in lines(paths):
         if pair["kind"] not in ("parallel", "gloss", "synonym") or {pair["la"], pair["lb"]} != {"ja", "en"}:
             continue
         a, b = (pair["a"], pair["b"]) if pair["la"] == "ja" else (pair["b"], pair["a"])
         if len(a) > LONGEST:
             continue
-        here, there = set(japanese_words(a, compounds)), set(english_words(b))
-        if here and there:
-            japanese.add(here)
+        units, there = list(japanese_words(a)), set(english_words(b))
+        if units and there:
+            seen.update(units)
+            japanese.add({"".join(unit) for unit in units})
             english.add(there)
-    print(
-        len(japanese.counts),
-        "pairs,",
-        len(japanese.names),
-        "Japanese words,",
-        len(english.names),
-        "English",
-        flush=True,
-    )
+    print(len(japanese.counts), "pairs,", len(japanese.names), "Japanese words,", len(english.names), "English")
+    # 変数 is one word, even if it was once read as two.
+    compounds = {"".join(unit): unit for unit in seen if len(unit) > 1 and seen[unit] > seen["".join(unit),]}
     found = aligned(japanese, english)
-    table = chosen(*found, list(japanese.names), list(english.names), compounds)
+    table = chosen(*found, list(japanese.names), list(english.names), compounds, np.bincount(japanese.numbers))
     table = {word: some for word, some in table.items() if not redundant(word, table, compounds.get(word))}
     save(out, table)
     print(len(table), "words with", sum(map(len, table.values())), "meanings,", out.stat().st_size, "bytes")
-    for word in ("検証", "非同期", "設定", "玉葱", "valid", "restart", "holiday"):
+    for word in ("検証", "非同期", "設定", "玉葱", "valid", "restart", "holiday", "sea", "run", "product"):
         print(word, table.get(word))
 
 
-def japanese_words(text: str, compounds: dict[str, tuple[str, str]]) -> Iterator[str]:
-    """Return the words of a text, and each two that stand together; these are noted as compounds."""
+def japanese_words(text: str) -> Iterator[tuple[str, ...]]:
+    """Return the words of a text, and each two that stand together."""
     for run in words.runs(text):
         before = ""
         for terms in words.by_word(run):
             word = terms[0].spelling if terms and not terms[0].spelling.isascii() else ""
+            word = "" if word in LIGHT else word
             if word:
-                yield word
+                yield (word,)
             if word and before:
-                compounds[before + word] = before, word
-                yield before + word
+                yield before, word
             before = word
 
 
@@ -82,8 +89,9 @@ def english_words(text: str) -> Iterator[str]:
     """Return the words of a text."""
     for run in words.runs(text):
         for term in words.terms(run):
-            if term.role == "" and term.spelling.isascii() and not term.spelling.isdigit() and len(term.spelling) > 1:
-                yield term.spelling
+            word = term.spelling
+            if term.role == "" and word.isascii() and not word.isdigit() and len(word) > 1 and word not in LIGHT:
+                yield word
 
 
 class Side:
@@ -144,18 +152,29 @@ def chosen(
     sure: np.ndarray,
     japanese: list[str],
     english: list[str],
-    compounds: dict[str, tuple[str, str]],
+    compounds: dict[str, tuple[str, ...]],
+    counts: np.ndarray,
 ) -> dict[str, list[tuple[str, float]]]:
     """Return the meanings worth keeping in both directions, the surest first."""
     kept = ((sure > LEAST) & (seen >= 2)) | (sure > SURE)
     found: dict[str, dict[str, float]] = {}
+    codes, often = a_of * len(english) + b_of, seen / counts[a_of]
+    number = {word: at for at, word in enumerate(japanese)}
+
+    def shares(part: str, b: int) -> bool:
+        """Say whether a word of a compound has something to do with a meaning by itself: in 日本海, 日本 is no sea."""
+        code = number[part] * len(english) + b if part in number else -1
+        at = int(np.searchsorted(codes, code))
+        return at < len(codes) and codes[at] == code and often[at] >= RELATED
+
     for a, b, value in zip(a_of[kept], b_of[kept], sure[kept], strict=True):
         weight = min(1.0, STRETCH * float(value))
         _keep(found, japanese[a], english[b], weight)
         # An index holds the words of a compound, each by itself.
         parts = compounds.get(japanese[a], (japanese[a],))
         for part in parts:
-            _keep(found, english[b], part, weight if len(parts) == 1 else PART * weight)
+            if len(parts) == 1 or shares(part, b):
+                _keep(found, english[b], part, weight if len(parts) == 1 else PART * weight)
     return {
         word: sorted(some.items(), key=lambda one: (-one[1], one[0]))[:MOST_MEANINGS] for word, some in found.items()
     }
@@ -167,7 +186,7 @@ def _keep(found: dict[str, dict[str, float]], word: str, meaning: str, weight: f
         meanings[meaning] = max(meanings.get(meaning, 0.0), weight)
 
 
-def redundant(word: str, table: dict[str, list[tuple[str, float]]], parts: tuple[str, str] | None) -> bool:
+def redundant(word: str, table: dict[str, list[tuple[str, float]]], parts: tuple[str, ...] | None) -> bool:
     """Say whether a compound means what its parts mean, or nothing for sure; 非同期 is kept, since 同期 misleads."""
     if parts is None:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -31,6 +32,18 @@ def safe(name: str) -> str:
     return _UNSAFE.sub("_", name).strip("_")[:LONGEST]
 
 
+def called(name: str) -> str:
+    """Return what assistants see a tool of a name as: just that where every client accepts it."""
+    plain = safe(name)
+    return plain if plain and plain == name else marked(name)
+
+
+def marked(name: str) -> str:
+    """Return a name that every client accepts, with a mark of the real one: it stays the same every time."""
+    plain, mark = safe(name), hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"{plain[: LONGEST - 7]}_{mark}" if plain else f"tool_{mark}"
+
+
 def tools(store: Store) -> list[Tool]:
     """Return all tools, by name, without what a rebuild is collecting."""
     return [tool for tool in store.tools() if not tool.name.startswith(SHADOW)]
@@ -44,6 +57,22 @@ def named(store: Store, name: str) -> Tool:
             return tool
     names = ", ".join(tool.name for tool in known) or "none yet"
     raise UnknownName(f"There is no tool called {name!r}", hint=f"Tools of this library: {names}.")
+
+
+def asked(store: Store, name: str | None) -> list[Tool]:
+    """Return the tools a question is for: the one of that name, or all active ones."""
+    return [tool for tool in tools(store) if tool.active] if name is None else [named(store, name)]
+
+
+def only(store: Store, name: str | None) -> Tool:
+    """Return one tool: the one of that name, or the only one there is."""
+    if name is not None:
+        return named(store, name)
+    known = tools(store)
+    if len(known) != 1:
+        names = ", ".join(tool.name for tool in known) or "none yet"
+        raise UnknownName("Which tool is meant?", hint=f"Name one with -n. Tools of this library: {names}.")
+    return known[0]
 
 
 def add(
@@ -154,16 +183,23 @@ def _check_name(store: Store, name: str) -> None:
     if not plain or name.startswith(SHADOW):
         raise SettingsError(
             f"{name!r} cannot be a tool's name",
-            hint=f"Use letters, digits, _ and -, at most {LONGEST}: assistants accept nothing else.",
+            hint="Use a letter or digit of ASCII, and no ~ at the beginning. Assistants see only such letters, digits,"
+            f" _ and -, at most {LONGEST}: what else is in a name becomes _ for them.",
         )
     if plain.lower() in RESERVED:
         raise SettingsError(f"{name!r} is the name of a tool of bunko itself", hint="Choose another name.")
     for tool in tools(store):
         if tool.name == name:
             raise SettingsError(f"There is a tool {name!r} already", hint="Change it with: bunko tool update.")
+        if tool.name.lower() == name.lower():
+            raise SettingsError(
+                f"{name!r} and {tool.name!r} differ only in case, which assistants may not tell apart",
+                hint="Choose another name.",
+            )
         if safe(tool.name).lower() == plain.lower():
             raise SettingsError(
-                f"{name!r} and {tool.name!r} would both be {plain!r} to an assistant", hint="Choose another name."
+                f"{name!r} and {tool.name!r} would look the same to an assistant: {plain}",
+                hint=f"Choose another name: assistants see letters, digits, _ and -, the first {LONGEST} of them.",
             )
 
 
@@ -193,6 +229,12 @@ def _place(kind: str, source: Path) -> Path:
 
 def _folder(source: Path) -> Path:
     folder = source.expanduser()
+    if folder.is_file():
+        raise SourceError(
+            f"{folder} is a file, not a folder",
+            hint="Name its folder, and the file with --include; a file of memos or JSON lines is of --kind memos or"
+            " jsonl.",
+        )
     if not folder.is_dir():
         raise SourceError(f"There is no folder {folder}", hint="Check the path given with --source.")
     return folder.resolve()

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from bunko.index import terms
-from bunko.ingest import ChunkerSettings, Progress, with_vectors
+from bunko.ingest import ChunkerSettings, Progress, batches, with_vectors
 from bunko.protocols import Chunker, Embedder, Failed, Prepared, Store
 from bunko.text import words
 from bunko.types import Document, Entry, Report, Text, Tool
 
-# One transaction, as in an import from files.
+# One transaction: about as much as one of an import from files, where bytes are counted.
 _BATCH_CHARACTERS = 250_000
-_BATCH_TEXTS = 100
 
 
 def fill(
@@ -36,7 +35,7 @@ def fill(
     chunker = cutting.build()
     total = sum(len(texts[uri].text) for uri in changed)
     done = Progress(0, len(changed), 0, 0, total)
-    for batch in _batches(changed, texts):
+    for batch in batches(changed, lambda uri: len(texts[uri].text), _BATCH_CHARACTERS):
         made = [_made(uri, texts[uri], hashes[uri], chunker) for uri in batch]
         put, vectors, number = with_vectors(store, embedder, [one for one in made if isinstance(one, Prepared)])
         store.write(tool.id, put=put, fail=[one for one in made if isinstance(one, Failed)], vectors=vectors)
@@ -69,16 +68,3 @@ def _made(uri: str, text: Text, content_hash: str, chunker: Chunker) -> Prepared
 def _hash(text: Text) -> str:
     content = "\0".join((text.media_type, text.title, text.text))
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _batches(uris: list[str], texts: Mapping[str, Text]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    size = 0
-    for uri in uris:
-        batch.append(uri)
-        size += len(texts[uri].text)
-        if size >= _BATCH_CHARACTERS or len(batch) >= _BATCH_TEXTS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bunko.errors import SettingsError, SourceError
@@ -22,6 +23,13 @@ class Home:
     derived: Path
     docs_dir: Path | None = None
     chosen: bool = True  # False where nobody named a library and the user's own is meant
+    flagged: bool = False  # a flag named it, so that the next command needs one too
+    in_file: bool = False  # it was named by its file, not by its folder
+
+    @property
+    def place(self) -> Path:
+        """What users call it by: its folder, or its file."""
+        return self.database if self.in_file else self.folder
 
     @property
     def folder(self) -> Path:
@@ -36,6 +44,10 @@ class Home:
             )
         data = [] if self.folder == self.docs_dir / _DATA else ["--data-dir", str(self.folder)]
         return ["--docs-dir", str(self.docs_dir), *data]
+
+    def flags(self) -> str:
+        """Return what the next command has to be told to mean this library, after a space; often nothing."""
+        return f" {shlex.join(self.arguments())}" if self.flagged else ""
 
     @property
     def lock(self) -> Path:
@@ -68,15 +80,15 @@ def locate(
         if (shown := printable(str(docs_dir))) != str(docs_dir):
             raise SourceError(f"The name of {shown} is not valid Unicode", hint="Rename the folder.")
         folder = data_dir.expanduser().absolute() if data_dir else docs_dir / _DATA
-        return in_folder(folder, docs_dir=docs_dir)
+        return replace(in_folder(folder, docs_dir=docs_dir), flagged=True)
     if data_dir is not None:
         raise SettingsError("--data-dir goes with --docs-dir", hint="Use --library to name a library.")
     if library is not None and database is not None:
         raise SettingsError("--library and --database both name a library", hint="Give one of them.")
     if database is not None:
-        return in_file(database)
+        return replace(in_file(database), flagged=True)
     if library is not None:
-        return in_folder(library)
+        return replace(in_folder(library), flagged=True)
     if named := environ.get("BUNKO_LIBRARY_PATH") or environ.get("BUNKO_LIBRARY"):
         return in_folder(Path(named))
     if named := environ.get("BUNKO_DATABASE_PATH"):
@@ -95,7 +107,7 @@ def in_folder(folder: Path, *, docs_dir: Path | None = None, chosen: bool = True
 def in_file(database: Path) -> Home:
     """Return the library in a file, its derived files beside it."""
     database = database.expanduser().absolute()
-    return Home(database, database.with_name(f"{database.name}.d"))
+    return Home(database, database.with_name(f"{database.name}.d"), in_file=True)
 
 
 def user_config_folder() -> Path:

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
-import signal
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from multiprocessing import get_context, parent_process
-from multiprocessing.process import BaseProcess
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from bunko import chunkers, readers
 from bunko.embedders import checked, vector_key
@@ -28,10 +21,13 @@ from bunko.protocols import Chunker, Embedder, Failed, Prepared, Scan, Source, S
 from bunko.text import words
 from bunko.timing import timer
 from bunko.types import WHOLE_FILE, Chunk, Document, Entry, Excerpt, Lines, Problem, Report, Tool
+from bunko.workers import Workers, usual_number
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+T = TypeVar("T")
 
 _log = logging.getLogger("bunko.ingest")
 
@@ -40,7 +36,6 @@ _BATCH_BYTES = 500_000
 _BATCH_FILES = 100
 # Starting a worker costs about as much CPU as tokenising this much.
 _WORTH_WORKERS = 2_000_000
-_MOST_WORKERS = 8
 _EMBED_BATCH = 100
 
 
@@ -214,84 +209,42 @@ def _made(
     source: Source, cutting: ChunkerSettings, entries: Sequence[Entry], workers: int | None
 ) -> Iterator[list[_Made]]:
     """Read, cut and tokenise entries in batches, in order, in other processes where that pays."""
-    batches = list(_batches(entries))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    number = min(cores, _MOST_WORKERS) if workers is None else workers
+    todo = list(batches(entries, lambda entry: entry.work))
+    number = usual_number() if workers is None else workers
     done = 0
-    if number > 1 and len(batches) > 1 and sum(entry.work for entry in entries) >= _WORTH_WORKERS:
+    if number > 1 and len(todo) > 1 and sum(entry.work for entry in entries) >= _WORTH_WORKERS:
         try:
-            for made in _by_workers(source, cutting, batches, number):
+            for made in _by_workers(source, cutting, todo, number):
                 done += 1
                 yield made
         except BrokenProcessPool:
             # Where memory runs out, the system kills a worker; one process needs less of it than several.
             _log.warning("A worker process was killed; the import goes on without workers.")
-    for batch in batches[done:]:
+    for batch in todo[done:]:
         yield _make(source, cutting, batch)
 
 
 def _by_workers(
-    source: Source, cutting: ChunkerSettings, batches: Sequence[Sequence[Entry]], number: int
+    source: Source, cutting: ChunkerSettings, todo: Sequence[Sequence[Entry]], number: int
 ) -> Iterator[list[_Made]]:
-    with _pool(number) as pool:
+    with Workers(number) as pool:
         waiting: list[Future[list[_Made]]] = []
-        for batch in batches:
-            with _deaf():
-                waiting.append(pool.submit(_make, source, cutting, batch))
+        for batch in todo:
+            waiting.append(pool.submit(_make, source, cutting, batch))
             if len(waiting) > 2 * number:
                 yield waiting.pop(0).result()
         while waiting:
             yield waiting.pop(0).result()
 
 
-@contextmanager
-def _pool(number: int) -> Iterator[ProcessPoolExecutor]:
-    # A forked worker starts at once with everything loaded. But a forked copy of another thread's lock can hang, and
-    # a server has threads: there workers are spawned.
-    alone = sys.platform == "linux" and threading.active_count() == 1
-    context = get_context("fork" if alone else "spawn")
-    pool = ProcessPoolExecutor(number, mp_context=context, initializer=_end_with_import)
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """Let workers be started deaf to Ctrl-C, which a terminal sends to all of us: the import ends them."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _end_with_import() -> None:
-    """Let a worker end with its import only, but surely.
-
-    Workers hold each other's pipes open, so without a watch none would notice that the import was killed.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where `_deaf` is not possible
-
-    def watch(parent: BaseProcess) -> None:
-        parent.join()
-        os._exit(1)
-
-    if parent := parent_process():
-        threading.Thread(target=watch, args=(parent,), daemon=True).start()
-
-
-def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    batch: list[Entry] = []
+def batches(things: Iterable[T], work: Callable[[T], int], most: int = _BATCH_BYTES) -> Iterator[list[T]]:
+    """Return things in the order they come, as many together as belong in one transaction by the work they make."""
+    batch: list[T] = []
     size = 0
-    for entry in entries:
-        batch.append(entry)
-        size += entry.work
-        if size >= _BATCH_BYTES or len(batch) >= _BATCH_FILES:
+    for thing in things:
+        batch.append(thing)
+        size += work(thing)
+        if size >= most or len(batch) >= _BATCH_FILES:
             yield batch
             batch, size = [], 0
     if batch:

@@ -46,7 +46,7 @@ def build(
     return library.import_tools(
         [TOOL],
         "replace" if everything or (other and tool.built) else "update",
-        cutting=cutting,
+        cutting=lambda _: cutting,
         progress=progress,
         waiting=waiting,
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,22 +30,68 @@ def open_library(
     """Open the library at a place with the settings that hold there; a folder becomes its tool `documents`."""
     loaded = settings_for(home, environ=environ, flags=flags, config=config)
     home = _named_by_settings(home, loaded)
-    if not create and not home.database.exists():
+    try:
+        missing = _missing(home)
+    except OSError as error:  # a folder above is closed to us, or a name is too long
+        raise _unmakeable(home, error.strerror or str(error)) from error
+    if not create and missing:
+        add = f"bunko tool add -n NAME -d TEXT -s DIR{home.flags() if home.docs_dir is None else ''}"
         raise LibraryError(
-            f"There is no library at {home.folder}",
-            hint="Add a folder: bunko tool add -n NAME -d TEXT -s DIR; or index one: bunko reindex --docs-dir DIR.",
+            f"There is no library at {home.place}",
+            hint=f"Add a folder: {add}; or index one: bunko reindex --docs-dir DIR.",
         )
     try:
         store: Store = sqlite.build(home.database, read_only=read_only)
-    except LibraryReadOnly:
+    except LibraryReadOnly as error:
         if not home.database.exists():
-            raise
+            why = getattr(error.__cause__, "strerror", None) or error.__cause__ or error.message
+            raise _unmakeable(home, str(why)) from error
         # What is there can still be read; whoever wants to change it is told then why that is not possible.
         store = sqlite.build(home.database, read_only=True)
-    library = Library(home, loaded.settings, store, read_only=read_only, notices=tuple(loaded.notices))
+    library = Library(home, loaded.settings, store, read_only=read_only, notices=tuple(loaded.notices), made=missing)
     if home.docs_dir is not None:
         _claim(library, home.docs_dir)
     return library
+
+
+def _missing(home: Home) -> tuple[Path, ...]:
+    """Return the file of a library and the folders above that are not there, and refuse a place where none can be."""
+    if home.database.is_dir():
+        raise LibraryError(
+            f"{home.database} is a folder, not the file of a library",
+            hint="Name a library in a folder with --library DIR, one in a file with --database FILE.",
+        )
+    if home.folder.is_file():
+        raise LibraryError(
+            f"{home.folder} is a file, not the folder of a library",
+            hint="Name a library in a file with --database FILE, one in a folder with --library DIR.",
+        )
+    return tuple(path for path in (home.database, *home.database.parents) if not path.exists())
+
+
+def _unmakeable(home: Home, why: str) -> LibraryReadOnly:
+    return LibraryReadOnly(
+        f"{home.place} cannot be opened or made: {why}",
+        hint="Check that its folder is there and yours to write in, or choose another place with --library, --database"
+        " or --data-dir.",
+    )
+
+
+@contextmanager
+def unmade_if_refused(library: Library) -> Iterator[None]:
+    """Let a library that was just made be as if it never was, if what it was made for fails and it holds no tool."""
+    try:
+        yield
+    except BaseException:
+        if library.made and not library.store.tools():
+            home = library.home
+            library.close()
+            for name in ("", "-wal", "-shm", ".lock"):
+                home.database.with_name(home.database.name + name).unlink(missing_ok=True)
+            with suppress(OSError):  # one that holds something else stays
+                for folder in library.made[1:]:
+                    folder.rmdir()
+        raise
 
 
 def settings_for(
@@ -88,7 +134,7 @@ def _named_by_settings(home: Home, loaded: Loaded) -> Home:
         from_file = loaded.config_file is not None and str(loaded.config_file) in loaded.origins["database.path"]
         if not (own and from_file and loaded.settings.database.path):
             return home
-        return in_file(base / Path(loaded.settings.database.path).expanduser())
+        return replace(in_file(base / Path(loaded.settings.database.path).expanduser()), flagged=home.flagged)
     if loaded.settings.library.path:
         return in_folder(base / Path(loaded.settings.library.path).expanduser())
     if loaded.settings.database.path:

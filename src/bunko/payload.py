@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from bunko.extract import passages
@@ -98,8 +99,13 @@ def report(done: Report) -> dict[str, Any]:
         "moved": done.moved,
         "embedded": done.embedded,
         "interrupted": done.interrupted,
-        "problems": [{"file_path": problem.uri, "reason": problem.reason} for problem in done.problems],
+        "problems": [
+            {"file_path": problem.uri, "reason": problem.reason} | ({"tool": problem.tool} if problem.tool else {})
+            for problem in done.problems
+        ],
     }
+    if done.failures:
+        result["failures"] = [asdict(failure) for failure in done.failures]
     if done.notices:
         result["notices"] = done.notices
     return result

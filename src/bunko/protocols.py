@@ -28,6 +28,7 @@ class Embedder(Protocol):
 
     name: str  # includes whatever changes the vectors, the size among them
     size: int
+    floor: float  # texts of a lower cosine have nothing in common; -1 where that is not known
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Return one row for each text."""

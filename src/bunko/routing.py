@@ -11,7 +11,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
 from math import isclose, log
@@ -118,8 +118,11 @@ def questions(chunks: Iterable[Found], *, most: int = _MOST_QUESTIONS) -> list[s
     return [every[number * len(every) // most] for number in range(most)] if len(every) > most else every
 
 
-def measure(tools: Sequence[Tool], asked: Mapping[str, Sequence[str]]) -> Routing:
-    """Send each tool's questions, by its name, to the description that fits best, and tell what goes wrong."""
+def measure(tools: Sequence[Tool], asked: Mapping[str, Sequence[str]], *, flags: str = "") -> Routing:
+    """Send each tool's questions, by its name, to the description that fits best, and tell what goes wrong.
+
+    `flags` name the library to the commands that hints speak of.
+    """
     own = {tool.name: _telling(f"{tool.name} {tool.description}") for tool in tools}
     idf = _idf(list(own.values()))
     routes = [_route(tool.name, asked.get(tool.name, ()), own, idf) for tool in tools]
@@ -127,6 +130,7 @@ def measure(tools: Sequence[Tool], asked: Mapping[str, Sequence[str]]) -> Routin
     warnings += _alike(tools)
     if len(tools) > 1:
         warnings += [warned for route in routes for warned in _lost(route)]
+    warnings = [replace(warned, hint=warned.hint + flags) for warned in warnings]
     return Routing(routes, warnings, [route.tool for route in routes if not route.questions])
 
 

@@ -15,7 +15,7 @@ from bunko.embedders import checked
 from bunko.errors import QueryError
 from bunko.index import bm25
 from bunko.index.bm25 import GRAM_WEIGHT, Wanted
-from bunko.index.nearest import nearest
+from bunko.index.nearest import Near, cosines, nearest
 from bunko.index.snapshot import NOTHING, Ranking, Snapshot
 from bunko.protocols import ANYWHERE, Embedder, Filter, Found, Store
 from bunko.text import bridge, grams, words
@@ -39,8 +39,10 @@ _LEAST_OVERLAP = 0.5
 _HIRAGANA = 0.5
 # A hit by grams alone stands well below every hit by words, after normalisation too.
 _BELOW = 0.5
+# What a sure meaning in the other language counts beside the word itself: chosen on judged sets, see docs/quality.md.
+ACROSS = 0.7
 # What may stand for a word of the query, as an explanation names it.
-_BESIDE = ("loanword", "bridge", "gram")
+_BESIDE = ("loanword", "bridge", "synonym", "gram")
 # How many each arm contributes to a fusion: fewer make the normalisation jump with every outlier.
 _LEAST_FETCH = 30
 
@@ -53,13 +55,14 @@ class Request:
     mode: Mode = "bm25"
     top_k: int = 5
     fusion: Fusion = "cc"
-    vector_weight: float = 0.3
+    vector_weight: float | None = None  # not given: from how much of the query a text holds by words
     k1: float = 1.2
     b: float = 0.75
     rrf_k: float = 60
     similarity_threshold: float | None = None  # the largest cosine distance a vector hit may have
     min_combined_score: float | None = None
     loanwords: bool = True
+    bridge: bool = True  # words of the other language that mean the same
     where: Filter = ANYWHERE
     explain: bool = False
 
@@ -107,18 +110,18 @@ class Analysis:
 
     wanted: tuple[Wanted, ...]
     spellings: tuple[str, ...]
-    roles: tuple[str, ...]  # "" a word of the query; "loanword", "bridge", "part" or "gram" what stands beside it
+    roles: tuple[str, ...]  # "" a word of the query; loanword, bridge, synonym, part, gram: what stands beside it
     grams: tuple[grams.Gram, ...]
 
 
 def analyse(query: str, *, loanwords: bool = True, across: float = 0.0) -> Analysis:
-    """Return the keys of a query: its words with what they mean in the other language, then pairs of characters.
+    """Return the keys of a query: its words with others that mean the same, then pairs of characters.
 
-    `across` is what a sure meaning counts beside the word itself; 0 leaves the other language out.
+    `across` is what a sure meaning in the other language counts beside the word itself; 0 leaves the words as they are.
     """
     found: dict[str, _Asked] = {}
     asking: dict[str, _Asked] = {}
-    meant: list[tuple[bridge.Meaning, int]] = []
+    meant: list[tuple[str, bridge.Meaning, int]] = []
     numbers = itertools.count()
     for run in words.runs(query):
         in_order = words.by_word(run)
@@ -135,13 +138,14 @@ def analyse(query: str, *, loanwords: bool = True, across: float = 0.0) -> Analy
                 if across and side is found and term.role != "loanword" and not compound:
                     after = in_order[at + 1] if at + 1 < len(in_order) else ()
                     both = bridge.meanings(term.spelling + after[0].spelling) if after else ()
-                    meant += [(one, group) for one in both or bridge.meanings(term.spelling)]
+                    meant += [("bridge", one, group) for one in both or bridge.meanings(term.spelling)]
+                    meant += [("synonym", one, group) for one in bridge.synonyms(term.spelling) if not both]
                     compound = bool(both)
                 else:
                     compound = False
     found = found or asking
-    for meaning, group in meant:
-        found.setdefault(meaning.spelling, _Asked("bridge", across * meaning.weight, group))
+    for role, meaning, group in meant:
+        found.setdefault(meaning.spelling, _Asked(role, across * meaning.weight, group))
     names = list(found.items())[:_MOST_TERMS]
     wanted = [Wanted(words.key(spelling), asked.weight, group=asked.group) for spelling, asked in names]
     pieces = grams.of_query(query)[:_MOST_TERMS]
@@ -206,28 +210,32 @@ def ranked(
     request: Request,
     masks: Sequence[Mask],
     *,
-    known: Ranking | None = None,
+    known: Near | None = None,
 ) -> list[Ranked]:
     """Return the best rows with each arm's view of them; `known` is what `semantic` gave for `fetched` rows before."""
     mode = request.mode
     fetch = fetched(request)
-    analysis = analyse(query, loanwords=request.loanwords)
-    like = near = NOTHING
+    analysis = analyse(query, loanwords=request.loanwords, across=ACROSS if request.bridge else 0.0)
+    like, near, close = NOTHING, NOTHING, None
     if mode != "semantic":
         with timer("bm25_query", _log):
             like = lexical(snapshot, analysis, fetch, k1=request.k1, b=request.b, masks=masks)
     if mode != "bm25":
-        threshold = request.similarity_threshold
-        near = known if known is not None else semantic(snapshot, query, embedder, fetch, threshold, masks)
+        close = known or semantic(snapshot, query, embedder, fetch, request.similarity_threshold, masks)
+        near = close.ranking if close else NOTHING
     like_scores, near_scores = dict(zip(*like, strict=True)), dict(zip(*near, strict=True))
-    if mode == "bm25":
+    if mode == "bm25" or close is None:
         scores = like_scores
     elif mode == "semantic":
         scores = near_scores
-    elif request.fusion == "cc":
+    elif request.fusion == "rrf":
+        scores = fusion.reciprocal([like.rows, near.rows], request.rrf_k)
+    elif request.vector_weight is not None:
         scores = fusion.convex(near_scores, like_scores, request.vector_weight)
     else:
-        scores = fusion.reciprocal([like.rows, near.rows], request.rrf_k)
+        floor = embedder.floor if embedder else -1.0
+        near_scores = {row: score for row, score in near_scores.items() if row in like_scores or score >= floor}
+        scores = weighed(snapshot, analysis, like_scores, near_scores, close, request.k1)
     rows = sorted(scores, key=lambda row: (-scores[row], snapshot.order(row)))
     combined = mode == "hybrid" and request.fusion == "cc"
     least = request.min_combined_score if combined else None
@@ -247,6 +255,21 @@ def ranked(
         )
         for row in rows[: request.top_k]
     ]
+
+
+def weighed(
+    snapshot: Snapshot,
+    analysis: Analysis,
+    like: Mapping[int, float],
+    near: Mapping[int, float],
+    close: Near,
+    k1: float,
+) -> dict[int, float]:
+    """Return the scores of both arms together, with the weight that suits this query."""
+    others = [row for row in like if row not in near]
+    cosine = dict(near) | dict(zip(others, cosines(snapshot, close.vector, others), strict=True))
+    possible = bm25.possible(snapshot, analysis.wanted, k1=k1)
+    return fusion.weighed(cosine, like, mean=close.mean, spread=close.spread, possible=possible)
 
 
 def fetched(request: Request) -> int:
@@ -284,22 +307,23 @@ def semantic(
     k: int,
     threshold: float | None,
     masks: Sequence[Mask],
-) -> Ranking:
-    """Return the k rows whose vectors are nearest, those no further away than a threshold if there is one."""
+) -> Near | None:
+    """Return the k rows whose vectors are nearest, those no further away than a threshold; None if there is nothing."""
     if embedder is None:
         raise QueryError(
             "This search needs vectors, and embedding.provider is none",
             hint="Use --mode bm25, or set embedding.provider and import again.",
         )
     if not snapshot.size or not query.strip():
-        return NOTHING
+        return None
     with timer("query_embedding", _log):
         vector = checked(embedder, [query], query=True)[0]
     with timer("vector_query", _log):
         found = nearest(snapshot, vector, k, masks=masks)
     if threshold is not None:
-        number = sum(1 - score <= threshold for score in found.scores)
-        found = Ranking(found.rows[:number], found.scores[:number])
+        rows, scores = found.ranking
+        number = sum(1 - score <= threshold for score in scores)
+        found = found._replace(ranking=Ranking(rows[:number], scores[:number]))
     return found
 
 

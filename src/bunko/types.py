@@ -130,6 +130,17 @@ class Problem:
 
     uri: str
     reason: str
+    tool: str = ""  # said where several were imported at once
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A tool that could not be imported, as its error says."""
+
+    tool: str
+    code: str
+    message: str
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,3 +256,4 @@ class Report:
     problems: list[Problem] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     interrupted: bool = False
+    failures: list[Failure] = field(default_factory=list)  # tools that were passed over, the rest is done

@@ -1,4 +1,4 @@
-"""A way to open a library in, its folders kept up to date until somebody stops it; what happens is told meanwhile."""
+"""A way to open a library in, its tools kept up to date until somebody stops it; what happens is told meanwhile."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from bunko.errors import (
 )  # fmt: skip
 from bunko.ingest import Progress
 from bunko.library import Library
+from bunko.sources import KINDS
 from bunko.sources.events import Events, Stop, remote
 from bunko.types import Problem, Report
 
@@ -39,7 +40,7 @@ Kind = Literal["watching", "importing", "imported", "problem", "recovered", "wai
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A tool's folder, and what it is looked at by."""
+    """A tool's folder or file, and what it is looked at by."""
 
     tool: str
     path: str
@@ -75,8 +76,8 @@ def watch(
     """
     voice = _Voice(tell)
     with open_library() as library:
-        if name is not None and catalog.named(library.store, name).kind != "folder":
-            raise SourceError(f"{name} is not a folder", hint=f"Bring it up to date with: bunko import -n {name}.")
+        if name is not None and catalog.named(library.store, name).kind not in KINDS:
+            raise SourceError(f"{name} has no folder or file to watch", hint="Its texts were put in by a command.")
         _Round(library, voice, stop, name, poll).run()
     while not stop.is_set():
         try:
@@ -94,9 +95,10 @@ def watch(
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """A tool's folder as it was found; where anything of it differs, it is watched and looked at anew."""
+    """A tool's folder or file as it was found; where anything of it differs, it is watched and looked at anew."""
 
     source: str
+    kind: str
     options: str
     root: str  # where it really lies
     file: tuple[int, int] | None  # None while it is not there
@@ -151,9 +153,9 @@ class _Round:
     def _found(self) -> dict[str, _Spot]:
         found = {}
         for tool in self._library.tools():
-            if tool.kind == "folder" and (tool.active if self._name is None else tool.name == self._name):
+            if tool.kind in KINDS and (tool.active if self._name is None else tool.name == self._name):
                 root = os.path.realpath(tool.source)
-                found[tool.name] = _Spot(tool.source, repr(tool.options), root, _file(Path(root)))
+                found[tool.name] = _Spot(tool.source, tool.kind, repr(tool.options), root, _file(Path(root)))
         return found
 
     def _arm(self, spots: dict[str, _Spot]) -> None:
@@ -179,6 +181,8 @@ class _Round:
     def _without_events(self, spot: _Spot) -> str:
         if self._poll is not None:
             return "as asked"
+        if Path(spot.root).is_file():
+            return "it is one file"  # its folder may hold the whole disk
         kind = remote(Path(spot.root)) if spot.file else ""
         return f"{kind} gives no events" if kind else ""
 
@@ -206,7 +210,7 @@ class _Round:
                 return
 
     def _is_done(self, name: str, spot: _Spot) -> bool:
-        """Take in what changed in one folder; say whether that is all for now."""
+        """Take in what changed for one tool; say whether that is all for now."""
         if spot.file is None:
             message = f"{spot.source} is not there; what was indexed is kept, and it is watched once it is back."
             self._voice.trouble(name, message)
@@ -234,6 +238,8 @@ class _Round:
         if not spot.holds(path) or self._is_passed_over(path, spot):
             return False
         name = Path(path).name.lower()
+        if spot.kind != "folder":
+            return True  # memos and entries have endings of their own
         # Whatever is no file was perhaps a folder.
         return name.endswith(self._endings) or name == ".gitignore" or not Path(path).is_file()
 

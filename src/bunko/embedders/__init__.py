@@ -14,7 +14,7 @@ from bunko.protocols import Embedder
 if TYPE_CHECKING:
     from bunko.types import Vectors
 
-PROVIDERS = ("hashing",)
+PROVIDERS = ("static", "hashing")
 
 
 def build(provider: str) -> Embedder | None:

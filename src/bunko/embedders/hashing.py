@@ -21,6 +21,7 @@ class Hashing:
     def __init__(self, size: int) -> None:
         self.name = f"hashing:{size}:{grams.VERSION}"
         self.size = size
+        self.floor = 0.28
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Return one row for each text; queries and documents are treated alike."""

@@ -18,11 +18,11 @@ from bunko.evaluation import measures
 from bunko.evaluation.dataset import Query
 from bunko.evaluation.run import may_abstain, measured, widths
 from bunko.index import bm25
-from bunko.index.nearest import nearest
+from bunko.index.nearest import Near, nearest
 from bunko.index.snapshot import NOTHING, Ranking
 from bunko.library import Library
 from bunko.protocols import Embedder
-from bunko.search import LONGEST_QUERY, Analysis, Request, analyse, fetched, lexical
+from bunko.search import ACROSS, LONGEST_QUERY, Analysis, Request, analyse, fetched, lexical, weighed
 from bunko.text.normalise import printable
 
 if TYPE_CHECKING:
@@ -49,12 +49,14 @@ class Ask:
         """Return what the ranking by words depends on: asks that share it are cheap together."""
         if self.request.mode == "semantic":
             return ()
-        return self.request.k1, self.request.b, self.request.loanwords
+        return self.request.k1, self.request.b, self.request.loanwords, self.request.bridge
 
 
-def vectors_of(embedder: Embedder, queries: Sequence[Query]) -> Vectors:
-    """Return the vector of each question, embedded one by one as searches do it."""
-    return np.concatenate([checked(embedder, [_text(query)], query=True) for query in queries])
+def vectors_of(embedder: Embedder, queries: Sequence[Query], *, together: int = 1) -> Vectors:
+    """Return the vector of each question; embedded one by one as searches do it, unless more may go together."""
+    texts = [_text(query) for query in queries]
+    some = (texts[at : at + together] for at in range(0, len(texts), together))
+    return np.concatenate([checked(embedder, one, query=True) for one in some])
 
 
 class Desk:
@@ -65,14 +67,17 @@ class Desk:
     ) -> None:
         self._store, self._queries, self._vectors, self._measure = library.store, queries, vectors, measure
         with self._store.reading():
-            self._snapshot = library.snapshot([catalog.named(self._store, tool).id])
+            named = catalog.named(self._store, tool)
+            self._snapshot = library.snapshot([named.id])
+        embedder = library.embedder_of(named) if vectors is not None else None
+        self._floor = embedder.floor if embedder else -1.0
         parts = [part.segment.order for part in self._snapshot.parts]
         self._order = np.concatenate(parts) if parts else np.empty(0, np.uint64)
         self._masks = self._snapshot.masks(None)
-        self._analyses: dict[tuple[int, bool], Analysis] = {}
-        self._near: dict[tuple[int, int], Ranking] = {}
+        self._analyses: dict[tuple[int, bool, bool], Analysis] = {}
+        self._near: dict[tuple[int, int], Near | None] = {}
         self._like: dict[tuple[object, ...], Ranking] = {}
-        self._whole: dict[tuple[int, bool, int], bool] = {}
+        self._whole: dict[tuple[int, bool, bool, int], bool] = {}
         self._chunks: dict[int, tuple[str, str]] = {}
         self._known: dict[tuple[object, ...], dict[str, float]] = {}
 
@@ -80,12 +85,13 @@ class Desk:
         """Return for each way of asking the measures of each question."""
         together: dict[Ask, list[int]] = {}
         for at, ask in enumerate(asks):
-            together.setdefault(replace(ask, request=replace(ask.request, vector_weight=0.0)), []).append(at)
+            weight = None if ask.request.vector_weight is None else 0.0
+            together.setdefault(replace(ask, request=replace(ask.request, vector_weight=weight)), []).append(at)
         found: list[list[dict[str, float]]] = [[{} for _ in self._queries] for _ in asks]
         for number in range(len(self._queries)):
             self._like.clear()
             for shape, members in together.items():
-                weights = np.array([asks[at].request.vector_weight for at in members])
+                weights = np.array([asks[at].request.vector_weight or 0.0 for at in members])
                 for at, values in zip(members, self._of_question(number, shape, weights), strict=True):
                     found[at][number] = values
         return found
@@ -121,15 +127,18 @@ class Desk:
         """Return for each weight the best rows, as a search for so many results ranks them."""
         hybrid = request.mode == "hybrid"
         fetch = fetched(replace(request, top_k=width))
-        like = near = NOTHING
+        like, close = NOTHING, None
         if request.mode != "semantic":
             like = self._by_words(number, request, fetch)
         if request.mode != "bm25":
-            near = self._by_vector(number, fetch, request.similarity_threshold)
+            close = self._by_vector(number, fetch, request.similarity_threshold)
+        if close and hybrid and request.fusion == "cc" and request.vector_weight is None:
+            close = close._replace(ranking=self._above_floor(close.ranking, like))
+        near = close.ranking if close else NOTHING
         rows = np.array(list(dict.fromkeys((*like.rows, *near.rows))), np.int64)
         # Equal scores are told apart by this order, and a stable sort keeps it.
         rows = rows[np.argsort(self._order[rows], kind="stable")]
-        scores = _scores(request, rows, like, near, weights)
+        scores = self._scores(number, request, rows, like, close, weights)
         ranked = np.argsort(-scores, axis=1, kind="stable")
         least = request.min_combined_score if hybrid and request.fusion == "cc" else None
         if least is None:
@@ -141,41 +150,71 @@ class Desk:
         return best * len(weights) if len(scores) < len(weights) else best
 
     def _by_words(self, number: int, request: Request, k: int) -> Ranking:
-        key = (k, request.k1, request.b, request.loanwords)
+        key = (k, request.k1, request.b, request.loanwords, request.bridge)
         if key not in self._like:
-            analysis = self._analysis(number, request.loanwords)
-            self._like[key] = lexical(
-                self._snapshot, analysis, k, k1=request.k1, b=request.b, masks=self._masks
-            )  # fmt: skip
+            analysis = self._analysis(number, request)
+            self._like[key] = lexical(self._snapshot, analysis, k, k1=request.k1, b=request.b, masks=self._masks)
         return self._like[key]
 
-    def _by_vector(self, number: int, k: int, threshold: float | None) -> Ranking:
+    def _by_vector(self, number: int, k: int, threshold: float | None) -> Near | None:
         if (number, k) not in self._near:
             text = _text(self._queries[number])
-            found = NOTHING
+            found = None
             if self._vectors is not None and self._snapshot.size and text.strip():
                 found = nearest(self._snapshot, self._vectors[number], k, masks=self._masks)
             self._near[number, k] = found
         found = self._near[number, k]
-        if threshold is None:
+        if threshold is None or found is None:
             return found
-        kept = sum(1 - score <= threshold for score in found.scores)
-        return Ranking(found.rows[:kept], found.scores[:kept])
+        rows, scores = found.ranking
+        kept = sum(1 - score <= threshold for score in scores)
+        return found._replace(ranking=Ranking(rows[:kept], scores[:kept]))
+
+    def _above_floor(self, near: Ranking, like: Ranking) -> Ranking:
+        """Return what is near enough to mean something or holds words too, as a search that weighs each query does."""
+        by_words = set(like.rows)
+        pairs = zip(*near, strict=True)
+        kept = [(row, score) for row, score in pairs if row in by_words or score >= self._floor]
+        return Ranking([row for row, _ in kept], [score for _, score in kept])
+
+    def _scores(
+        self, number: int, request: Request, rows: Rows, like: Ranking, close: Near | None, weights: Floats
+    ) -> Floats:
+        """Return the scores of rows, one line for each weight; a single line where weights mean nothing."""
+        by_words = dict(zip(*like, strict=True))
+        if request.mode == "bm25" or close is None:
+            return np.array([_values(by_words, rows)])
+        by_vector = dict(zip(*close.ranking, strict=True))
+        if request.mode == "semantic":
+            return np.array([_values(by_vector, rows)])
+        if request.fusion == "rrf":
+            return np.array([_values(fusion.reciprocal([like.rows, close.ranking.rows], request.rrf_k), rows)])
+        if request.vector_weight is None:
+            analysis = self._analysis(number, request)
+            found = weighed(self._snapshot, analysis, by_words, by_vector, close, request.k1)
+            return np.array([_values(found, rows)])
+        words, vector = (np.array(_values(fusion.normalised(one), rows)) for one in (by_words, by_vector))
+        columns = weights[:, None]
+        combined: Floats = columns * vector + (1 - columns) * words
+        return combined
 
     def _with_every_word(self, number: int, request: Request, rows: Rows) -> npt.NDArray[np.bool_]:
         """Say which rows hold all words asked for: these are not held back."""
-        analysis = self._analysis(number, request.loanwords)
+        analysis = self._analysis(number, request)
         needed = [at for at, role in enumerate(analysis.roles) if role == ""]
+        key = number, request.loanwords, request.bridge
         own = [int(row) for row in rows]
-        new = [row for row in own if (number, request.loanwords, row) not in self._whole]
+        new = [row for row in own if (*key, row) not in self._whole]
         for row, held in zip(new, bm25.matches(self._snapshot, analysis.wanted, new), strict=True):
-            self._whole[number, request.loanwords, row] = bool(needed) and all(held[at] for at in needed)
-        return np.array([self._whole[number, request.loanwords, row] for row in own], bool)
+            self._whole[*key, row] = bool(needed) and all(held[at] for at in needed)
+        return np.array([self._whole[*key, row] for row in own], bool)
 
-    def _analysis(self, number: int, loanwords: bool) -> Analysis:
-        if (number, loanwords) not in self._analyses:
-            self._analyses[number, loanwords] = analyse(_text(self._queries[number]), loanwords=loanwords)
-        return self._analyses[number, loanwords]
+    def _analysis(self, number: int, request: Request) -> Analysis:
+        key = number, request.loanwords, request.bridge
+        if key not in self._analyses:
+            across = ACROSS if request.bridge else 0.0
+            self._analyses[key] = analyse(_text(self._queries[number]), loanwords=request.loanwords, across=across)
+        return self._analyses[key]
 
     def _documents(self, rows: Iterable[np.int64], most: int) -> list[str]:
         """Return the documents of rows, each once, the best first."""
@@ -207,21 +246,6 @@ def with_measure(values: dict[str, float], query: Query, names: Sequence[str], m
         return values
     deep = measures.of_ranking(names, query.grades, int(depth), expected=query.expected)
     return values | {measure: deep[f"{kind}@{depth}"]}
-
-
-def _scores(request: Request, rows: Rows, like: Ranking, near: Ranking, weights: Floats) -> Floats:
-    """Return the scores of rows, one line for each weight; a single line where weights mean nothing."""
-    by_words, by_vector = dict(zip(*like, strict=True)), dict(zip(*near, strict=True))
-    if request.mode == "bm25":
-        return np.array([_values(by_words, rows)])
-    if request.mode == "semantic":
-        return np.array([_values(by_vector, rows)])
-    if request.fusion == "rrf":
-        return np.array([_values(fusion.reciprocal([like.rows, near.rows], request.rrf_k), rows)])
-    words, vector = (np.array(_values(fusion.normalised(one), rows)) for one in (by_words, by_vector))
-    columns = weights[:, None]
-    found: Floats = columns * vector + (1 - columns) * words
-    return found
 
 
 def _values(scores: Mapping[int, float], rows: Rows) -> list[float]:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from bunko.errors import SourceError
-from bunko.evaluation.dataset import text_of
+from bunko.evaluation.dataset import Judged, text_of
 from bunko.evaluation.evaluate import Evaluation, Former
 from bunko.evaluation.measures import F1
 
 _EQUAL = 1e-9
 _HINT = "Make it with: bunko evaluate … --save-baseline."
+_REPORT = "Name a report.json that bunko evaluate wrote."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,6 @@ class Verdict:
     path: str
     threshold: float
     changes: tuple[Change, ...]
-    same_questions: bool
 
     @property
     def regressed(self) -> bool:
@@ -42,26 +42,39 @@ class Verdict:
         return any(change.regressed for change in self.changes)
 
 
-def check(done: Evaluation, path: Path, threshold: float) -> Verdict:
-    """Compare the F1 of each mode with a baseline; a loss of more than the threshold is a regression."""
-    held = _read(path)
+def differences(path: Path, judged: Judged, n_results: int, threshold: float | None) -> list[str]:
+    """Return what a baseline was made with and this evaluation is not: scores of different things do not compare."""
+    held = _read(path, "baseline", _HINT)
+    found = []
+    if _digest(held) not in ("", judged.digest):
+        found.append("it is about other questions or judgements")
+    if held.get("n_results", n_results) != n_results:
+        found.append(f"n_results is {held['n_results']} there and {n_results} here")
+    settings = held.get("settings")
+    before = settings.get("threshold", threshold) if isinstance(settings, dict) else threshold
+    if before != threshold:
+        found.append(f"threshold is {_told(before)} there and {_told(threshold)} here")
+    return found
+
+
+def check(done: Evaluation, path: Path, threshold: float) -> Verdict | None:
+    """Compare the F1 of each mode with a baseline; a loss of more than the threshold is a regression.
+
+    None: it knows none of the modes.
+    """
+    held = _read(path, "baseline", _HINT)
     changes = []
     for run in done.runs:
         before = _number(held, run.name, path)
         if before is not None:
             now = run.measures.get(F1, 0.0)
             changes.append(Change(run.name, before, now, before - now > threshold + _EQUAL))
-    if not changes:
-        raise SourceError(
-            f"{path} says nothing about {', '.join(run.name for run in done.runs)}",
-            hint="Choose its modes with --mode, or make it anew with --save-baseline.",
-        )
-    return Verdict(str(path), threshold, tuple(changes), _digest(held) in ("", done.judged.digest))
+    return Verdict(str(path), threshold, tuple(changes)) if changes else None
 
 
 def former(path: Path) -> Former:
     """Read what a report says of each question in each mode."""
-    held = _read(path)
+    held = _read(path, "report", _REPORT)
     found: dict[str, dict[str, dict[str, float]]] = {}
     try:
         for mode, of_mode in held["modes"].items():
@@ -73,7 +86,8 @@ def former(path: Path) -> Former:
         raise SourceError(
             f"{path}:1: there are no single questions in it", hint="Name a report.json, which has them."
         ) from error
-    return Former(path.name, dict(found), _digest(held))
+    number = held.get("n_results")
+    return Former(path.name, dict(found), _digest(held), number if isinstance(number, int) else None)
 
 
 def saved(done: Evaluation) -> dict[str, Any]:
@@ -83,16 +97,21 @@ def saved(done: Evaluation) -> dict[str, Any]:
     return {"judged": facts, "n_results": done.plan.n_results, "settings": done.settings, "modes": modes}
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, what: str, hint: str) -> dict[str, Any]:
     if not path.exists():
-        raise SourceError(f"There is no baseline {path}", hint=_HINT)
+        raise SourceError(f"There is no {what} {path}", hint=hint)
     try:
         held = json.loads(text_of(path))
-    except json.JSONDecodeError as error:
-        raise SourceError(f"{path}:{error.lineno}: this is not JSON: {error.msg}", hint=_HINT) from error
+    except (json.JSONDecodeError, RecursionError) as error:
+        line, reason = getattr(error, "lineno", 1), getattr(error, "msg", "nested too deep")
+        raise SourceError(f"{path}:{line}: this is not JSON: {reason}", hint=hint) from error
     if not isinstance(held, dict) or not isinstance(held.get("modes"), dict):
-        raise SourceError(f'{path}:1: there are no "modes" in it', hint=_HINT)
+        raise SourceError(f'{path}:1: there are no "modes" in it', hint=hint)
     return held
+
+
+def _told(value: object) -> str:
+    return "none" if value is None else str(value)
 
 
 def _digest(held: Mapping[str, Any]) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from bunko.evaluation.dataset import Judged, JudgedDocument, Problems, Query, Row, described, text_of
+
+_OF_DOCUMENT = ("id", "_id", "title", "text")
+_OF_QUERY = ("id", "_id", "text", "query", "language", "kind", "type")
 
 
 def load(corpus: Path, queries: Path, qrels: Path, *, name: str = "") -> Judged:
@@ -24,13 +27,14 @@ def load_corpus(path: Path) -> tuple[JudgedDocument, ...]:
     """Read documents: id (or _id), title and text in each line."""
     problems = Problems(path)
     found: dict[str, JudgedDocument] = {}
-    for row, line in _rows(path, problems):
+    for row, line in _rows(path, problems, _OF_DOCUMENT):
         made = JudgedDocument(row.text("id", "_id", needed=True), row.text("title"), row.text("text"))
         if row.good and not (made.title.strip() or made.text.strip()):
             row.wrong(f"document {made.id!r} is empty")
         if made.id in found:
             problems.add(line, f"there is a document {made.id!r} already")
-        found.setdefault(made.id, made)
+        elif row.good:
+            found[made.id] = made
     if not found and not problems.found:
         problems.add(1, "there are no documents")
     problems.stop()
@@ -40,7 +44,7 @@ def load_corpus(path: Path) -> tuple[JudgedDocument, ...]:
 def _queries(path: Path) -> dict[str, Query]:
     problems = Problems(path)
     found: dict[str, Query] = {}
-    for row, line in _rows(path, problems):
+    for row, line in _rows(path, problems, _OF_QUERY):
         made = Query(
             row.text("id", "_id", needed=True),
             row.text("text", "query", needed=True),
@@ -50,14 +54,15 @@ def _queries(path: Path) -> dict[str, Query]:
         )
         if made.id in found:
             problems.add(line, f"there is a query {made.id!r} already")
-        found.setdefault(made.id, made)
+        elif row.good:
+            found[made.id] = made
     if not found and not problems.found:
         problems.add(1, "there are no queries")
     problems.stop()
     return found
 
 
-def _rows(path: Path, problems: Problems) -> Iterator[tuple[Row, int]]:
+def _rows(path: Path, problems: Problems, known: Sequence[str]) -> Iterator[tuple[Row, int]]:
     for line, text in enumerate(text_of(path).split("\n"), 1):
         if not text.strip():
             continue
@@ -67,7 +72,7 @@ def _rows(path: Path, problems: Problems) -> Iterator[tuple[Row, int]]:
             reason = getattr(error, "msg", "nested too deep")
             problems.add(line, f"this is not JSON: {reason}")
             continue
-        yield Row(value, line, problems), line
+        yield Row(value, line, problems, known=known), line
 
 
 def _grades(path: Path, documents: set[str], queries: set[str]) -> dict[str, dict[str, float]]:

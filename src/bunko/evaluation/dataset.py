@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from bunko.errors import SourceError
-from bunko.evaluation.places import NotThere, members
+from bunko.evaluation.members import NotThere, members
 from bunko.text.language import language
 from bunko.text.normalise import printable
 
 _MOST_PROBLEMS = 10
+# A key that is as like as that to one we know is a slip; others are the file's own business.
+_SLIP = 0.85
+_OF_DOCUMENT = ("source_url", "title", "content")
+_OF_QUERY = (
+    "id", "query", "expected_sources", "grades", "negative_sources", "expected_keywords", "language", "kind", "notes",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +120,7 @@ def load_documents(path: Path) -> tuple[JudgedDocument, ...]:
     problems = Problems(path)
     found: dict[str, JudgedDocument] = {}
     for line, value in _members(path, "documents"):
-        row = Row(value, line, problems)
+        row = Row(value, line, problems, known=_OF_DOCUMENT)
         made = JudgedDocument(row.text("source_url", needed=True), row.text("title"), row.text("content", needed=True))
         if made.id in found:
             problems.add(line, f"there is a document {made.id!r} already")
@@ -130,7 +137,7 @@ def load_queries(path: Path, known: Iterable[str] | None, *, where: str = "the d
     problems, known = Problems(path), None if known is None else set(known)
     found: dict[str, Query] = {}
     for line, value in _members(path, "queries"):
-        row = Row(value, line, problems)
+        row = Row(value, line, problems, known=_OF_QUERY)
         expected = row.texts("expected_sources")
         query = Query(
             row.text("id", needed=True),
@@ -167,11 +174,16 @@ def described(query: Query) -> Query:
 class Row:
     """One object of a file, read field by field; what is wrong is noted with its line."""
 
-    def __init__(self, value: Any, line: int, problems: Problems) -> None:
+    def __init__(self, value: Any, line: int, problems: Problems, *, known: Sequence[str]) -> None:
         self._line, self._problems, self.good = line, problems, True
-        self._fields: dict[str, Any] = value if isinstance(value, dict) else {}
-        if not isinstance(value, dict):
+        self._is_object = isinstance(value, dict)
+        self._fields: dict[str, Any] = value if self._is_object else {}
+        if not self._is_object:
             self.wrong("this is not an object")
+        for name in self._fields:
+            meant = _meant(name, tuple(known))
+            if meant and meant not in self._fields:
+                self.wrong(f'there is no key "{printable(name)}"; "{meant}" is meant')
 
     def wrong(self, reason: str) -> None:
         """Note that this object cannot be used."""
@@ -185,7 +197,7 @@ class Row:
         if value is None and not needed:
             return ""
         if not isinstance(value, str):
-            if self._fields:
+            if self._is_object:
                 self.wrong(f'"{name}" {"is missing" if value is None else "must be text"}')
             return ""
         if needed and not value.strip():
@@ -214,6 +226,14 @@ class Row:
         if missing := [one for one in expected if one not in given]:
             self.wrong(f'"{name}" says nothing good about what is expected: {", ".join(missing)}')
         return given
+
+
+@lru_cache(maxsize=1000)
+def _meant(name: str, known: tuple[str, ...]) -> str:
+    """Return the key that a name was meant to be; empty if it is one, or like none."""
+    if name in known:
+        return ""
+    return next(iter(difflib.get_close_matches(name.casefold().replace("-", "_"), known, 1, _SLIP)), "")
 
 
 def _is_grade(value: object) -> bool:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bunko.errors import SettingsError
+from bunko.errors import SettingsError, SourceError
 from bunko.evaluation.compare import Comparison, compare
 from bunko.evaluation.dataset import Judged
 from bunko.evaluation.place import TOOL, alike, holding, seen_through
-from bunko.evaluation.run import Run, run
+from bunko.evaluation.run import Run, may_abstain, run
 from bunko.ingest import Progress
 from bunko.library import Library
 from bunko.search import owned
@@ -67,6 +67,7 @@ class Former:
     name: str
     modes: Mapping[str, Values]
     digest: str  # of its questions
+    n_results: int | None = None  # not given: it does not say
 
 
 @dataclass(slots=True)
@@ -109,14 +110,17 @@ def evaluate(
     with _searched(judged, settings, tool, persist_dir, importing) as library:
         modes = plan.modes or (library.request("").mode,)
         asked = tool.name if tool is not None else TOOL
+        _check_measurable(library, judged, modes)
+        wanted = () if other is None else (other.mode,) if other.mode else modes
+        named = {mode: f"{mode}, {other.name}" if len(wanted) > 1 else other.name for mode in wanted} if other else {}
+        if against is not None:
+            _check_shared(against, judged, (*modes, *named.values()))
         done = Evaluation(judged, plan, shown(settings, library), *_size(library, asked), [])
         done.runs = [_run(library, asked, judged, plan, mode, mode, watch) for mode in modes]
         done.comparisons = [compared(done.main, one) for one in done.runs[1:]]
         if other is not None:
-            wanted = (other.mode,) if other.mode else modes
             with _other(library, judged, settings, other.settings, importing, rebuilding=tool is None) as second:
-                for mode in wanted:
-                    name = f"{mode}, {other.name}" if len(wanted) > 1 else other.name
+                for mode, name in named.items():
                     changed = _run(second, asked, judged, plan, mode, name, watch)
                     same = next((one for one in done.runs if one.mode == mode), done.main)
                     done.comparisons.append(compared(same, changed))
@@ -126,6 +130,31 @@ def evaluate(
             if one.name in against.modes:
                 done.comparisons.append(compare(against.modes[one.name], one.values, names=(against.name, one.name)))
     return done
+
+
+def _check_measurable(library: Library, judged: Judged, modes: Sequence[Mode]) -> None:
+    if any(query.answerable or query.negatives or query.keywords for query in judged.queries):
+        return
+    if not any(may_abstain(library.request("", mode=mode)) for mode in modes):
+        raise SourceError(
+            f"Nothing can be measured: no question of {judged.name} names a document that answers it",
+            hint="Give each its expected_sources, or qrels with a grade above 0; that nothing comes back can be"
+            " measured with --threshold.",
+        )
+
+
+def _check_shared(against: Former, judged: Judged, names: Sequence[str]) -> None:
+    shared = [name for name in names if name in against.modes]
+    if not shared:
+        raise SourceError(
+            f"{against.name} says nothing about {', '.join(names)}, only about {', '.join(against.modes) or 'nothing'}",
+            hint="Choose its modes with --mode.",
+        )
+    ids = {query.id for query in judged.queries}
+    if all(ids.isdisjoint(values) for name in shared for values in against.modes[name].values()):
+        raise SourceError(
+            f"{against.name} shares no question with {judged.name}", hint="Name a report.json of the same questions."
+        )
 
 
 def compared(first: Run, second: Run) -> Comparison:

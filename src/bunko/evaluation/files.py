@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,12 +74,53 @@ def _first(named: Path | None, usual: Path, shipped: Path) -> Path:
     return usual if usual.exists() else shipped
 
 
-def verdict(done: Evaluation, named: Path | None, output: Path, threshold: float, *, saving: bool) -> Verdict | None:
-    """Compare with the baseline that is named, or with the one saved before; None where there is none yet."""
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What an evaluation is held against."""
+
+    path: Path | None = None  # not given: there is nothing to compare with
+    needed: bool = False  # whether it must say something about this evaluation
+    notice: str = ""  # why what is there is not used
+
+
+def gate(
+    named: Path | None,
+    output: Path,
+    judged: Judged,
+    n_results: int,
+    threshold: float | None,
+    *,
+    saving: bool,
+    failing: bool,
+) -> Gate:
+    """Find the baseline that is named, or the one saved before; one made with other things is refused.
+
+    It is left alone where it was not asked for, or is about to be replaced; whoever wants to fail must have one.
+    """
     path = named or output / BASELINE
-    if not path.exists() and (named is None or saving):
+    if not path.exists() and (saving or (named is None and not failing)):
+        return Gate()
+    needed = failing or (named is not None and not saving)
+    different = baseline.differences(path, judged, n_results, threshold)
+    if not different:
+        return Gate(path, needed)
+    told = f"The baseline {path} does not compare: {'; '.join(different)}"
+    if needed:
+        raise SourceError(told, hint="Measure as it was measured, or make it anew with --save-baseline.")
+    return Gate(notice=f"{told}. It is {'replaced' if saving else 'left out'}.")
+
+
+def verdict(done: Evaluation, held: Gate, threshold: float) -> Verdict | None:
+    """Compare with a baseline; None where there is none, or it is about other modes and nobody asked for it."""
+    if held.path is None:
         return None
-    return baseline.check(done, path, threshold)
+    found = baseline.check(done, held.path, threshold)
+    if found is None and held.needed:
+        raise SourceError(
+            f"{held.path} says nothing about {', '.join(run.name for run in done.runs)}",
+            hint="Choose its modes with --mode, or make it anew with --save-baseline.",
+        )
+    return found
 
 
 def save_baseline(done: Evaluation, output: Path, named: Path | None) -> list[Path]:

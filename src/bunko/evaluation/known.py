@@ -6,16 +6,21 @@ The right answer is the document that the words came from. What stands in many d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 from bunko.evaluation.dataset import Query
 from bunko.evaluation.variants import KINDS, WRITTEN, loanwords, variants
+from bunko.index import bm25
+from bunko.index.bm25 import Wanted
+from bunko.index.snapshot import Snapshot
 from bunko.phrases import phrases
-from bunko.protocols import Found
+from bunko.protocols import Found, Store
 from bunko.routing import questions
+from bunko.text import grams, words
 from bunko.text.language import language
+from bunko.text.normalise import normalise
 
 # A name says more than a mention does.
 NAMED, MENTIONED = 3.0, 1.0
@@ -29,6 +34,9 @@ NAMES, TOPICS = "names", "topics"
 _VARIANTS = 2  # of each text, beside itself
 _SHORTEST, _LONGEST = 3, 80
 _READ = 300  # characters of a chunk that are looked through for loanwords
+# Chunks that are looked at for where a text stands; words of more stand nearly everywhere.
+_LOOKED = 60
+_ALL = 0.999
 
 # Where a text stands, and how much it says about each document; None: in more than can be told.
 Standing = Callable[[str], Mapping[str, float] | None]
@@ -121,3 +129,49 @@ def halves(items: Sequence[Known]) -> tuple[list[Known], list[Known]]:
 def _shuffled(uri: str) -> bytes:
     # Neighbours in a folder are alike: each half should have its share of them.
     return sha256(uri.encode("utf-8", "surrogatepass")).digest()
+
+
+class Places:
+    """Says where in one state of a tool a text stands."""
+
+    def __init__(self, store: Store, snapshot: Snapshot) -> None:
+        self._store, self._snapshot, self._masks = store, snapshot, snapshot.masks(None)
+
+    def of(self, text: str) -> dict[str, float] | None:
+        """Return the documents that a text stands in, as a name or in passing; None where there are too many.
+
+        A chunk with all its words says as much as one with the text itself: who is to say which of them was meant?
+        """
+        pairs = [Wanted(gram.key, 1.0, gram=True) for gram in grams.of_query(text)]
+        if not pairs:
+            return {}
+        rows = bm25.overlap(self._snapshot, pairs, _LOOKED, least=_ALL, masks=self._masks).rows
+        spread = self._with_every_word(text)
+        if _LOOKED in (len(rows), len(spread)):
+            return None
+        found: dict[str, float] = {one.uri: MENTIONED for one in self._chunks(spread)}
+        sought = _folded(text)
+        for one in self._chunks(rows):
+            if grade := _grade(sought, one):
+                found[one.uri] = max(grade, found.get(one.uri, 0.0))
+        return found
+
+    def _with_every_word(self, text: str) -> list[int]:
+        wanted = [Wanted(key, 1.0) for key in dict.fromkeys(words.keys(text))]
+        # Where a long text does not count less, what holds every word is among the first.
+        rows = bm25.rank(self._snapshot, wanted, _LOOKED, k1=0.0, b=0.0, masks=self._masks).rows
+        held = bm25.matches(self._snapshot, wanted, rows)
+        return [row for row, has in zip(rows, held, strict=True) if has and all(has)]
+
+    def _chunks(self, rows: Sequence[int]) -> Iterable[Found]:
+        return self._store.chunks([self._snapshot.chunk_id(row) for row in rows]).values()
+
+
+def _grade(sought: str, one: Found) -> float:
+    if any(sought in _folded(name) for name in (one.title, *one.chunk.heading_path)):
+        return NAMED
+    return MENTIONED if sought in _folded(one.chunk.text) else 0.0
+
+
+def _folded(text: str) -> str:
+    return " ".join(normalise(text).casefold().split())

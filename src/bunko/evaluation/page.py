@@ -43,8 +43,9 @@ def _body(done: Evaluation, verdict: Verdict | None) -> Iterator[str]:
     judged, k = done.judged, done.plan.n_results
     yield f"<h1>{safe(judged.name)}</h1>"
     yield (
-        f'<p class="soft-text">{len(judged.queries):,} questions about {done.documents:,} documents in'
-        f" {done.chunks:,} chunks. The first {k} results of each are judged. {now()}</p>"
+        f'<p class="soft-text">{report.counted(len(judged.queries), "question")} about'
+        f" {report.counted(done.documents, 'document')} in {report.counted(done.chunks, 'chunk')}."
+        f" Judged: the first {report.counted(k, 'result')} of each. {now()}</p>"
     )
     shown = [name for name in (f"ndcg@{k}", f"recall@{k}", f"mrr@{k}", "f1") if name in done.main.measures]
     cells = [
@@ -80,8 +81,6 @@ def _body(done: Evaluation, verdict: Verdict | None) -> Iterator[str]:
 def _verdict(verdict: Verdict) -> Iterator[str]:
     word = "Regression" if verdict.regressed else "No regression"
     yield f'<section class="verdict{" bad" if verdict.regressed else ""}"><h3>{word} against {safe(verdict.path)}</h3>'
-    if not verdict.same_questions:
-        yield "<p>The baseline is about other questions or judgements: the numbers do not compare well.</p>"
     yield table(report.BASELINE, report.changes(verdict)) + "</section>"
 
 

@@ -102,6 +102,11 @@ def _rounded(numbers: dict[str, float]) -> dict[str, float]:
     return {name: round(value, 6) for name, value in numbers.items()}
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return how many there are, in words."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def as_markdown(done: Evaluation, verdict: Verdict | None = None) -> str:
     """Return an evaluation as a page of tables."""
     return "\n".join(_page(done, verdict)) + "\n"
@@ -112,8 +117,8 @@ def _page(done: Evaluation, verdict: Verdict | None) -> Iterator[str]:
     yield f"# Evaluation of {_cell(judged.name)}"
     yield ""
     yield (
-        f"{len(judged.queries)} questions about {done.documents} documents in {done.chunks} chunks;"
-        f" the first {done.plan.n_results} results are judged."
+        f"{counted(len(judged.queries), 'question')} about {counted(done.documents, 'document')}"
+        f" in {counted(done.chunks, 'chunk')}. Judged: the first {counted(done.plan.n_results, 'result')} of each."
     )
     yield ""
     yield from table(
@@ -122,8 +127,6 @@ def _page(done: Evaluation, verdict: Verdict | None) -> Iterator[str]:
     if verdict is not None:
         yield "\n## Baseline\n"
         yield "REGRESSION" if verdict.regressed else "No regression."
-        if not verdict.same_questions:
-            yield "\nThe baseline is about other questions or judgements: the numbers do not compare well."
         yield ""
         rows = [
             [one.mode, f"{one.before:.4f}", f"{one.now:.4f}", f"{one.now - one.before:+.4f}"] for one in verdict.changes

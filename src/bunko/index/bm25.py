@@ -61,6 +61,17 @@ def rank(
     return best.ranking()
 
 
+def possible(snapshot: Snapshot, wanted: Sequence[Wanted], *, k1: float) -> float:
+    """Return more than any row can score by words: all of them in one row, as often as you like."""
+    asked = [one for one in wanted if not one.gram]
+    places = [_places(part, asked) for part in snapshot.parts]
+    most: dict[int, float] = {}
+    for i, (one, worth) in enumerate(zip(asked, _worth(snapshot, asked, places, k1), strict=True)):
+        unit = one.group if one.group >= 0 else ~i
+        most[unit] = max(most.get(unit, 0.0), worth)
+    return sum(most.values())
+
+
 def overlap(snapshot: Snapshot, wanted: Sequence[Wanted], k: int, *, least: float, masks: Sequence[Mask]) -> Ranking:
     """Return the k rows that hold the most telling of some grams, if they hold at least a share of them by weight."""
     places = [_places(part, wanted) for part in snapshot.parts]

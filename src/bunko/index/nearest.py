@@ -1,9 +1,13 @@
-"""A query's vector in, the rows whose vectors are nearest by cosine out: a scan, of bytes first where rows are many."""
+"""A query's vector in, the rows whose vectors are nearest by cosine out: a scan, of bytes first where rows are many.
+
+How near rows are in general is told too: a cosine says little by itself, and much beside those of all other rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from math import sqrt
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,42 +21,65 @@ if TYPE_CHECKING:
 _AGAIN, _AGAIN_AT_LEAST = 4, 64
 
 
+class Near(NamedTuple):
+    """The nearest rows, best first, and the cosines of all rows in general."""
+
+    ranking: Ranking
+    vector: npt.NDArray[np.float32]
+    mean: float
+    spread: float
+
+
 def nearest(
     snapshot: Snapshot,
     vector: npt.NDArray[np.float32],
     k: int,
     *,
     masks: Sequence[npt.NDArray[np.bool_] | None],
-) -> Ranking:
-    """Return the k rows of highest cosine, best first."""
+) -> Near:
+    """Return the k rows of highest cosine among those a mask leaves; the mean and the spread are those of all rows."""
     best = Best(snapshot, k)
+    number_of_rows, total, squares = 0, 0.0, 0.0
     for number, part in enumerate(snapshot.parts):
         segment, mask = part.segment, masks[number]
         if not segment.vectors.shape[1]:
             continue
+        scores = _coarse(segment, vector) if len(segment.coarse) else segment.vectors @ vector
+        living = scores if part.alive is None else scores[part.alive]
+        number_of_rows += len(living)
+        total += float(living.sum(dtype=np.float64))
+        squares += float(np.dot(living, living))
+        rows: npt.NDArray[np.intp] = np.arange(len(segment)) if mask is None else np.flatnonzero(mask)
+        if mask is not None:
+            scores = scores[rows]
         if len(segment.coarse):
-            rows = _likely(segment, vector, max(_AGAIN * k, _AGAIN_AT_LEAST), mask)
-            best.add(number, rows, segment.vectors[rows] @ vector)
-        elif mask is None:
-            best.add(number, np.arange(len(segment)), segment.vectors @ vector)
-        else:
-            rows = np.flatnonzero(mask)
-            best.add(number, rows, (segment.vectors @ vector)[rows])
-    return best.ranking()
+            again = max(_AGAIN * k, _AGAIN_AT_LEAST)
+            if len(rows) > again:
+                rows = rows[np.flatnonzero(scores >= lower_bound(scores, again))]
+            scores = segment.vectors[rows] @ vector
+        best.add(number, rows, scores)
+    mean = total / max(number_of_rows, 1)
+    spread = sqrt(max(squares / max(number_of_rows, 1) - mean * mean, 0.0))
+    # Rounded, so that they are the same however the rows are spread over segments.
+    return Near(best.ranking(), vector, round(mean, 4), round(spread, 4))
 
 
-def _likely(
-    segment: Segment, vector: npt.NDArray[np.float32], k: int, mask: npt.NDArray[np.bool_] | None
-) -> npt.NDArray[np.intp]:
-    """Return rows among which the nearest are, found by a scan of their coarse form."""
+def cosines(snapshot: Snapshot, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
+    """Return how near some rows are."""
+    found = []
+    for row in rows:
+        part, own = snapshot.place(row)
+        vectors = snapshot.parts[part].segment.vectors
+        found.append(float(vectors[own] @ vector) if vectors.shape[1] else 0.0)
+    return found
+
+
+def _coarse(segment: Segment, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return about what the cosines are, from the rows' coarse form."""
     import simsimd
 
-    coarse = np.round(vector * (127 / max(float(np.abs(vector).max()), 1e-30))).astype(np.int8)
+    scale = max(float(np.abs(vector).max()), 1e-30) / 127
+    coarse = np.round(vector / np.float32(scale)).astype(np.int8)
     products = np.asarray(simsimd.cdist(coarse.reshape(1, -1), segment.coarse, metric="inner"))[0]
-    scores: npt.NDArray[np.float32] = products.astype(np.float32) * segment.scales
-    rows: npt.NDArray[np.intp] = np.arange(len(segment)) if mask is None else np.flatnonzero(mask)
-    if mask is not None:
-        scores = scores[rows]
-    if len(rows) <= k:
-        return rows
-    return rows[np.flatnonzero(scores >= lower_bound(scores, k))]
+    scores: npt.NDArray[np.float32] = products.astype(np.float32) * (segment.scales * np.float32(scale))
+    return scores

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from bunko.embedders import checked
 from bunko.failpoints import reach
-from bunko.ingest import ChunkerSettings, Progress, packed_terms, with_vectors
+from bunko.ingest import ChunkerSettings, Progress, batches, packed_terms, with_vectors
 from bunko.pack.file import Pack
 from bunko.pack.records import Record
 from bunko.protocols import Embedder, Prepared, Store
@@ -19,8 +19,6 @@ from bunko.types import Report, Tool
 if TYPE_CHECKING:
     from bunko.types import Vectors
 
-# One transaction.
-_BATCH_CHARACTERS, _BATCH_DOCUMENTS = 500_000, 100
 # What does not change how documents are cut.
 _NOT_CUTTING = {"words", "grams", "embedder"}
 
@@ -41,7 +39,7 @@ def take(
     chunker = cutting.build() if different - _NOT_CUTTING else None
     report = Report(added=pack.documents)
     done = Progress(0, pack.documents, 0, 0, 0)
-    for batch in _batches(pack.records()):
+    for batch in batches(pack.records(), lambda record: len(record.prepared.document.text.text)):
         carried = _Carried(embedder) if embedder is not None else None
         put = []
         for record in batch:
@@ -74,7 +72,7 @@ class _Carried:
     """An embedder that knows the vectors a pack brought, and asks another for the rest."""
 
     def __init__(self, embedder: Embedder) -> None:
-        self.name, self.size, self.embedded = embedder.name, embedder.size, 0
+        self.name, self.size, self.floor, self.embedded = embedder.name, embedder.size, embedder.floor, 0
         self._embedder, self._known = embedder, dict[str, "Vectors"]()
 
     def add(self, record: Record) -> None:
@@ -92,16 +90,3 @@ class _Carried:
             self.embedded += len(new)
             self._known.update(zip(new, checked(self._embedder, new, query=query), strict=True))
         return np.stack([self._known[text] for text in texts])
-
-
-def _batches(found: Iterator[Record]) -> Iterator[list[Record]]:
-    batch: list[Record] = []
-    size = 0
-    for record in found:
-        batch.append(record)
-        size += len(record.prepared.document.text.text)
-        if size >= _BATCH_CHARACTERS or len(batch) >= _BATCH_DOCUMENTS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

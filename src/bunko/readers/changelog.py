@@ -14,7 +14,7 @@ import re
 from textwrap import dedent
 from typing import NamedTuple
 
-from bunko.readers.memo import Memo
+from bunko.readers.memo import Memo, unified
 from bunko.text.dates import DAY, iso
 from bunko.text.tags import tag, tags
 
@@ -79,11 +79,6 @@ def begins(text: str) -> bool:
         if line.strip() and not line.startswith("#"):
             return _opened(line, "", -1) is not None
     return False
-
-
-def unified(text: str) -> str:
-    r"""Return the text with \n as its only line end."""
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def _opened(line: str, day: str, level: int) -> _Head | None:

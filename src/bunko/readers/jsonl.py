@@ -7,8 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from bunko.readers.changelog import unified
-from bunko.readers.memo import Bad, Memo
+from bunko.readers.memo import Bad, Memo, unified
 from bunko.text.dates import iso
 from bunko.text.tags import tags
 

@@ -1,4 +1,4 @@
-"""What readers of files with many entries hand on: a memo with its lines, or a line that is none, and why."""
+"""What readers of files with many entries share: a memo with its lines, a line that is none, one kind of line end."""
 
 from __future__ import annotations
 
@@ -24,3 +24,8 @@ class Bad(NamedTuple):
     line: int
     reason: str
     text: str
+
+
+def unified(text: str) -> str:
+    r"""Return the text with \n as its only line end."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text

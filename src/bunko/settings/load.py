@@ -76,6 +76,10 @@ def load(
         take(_from_names(sources.dotenv(path, notices), f".env {path}"), folder if config is None else None)
     take(_from_names(environ, "environment"))
     take(_from_flags(flags))
+    # Sizes in tokens are of use to one chunker only: who sets them and names none means that one.
+    sized = [origins[key] for key in ("chunking.size", "chunking.overlap") if origins[key] != "default"]
+    if sized and origins["chunker.kind"] == "default":
+        values["chunker.kind"], origins["chunker.kind"] = "tokens", f"[chunking] of {sized[0]}"
     check_pairs(values, origins)
     return Loaded(_tree(values), origins, notices, file[0] if file else None)
 

@@ -82,7 +82,7 @@ class Storage(_Section):
 class Embedding(_Section):
     """Who makes the vectors, and how."""
 
-    provider: str = _is("hashing", "Who makes vectors; none: no vectors", "EMBEDDING_PROVIDER")
+    provider: str = _is("static", "Who makes vectors; none: no vectors", "EMBEDDING_PROVIDER")
     model: str = _is("gemini-embedding-001", "Gemini's model")
     output_dimensionality: int = _is(768, "Numbers in one Gemini vector", low=1)
     batch_size: int = _is(100, "Most texts in one request", low=1)
@@ -103,7 +103,7 @@ class Chunker(_Section):
     """How documents are cut by characters."""
 
     kind: Literal["auto", "headings", "paragraphs", "prose", "tables", "tokens"] = _is(
-        "auto", "How to cut; auto looks at the content, tokens is by [chunking]"
+        "auto", "How to cut; auto looks at the content; tokens, also where only [chunking] is set, cuts by it"
     )
     max_chunk_chars: int = _is(3000, "Most characters in a chunk cut by headings", low=1)
     min_chunk_chars: int = _is(50, "A smaller piece is joined to its neighbour; at most max_chunk_chars")
@@ -125,10 +125,15 @@ class Chunking(_Section):
 class Search(_Section):
     """How a search ranks and what it leaves out."""
 
-    mode: Literal["bm25", "semantic", "hybrid"] = _is("bm25", "By words, by vectors, or by both")
+    mode: Literal["bm25", "semantic", "hybrid"] = _is("hybrid", "By words, by vectors, or by both")
     fusion: Literal["cc", "rrf"] = _is("cc", "How hybrid joins the two: convex combination or reciprocal ranks")
     top_k: int = _is(5, "Results of a search", low=1, high=1000, file_names=("default_top_k", "k"))
-    vector_weight: float = _is(0.3, "Weight of the vectors in cc; the words get the rest", "RAG_VECTOR_WEIGHT", high=1)
+    vector_weight: float | None = _is(
+        None,
+        "Weight of the vectors in cc, the words get the rest; not set: for each query, from how well words cover it",
+        "RAG_VECTOR_WEIGHT",
+        high=1,
+    )
     k1: float = _is(1.2, "BM25: how soon a repeated word stops counting", "RAG_BM25_K1")
     b: float = _is(0.75, "BM25: how much a long chunk is held back", "RAG_BM25_B", high=1)
     rrf_k: int = _is(60, "Reciprocal ranks: what is added to a rank", low=1)
@@ -142,6 +147,7 @@ class Search(_Section):
         None, "false: mode semantic, true: mode hybrid; not set: as mode says", "RAG_HYBRID_SEARCH_ENABLED"
     )
     loanwords: bool = _is(True, "サーバー also finds server, and the other way round")
+    bridge: bool = _is(True, "検証 also finds validation, and the other way round")
     freshness_seconds: float = _is(2.0, "A look at the source is fresh this long, in seconds")
     freshness_wait_seconds: float = _is(5.0, "Longest that a search waits for an import, in seconds")
 

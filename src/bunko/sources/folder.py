@@ -292,33 +292,6 @@ class Folder:
             walk.found[uri] = seen
 
 
-def build(
-    root: Path,
-    *,
-    extensions: Sequence[str],
-    exclude_dirs: Sequence[str],
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    respect_gitignore: bool = True,
-    max_file_bytes: int,
-) -> Folder:
-    """Index the files below a folder."""
-    folder = Folder(
-        root,
-        extensions=extensions,
-        exclude_dirs=exclude_dirs,
-        include=include,
-        exclude=exclude,
-        respect_gitignore=respect_gitignore,
-        max_file_bytes=max_file_bytes,
-    )
-    try:
-        os.scandir(folder.root).close()
-    except OSError as error:
-        raise _no_root(root, error) from error
-    return folder
-
-
 @dataclass(slots=True)
 class _Walk:
     found: dict[str, os.stat_result] = field(default_factory=dict)

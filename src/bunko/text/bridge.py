@@ -1,4 +1,4 @@
-"""A word in, words of the other language that mean it out, each with how sure that is.
+"""A word in, words that mean it out, of the other language and by way of it, each with how sure that is.
 
 The table is our own, learnt from translated texts (`training/bridge.py`), and lies in the package.
 """
@@ -26,6 +26,10 @@ class Meaning(NamedTuple):
     weight: float  # 0…1
 
 
+# A word that shares a sure meaning is worth half of it; one that is less sure is another word.
+_SHARED, _SURE, _MOST_SYNONYMS = 0.5, 0.5, 3
+
+
 class _Table(NamedTuple):
     """Words by their number, sorted, and for each the places of its meanings among all words."""
 
@@ -51,6 +55,19 @@ def meanings(spelling: str) -> tuple[Meaning, ...]:
         first = int(table.ends[target - 1]) if target else 0
         found.append(Meaning(bytes(table.letters[first : table.ends[target]]).decode(), weight / 255))
     return tuple(found)
+
+
+@lru_cache(4096)
+def synonyms(spelling: str) -> tuple[Meaning, ...]:
+    """Return words of the same language that mean the same in the other one: 休暇 is a holiday, and so is 休日."""
+    found: dict[str, float] = {}
+    for there in meanings(spelling):
+        for back in meanings(there.spelling):
+            shared = there.weight * back.weight
+            if back.spelling != spelling and shared >= _SURE:
+                found[back.spelling] = max(found.get(back.spelling, 0.0), _SHARED * shared)
+    best = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:_MOST_SYNONYMS]
+    return tuple(Meaning(*one) for one in best)
 
 
 @cache

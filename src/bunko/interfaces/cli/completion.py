@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import click
 
+from bunko.interfaces.cli.options import print_json
+
 SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
-def command(shell: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(shell: str, as_json: bool) -> None:
     """Print a script that lets a shell complete commands, options and the names of tools.
 
     \b
@@ -28,4 +31,8 @@ def command(shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    click.echo(kind(bunko, {}, "bunko", "_BUNKO_COMPLETE").source())
+    script = kind(bunko, {}, "bunko", "_BUNKO_COMPLETE").source()
+    if as_json:
+        print_json({"shell": shell, "script": script})
+    else:
+        click.echo(script)

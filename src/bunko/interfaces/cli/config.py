@@ -12,7 +12,12 @@ from bunko.interfaces.cli.options import chosen, is_terminal, print_json, say, s
 
 @click.group(name="config")
 def command() -> None:
-    """Show the settings in force and where each came from."""
+    """Show the settings in force and where each came from.
+
+    \b
+    Example:
+      bunko config show
+    """
 
 
 @command.command()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.options import PATH, chosen, is_terminal, print_json, say, shared, tool_names, visible
+from bunko.interfaces.cli.measuring import print_table, watching
+from bunko.interfaces.cli.options import PATH, chosen, print_json, say, shared, tool_names
 
 if TYPE_CHECKING:
     from bunko.evaluation.baseline import Verdict
@@ -83,8 +83,8 @@ def command(context: click.Context, /, **options: Any) -> None:
     asked.log()
     from bunko.evaluation import baseline, files
     from bunko.evaluation.evaluate import Plan, evaluate, possible
+    from bunko.evaluation.flags import cutting
     from bunko.evaluation.report import as_json
-    from bunko.evaluation.sides import cutting
     from bunko.opening import settings_for
 
     existing = _existing(asked, options["name"])
@@ -110,15 +110,24 @@ def command(context: click.Context, /, **options: Any) -> None:
     former = baseline.former(options["against"]) if options["against"] else None
     if former is not None and former.digest != judged.digest:
         say(f"{former.name} is about other questions or judgements; those that both have are compared.")
+    if former is not None and former.n_results not in (None, n_results):
+        said = f"{former.name} judged {former.n_results} results and this {n_results}"
+        say(f"{said}: precision, recall and F1 do not compare.")
+    saving, failing = options["save_baseline"], options["fail_on_regression"]
+    threshold = mine.search.similarity_threshold
+    held = files.gate(
+        options["baseline_file"], output, judged, n_results, threshold, saving=saving, failing=failing
+    )  # fmt: skip
+    if held.notice:
+        say(held.notice)
     with watching() as watch:
         done = evaluate(
             judged, mine, plan, persist_dir=options["persist_dir"], tool=existing,
             other=_side(options["pairs"], settings), against=former, watch=watch,
         )  # fmt: skip
-    saving = options["save_baseline"]
-    verdict = files.verdict(done, options["baseline_file"], output, options["regression_threshold"], saving=saving)
+    verdict = files.verdict(done, held, options["regression_threshold"])
     written = files.save_reports(done, verdict, output, options["run_file"])
-    failed = verdict is not None and verdict.regressed and options["fail_on_regression"]
+    failed = verdict is not None and verdict.regressed and failing
     if saving and not failed:
         written += files.save_baseline(done, output, options["baseline_file"])
     if asked.as_json:
@@ -127,8 +136,6 @@ def command(context: click.Context, /, **options: Any) -> None:
         show(done, verdict)
     for path in written:
         say(f"Wrote {path}")
-    if options["fail_on_regression"] and verdict is None and not saving:
-        raise click.UsageError("There is no baseline to compare with; make one with --save-baseline.", context)
     if failed:
         say("Regression: see the baseline above.")
         sys.exit(_REGRESSED)
@@ -170,11 +177,13 @@ def _existing(asked: Chosen, name: str | None) -> ExistingTool | None:
 
 def _judged(options: dict[str, Any], settings: Settings, existing: ExistingTool | None) -> Judged:
     from bunko.evaluation import files
+    from bunko.evaluation.report import counted
 
     if existing is not None:
         found, gone = files.about_tool(options["dataset"], existing.uris(), existing.name)
         if gone:
-            say(f"{gone} judged documents are not in {existing.name} any more; they are left out.")
+            left = counted(gone, "judged document is", "judged documents are")
+            say(f"{left} not in {existing.name} any more and left out.")
         return found
     if options["corpus"] is not None:
         return files.public(options["corpus"], options["queries"], options["qrels"])
@@ -191,7 +200,7 @@ def _modes(named: Sequence[str], *, as_settings: bool) -> tuple[Any, ...]:
 
 def _side(pairs: Sequence[str], settings: Callable[[dict[str, object]], Settings]) -> Side | None:
     from bunko.evaluation.evaluate import Side
-    from bunko.evaluation.sides import flags
+    from bunko.evaluation.flags import flags
 
     if not pairs:
         return None
@@ -204,8 +213,11 @@ def show(done: Evaluation, verdict: Verdict | None) -> None:
     """Print scores, comparisons and the baseline: tables on a terminal, Markdown in a pipe."""
     from bunko.evaluation import report
 
+    counted, queries = report.counted, done.judged.queries
+    unanswered = sum(not query.answerable for query in queries)
     print_table(
-        f"{len(done.judged.queries)} questions, {done.documents} documents, {done.chunks} chunks",
+        f"{counted(len(queries), 'question')}{f' ({unanswered} without an answer)' if unanswered else ''},"
+        f" {counted(done.documents, 'document')}, {counted(done.chunks, 'chunk')}",
         ["measure", *(run.name for run in done.runs)],
         report.scores(done.runs),
     )
@@ -213,53 +225,3 @@ def show(done: Evaluation, verdict: Verdict | None) -> None:
         print_table(f"{one.second} compared with {one.first}", report.COMPARED, report.compared(one))
     if verdict is not None:
         print_table(f"Baseline {verdict.path}", report.BASELINE, report.changes(verdict))
-        if not verdict.same_questions:
-            say("The baseline is about other questions or judgements: the numbers do not compare well.")
-
-
-def print_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table: drawn on a terminal, Markdown in a pipe."""
-    (_drawn if is_terminal() else _plain)(title, head, rows)
-
-
-def _plain(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    from bunko.evaluation.report import table
-
-    click.echo(visible(title) + "\n")
-    for line in table(head, rows):
-        click.echo(visible(line))
-    click.echo()
-
-
-def _drawn(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    drawn = Table(title=Text(visible(title)), title_justify="left")
-    for number, name in enumerate(head):
-        drawn.add_column(Text(visible(name)), justify="right" if number else "left")
-    for row in rows:
-        drawn.add_row(*(Text(visible(cell)) for cell in row))
-    Console(highlight=False).print(drawn)
-
-
-@contextmanager
-def watching() -> Iterator[Callable[[str, int, int], None]]:
-    """Draw a bar for each step on a terminal; a pipe gets nothing but the results."""
-    if not sys.stderr.isatty():
-        yield lambda _what, _done, _total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, Any] = {}
-
-        def watch(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(visible(what), total=total)
-            bar.update(tasks[what], completed=done, total=total)
-
-        yield watch

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from bunko.interfaces.cli.options import PATH, chosen, print_json, shared, tool_names, visible
+from bunko.interfaces.cli.options import PATH, chosen, counted, print_json, shared, tool_names, visible
 
 
 @click.command()
@@ -48,7 +48,8 @@ def command(name: str | None, output: Path | None, **options: Any) -> None:
     else:
         click.echo(
             visible(
-                f"Wrote {path}: {totals.documents} documents, {totals.chunks} chunks, {size(number)}."
+                f"Wrote {path}: {counted(totals.documents, 'document')}, {counted(totals.chunks, 'chunk')},"
+                f" {size(number)}."
                 f" Take it in elsewhere with: bunko import-pack {shlex.quote(path.name)}"
             )
         )

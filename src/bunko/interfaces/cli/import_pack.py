@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from bunko.interfaces.cli.options import PATH, chosen, print_json, say, shared, visible
+from bunko.interfaces.cli.options import PATH, chosen, counted, print_json, say, shared, visible
 from bunko.interfaces.cli.report import progress
 
 
@@ -31,17 +31,16 @@ def command(file: Path, name: str | None, source: Path | None, replace: bool, **
     """
     asked = chosen(options)
     from bunko.interfaces.cli.status import size
+    from bunko.opening import unmade_if_refused
     from bunko.pack import opened
     from bunko.payload import report as payload
 
     # The pack first: a library must not come to be for one that cannot be read.
-    with opened(file) as packed, asked.open() as library, progress() as shown:
+    with opened(file) as packed, asked.open() as library, unmade_if_refused(library), progress() as shown:
         tool, report = library.import_pack(
             packed, name=name, source=source, replacing=replace, progress=shown, waiting=say
         )
-        # Who named no library need not name one to the next command.
-        named = asked.library or asked.database or asked.docs_dir
-        place = f" {shlex.join(library.home.arguments())}" if named else ""
+        place = asked.flags(library)
     there = Path(tool.source).is_dir()
     if asked.as_json:
         about = {"name": tool.name, "source": tool.source, "source_exists": there, "active": tool.active}
@@ -49,7 +48,8 @@ def command(file: Path, name: str | None, source: Path | None, replace: bool, **
         return
     click.echo(
         visible(
-            f"Took in {tool.name}: {report.added} documents, {report.total_chunks} chunks, from {size(packed.bytes)}."
+            f"Took in {tool.name}: {counted(report.added, 'document')}, {counted(report.total_chunks, 'chunk')},"
+            f" from {size(packed.bytes)}."
             f" Search it with: bunko search QUERY -n {shlex.quote(tool.name)}{place}"
         )
     )

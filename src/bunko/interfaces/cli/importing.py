@@ -39,6 +39,8 @@ def command(
 ) -> None:
     """Bring a tool's documents into the library.
 
+    With --all, a tool that cannot be imported is told of, and the others are.
+
     \b
     Example:
       bunko import -n api-docs
@@ -47,16 +49,17 @@ def command(
       bunko import -n api-docs --database ./custom.sqlite
     """
     if (name is None) != everything:
-        raise click.UsageError("Give --name or --all.")
+        raise click.UsageError("Give --name or --all." if name is None else "Give --name or --all, not both.")
     asked = chosen(options)
     with _opened(asked, name) as library, progress() as shown:
         report = library.import_tools(
             [tool.name for tool in library.tools() if tool.active] if name is None else [name],
             mode or ("update" if everything else "new"),
-            cutting=library.recut(chunker, chunk_size, chunk_overlap),
+            cutting=lambda tool: library.recut(chunker, chunk_size, chunk_overlap, tool=tool),
             workers=workers,
             progress=shown,
             waiting=say,
+            going_on=everything,
         )
     show(report, as_json=asked.as_json)
 

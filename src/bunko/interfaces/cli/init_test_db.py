@@ -33,9 +33,9 @@ def command(
     asked = chosen(options)
     asked.log()
     from bunko.evaluation import files
+    from bunko.evaluation.flags import cutting
     from bunko.evaluation.place import holding
-    from bunko.evaluation.sides import cutting
-    from bunko.interfaces.cli.evaluate import watching
+    from bunko.interfaces.cli.measuring import watching
     from bunko.opening import settings_for
 
     documents = files.documents(fixture)

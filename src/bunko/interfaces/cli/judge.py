@@ -108,12 +108,13 @@ class _Judging:
 
     def _questions(self, queries: Sequence[str]) -> Iterator[tuple[str, Hit]]:
         from bunko.evaluation.judge import pool, unjudged
+        from bunko.evaluation.report import counted
 
         for number, query in enumerate(queries, 1):
             hits = pool(self._library, self._tool, query, depth=self._depth, refresh=number == 1)
             left = unjudged(hits, query, self._judged)
             done = f", {len(hits) - len(left)} judged already" if len(left) < len(hits) else ""
-            self._print(f"\nQuery {number} of {len(queries)}: {query} ({len(hits)} documents{done})")
+            self._print(f"\nQuery {number} of {len(queries)}: {query} ({counted(len(hits), 'document')}{done})")
             yield from ((query, hit) for hit in left)
 
     def _show(self, query: str, hit: Hit) -> None:
@@ -154,12 +155,15 @@ class _Judging:
 
 
 def _told(library: Library, tool: Tool, judged: Judgements, new: int, *, as_json: bool) -> None:
+    from bunko.evaluation.report import counted
+
     queries, judgements = judged.counts()
     if as_json:
         facts = {"tool": tool.name, "file": str(judged.path), "new": new}
         print_json(facts | {"queries": queries, "judgements": judgements})
         return
-    click.echo(visible(f"\n{judgements} judgements about {queries} queries in {judged.path}"))
+    held = f"{counted(judgements, 'judgement')} about {counted(queries, 'query', 'queries')}"
+    click.echo(visible(f"\n{held} in {judged.path}"))
     if judgements:
         place = library.home.arguments() if library.home.chosen else []
         line = ["bunko", "evaluate", "--dataset", str(judged.path), "--name", tool.name, *place]
@@ -191,4 +195,4 @@ def _forget(library: Library, as_json: bool) -> None:
     if as_json:
         print_json({"forgotten": number})
     else:
-        click.echo(f"Forgot {number} searches.")
+        click.echo(f"Forgot {number} {'search' if number == 1 else 'searches'}.")

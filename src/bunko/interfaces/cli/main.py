@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from io import TextIOWrapper
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bunko import __version__
-from bunko.errors import BunkoError
+from bunko.errors import BunkoError, SettingsError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -117,18 +118,37 @@ def bunko() -> None:
     """
 
 
+def _check_unicode(arguments: list[str]) -> None:
+    """Refuse what is not UTF-8: it can be neither stored nor searched for nor printed."""
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        try:
+            argument.encode("utf-8")
+        except UnicodeEncodeError:
+            option = f" of {before}" if before.startswith("-") and not argument.startswith("-") else ""
+            shown = argument.encode("utf-8", "backslashreplace").decode("utf-8")
+            raise SettingsError(
+                f"The argument{option} is not valid Unicode: {shown}",
+                hint="Write it in UTF-8; a file or folder that is called so has to be renamed.",
+            ) from None
+
+
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line; errors that the user can act on are told in sentences."""
+    # A second thread spins beside products this small, and on a busy machine they wait for each other for milliseconds.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A terminal that cannot show a character should show a mark instead of stopping us.
             stream.reconfigure(errors="replace")
     try:
+        _check_unicode(sys.argv[1:] if arguments is None else arguments)
         bunko.main(args=arguments, prog_name="bunko", standalone_mode=False)
     except BunkoError as error:
-        click.echo(f"Error: {error.message}", err=True)
+        from bunko.interfaces.cli.options import say
+
+        say(f"Error: {error.message}")
         if error.hint:
-            click.echo(error.hint, err=True)
+            say(error.hint)
         sys.exit(EXIT_CODES[error.code])
     except click.ClickException as error:
         error.show()

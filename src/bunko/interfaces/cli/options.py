@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,6 +61,11 @@ class Chosen:
         for notice in library.notices:
             say(notice)
         return library
+
+    def flags(self, library: Library) -> str:
+        """Return what the next command has to be told to mean the same library, after a space; often nothing."""
+        config = f" --config {shlex.quote(str(self.config))}" if self.config is not None else ""
+        return library.home.flags() + config
 
 
 def shared(command: F) -> F:
@@ -149,6 +155,16 @@ def say(sentence: str) -> None:
 def visible(text: str) -> str:
     """Return a text with marks for what a terminal would obey: a document or file name must not steer it."""
     return text.translate(_OBEYED)
+
+
+def on_one_line(text: str) -> str:
+    """Return a text with everything escaped that would end a line or a column, or steer a terminal: a file's name."""
+    return "".join(repr(c)[1:-1] if ord(c) < 32 or 126 < ord(c) < 160 or c in "\u2028\u2029" else c for c in text)
+
+
+def counted(number: int, noun: str, many: str = "", *, form: str = "") -> str:
+    """Return how many there are of something, in words: 1 file, 2 files; `form` may ask for commas."""
+    return f"{number:{form}} {noun if number == 1 else many or f'{noun}s'}"
 
 
 def is_terminal() -> bool:

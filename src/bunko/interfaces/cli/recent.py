@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.options import chosen, is_terminal, print_json, shared, tool_names, visible
+from bunko.interfaces.cli.options import chosen, is_terminal, on_one_line, print_json, shared, tool_names
 from bunko.types import cited
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def command(name: str | None, limit: int, **options: Any) -> None:
         )
     else:
         for _, one in found:
-            click.echo(visible("\t".join((one.date, _title(one), ", ".join(one.tags), _place(one)))))
+            click.echo("\t".join(map(on_one_line, (one.date, _title(one), ", ".join(one.tags), _place(one)))))
 
 
 def _title(one: Dated) -> str:

@@ -24,5 +24,12 @@ def command(force: bool, name: str | None, workers: int | None, **options: Any) 
     """
     asked = chosen(options)
     with asked.open(create=asked.docs_dir is not None) as library, progress() as shown:
-        report = library.reindex(tool=name, everything=force, workers=workers, progress=shown, waiting=say)
+        report = library.reindex(
+            tool=name,
+            everything=force,
+            workers=workers,
+            progress=shown,
+            waiting=say,
+            going_on=name is None and asked.docs_dir is None,
+        )
     show(report, as_json=asked.as_json)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bunko.interfaces.cli.options import print_json, say
+from bunko.interfaces.cli.options import counted, on_one_line, print_json, say
 
 if TYPE_CHECKING:
     from bunko.ingest import Progress
@@ -23,15 +23,23 @@ _SECONDS_BETWEEN_LINES = 2.0
 
 
 def show(report: Report, *, as_json: bool) -> None:
-    """Print what an import did: the answer to stdout, what went wrong to stderr."""
+    """Print what an import did: the answer to stdout, what went wrong to stderr; a tool that failed ends us so."""
     if as_json:
         from bunko.payload import report as payload
 
         print_json(payload(report))
-        return
-    click.echo(summary(report))
-    for line in problems(report):
-        say(line)
+    else:
+        click.echo(summary(report))
+        for line in problems(report):
+            say(line)
+    for failure in report.failures:
+        say(f"Error: {failure.tool}: {failure.message}")
+        if failure.hint:
+            say(failure.hint)
+    if report.failures:
+        from bunko.interfaces.cli.main import EXIT_CODES
+
+        sys.exit(EXIT_CODES[report.failures[0].code])
 
 
 def summary(report: Report) -> str:
@@ -39,7 +47,7 @@ def summary(report: Report) -> str:
     parts = [f"{report.added} added", f"{report.updated} updated", f"{report.deleted} deleted"]
     if report.moved:
         parts.append(f"{report.moved} moved")
-    parts += [f"{report.unchanged} unchanged", f"{report.total_chunks} chunks in all"]
+    parts += [f"{report.unchanged} unchanged", f"{counted(report.total_chunks, 'chunk')} in all"]
     return ", ".join(parts)
 
 
@@ -49,7 +57,8 @@ def problems(report: Report) -> Iterator[str]:
     if report.problems:
         yield f"{len(report.problems)} could not be indexed:"
     for problem in report.problems[:_MOST_PROBLEMS]:
-        yield f"  {problem.uri}: {' '.join(problem.reason.splitlines())}"
+        tool = f"{problem.tool}: " if problem.tool else ""
+        yield f"  {tool}{on_one_line(problem.uri)}: {' '.join(problem.reason.splitlines())}"
     if len(report.problems) > _MOST_PROBLEMS:
         yield f"  … and {len(report.problems) - _MOST_PROBLEMS} more; --json lists them all."
 

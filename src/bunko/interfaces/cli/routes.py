@@ -41,7 +41,7 @@ def payload(routing: Routing) -> dict[str, Any]:
     }
 
 
-def plain(routing: Routing) -> str:
+def plain(routing: Routing, flags: str = "") -> str:
     """Return a routing as lines for a pipe."""
     lines = []
     if routing.accuracy is not None:
@@ -51,13 +51,13 @@ def plain(routing: Routing) -> str:
                 lines.append(f"  {other} takes {count}: {'; '.join(route.examples[other])}")
         lines.append(_total(routing))
     lines += [f"warn {warned.message}. {warned.hint}" for warned in routing.warnings]
-    lines += [_silence(name) for name in routing.silent]
+    lines += [_silence(name) + flags for name in routing.silent]
     if not routing.warnings:
         lines.append(_fine(routing))
     return visible("\n".join(lines))
 
 
-def show(routing: Routing) -> None:
+def show(routing: Routing, flags: str = "") -> None:
     """Show a routing at a terminal: who gets whose questions, and what is wrong."""
     from rich.console import Console
     from rich.table import Table
@@ -86,7 +86,7 @@ def show(routing: Routing) -> None:
             console.print(Text(visible(f"    e.g. {'; '.join(examples)}"), style="dim"))
         console.print(Text(visible(f"    {warned.hint}")))
     for name in routing.silent:
-        console.print(Text(visible(_silence(name)), style="dim"))
+        console.print(Text(visible(_silence(name) + flags), style="dim"))
     if not routing.warnings:
         console.print(Text(_fine(routing), style="green"))
 
@@ -117,6 +117,8 @@ def _silence(name: str) -> str:
 
 
 def _fine(routing: Routing) -> str:
+    if not routing.routes:
+        return "There are no active tools to check. Add one with bunko tool add, or show one with bunko tool enable."
     return "An assistant can tell these tools apart." if len(routing.routes) > 1 else "The description is fine."
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.options import chosen, is_terminal, print_json, say, shared, tool_names
+from bunko.interfaces.cli.options import chosen, is_terminal, on_one_line, print_json, say, shared, tool_names, visible
 
 if TYPE_CHECKING:
     from bunko.types import Answer
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("query")
-@click.option("--mode", type=click.Choice(["bm25", "semantic", "hybrid"]), help="By words, by vectors, or both. [bm25]")
+@click.option(
+    "--mode", type=click.Choice(["bm25", "semantic", "hybrid"]), help="By words, by vectors, or both. [hybrid]"
+)
 @click.option("--top-k", "-k", type=click.IntRange(1, 1000), metavar="N", help="How many results. [5]")
 @click.option(
     "--name",
@@ -47,7 +49,7 @@ def command(query: str, **options: Any) -> None:
     \b
     Example:
       bunko search "環境構築の方法" --docs-dir ~/notes
-      bunko search "form validation" --docs-dir ./docs --mode hybrid --explain
+      bunko search "form validation" --docs-dir ./docs --mode bm25 --explain
     """
     asked = chosen(options)
     from bunko.payload import answer as payload
@@ -78,7 +80,7 @@ def command(query: str, **options: Any) -> None:
 
             show(answer, named=named)
         else:
-            click.echo(plain(answer, named=named))
+            click.echo(visible(plain(answer, named=named)))
 
 
 def plain(answer: Answer, *, named: bool = False) -> str:
@@ -89,12 +91,13 @@ def plain(answer: Answer, *, named: bool = False) -> str:
         return f"No results among {answer.total_chunks} chunks."
     blocks = []
     for rank, hit in enumerate(answer.hits, 1):
-        lines = [f"[{rank}] {citation(hit)}  score={hit.score:.4f}" + (f"  tool={hit.tool}" if named else "")]
+        place = on_one_line(citation(hit))
+        lines = [f"[{rank}] {place}  score={hit.score:.4f}" + (f"  tool={on_one_line(hit.tool)}" if named else "")]
         if hit.chunk.heading_path:
-            lines.append(" > ".join(hit.chunk.heading_path))
+            lines.append(on_one_line(" > ".join(hit.chunk.heading_path)))
         if hit.why is not None:
             lines.append(f"why: {reasons(hit.why)}")
-        lines.append(hit.chunk.text)
+        lines.append(hit.chunk.text.replace("\r\n", "\n"))  # a lone carriage return would steer a terminal
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bunko.interfaces.cli.options import visible
+from bunko.interfaces.cli.options import on_one_line, visible
 from bunko.interfaces.cli.status import COLUMNS, facts, last_import, measures, place, problems, remarks, size, state
 from bunko.payload import citation, reasons
 
@@ -36,7 +36,7 @@ def answer(found: Answer, *, named: bool = False) -> None:
     for rank, hit in enumerate(found.hits, 1):
         head = Text.assemble(
             (f"{rank:>2}  ", "bold"),
-            (visible(citation(hit)), "bold cyan"),
+            (on_one_line(citation(hit)), "bold cyan"),
             (f"   {found.mode} {hit.score:.3f}", "green"),
             (f"   {visible(hit.tool)}" if named else "", "magenta"),
         )
@@ -94,7 +94,11 @@ def details(found: Details) -> None:
         listed.add_column(name, justify="right" if name in ("chunks", "characters") else "left", overflow="fold")
     for one in found.documents:
         listed.add_row(
-            _text(one.uri), _text(" ".join(one.title.split())), f"{one.chunks:,}", f"{one.characters:,}", one.language
+            _text(on_one_line(one.uri)),
+            _text(" ".join(one.title.split())),
+            f"{one.chunks:,}",
+            f"{one.characters:,}",
+            one.language,
         )
     console.print()
     console.print(listed)
@@ -148,11 +152,11 @@ def tools(found: list[Tool]) -> None:
     Console(highlight=False).print(table)
 
 
-def table(names: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[str] = ()) -> None:
-    """Show rows under the names of their columns."""
-    shown = Table()
+def table(names: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "", numbers: Sequence[str] = ()) -> None:
+    """Show rows under the names of their columns; those that hold numbers stand to the right."""
+    shown = Table(title=_text(title) if title else None, title_justify="left")
     for name in names:
-        shown.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
+        shown.add_column(_text(name), justify="right" if name in numbers else "left", overflow="fold")
     for row in rows:
         shown.add_row(*(_text(cell) for cell in row))
     Console(highlight=False).print(shown)

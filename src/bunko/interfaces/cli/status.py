@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.options import chosen, is_terminal, print_json, shared, tool_names, visible
+from bunko.interfaces.cli.options import (
+    chosen,
+    counted,
+    is_terminal,
+    on_one_line,
+    print_json,
+    shared,
+    tool_names,
+    visible,
+)
 
 if TYPE_CHECKING:
     from bunko.status import Details, Status, ToolStatus
@@ -156,8 +165,8 @@ def plain(status: Status) -> list[str]:
     ]
     for one in status.tools:
         lines.append(
-            f"{one.tool.name}: {state(one)}, {one.totals.documents} documents, {one.totals.chunks} chunks,"
-            f" {one.totals.vectors} vectors, {size(one.bytes)}, last import {last_import(one)}, from {one.tool.source}"
+            f"{one.tool.name}: {state(one)}, {_counts(one)}, {size(one.bytes)}, last import {last_import(one)},"
+            f" from {on_one_line(one.tool.source)}"
         )
         lines += [f"  {line}" for line in (*remarks(one), *problems(one))]
     if not status.tools:
@@ -175,8 +184,8 @@ def plain_details(found: Details) -> list[str]:
     lines.append(place(found))
     lines.append("\t".join(COLUMNS))
     for one in found.documents:
-        title = " ".join(one.title.split())
-        lines.append(f"{one.uri}\t{title}\t{one.chunks}\t{one.characters}\t{one.language}")
+        title = on_one_line(" ".join(one.title.split()))
+        lines.append(f"{on_one_line(one.uri)}\t{title}\t{one.chunks}\t{one.characters}\t{one.language}")
     return lines
 
 
@@ -186,12 +195,11 @@ def facts(found: Details) -> list[tuple[str, str]]:
     told = [
         ("tool", f"{tool.name} ({tool.kind}, {state(held)})"),
         ("description", tool.description or "none"),
-        ("source", tool.source),
+        ("source", on_one_line(tool.source)),
         *((name, _listed(value)) for name, value in tool.options.items()),
         ("created", tool.created_at or "unknown"),
         ("last import", last_import(held)),
-        ("holds", f"{totals.documents:,} documents, {totals.chunks:,} chunks, {totals.vectors:,} vectors,"
-         f" {totals.characters:,} characters"),
+        ("holds", f"{_counts(held, ',')}, {counted(totals.characters, 'character', form=',')}"),
         ("size", f"{size(held.bytes)} (text {size(room.text)}, index {size(room.index)}, vectors {size(room.vectors)},"
          f" derived {size(held.derived_bytes)})"),
     ]  # fmt: skip
@@ -221,7 +229,10 @@ def measures(found: Details) -> str:
 
 def place(found: Details) -> str:
     """Return which documents of how many are listed, and how to see others."""
-    told = f"page {found.page} of {found.pages}, {found.held.totals.documents:,} documents"
+    documents = counted(found.held.totals.documents, "document", form=",")
+    if found.page > found.pages:
+        return f"there is no page {found.page}: {documents} fill {counted(found.pages, 'page')}; --page 1 is the first"
+    told = f"page {found.page} of {found.pages}, {documents}"
     return f"{told}; --page {found.page + 1} shows the next" if found.page < found.pages else told
 
 
@@ -231,21 +242,26 @@ def remarks(one: ToolStatus) -> list[str]:
     if one.import_state == "unfinished":
         told.append("its first import was not finished; importing it again goes on from there")
     if one.rebuilt is not None:
-        told.append(
-            f"a rebuild was begun and holds {one.rebuilt:,} documents; until it is whole, the old index answers"
-        )
+        held = counted(one.rebuilt, "document", form=",")
+        told.append(f"a rebuild was begun and holds {held}; until it is whole, the old index answers")
     return told
 
 
 def problems(one: ToolStatus) -> list[str]:
     """Return a line for each thing that could not be indexed."""
-    return [f"problem: {p.uri}: {' '.join(p.reason.splitlines())}" for p in one.problems]
+    return [f"problem: {on_one_line(p.uri)}: {' '.join(p.reason.splitlines())}" for p in one.problems]
 
 
 def state(one: ToolStatus) -> str:
     """Return whether assistants see a tool, and whether its source is gone."""
     told = "active" if one.tool.active else "disabled"
     return told if one.source_state == "ok" else f"{told}, source {one.source_state}"
+
+
+def _counts(one: ToolStatus, form: str = "") -> str:
+    totals = one.totals
+    counts = ((totals.documents, "document"), (totals.chunks, "chunk"), (totals.vectors, "vector"))
+    return ", ".join(counted(number, noun, form=form) for number, noun in counts)
 
 
 def last_import(one: ToolStatus) -> str:

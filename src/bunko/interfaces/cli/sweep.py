@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.evaluate import print_table
-from bunko.interfaces.cli.evaluate import watching as bars
+from bunko.interfaces.cli.measuring import print_table
+from bunko.interfaces.cli.measuring import watching as bars
 from bunko.interfaces.cli.options import PATH, chosen, is_terminal, print_json, say, shared, visible
 
 if TYPE_CHECKING:
     from bunko.evaluation.dataset import Judged
-    from bunko.evaluation.grid import Grid
-    from bunko.evaluation.heat import Heat
-    from bunko.evaluation.swept import Sweep
+    from bunko.evaluation.sweep.grid import Grid
+    from bunko.evaluation.sweep.heat import Heat
+    from bunko.evaluation.sweep.swept import Sweep
     from bunko.settings import Settings
 
 _PUBLIC = ("corpus", "queries", "qrels")
@@ -81,10 +81,12 @@ def command(context: click.Context, /, **options: Any) -> None:
     _check(context, options)
     asked = chosen(options)
     asked.log()
-    from bunko.evaluation import files, sweep_report
-    from bunko.evaluation.sides import cutting
-    from bunko.evaluation.sweep import sweep
-    from bunko.evaluation.swept import Plan, check_measure, fingerprint
+    from bunko.evaluation.files import OUTPUT
+    from bunko.evaluation.flags import cutting
+    from bunko.evaluation.report import counted
+    from bunko.evaluation.sweep import files, report
+    from bunko.evaluation.sweep.run import sweep
+    from bunko.evaluation.sweep.swept import Plan, check_measure, fingerprint
     from bunko.opening import settings_for
 
     flags = cutting(options["chunk_size"], options["chunk_overlap"])
@@ -103,13 +105,16 @@ def command(context: click.Context, /, **options: Any) -> None:
     judged = _judged(options, mine)
     n_results = options["n_results"] or depth or (10 if is_public else 5)
     plan = Plan(found, options["measure"], mode, n_results, is_public, options["workers"])
-    output = options["output_dir"] or files.OUTPUT
-    known = sweep_report.former(output / "sweep.json", fingerprint(judged, mine, plan)) if options["resume"] else None
-    say(f"{len(found):,} points, {len(judged.queries):,} questions, {len(judged.documents):,} documents.")
+    output = options["output_dir"] or OUTPUT
+    known = files.former(output / "sweep.json", fingerprint(judged, mine, plan)) if options["resume"] else None
+    say(
+        f"{counted(len(found), 'point')}, {counted(len(judged.queries), 'question')},"
+        f" {counted(len(judged.documents), 'document')}."
+    )
     written: list[Any] = []
 
     def save(done: Sweep) -> None:
-        written[:] = sweep_report.save(done, output)
+        written[:] = files.save(done, output)
 
     last = [0, len(found)]
     try:
@@ -122,7 +127,7 @@ def command(context: click.Context, /, **options: Any) -> None:
             say(f"Stopped after {last[0]:,} of {last[1]:,} points; {output / 'sweep.json'} keeps them for --resume.")
         raise
     if asked.as_json:
-        print_json(sweep_report.as_json(done, whole=False))
+        print_json(report.as_json(done, whole=False))
     else:
         show(done)
     for path in written:
@@ -142,7 +147,7 @@ def _check(context: click.Context, options: dict[str, Any]) -> None:
 
 def _grid(options: dict[str, Any], mine: Settings, is_public: bool) -> tuple[Grid, Any]:
     """Return the grid and the mode: the given ones, or what makes sense together."""
-    from bunko.evaluation.grid import grid
+    from bunko.evaluation.sweep.grid import grid
 
     mode = options["mode"]
     only_words = mode == "bm25" or mine.embedding.provider == "none"
@@ -189,18 +194,19 @@ def _watching(last: list[int]) -> Iterator[Callable[[str, int, int], None]]:
 
 def show(done: Sweep) -> None:
     """Print the best point, what questions held back say about it, and the lines for a settings file."""
-    from bunko.evaluation import heat, sweep_report
+    from bunko.evaluation.report import counted
+    from bunko.evaluation.sweep import heat, report
 
-    title = f"{done.measure}: {len(done.tuning)} questions to choose by, {len(done.held_out)} held back"
-    print_table(title, sweep_report.SIDES, sweep_report.sides(done))
-    print_table("Best points", *sweep_report.best_points(done, _BEST_SHOWN))
-    print_table("What matters", sweep_report.INFLUENCE, sweep_report.influences(done))
+    title = f"{done.measure}: {counted(len(done.tuning), 'question')} to choose by, {len(done.held_out)} held back"
+    print_table(title, report.SIDES, report.sides(done))
+    print_table("Best points", *report.best_points(done, _BEST_SHOWN))
+    print_table("What matters", report.INFLUENCE, report.influences(done))
     found = heat.heat(done)
     if is_terminal() and found is not None and found.down is not None and len(found.across.values) <= _WIDEST_MAP:
         _map(found, done.measure)
     for notice in done.notices:
         say(notice)
-    click.echo(visible(sweep_report.conclusion(done)))
+    click.echo(visible(report.conclusion(done)))
     if done.toml:
         click.echo(f"\n# bunko.toml{'' if done.verdict == 'better' else ': not proven to be better'}")
         click.echo(visible(done.toml))
@@ -212,8 +218,8 @@ def _map(found: Heat, measure: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from bunko.evaluation.grid import written
-    from bunko.evaluation.heat import short
+    from bunko.evaluation.sweep.grid import written
+    from bunko.evaluation.sweep.heat import short
 
     assert found.down is not None
     title = f"{measure} by {found.across.name} (across) and {found.down.name} (down); the best is underlined"

@@ -15,8 +15,10 @@ from bunko.interfaces.cli.options import (
     PATH,
     Chosen,
     chosen,
+    counted,
     cutting,
     is_terminal,
+    on_one_line,
     print_json,
     say,
     shared,
@@ -34,7 +36,14 @@ _name = click.option("--name", "-n", required=True, metavar="NAME", help="The to
 
 @click.group(name="tool")
 def command() -> None:
-    """Name folders, describe them, and show them to assistants."""
+    """Name folders, describe them, and show them to assistants.
+
+    \b
+    Example:
+      bunko tool add -n api-docs -d "API documentation for user authentication" -s ./docs/api
+      bunko tool ls --all
+      bunko tool check
+    """
 
 
 @command.command()
@@ -74,8 +83,9 @@ def add(
     """
     asked = chosen(options)
     from bunko import catalog
+    from bunko.opening import unmade_if_refused
 
-    with asked.open() as library:
+    with asked.open() as library, unmade_if_refused(library):
         tool = catalog.add(
             library.store,
             name,
@@ -88,9 +98,13 @@ def add(
             cutting=library.recut(chunker, chunk_size, chunk_overlap),
         )
         files = library.preview(tool)
-        next_step = f"Bring them in with: bunko import -n {shlex.quote(name)}"
-        found = f"{files} {'files' if kind == 'folder' else 'entries'}"
-        _told(asked, tool, f"Added {name}: {found} to import. {next_step}", files=files)
+        seen = catalog.called(name)
+        called = f" Assistants see it as {seen}." if seen != name else ""
+        them = "it" if files == 1 else "them"
+        next_step = f"Bring {them} in with: bunko import -n {shlex.quote(name)}{asked.flags(library)}"
+        found = counted(files, "file") if kind == "folder" else counted(files, "entry", "entries")
+        sentence = f"Added {name}: {found} to import.{called} {next_step}"
+        _told(asked, tool, sentence, files=files, assistant_name=seen)
 
 
 @command.command()
@@ -132,8 +146,8 @@ def update(
             extract=extract,
         )
         follows = source is not None or include or exclude
-        after = f" Its documents follow with: bunko import -n {shlex.quote(name)} --mode update" if follows else ""
-        _told(asked, tool, f"Updated {name}.{after}")
+        next_step = f"bunko import -n {shlex.quote(name)} --mode update{asked.flags(library)}"
+        _told(asked, tool, f"Updated {name}." + (f" Its documents follow with: {next_step}" if follows else ""))
 
 
 @command.command()
@@ -153,10 +167,15 @@ def delete(name: str, yes: bool, **options: Any) -> None:
     with _existing(asked) as library:
         tool = catalog.named(library.store, name)
         totals = library.store.totals(tool.id)
-        lost = f"{totals.documents} documents and {totals.chunks} chunks of its index"
+        lost = f"{counted(totals.documents, 'document')} and {counted(totals.chunks, 'chunk')} of its index"
         if not yes:
             question = f"Delete {name}? {lost} will be lost; the files in {tool.source} stay."
-            if not click.confirm(question, err=True):
+            try:
+                sure = click.confirm(visible(question), err=True)
+            except click.Abort:  # Ctrl-C, or nobody is there to answer
+                click.echo(err=True)
+                raise click.ClickException("Nothing was deleted. Delete without being asked with -y.") from None
+            if not sure:
                 raise click.ClickException("Nothing was deleted.")
         library.delete_tool(name, waiting=say)
         _told(asked, tool, f"Deleted {name}: {lost}.")
@@ -216,7 +235,7 @@ def ls(everything: bool, form: str | None, **options: Any) -> None:
         else:
             for tool in tools:
                 state = "active" if tool.active else "disabled"
-                click.echo(f"{tool.name}\t{state}\t{tool.source}\t{tool.description}")
+                click.echo("\t".join(map(on_one_line, (tool.name, state, tool.source, tool.description))))
 
 
 @command.command()
@@ -236,6 +255,7 @@ def describe(name: str, write: bool, language: Literal["ja", "en"] | None, **opt
     from bunko import catalog
 
     with _existing(asked) as library:
+        flags = asked.flags(library)
         proposal = library.propose(name, language=language)
         if write:
             catalog.update(library.store, name, description=proposal.description)
@@ -254,7 +274,7 @@ def describe(name: str, write: bool, language: Literal["ja", "en"] | None, **opt
     click.echo(visible(f"present:  {proposal.tool.description or '(none)'}"))
     click.echo(visible(f"proposal: {proposal.description}"))
     click.echo(visible(f"phrases:  {', '.join(phrase.text for phrase in proposal.phrases)}"))
-    own = f"bunko tool update -n {shlex.quote(name)} -d TEXT"
+    own = f"bunko tool update -n {shlex.quote(name)} -d TEXT{flags}"
     say(f"Updated {name}." if write else f"Keep it with --write, or write your own: {own}")
 
 
@@ -274,13 +294,13 @@ def check(**options: Any) -> None:
     from bunko.interfaces.cli import routes
 
     with _existing(asked) as library:
-        routing = library.route()
+        routing, flags = library.route(), asked.flags(library)
     if asked.as_json:
         print_json(routes.payload(routing))
     elif is_terminal():
-        routes.show(routing)
+        routes.show(routing, flags)
     else:
-        click.echo(routes.plain(routing))
+        click.echo(routes.plain(routing, flags))
     if routing.warnings:
         sys.exit(1)
 
@@ -315,4 +335,4 @@ def _told(asked: Chosen, tool: Tool, sentence: str, **more: Any) -> None:
     if asked.as_json:
         print_json(described(tool) | more)
     else:
-        click.echo(sentence)
+        click.echo(visible(sentence))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.evaluate import print_table, watching
+from bunko.interfaces.cli.measuring import print_table, watching
 from bunko.interfaces.cli.options import chosen, print_json, shared, tool_names, visible
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def command(name: str | None, dry_run: bool, undo: bool, **options: Any) -> None
             done = tune(library, tool.name, watch=watch)
         adopted = done.better and not dry_run
         if adopted:
-            library.tune(tool.name, done.best)
+            library.tune(tool.name, done.own)
     if asked.as_json:
         print_json(payload(done, adopted=adopted))
     else:
@@ -113,7 +113,9 @@ def _show(done: Tuning, *, adopted: bool) -> None:
         ]
         print_table("The half that checked, by kind", ["kind", "questions", "before", "after", "gain"], rows)
     name = visible(done.tool.name)
-    if adopted:
+    if adopted and not done.own:
+        click.echo(f"Adopted: {name} is searched as the settings say again.")
+    elif adopted:
         click.echo(f"Adopted: {name} is searched so from now on. Undo it with: bunko tune -n {name} --undo")
     elif done.better:
         click.echo(f"Nothing was changed. Without --dry-run {name} would be searched so from now on.")

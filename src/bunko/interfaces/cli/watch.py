@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--name",
     "-n",
     metavar="NAME",
-    help="Only this tool, shown to assistants or not. [all active folders]",
+    help="Only this tool, shown to assistants or not. [all active ones]",
     shell_complete=tool_names,
 )
 @click.option(

@@ -16,8 +16,8 @@ def tools(about: str, top_k: int, *, choose: tuple[str, ...] = ()) -> list[Tool]
         Tool(
             "search",
             "Search documents",
-            f"Search {about}. Finds Japanese and English by words, spelling variants and identifiers, and answers with "
-            "passages, scores and citations (path:L12-L30). Use it before answering questions about these documents.",
+            f"Search {about}. Finds Japanese and English by words, identifiers and meaning, in either language, and "
+            "answers with passages, scores and citations (path:L12-L30). Use it before answering questions about them.",
             (
                 searching.QUERY,
                 searching.top_k(top_k),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
-from bunko.catalog import LONGEST, RESERVED, safe
+from bunko.catalog import RESERVED, called, marked
 from bunko.interfaces.mcp.answers import SEARCH_OUTPUT
 from bunko.interfaces.mcp.call import Tool
 from bunko.interfaces.mcp.toolsets import searching
@@ -38,11 +37,9 @@ def safe_names(names: Sequence[str]) -> dict[str, str]:
     taken = set(RESERVED)
     found = {}
     for name in names:
-        plain = safe(name)
-        if not plain or plain in taken or plain != name:
-            # Something was lost or is taken: a mark of the real name keeps it apart, and stays the same every time.
-            mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:6]
-            plain = f"{plain[: LONGEST - 7]}_{mark}" if plain else f"tool_{mark}"
+        plain = called(name)
+        if plain in taken:
+            plain = marked(name)  # which keeps it apart
         taken.add(plain)
         found[name] = plain
     return found

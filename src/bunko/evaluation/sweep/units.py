@@ -1,19 +1,22 @@
-"""Points of a grid in, units of work and their scores out: what one process measures, with the library open to read."""
+"""Points of a grid in, their scores out: in units that one process measures, with the library open to read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bunko.evaluation.arms import Ask, Desk
 from bunko.evaluation.dataset import Query
 from bunko.evaluation.run import averages
-from bunko.evaluation.swept import Score
+from bunko.evaluation.sweep.swept import Score
 from bunko.home import Home
 from bunko.library import Library
 from bunko.settings import Settings
 from bunko.stores import sqlite
+from bunko.workers import Workers
 
 if TYPE_CHECKING:
     from bunko.types import Vectors
@@ -39,6 +42,30 @@ def units(left: Sequence[int], asks: Sequence[Ask], cuts: Sequence[int]) -> list
         for some in together.values()
         for first in range(0, len(some), _MOST_IN_UNIT)
     ]
+
+
+def spread(units: Sequence[Unit], workers: int, given: tuple[Any, ...]) -> Iterator[tuple[Unit, list[Score]]]:
+    """Yield each unit with its scores as it is done: by so many processes, or by this one where there is little to do.
+
+    Every process is prepared with what is `given`, and `let_go` ends that for this one.
+    """
+    done: set[int] = set()
+    if workers > 1 and len(units) > 1:
+        try:
+            with Workers(min(workers, len(units)), _prepare, given) as pool:
+                waiting = {pool.submit(_work, unit): at for at, unit in enumerate(units)}
+                for future in as_completed(waiting):
+                    at = waiting[future]
+                    yield units[at], future.result()
+                    done.add(at)
+        except BrokenProcessPool:
+            # Where memory runs out the system kills a worker; one process needs less of it than several.
+            pass
+    left = [unit for at, unit in enumerate(units) if at not in done]
+    if left:
+        _prepare(*given)
+    for unit in left:
+        yield unit, _work(unit)
 
 
 class _Desks:
@@ -77,13 +104,11 @@ class _Desks:
 _prepared: list[_Desks] = []  # one at most: what this process was prepared with
 
 
-def prepare(*given: Any) -> None:
-    """Get this process ready to work."""
+def _prepare(*given: Any) -> None:
     _prepared[:] = [_Desks(*given)]
 
 
-def work(unit: Unit) -> list[Score]:
-    """Return the score of each point of a unit."""
+def _work(unit: Unit) -> list[Score]:
     return _prepared[0].scores(unit)
 
 

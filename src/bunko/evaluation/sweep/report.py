@@ -1,24 +1,19 @@
-"""A sweep in, `sweep.json`, `sweep.md`, `sweep.csv` and `sweep.html` out; and the first back in, to go on from."""
+"""A sweep in, `sweep.json`, `sweep.md` and `sweep.csv` out, and the tables that every report of it shows."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from bunko import __version__
-from bunko.errors import SourceError
-from bunko.evaluation import heat, page
-from bunko.evaluation.dataset import text_of
-from bunko.evaluation.grid import Values, written
 from bunko.evaluation.report import table
-from bunko.evaluation.swept import Score, Side, Sweep, key_of
+from bunko.evaluation.sweep.grid import Values, written
+from bunko.evaluation.sweep.swept import Side, Sweep
 from bunko.timing import now
 
-_SHOWN = 20
+SHOWN = 20
 SIDES = ["", "settings", "tuning half", "held-out half", "95 % interval"]
 
 
@@ -194,85 +189,3 @@ def as_csv(done: Sweep) -> str:
             + ["" if value is None else f"{value:.6f}" for value in values]
         )
     return out.getvalue()
-
-
-def as_html(done: Sweep) -> str:
-    """Return a page with the map; it opens offline and runs nothing."""
-    return page.whole(f"{done.judged.name} · bunko sweep", _body(done))
-
-
-def _body(done: Sweep) -> Iterator[str]:
-    safe, measure = page.safe, page.safe(done.measure)
-    yield f"<h1>{safe(done.judged.name)}</h1>"
-    yield (
-        f'<p class="soft-text">{len(done.scores):,} of {len(done.points):,} points.'
-        f" {len(done.tuning):,} questions to choose by, {len(done.held_out):,} held back. {now()}</p>"
-    )
-    if done.best is not None and done.now is not None and done.difference is not None:
-        cells = (
-            (f"{done.best.held_out:.3f}", f"{measure}, best, held-out half"),
-            (f"{done.now.held_out:.3f}", f"{measure}, in force, held-out half"),
-            (f"{done.difference.difference:+.3f}", "difference"),
-        )
-        boxes = "".join(f"<div><b>{value}</b><span>{name}</span></div>" for value, name in cells)
-        yield f'<div class="numbers">{boxes}</div>'
-    bad = "" if done.verdict in ("better", "same") else " bad"
-    yield f'<section class="verdict{bad}"><p>{safe(conclusion(done))}</p>{page.table(SIDES, sides(done))}</section>'
-    if done.toml:
-        yield f"<h2>Settings of the best point</h2><section><pre>{safe(done.toml)}</pre></section>"
-    found = heat.heat(done)
-    if found is not None:
-        names = found.across.name + (f" and {found.down.name}" if found.down else "")
-        yield f"<h2>{measure} by {safe(names)}</h2><section>{heat.drawn(found, done.measure)}"
-        rest = " The other settings are the best for each field." if len(done.plan.grid.dimensions) > 2 else ""
-        yield f'<p class="soft-text">On the tuning half. Framed: the best; dashed: in force.{rest}</p></section>'
-    yield "<h2>What matters</h2><section>" + page.table(INFLUENCE, influences(done))
-    yield '<p class="soft-text">Influence: how far the mean over all points moves with this setting.</p></section>'
-    yield f"<h2>The best {min(_SHOWN, len(done.scores))} points</h2>"
-    yield f"<section>{page.table(*best_points(done, _SHOWN))}</section>"
-    yield f"<footer>sweep.csv holds every point.<br>bunko {__version__}</footer>"
-
-
-def save(done: Sweep, output: Path) -> list[Path]:
-    """Write what a sweep found; one that is not complete only as sweep.json and sweep.csv. Return where they are."""
-    texts = {"sweep.json": json.dumps(as_json(done), ensure_ascii=False, indent=1) + "\n", "sweep.csv": as_csv(done)}
-    if done.complete:
-        texts |= {"sweep.md": as_markdown(done), "sweep.html": as_html(done)}
-    paths = []
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            path, fresh = output / name, output / f"{name}.tmp"
-            # Written beside and renamed: what was measured before stays until the new file is whole.
-            fresh.write_text(text, encoding="utf-8", errors="backslashreplace")
-            paths.append(fresh.replace(path))
-    except OSError as error:
-        raise SourceError(
-            f"{output} cannot be written: {error.strerror or error}", hint="Choose another place with --output-dir."
-        ) from error
-    return paths
-
-
-def former(path: Path, fingerprint: str) -> dict[str, Score]:
-    """Return the scores that a former sweep of the same questions and settings has written, by point."""
-    if not path.exists():
-        raise SourceError(f"There is no sweep to go on with at {path}", hint="Leave --resume out to begin one.")
-    try:
-        held = json.loads(text_of(path))
-        same = held["fingerprint"] == fingerprint
-        scores = {
-            key_of(one["settings"]): Score(
-                float(one["tuning"]), float(one["held_out"]), {name: float(v) for name, v in one["measures"].items()}
-            )
-            for one in held["points"]
-        }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SourceError(
-            f"{path} is not what a sweep has written", hint="Leave --resume out to begin anew."
-        ) from error
-    if not same:
-        raise SourceError(
-            f"{path} is about other questions, documents or settings",
-            hint="Leave --resume out to measure anew, or choose another --output-dir.",
-        )
-    return scores

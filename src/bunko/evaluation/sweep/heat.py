@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from bunko.evaluation.grid import Dimension, Value, written
-from bunko.evaluation.swept import Sweep
+from bunko.evaluation.sweep.grid import Dimension, Value, written
+from bunko.evaluation.sweep.swept import Sweep
 
 _WIDTH, _LEFT, _TOP = 760, 120, 34
 _MOST_WITH_NUMBERS = 14

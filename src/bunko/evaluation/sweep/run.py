@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from bunko.evaluation.arms import Ask, vectors_of, with_measure
 from bunko.evaluation.compare import compare, intervals
-from bunko.evaluation.cores import number_of, spread
 from bunko.evaluation.dataset import Judged, Query
 from bunko.evaluation.evaluate import Watch, possible
-from bunko.evaluation.grid import N_RESULTS, Values
-from bunko.evaluation.halves import enough, halves
 from bunko.evaluation.place import TOOL, folder_for, opened, put, seen_through
 from bunko.evaluation.run import Run, run
-from bunko.evaluation.swept import BUILDING, Plan, Score, Side, Sweep, fingerprint, key_of
-from bunko.evaluation.units import let_go, prepare, units, work
+from bunko.evaluation.sweep.grid import N_RESULTS, Values
+from bunko.evaluation.sweep.swept import BUILDING, Plan, Score, Side, Sweep, enough, fingerprint, halves, key_of
+from bunko.evaluation.sweep.units import let_go, spread, units
 from bunko.ingest import Progress
 from bunko.library import Library
 from bunko.settings import Settings
+from bunko.workers import usual_number
 
 if TYPE_CHECKING:
     from bunko.types import Vectors
@@ -78,13 +77,13 @@ def sweep(
         given = (base.home, cuts.made, judged.queries, vectors, plan.measure, tuning, held_out)
         left = [at for at in range(len(points)) if at not in done.scores]
         work_units = units(left, asks, desks)
-        workers = plan.workers or number_of()
+        workers = plan.workers or usual_number()
         if len({(desks[at], asks[at].lexical) for at in left}) * len(judged.queries) < _WORTH_WORKERS:
             workers = 1 if plan.workers is None else workers
         watch("Measuring", len(done.scores), len(points))
         saved = time.monotonic()
         try:
-            for unit, scores in spread(work, work_units, workers, prepare=prepare, given=given):
+            for unit, scores in spread(work_units, workers, given):
                 done.scores.update(zip((at for at, _ in unit.asks), scores, strict=True))
                 watch("Measuring", len(done.scores), len(points))
                 if time.monotonic() - saved > _SECONDS_BETWEEN_SAVES:

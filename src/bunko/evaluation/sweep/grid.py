@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from bunko.errors import SettingsError
-from bunko.evaluation.sides import cutting
+from bunko.evaluation.flags import cutting
 from bunko.settings.check import checked, parsed, unknown
 from bunko.settings.tree import SETTINGS, Setting
 
@@ -23,7 +23,7 @@ _SECTIONS = ("search", "chunker", "chunking")
 _ALIASES = {"threshold": "search.similarity_threshold", N_RESULTS: "search.top_k", "top_k": "search.top_k"}
 _IDLE = ("search.freshness_seconds", "search.freshness_wait_seconds", "search.hybrid_enabled")
 _RANGE = re.compile(r"([^:]*):([^:]*):([^:]*)")
-_HINT = "Write it like --grid vector_weight=0:1:0.1 (from, to, step) or --grid k1=0.8,1.2,1.6."
+_HINT = "Write a range as from:to:step, like --grid vector_weight=0:1:0.1, or a list, like --grid k1=0.8,1.2,1.6."
 
 Value = float | int | str | bool | None
 Values = Mapping[str, Value]  # the name of a dimension → its value at a point
@@ -121,6 +121,8 @@ def _values(setting: Setting, name: str, item: str) -> Iterator[Value]:
     if not item:
         raise SettingsError(f"--grid {name} has an empty value", hint=_HINT)
     spread = _RANGE.fullmatch(item)
+    if spread is None and ":" in item and setting.kind in (int, float):
+        raise SettingsError(f"--grid {name}={item} is not a range from:to:step", hint=_HINT)
     if spread is None:
         yield _value(setting, None if setting.optional and item == "none" else parsed(setting, item))
         return

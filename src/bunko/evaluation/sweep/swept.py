@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bunko.errors import SettingsError
+from bunko.errors import SettingsError, SourceError
 from bunko.evaluation.compare import Difference
-from bunko.evaluation.dataset import Judged
-from bunko.evaluation.grid import Dimension, Grid, Value, Values
+from bunko.evaluation.dataset import Judged, Query
 from bunko.evaluation.measures import LOWER_IS_BETTER
 from bunko.evaluation.run import Run
+from bunko.evaluation.sweep.grid import Dimension, Grid, Value, Values
 from bunko.settings import Settings
 from bunko.types import Mode
 
@@ -22,6 +22,8 @@ from bunko.types import Mode
 BUILDING = ("chunker", "chunking", "embedding")
 _PLAIN = ("precision", "recall", "f1", "negative_rate", "keywords", "abstention")
 _DEEP = re.compile(r"(?:ndcg|recall|mrr|map|precision|hit)@([1-9][0-9]{0,2}|1000)")
+# With fewer questions in a half, one of them decides.
+_FEWEST = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +167,32 @@ def fingerprint(judged: Judged, now: Settings, plan: Plan) -> str:
     facts = [sorted(vars(getattr(now, section)).items()) for section in (*BUILDING, "search")]
     made.update(repr((facts, plan.measure, plan.mode, plan.n_results, plan.whole_documents)).encode())
     return made.hexdigest()[:16]
+
+
+def halves(queries: Iterable[Query]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the ids of two halves of the questions: one to choose a point with, one that has never seen it.
+
+    Languages and kinds are spread evenly, and the order of a file means nothing.
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
+    for query in queries:
+        groups.setdefault((query.language, query.kind), []).append(query.id)
+    sides: tuple[list[str], list[str]] = ([], [])
+    for name in sorted(groups):
+        for one in sorted(groups[name], key=_drawn):
+            # The smaller side is next, so that groups of odd size do not all favour the first.
+            sides[len(sides[0]) > len(sides[1])].append(one)
+    return frozenset(sides[0]), frozenset(sides[1])
+
+
+def enough(counted: int, held_out: int, measure: str) -> None:
+    """Refuse to choose by too few questions."""
+    if min(counted, held_out) < _FEWEST:
+        raise SourceError(
+            f"There are too few questions with {measure} to hold half of them back",
+            hint="Add questions, or choose another --measure.",
+        )
+
+
+def _drawn(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,102 @@
+"""Finds by meaning in Japanese and English, offline; the model is our own and lies in the package.
+
+A text is the weighted mean of the vectors of its pieces. The weights are already in the table, whose numbers are whole
+and small: sums of them are exact, so that a text has the same vector in any batch, on any machine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bunko import arrays
+from bunko.text.normalise import normalise
+from bunko.text.pieces import MODEL, spaced
+
+if TYPE_CHECKING:
+    from bunko.types import Vectors
+
+TABLE = MODEL.with_name("static.bin")
+FORMAT = 1
+# More pieces than that no longer change what a text is about, and sums stay exact.
+_MOST_PIECES = 4000
+_MOST_LETTERS = 20_000
+_BATCH = 32  # texts whose pieces are counted in one table
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+class Static:
+    """A table of pieces."""
+
+    def __init__(self, size: int = 256, table: Path = TABLE) -> None:
+        found, stamp = _loaded(table)
+        self._rows = found["rows"][:, :size]
+        self._scales = np.ldexp(np.float32(1), found["shifts"])
+        self.name = f"static:{stamp['name']}:{size}"
+        self.size = size
+        # Of questions about other things, four in five find nothing nearer than this; see training/LOG.md.
+        self.floor = 0.28
+        self._tokenizer = _tokenizer()
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Return a row for each text."""
+        if not texts:
+            return np.zeros((0, self.size), np.float32)
+        short = [normalise(_LONE.sub("\ufffd", text[:_MOST_LETTERS])) for text in texts]
+        plain = [spaced(" ".join(text.split())) for text in short]
+        found = self._tokenizer.encode(plain, return_type="numpy", num_threads=1)
+        found = [one[:_MOST_PIECES] if len(one) else _UNKNOWN for one in found]
+        if len(found) == 1:
+            sums = self._of(found[0]).sum(axis=0, keepdims=True)
+        else:
+            sums = np.concatenate([self._sums(found[at : at + _BATCH]) for at in range(0, len(found), _BATCH)])
+        norms = np.sqrt((sums * sums).sum(axis=1, keepdims=True))
+        # A text of which nothing is known still has to point somewhere.
+        sums[norms[:, 0] == 0, 0] = norms[norms == 0] = 1.0
+        vectors: Vectors = sums / norms
+        return vectors
+
+    def _sums(self, found: list[Any]) -> Vectors:
+        """Return the sum of each text's rows: how often each piece occurs, times the rows of all pieces."""
+        pieces = np.concatenate(found)
+        present = np.zeros(len(self._rows), bool)
+        present[pieces] = True
+        known = np.flatnonzero(present)
+        place = np.empty(len(self._rows), np.int64)
+        place[known] = np.arange(len(known))
+        cells = place[pieces] + np.repeat(np.arange(len(found)) * len(known), [len(one) for one in found])
+        counts = np.bincount(cells, minlength=len(found) * len(known)).astype(np.float32)
+        sums: Vectors = counts.reshape(len(found), len(known)) @ self._of(known)
+        return sums
+
+    def _of(self, pieces: Any) -> Vectors:
+        rows: Vectors = self._rows[pieces] * self._scales[pieces, None]
+        return rows
+
+
+_UNKNOWN = np.zeros(1, np.int32)
+
+
+@cache
+def _loaded(table: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    return arrays.load(table, format=FORMAT, check=False)
+
+
+@cache
+def _tokenizer() -> Any:
+    from sentencepiece import SentencePieceProcessor
+
+    tokenizer = SentencePieceProcessor(model_file=str(MODEL))
+    # A space before the first word makes it the same piece as in the middle of a sentence.
+    tokenizer.override_normalizer_spec(remove_extra_whitespaces=False)
+    return tokenizer
+
+
+def build(size: int = 256) -> Static:
+    """Return the embedder; 128 numbers take half the room and find nearly as much."""
+    return Static(size)

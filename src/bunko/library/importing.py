@@ -1,0 +1,293 @@
+"""Tools in, an index that holds what their sources hold out: for the first time, all over again, or what changed."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from typing import Any, Literal
+
+from bunko import catalog, doctor
+from bunko.errors import BunkoError, LibraryError, LibraryMismatch, LibraryReadOnly, SourceError
+from bunko.filling import fill
+from bunko.home import Home
+from bunko.ingest import Progress, ingest
+from bunko.library.indexes import Indexes
+from bunko.library.lock import held
+from bunko.library.recipe import Recipe
+from bunko.protocols import Scan, Source, Store
+from bunko.refresh import Refresh
+from bunko.timing import now
+from bunko.types import Failure, Report, Text, Tool
+
+_log = logging.getLogger("bunko.library")
+
+# For the first time, all over again, or only what changed.
+ImportMode = Literal["new", "replace", "update"]
+# How long an import waits for another one to end.
+_LOCK_SECONDS = 600.0
+# An import looks whether texts can be found if at least one in so many is new.
+_SELDOM = 50
+# What the reports of several tools add up to.
+_SUMS = ("added", "updated", "deleted", "moved", "unchanged", "total_chunks", "embedded")
+# What is wrong with one tool and not with the library: the next one may still be imported.
+_OWN = ("source", "mismatch", "embedder", "unknown", "library")
+
+
+class Importing:
+    """Brings the tools of one library up to date; `refresh` does so for searches, as far as that is quick."""
+
+    def __init__(
+        self,
+        home: Home,
+        store: Store,
+        recipe: Recipe,
+        indexes: Indexes,
+        *,
+        read_only: bool,
+        moment: float,  # seconds in which a search does not look for changes again
+        patience: float,  # seconds that a search waits for an import
+    ) -> None:
+        self._home, self._store, self._recipe, self._indexes = home, store, recipe, indexes
+        self._read_only, self._patience = read_only, patience
+        self.refresh = Refresh(store, recipe.source, self._absorb, moment=moment, patience=patience)
+
+    def reindex(
+        self,
+        *,
+        tool: str | None = None,
+        everything: bool = False,
+        workers: int | None = None,
+        progress: Callable[[Progress], None] = lambda _: None,
+        waiting: Callable[[str], None] = lambda _: None,
+        stopped: Callable[[], bool] = lambda: False,
+        going_on: bool = False,  # as in `import_tools`
+    ) -> Report:
+        """Bring one tool, or all active ones, up to date with their sources, or make their index anew."""
+        names = [one.name for one in catalog.asked(self._store, tool)]
+        mode: ImportMode = "replace" if everything else "update"
+        return self.import_tools(
+            names,
+            mode,
+            workers=workers,
+            progress=progress,
+            waiting=waiting,
+            stopped=stopped,
+            going_on=going_on,
+        )
+
+    def import_tools(
+        self,
+        names: Sequence[str],
+        mode: ImportMode = "new",
+        *,
+        # As `recut` gives it for a tool; None: as the tool says.
+        cutting: Callable[[Tool], Mapping[str, Any] | None] = lambda _: None,
+        workers: int | None = None,
+        progress: Callable[[Progress], None] = lambda _: None,
+        waiting: Callable[[str], None] = lambda _: None,
+        stopped: Callable[[], bool] = lambda: False,
+        going_on: bool = False,  # a tool that fails is told of in the report, and the others are imported
+    ) -> Report:
+        """Bring tools in for the first time, all over again, or only what changed."""
+        total = Report()
+        work = self._rebuild if mode == "replace" else self._update
+        with self.writing(waiting, stopped=stopped):
+            if not going_on:
+                for name in names:  # all are fine, or none is begun with
+                    self._to_import(name, mode, cutting)
+            for name in names:
+                try:
+                    one = self._to_import(name, mode, cutting)
+                    if mode != "replace" and one != catalog.named(self._store, name):
+                        one = self._store.put_tool(one)
+                    done = work(one, workers=workers, progress=progress, stopped=stopped)
+                except BunkoError as error:
+                    if not going_on or error.code not in _OWN:
+                        raise
+                    total.failures.append(Failure(name, error.code, error.message, error.hint))
+                    continue
+                for sum_of in _SUMS:
+                    setattr(total, sum_of, getattr(total, sum_of) + getattr(done, sum_of))
+                total.problems += [replace(one, tool=name) for one in done.problems] if names[1:] else done.problems
+                total.notices += done.notices
+                if done.interrupted:
+                    total.interrupted = True
+                    break
+        return total
+
+    def catch_up(
+        self,
+        name: str,
+        *,
+        progress: Callable[[Progress], None] = lambda _: None,
+        waiting: Callable[[str], None] = lambda _: None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Report:
+        """Bring one folder up to date if anything changed in it; where nothing did, nothing is written or waited for.
+
+        So it may be called often, and by whoever watches the folder that the library itself lies in.
+        """
+        tool = catalog.named(self._store, name)
+        self._recipe.check(tool)
+        source, generation, known = self._recipe.source(tool), self._store.generation(), self._store.known(tool.id)
+        self._check_there(source, tool)
+        scan = source.scan(known)
+        if tool.imported_at and not (scan.added or scan.updated or scan.deleted or scan.touched):
+            return Report(unchanged=scan.unchanged, problems=[*scan.problems, *self._store.failures(tool.id)])
+        with self.writing(waiting, stopped=stopped):
+            now_tool = catalog.named(self._store, name)
+            same = (now_tool.id, now_tool.source, now_tool.options) == (tool.id, tool.source, tool.options)
+            fresh = scan if same and self._store.generation() == generation else None
+            return self._update(now_tool, scan=fresh, progress=progress, stopped=stopped)
+
+    def fill(
+        self, tool: Tool, texts: Mapping[str, Text], *, progress: Callable[[Progress], None] = lambda _: None
+    ) -> Report:
+        """Let a tool hold exactly these texts, named by uri; what is unchanged and cut as now is left alone."""
+        with self.writing():
+            old = next((one for one in catalog.tools(self._store) if one.name == tool.name), None)
+            if old is not None and old.built and old.built != self._recipe.built(old):
+                self._indexes.discard(old.id)
+                self._store.drop_tool(old.id)  # its vectors stay until the end: they are named by their text
+                old = None
+            kept = old or self._store.put_tool(tool)
+            self._store.mark(kept.id, built=self._recipe.built(kept))
+            cutting, embedder = self._recipe.cutting(kept), self._recipe.embedder_of(kept)
+            report = fill(self._store, kept, texts, cutting, embedder, progress=progress)
+            self._store.mark(kept.id, imported_at=now())
+            self._store.sweep()
+            return self._finished(kept, report)
+
+    def writing(
+        self,
+        waiting: Callable[[str], None] = lambda _: None,
+        *,
+        seconds: float = _LOCK_SECONDS,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> AbstractContextManager[None]:
+        """Hold the right to import: one process at a time, the next waits and says so, and can be stopped."""
+        if self._read_only:
+            raise LibraryReadOnly("This library is open for reading only", hint="Open it for writing to change it.")
+        return held(self._home, seconds=seconds, waiting=waiting, stopped=stopped)
+
+    def indexed(self, tool: Tool, report: Report) -> Report:
+        """Bring the derived index up to date and check that what came in can be found."""
+        index = self._indexes.of(tool.id)
+        with self._store.reading():
+            snapshot = index.snapshot()
+        index.save()
+        # What is small beside the whole does not change whether the whole can be found.
+        if (report.added + report.updated) * _SELDOM > report.unchanged:
+            embedder = self._recipe.embedder_of(tool)
+            report.notices += doctor.dead_ends(self._store, snapshot, tool, embedder, per_language=8)
+        _log.info(
+            "Imported %s: %d added, %d updated, %d deleted, %d unchanged, %d chunks in all",
+            tool.name, report.added, report.updated, report.deleted, report.unchanged, report.total_chunks,
+        )  # fmt: skip
+        return report
+
+    def _to_import(self, name: str, mode: ImportMode, cutting: Callable[[Tool], Mapping[str, Any] | None]) -> Tool:
+        """Return a tool as it will be after the import, or say why it cannot be imported so."""
+        tool = catalog.named(self._store, name)
+        if mode == "new" and tool.imported_at:
+            raise LibraryError(
+                f"{name} is imported already",
+                hint="Use --mode update to take in what changed, or --mode replace to do it all over.",
+            )
+        wanted = tool
+        if (cut := cutting(tool)) is not None:
+            wanted = replace(tool, options=catalog.recut(tool.options, None, 0, 0) | dict(cut))
+        if mode != "replace" and tool.built and self._recipe.cutting(wanted) != self._recipe.cutting(tool):
+            raise LibraryMismatch(
+                f"{name} is cut another way, and one tool cannot be cut in two ways",
+                hint="Use --mode replace to cut all of it anew.",
+            )
+        return wanted
+
+    def _update(self, tool: Tool, **how: Any) -> Report:
+        """Absorb what changed in a tool's source."""
+        self._recipe.check(tool)
+        self._store.mark(tool.id, built=self._recipe.built(tool))
+        report = self._ingest(tool, tool, **how)
+        if not report.interrupted:
+            self._store.mark(tool.id, imported_at=now())
+            for left in self._store.tools():
+                if left.name == f"{catalog.SHADOW}{tool.name}":
+                    self._drop_empty(left)  # a rebuild that never came to anything
+        return self._finished(tool, report)
+
+    def _rebuild(self, tool: Tool, **how: Any) -> Report:
+        """Make a tool's index anew beside the old one, which answers until the new one is whole."""
+        self._check_there(self._recipe.source(tool), tool)
+        shadow = Tool(
+            f"{catalog.SHADOW}{tool.name}", tool.kind, source=tool.source, active=False, built=self._recipe.built(tool)
+        )
+        for left in self._store.tools():
+            if left.name == shadow.name and left.built != shadow.built:
+                self._store.drop_tool(left.id)  # begun with other settings; one with these is gone on with
+        shadow = self._store.put_tool(shadow)
+        old = self._documents(tool)
+        try:
+            report = self._ingest(tool, shadow, **how)
+        except BaseException:
+            with suppress(BunkoError):
+                self._drop_empty(shadow)
+            raise
+        if report.interrupted:
+            self._drop_empty(shadow)
+            return report
+        new = self._documents(shadow)
+        self._store.swap(replace(tool, built=shadow.built, imported_at=now(), checked_at=now()), shadow)
+        report.added, report.updated = len(new - old), len(new & old)
+        report.deleted, report.unchanged = len(old - new), 0
+        unreadable = {problem.uri for problem in report.problems} & (old - new)
+        report.notices += [f"{uri} was indexed before and could not be read for the rebuild." for uri in unreadable]
+        self._store.sweep()
+        return self._finished(tool, report)
+
+    def _drop_empty(self, shadow: Tool) -> None:
+        """Remove a rebuild that holds nothing to go on from."""
+        if not self._store.totals(shadow.id).documents:
+            self._store.drop_tool(shadow.id)
+
+    def _documents(self, tool: Tool) -> set[str]:
+        """Return the uris of a tool's documents, without those that failed."""
+        return self._store.known(tool.id).keys() - {problem.uri for problem in self._store.failures(tool.id)}
+
+    def _ingest(self, tool: Tool, into: Tool, *, scan: Scan | None = None, **how: Any) -> Report:
+        recipe = self._recipe
+        source = recipe.source(tool)
+        self._check_there(source, tool)
+        _log.info("Importing %s from %s", tool.name, tool.source)
+        _log.debug("[reindex] scanning docs_dir=%s", tool.source)
+        return ingest(self._store, into, source, recipe.cutting(tool), recipe.embedder_of(tool), scan=scan, **how)
+
+    def _check_there(self, source: Source, tool: Tool) -> None:
+        some = self._store.uris(tool.id, limit=1)
+        if not source.lost(some):
+            return
+        delete = f"bunko tool delete -n {shlex.quote(tool.name)}{self._home.flags()}"
+        if not some:
+            raise SourceError(
+                f"{tool.source}, which {tool.name} is to be imported from, is not there or cannot be read",
+                hint=f"Bring it back; or if it is gone for good: {delete}",
+            )
+        raise SourceError(
+            f"{tool.source} has vanished or is empty, but {tool.name} holds documents from it",
+            hint=f"What was indexed is kept. Bring the folder back; or if it is gone for good: {delete}",
+        )
+
+    def _finished(self, tool: Tool, report: Report) -> Report:
+        """Note that a tool is fresh, unless the import was interrupted, and bring its index up to date."""
+        if not report.interrupted:
+            self.refresh.is_fresh(tool)
+        return self.indexed(tool, report)
+
+    def _absorb(self, tool: Tool, scan: Scan, generation: int, stopped: Callable[[], bool]) -> None:
+        with self.writing(seconds=self._patience, stopped=stopped):
+            # If somebody imported since we looked, what was deleted then may be back: look again.
+            fresh = scan if self._store.generation() == generation else None
+            self._update(catalog.named(self._store, tool.name), scan=fresh, stopped=stopped)
