@@ -18,8 +18,8 @@ from bench.table import Result
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 # In the order of the document.
 NAMES = (
-    "lexical", "vector", "importing", "splitting", "rescan", "updating", "changing", "answering", "starting", "mcp",
-    "growth", "evaluating",
+    "lexical", "vector", "embedding", "importing", "splitting", "rescan", "updating", "changing", "answering",
+    "starting", "mcp", "growth", "evaluating",
 )  # fmt: skip
 WITH_FOLDERS = ("importing", "splitting")
 PEERS = ("numpy", "tantivy", "bm25s", "chromadb", "fugashi")

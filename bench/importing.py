@@ -40,7 +40,7 @@ def _measure(result: Result, name: str, docs: Path) -> None:
     best: dict[str, tuple[Spent, int, int]] = {}
     for _ in range(ROUNDS):
         parse = min(parse, _parse_seconds(texts))
-        for row, environ in ((name, NO_VECTORS), (f"{name}, hashed vectors", VECTORS)):
+        for row, environ in ((name, NO_VECTORS), (f"{name}, vectors", VECTORS)):
             shutil.rmtree(docs / ".rag-index", ignore_errors=True)
             spent = reindex(docs, environ)
             if row not in best or spent.cpu < best[row][0].cpu:

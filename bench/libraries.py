@@ -1,4 +1,4 @@
-"""A number of chunks in, a library of that size out: generated pages, imported with all lanes and hashed vectors."""
+"""A number of chunks in, a library of that size out: generated pages, imported with all lanes and vectors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bunko.opening import open_library
 
 SMALL, MEDIUM, LARGE = 640, 10_000, 100_000
 SIZES = (SMALL, 2_560, MEDIUM, 40_000, LARGE)
-VECTORS = {"EMBEDDING_PROVIDER": "hashing"}
+VECTORS = {"EMBEDDING_PROVIDER": "static"}
 NO_VECTORS = {"EMBEDDING_PROVIDER": "none"}
 
 

@@ -43,7 +43,7 @@ def measure(libraries: Libraries, size: int, names: Sequence[str]) -> dict[str, 
         asked = library.embedder().embed(texts, query=True)
         matrix, masks = np.array(snapshot.parts[0].segment.vectors), snapshot.masks(None)
         builders: dict[str, Callable[[], Callable[[Any], list[int]]]] = {
-            "bunko": lambda: lambda vector: list(nearest(snapshot, vector, TOP, masks=masks).rows),
+            "bunko": lambda: lambda vector: list(nearest(snapshot, vector, TOP, masks=masks).ranking.rows),
             "bare": lambda: lambda vector: _bare(matrix, vector),
             "Chroma": lambda: _chroma(matrix),
         }
