@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,10 @@ from bunko.home import locate
 from bunko.interfaces.cli.main import main
 from bunko.library import Library
 from bunko.opening import open_library
+
+# Whoever is started in the background ignores Ctrl-C, and hands that down to the processes that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Opener = Callable[..., Library]
 
