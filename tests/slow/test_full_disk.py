@@ -206,7 +206,7 @@ def test_a_place_that_cannot_hold_a_library_is_named(docs: Path, tmp_path: Path)
     (tmp_path / "file").write_text("not a folder", encoding="utf-8")
     for command in (("reindex",), ("search", "京都")):
         failed = corpus.run(*command, "--docs-dir", docs, "--data-dir", tmp_path / "file")
-        check_failed(failed, "read-only", str(tmp_path / "file"))
+        check_failed(failed, "library", str(tmp_path / "file"))
 
 
 @pytest.mark.parametrize("limit", [10_000, 100_000, 1_000_000, 2_000_000])

@@ -261,7 +261,7 @@ def test_a_folder_whose_name_is_no_text_is_refused_in_a_sentence(tmp_path: Path)
     (docs / "a.md").write_text("# 京都\n\n寺の庭を訪ねた日の、少し長めの記録。", encoding="utf-8")
     for command in (("reindex",), ("search", "京都"), ("status",), ("doctor",)):
         done = corpus.run(*command, "--docs-dir", docs)
-        assert done.returncode == EXIT_CODES["source"]
+        assert done.returncode == EXIT_CODES["settings"]
         assert "not valid Unicode" in done.stderr
         assert "Traceback" not in done.stderr
 
