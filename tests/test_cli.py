@@ -255,7 +255,7 @@ def test_every_error_has_an_exit_code_of_its_own() -> None:
         (("tool", "add", "-n", "b", "-d", "x\udcff", "-s", "."), "settings", "argument of -d is not valid Unicode"),
         (("tool", "add", "-n", "b", "-d", "x", "-s", "x\udcff"), "settings", "argument of -s is not valid Unicode"),
         (("tool", "add", "--name=b\udcff", "-d", "x", "-s", "."), "settings", "--name=b"),
-        (("search", "\udcff"), "settings", "not valid Unicode"),
+        (("search", "京都", "--path", "\udcff"), "settings", "argument of --path is not valid Unicode"),
         (("config", "show", "--config", "wrong.toml"), "settings", "top_kk"),
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value else "",

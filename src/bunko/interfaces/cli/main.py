@@ -121,7 +121,8 @@ def bunko() -> None:
 def _check_unicode(arguments: list[str]) -> None:
     """Refuse what is not UTF-8: it can be neither stored nor printed. A query may be anything, as pasted."""
     for before, argument in zip(["", *arguments], arguments, strict=False):
-        if arguments[0] == "search" and (before == "--" or not before.startswith("-")):
+        is_option = argument.startswith("-") or (before.startswith("-") and before != "--")
+        if arguments[0] == "search" and not is_option:
             continue
         try:
             argument.encode("utf-8")
