@@ -17,7 +17,10 @@ ROOT = Path(__file__).resolve().parent.parent
 _PLACE = re.compile(r"(<!-- tools -->\n).*?(<!-- /tools -->)", re.DOTALL)
 # What a model reads is English; people who read the Japanese page get it in Japanese.
 JAPANESE = {
+    "get_recent_memos": "日付の新しいメモを、書き出しとともに返す。",
     "job": "バックグラウンドの作業の進み具合を返す。中止もできる。",
+    "list_tags": "メモのタグと、それぞれのメモの数を、多い順に返す。",
+    "query_memos": "日付つきのメモを語、意味、タグ、期間で検索し、抜粋と ID を返す。",
     "reindex": "索引を今すぐ最新にする。検索も自動で行うので、大きな変更の後に使う。",
     "search": "文書を日本語でも英語でも検索し、本文、スコア、出典（`path:L12-L30`）を返す。",
     "verify": "引用した箇所が今もそのままかを調べる。変更なし、移動、変更、削除のいずれかを返す。",

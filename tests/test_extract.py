@@ -1,15 +1,20 @@
-"""How much of a document comes back for its hits: the chunk, its section, or all of it."""
+"""How much of a document comes back for its hits: a snippet, the chunk, its section, or all of it."""
 
 from __future__ import annotations
 
 import os
-from itertools import permutations
+import unicodedata
+from itertools import pairwise, permutations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bunko.extract import EXTRACTS, Passage, passages
+from bunko.extract import EXTRACTS, Passage, looked_for, passages, quoted
 from bunko.library import Library
+from bunko.text.sentences import ends
+from bunko.text.window import SIZE, Looked, marked, marks, shortened, window
 from bunko.types import Hit
 from tests.conftest import Opener
 
@@ -165,3 +170,123 @@ def test_headings_are_shown_without_hidden_characters_and_no_longer_than_heading
     [passage] = passages(found(library, "索引", count=1), library.document_of, "chunk")
     assert passage.headings[0] == "設定"
     assert len(passage.headings[1]) <= 101
+
+
+# Snippets
+
+BEFORE, AFTER = "これは前に置いた文です。" * 20, "あとに続く文がここにある。" * 20
+
+
+def seen(text: str, query: str) -> str:
+    return marked(text, marks(text, looked_for(query)))
+
+
+def snippet(text: str, query: str, size: int = SIZE) -> str:
+    start, end = window(text, looked_for(query), size)
+    return text[start:end]
+
+
+def test_a_word_is_marked_as_it_is_written_with_its_ending() -> None:
+    assert seen("昨日は川沿いを走ったので疲れた。", "走る") == "昨日は川沿いを**走った**ので疲れた。"
+    assert seen("走らなかった日もある。", "走った") == "**走らなかった**日もある。"
+    assert seen("The servers restarted.", "server restart") == "The **servers** **restarted**."
+    assert seen("機械学習の応用", "機械学習") == "**機械学習**の応用"
+
+
+def test_what_means_the_same_in_the_other_language_is_marked_too() -> None:
+    assert "**server**" in seen("The server is down.", "サーバー")
+    assert "**サーバー**" in seen("サーバーが止まった。", "server")
+
+
+def test_marks_stand_right_whatever_the_width_and_composition() -> None:
+    assert seen("ｻｰﾊﾞｰを見た。ＡＰＩを呼ぶ。", "サーバー API") == "**ｻｰﾊﾞｰ**を見た。**ＡＰＩ**を呼ぶ。"
+    apart = unicodedata.normalize("NFD", "かばんが届いた。")
+    assert seen(apart, "届く") == unicodedata.normalize("NFD", "かばんが**届いた**。")
+
+
+def test_what_is_no_word_is_marked_as_the_query_spells_it() -> None:
+    # Not a word that the dictionary knows, and the text goes on where the query ends.
+    assert seen("型番はzqx9983bです。", "qx99") == "型番はz**qx99**83bです。"
+
+
+def test_a_snippet_is_what_stands_around_the_match_and_begins_with_its_sentence() -> None:
+    text = f"{BEFORE}毎朝ひとりで川沿いの道を走った。気分がよい。{AFTER}"
+    found = snippet(text, "走る")
+    assert found.startswith("毎朝ひとりで川沿いの道を走った。")
+    assert found.endswith("。")
+    assert SIZE * 0.6 <= len(found) <= SIZE
+
+
+def test_a_snippet_goes_where_most_of_what_was_asked_for_stands() -> None:
+    text = f"予算の話。{BEFORE}広告の予算を減らしてサーバーに回した。{AFTER}"
+    assert "広告の予算を減らしてサーバーに回した" in snippet(text, "サーバーの予算")
+    assert "予算の話" in snippet(text, "予算の話")
+
+
+def test_inside_a_long_sentence_a_snippet_is_cut_between_words() -> None:
+    text = "one word follows another " * 20 + "until the server restarted " + "and nothing ended here " * 20
+    found = snippet(text, "server")
+    assert "server restarted" in found
+    assert set(found.split()) <= set(text.split())
+    assert len(found) <= SIZE
+
+
+def test_without_a_match_a_snippet_is_the_beginning() -> None:
+    assert (BEFORE + AFTER).startswith(snippet(BEFORE + AFTER, "量子"))
+    assert snippet("  短い文。\n", "量子") == "短い文。"
+
+
+def test_a_word_longer_than_the_snippet_is_cut_anywhere() -> None:
+    assert len(snippet("あ。" + "x" * 5000, "y")) <= SIZE
+    assert len(snippet("z" + "x" * 5000 + " 終わり", "z" + "x" * 5000)) <= SIZE
+
+
+@given(st.text(alphabet="走った川。、 \nserver.か\u3099ﾊﾞ㍿é…", max_size=400), st.integers(20, 200))
+def test_a_snippet_is_never_longer_than_asked_and_marks_lie_inside(text: str, size: int) -> None:
+    looked = looked_for("走る server 川")
+    start, end = window(text, looked, size)
+    assert 0 <= start <= end <= len(text)
+    assert end - start <= size
+    assert text.strip() == "" or end > start
+    ranges = marks(text, looked)
+    assert all(0 <= low < high <= len(text) for low, high in ranges)
+    assert all(left[1] < right[0] for left, right in pairwise(ranges))
+    assert marked(text, ranges).replace("**", "") == text.replace("**", "")
+
+
+@given(st.text(alphabet="走った。 server.\n", max_size=600), st.integers(1, 500))
+def test_a_text_is_cut_within_its_limit_and_after_a_sentence_where_one_ends_late_enough(text: str, most: int) -> None:
+    at = shortened(text, most)
+    assert (at == len(text)) if len(text) <= most else (0 < at <= most)
+    late = [end for end in ends(text[: most + 1]) if 0.6 * most <= end <= most]
+    assert len(text) <= most or not late or at == late[-1]
+
+
+def test_a_snippet_names_its_lines_and_what_was_left_out(docs: Path, open_docs: Opener) -> None:
+    write(docs, "a.md", f"# 題\n\n{BEFORE}\n毎朝ひとりで走った。\n{AFTER}\n")
+    library = open_docs()
+    [passage] = library.passages(found(library, "走る", count=1), "snippet", query="走る")
+    assert passage.first_line == 4
+    assert passage.before == len(f"# 題\n\n{BEFORE}")
+    assert passage.text.startswith("毎朝")
+    assert passage.after > len(AFTER) - SIZE
+    shown = quoted(passage.text, "snippet", looked_for("走る"), before=passage.before, after=passage.after)
+    assert shown.startswith("…毎朝ひとりで**走った**。")
+    assert shown.endswith("…")
+
+
+def test_an_entry_has_its_heading_and_is_cut_after_a_sentence_saying_how_much_is_left(
+    docs: Path, open_docs: Opener
+) -> None:
+    write(docs, "guide.md", GUIDE)
+    library = open_docs()
+    hits = found(library, "運用", count=1)
+    [whole] = library.passages(hits, "entry")
+    assert (whole.text, whole.before, whole.after) == (GUIDE.rstrip(), 0, 0)
+    [cut] = library.passages(hits, "full", max_chars=60)
+    assert cut.text == GUIDE[GUIDE.index("# 手引き") :][: len(cut.text)]
+    assert cut.text.endswith("。")
+    assert len(cut.text) <= 60
+    shown = quoted(cut.text, "full", Looked({}), before=cut.before, after=cut.after)
+    assert shown == f"{cut.text}… [{cut.after:,} more characters]"
+    assert len(cut.text) + cut.after == pytest.approx(len(GUIDE[GUIDE.index("# 手引き") :].strip()), abs=2)

@@ -677,3 +677,15 @@ def test_no_yaml_table_breaks_loading(folder, table):
 @given(st.dictionaries(st.sampled_from(sorted(SETTINGS)) | st.text(max_size=10), ANY_VALUE, max_size=3))
 def test_no_flag_breaks_loading(flags):
     settles(flags=flags)
+
+
+def test_a_folder_of_documents_cannot_choose_who_is_sent_its_texts_or_your_keys(tmp_path):
+    (tmp_path / "bunko.toml").write_text(
+        '[embedding]\nprovider = "openai"\nopenai_base_url = "http://elsewhere.example/v1"\n', encoding="utf-8"
+    )
+    theirs = load(environ={"OPENAI_API_KEY": "k"}, folders=[tmp_path], guarded=tmp_path)
+    assert theirs.settings.embedding.provider == "static"
+    assert "elsewhere" not in theirs.settings.embedding.openai_base_url
+    assert len([notice for notice in theirs.notices if "is ignored" in notice]) == 2
+    ours = load(environ={"OPENAI_API_KEY": "k"}, folders=[tmp_path])
+    assert "elsewhere" in ours.settings.embedding.openai_base_url

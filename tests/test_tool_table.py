@@ -18,4 +18,4 @@ def test_the_table_of_tools_is_fresh(page: str, language: str) -> None:
 
 
 def test_every_fixed_tool_is_in_the_table() -> None:
-    assert {"job", "reindex", "search", "verify"} <= {tool.name for tool in TOOLS["fixed"]()}
+    assert {"job", "query_memos", "reindex", "search", "verify"} <= {tool.name for tool in TOOLS["fixed"]()}

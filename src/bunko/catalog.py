@@ -20,6 +20,8 @@ RESERVED = frozenset(
     search reindex verify job query_memos list_tags get_recent_memos rag_search rag_add rag_crawl rag_delete rag_stats
     """.split()
 )
+# What is searched as memos are: dated entries, many to a file.
+MEMO_KINDS = ("memos", "jsonl")
 # Begins the name of what a rebuild is collected under; no tool's own name does.
 SHADOW = "~"
 LONGEST = 40

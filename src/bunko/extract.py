@@ -1,4 +1,4 @@
-"""Hits and their documents in, passages of the size that was asked for out: a chunk, its section, or all of it."""
+"""Hits and their documents in, passages of the size that was asked for out: a snippet, a chunk, its section, or all."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from typing import Literal
 
 from bunko.protocols import StoredDocument
 from bunko.readers.outline import Heading, scan, unify
+from bunko.text import words
 from bunko.text.clean import clean
+from bunko.text.window import SIZE, Looked, marked, marks, shortened, window
 from bunko.types import Hit, cited
 
-Extract = Literal["chunk", "section", "full"]
+Extract = Literal["chunk", "snippet", "entry", "section", "full"]
 EXTRACTS: tuple[Extract, ...] = ("chunk", "section", "full")
+# Of a memo: what stands around the match, the entry as it is written, or what it says below its heading and tags.
+MEMO_EXTRACTS: tuple[Extract, ...] = ("snippet", "entry", "full")
 # A line of a document that says more is text that happens to look like a heading.
 _LONGEST_HEADING = 100
 
@@ -29,6 +33,8 @@ class Passage:
     last_line: int
     text: str
     hash: str  # of the document and of these lines, so that a citation can be checked later
+    before: int = 0  # characters of the document that are left out before it and after it
+    after: int = 0
 
     @property
     def citation(self) -> str:
@@ -53,11 +59,16 @@ def passages(
     extract: Extract | Callable[[Hit], Extract],
     *,
     given: int = 0,
+    query: str = "",
+    max_chars: int | None = None,
 ) -> list[Passage]:
     """Return what comes back for hits, best first; what overlaps or touches in one document is joined.
 
-    The first `given` hits came back before, and what lies inside their passages does not come back again.
+    The first `given` hits came back before, and what lies inside their passages does not come back again. A snippet is
+    what stands around the words of `query`, of `max_chars` or about 150 characters; what else is longer than
+    `max_chars` is cut after a sentence.
     """
+    looked: Looked | None = None
     documents: dict[tuple[str, str], StoredDocument | None] = {}
     before: list[_Stretch] = []
     found: list[_Stretch] = []
@@ -66,7 +77,13 @@ def passages(
         text = documents[place] if place in documents else documents.setdefault(place, document(hit))
         if text is None or text.content_hash != hit.content_hash:
             continue  # it changed since the search, and its chunks no longer stand where the hit says
-        one = _Stretch(hit, text, *_range(hit, text, extract(hit) if callable(extract) else extract))
+        size = extract(hit) if callable(extract) else extract
+        if size == "snippet":
+            looked = looked or looked_for(query)
+            around = window(text.text[hit.chunk.start : hit.chunk.end], looked, max_chars or SIZE)
+            one = _Stretch(hit, text, *(hit.chunk.start + at for at in around))
+        else:
+            one = _Stretch(hit, text, *_range(hit, text, size))
         if number < given:
             before.append(one)
         elif any(old.document is text and old.start <= one.start and one.end <= old.end for old in before):
@@ -78,7 +95,30 @@ def passages(
             found = [other for other in found if other not in touching[1:]]
         else:
             found.append(one)
-    return [_passage(one.hit, one.document, one.start, one.end) for one in found]
+    return [_passage(one.hit, one.document, one.start, one.cut(max_chars)) for one in found]
+
+
+def looked_for(query: str) -> Looked:
+    """Return what a snippet looks for: the terms of a query with others that mean the same, and its own spelling."""
+    from bunko.search import ACROSS, analyse  # which brings numpy, and most commands show no snippet
+
+    found = analyse(query, across=ACROSS)
+    weights = {
+        spelling: one.weight
+        for spelling, one, role in zip(found.spellings, found.wanted, found.roles, strict=True)
+        if role != "gram"
+    }
+    return Looked(weights, tuple(run for run in words.runs(query) if len(run) > 1))
+
+
+def quoted(text: str, extract: Extract, looked: Looked, *, before: int, after: int) -> str:
+    """Return a passage's text for a reader: a snippet with its words marked, and a sign for all that was left out."""
+    if extract == "snippet":
+        head, tail = "…" if before else "", "…" if after else ""
+        return f"{head}{marked(text, marks(text, looked))}{tail}"
+    if extract in ("entry", "full") and after:
+        return f"{text}… [{after:,} more characters]"
+    return text
 
 
 def widened(passage: Passage) -> Hit:
@@ -108,6 +148,10 @@ class _Stretch:
         low, high = (self.end, other.start) if self.end <= other.start else (other.end, self.start)
         return low >= high or not self.document.text[low:high].strip()
 
+    def cut(self, most: int | None) -> int:
+        text = self.document.text[self.start : self.end]
+        return self.end if most is None else self.start + len(text[: shortened(text, most)].rstrip())
+
 
 def section(text: str, body: int, start: int, end: int) -> tuple[int, int]:
     """Return the chapter around a range: from the heading above it to the next one that is not deeper."""
@@ -126,6 +170,8 @@ def lines_hash(lines: Sequence[str]) -> str:
 
 
 def _range(hit: Hit, document: StoredDocument, extract: Extract) -> tuple[int, int]:
+    if extract == "entry":
+        return 0, len(document.text.rstrip())
     if extract == "full":
         return document.body, max(document.body, len(document.text.rstrip()))
     if extract == "section":
@@ -144,4 +190,5 @@ def _passage(hit: Hit, document: StoredDocument, start: int, end: int) -> Passag
     if (start, end) == (hit.chunk.start, hit.chunk.end):
         text = hit.chunk.text  # a row of a table carries its header
     digest = f"{document.content_hash[:12]}.{lines_hash(lines)}"
-    return Passage(hit, start, end, place.placed(first), place.placed(last), text, digest)
+    before, after = len(document.text[document.body : start].strip()), len(document.text[end:].strip())
+    return Passage(hit, start, end, place.placed(first), place.placed(last), text, digest, before, after)

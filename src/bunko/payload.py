@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bunko.extract import passages
+from bunko.extract import Extract, looked_for, passages
 from bunko.protocols import StoredDocument
+from bunko.text.window import marks
 from bunko.types import Answer, Explanation, Hit, Report, cited
 
+if TYPE_CHECKING:
+    from bunko.summarize import Summary
 
-def answer(found: Answer, document: Callable[[Hit], StoredDocument | None]) -> dict[str, Any]:
-    """Return a search's answer; documents are needed for the hashes that citations are checked by."""
+
+def answer(
+    found: Answer,
+    document: Callable[[Hit], StoredDocument | None],
+    *,
+    extract: Extract | None = None,
+    summary: Summary | None = None,
+) -> dict[str, Any]:
+    """Return a search's answer; documents are needed for the hashes that citations are checked by.
+
+    Of an `extract` that leaves something out it is said how many characters; in a snippet, where the terms stand.
+    """
     result: dict[str, Any] = {
-        "results": [hit(one) | {"hash": _hash(one, document)} for one in found.hits],
+        "results": [hit(one) | _place(one, document, extract) for one in found.hits],
         "total_chunks": found.total_chunks,
         "query": found.query,
         "mode": found.mode,
@@ -24,9 +37,29 @@ def answer(found: Answer, document: Callable[[Hit], StoredDocument | None]) -> d
             "missing": found.freshness.missing,
         },
     }
+    if extract == "snippet":
+        looked = looked_for(found.query)
+        for one in result["results"]:
+            one["marks"] = marks(one["content"], looked)
+    if summary is not None:
+        result["summary"] = summarised(summary)
     if found.notices:
         result["notices"] = found.notices
     return result
+
+
+def summarised(summary: Summary) -> dict[str, Any]:
+    """Return what some hits say together."""
+    return {
+        "count": summary.count,
+        "since": summary.since,
+        "until": summary.until,
+        "tags": [{"tag": tag, "count": count} for tag, count in summary.tags],
+        "phrases": list(summary.phrases),
+        "sentences": [
+            {"text": one.text, "file_path": one.uri, "title": one.title, "date": one.date} for one in summary.sentences
+        ],
+    }
 
 
 def hit(one: Hit) -> dict[str, Any]:
@@ -111,8 +144,12 @@ def report(done: Report) -> dict[str, Any]:
     return result
 
 
-def _hash(one: Hit, document: Callable[[Hit], StoredDocument | None]) -> str:
-    return next((passage.hash for passage in passages([one], document, "chunk")), "")
+def _place(one: Hit, document: Callable[[Hit], StoredDocument | None], extract: Extract | None) -> dict[str, Any]:
+    passage = next(iter(passages([one], document, "chunk")), None)
+    place: dict[str, Any] = {"hash": passage.hash if passage else ""}
+    if passage and extract in ("snippet", "entry", "full"):
+        place["left_out"] = {"before": passage.before, "after": passage.after}
+    return place
 
 
 def _rounded(value: float | None) -> float | None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from hashlib import blake2b
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bunko.errors import EmbedderError, UnknownName
 from bunko.protocols import Embedder
@@ -14,19 +14,25 @@ from bunko.protocols import Embedder
 if TYPE_CHECKING:
     from bunko.types import Vectors
 
-PROVIDERS = ("static", "hashing")
+PROVIDERS = ("static", "hashing", "gemini", "openai", "lmstudio", "openrouter", "ollama")
+ALIASES = {"local": "lmstudio", "online": "openai"}
+# Servers that speak as OpenAI does share one file, which is told whose they are.
+_OPENAI = ("openai", "lmstudio", "openrouter", "ollama")
 
 
-def build(provider: str) -> Embedder | None:
-    """Return the embedder of a name, None for `none`."""
+def build(provider: str, **options: Any) -> Embedder | None:
+    """Return the embedder of a name, None for `none`; options are the arguments of its own `build`."""
     if provider == "none":
         return None
+    provider = ALIASES.get(provider, provider)
     if provider not in PROVIDERS:
         raise UnknownName(
             f"There is no embedder called {provider!r}",
-            hint=f"Set embedding.provider to one of: {', '.join((*PROVIDERS, 'none'))}.",
+            hint=f"Set embedding.provider to one of: {', '.join((*PROVIDERS, *ALIASES, 'none'))}.",
         )
-    embedder: Embedder = import_module(f"bunko.embedders.{provider}").build()
+    if provider in _OPENAI:
+        provider, options = "openai", {"preset": provider, **options}
+    embedder: Embedder = import_module(f"bunko.embedders.{provider}").build(**options)
     return embedder
 
 

@@ -56,6 +56,7 @@ class Library:
         self.request = asking.request
         self.passages = asking.passages
         self.widened = asking.widened
+        self.quoted = asking.quoted
         self.document_of = asking.document_of
         self.verify = asking.verify
         self.tags = asking.tags

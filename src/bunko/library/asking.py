@@ -10,8 +10,8 @@ from typing import Any
 
 from bunko import catalog
 from bunko.citations import STATUSES, Verdict, verify
-from bunko.errors import BunkoError, QueryError
-from bunko.extract import Extract, Passage, passages, widened
+from bunko.errors import BunkoError, QueryError, UnknownName
+from bunko.extract import Extract, Passage, looked_for, passages, quoted, widened
 from bunko.index.snapshot import Snapshot
 from bunko.library.indexes import Indexes
 from bunko.library.recipe import Recipe, has_vectors
@@ -60,13 +60,14 @@ class Asking:
         top_k: int | None = None,
         refresh: bool = True,
         own: bool = True,
+        kinds: Sequence[str] = (),
         **options: Any,
     ) -> Answer:
-        """Answer from one tool or all active ones, looking for changes first where that is due.
+        """Answer from one tool or all active ones, or those of some kinds, looking for changes first where that is due.
 
         A tool's own settings hold where it is searched alone, or with tools that have the same, unless `own` is false.
         """
-        tools = catalog.asked(self._store, tool)
+        tools = self._asked(tool, kinds)
         request = self.request(query, tools=tools if own else (), mode=mode, top_k=top_k, **options)
         notices = list(self._notices)
         self._ids.update({one.name: one.id for one in tools})
@@ -77,6 +78,8 @@ class Asking:
                 notices += self._refresh.look(one)
         request = _within_reach(request, tools, notices)
         embedder = self._recipe.embedder() if request.mode != "bm25" else None
+        if embedder and own and _are_memos(tools):
+            request = _above_noise(request, embedder)
         names = {one.id: one.name for one in tools}
         try:
             snapshot, hits = self._found(names, embedder, request)
@@ -124,22 +127,38 @@ class Asking:
             base["mode"] = "bm25"  # whoever wants no vectors means that; asked for explicitly, they are missed
         elif chosen.hybrid_enabled is not None:
             base["mode"] = "hybrid" if chosen.hybrid_enabled else "semantic"
+        if _are_memos(tools):
+            base |= {name: getattr(self._settings.memos, name) for name in ("fusion", "k1", "b", "top_k")}
         own = [owned(tool.options.get("search")) for tool in tools]
         if own and all(one == own[0] for one in own):
             base |= own[0]
         given = options | {"mode": mode, "top_k": top_k}
         return Request(query, **(base | {name: value for name, value in given.items() if value is not None}))
 
-    def passages(self, hits: Sequence[Hit], extract: Extract | None = None, *, given: int = 0) -> list[Passage]:
+    def passages(self, hits: Sequence[Hit], extract: Extract | None = None, **how: Any) -> list[Passage]:
         """Return what comes back for hits: as much as is asked for, else as much as each hit's tool says."""
-        return passages(hits, self.document_of, self._extract_of(extract), given=given)
+        return passages(hits, self.document_of, self._extract_of(extract), **how)
 
-    def widened(self, hits: list[Hit], extract: Extract | None = None) -> list[Hit]:
+    def widened(
+        self, hits: list[Hit], extract: Extract | None = None, *, query: str = "", max_chars: int | None = None
+    ) -> list[Hit]:
         """Return hits with as much text as is asked for, else as each hit's tool says; chunks stay as they are."""
         how = self._extract_of(extract)
-        if all(how(hit) == "chunk" for hit in hits):
+        if max_chars is None and all(how(hit) == "chunk" for hit in hits):
             return hits
-        return [widened(passage) for passage in passages(hits, self.document_of, how)]
+        found = passages(hits, self.document_of, how, query=query, max_chars=max_chars)
+        return [widened(passage) for passage in found]
+
+    def quoted(self, hits: list[Hit], extract: Extract | None, *, query: str = "") -> list[Hit]:
+        """Return widened hits as a reader sees them: words marked in snippets, and a sign for what was left out."""
+        if extract not in ("snippet", "entry", "full"):
+            return hits
+        looked, found = looked_for(query), []
+        for hit in hits:
+            for one in passages([hit], self.document_of, "chunk"):
+                text = quoted(one.text, extract, looked, before=one.before, after=one.after)
+                found.append(replace(hit, chunk=replace(hit.chunk, text=text)))
+        return found
 
     def _extract_of(self, extract: Extract | None) -> Callable[[Hit], Extract]:
         if extract is not None:
@@ -164,22 +183,35 @@ class Asking:
         # Two tools may hold a README.md: the one in which the passage stands is meant.
         return min(verdicts, key=lambda verdict: STATUSES.index(verdict.status))
 
-    def tags(self, tool: str | None = None) -> list[tuple[str, int]]:
+    def tags(self, tool: str | None = None, *, kinds: Sequence[str] = ()) -> list[tuple[str, int]]:
         """Return each tag of one tool, or of all active ones, and how many documents have it, the most used first."""
         number: Counter[str] = Counter()
-        for one in self._looked_at(tool):
+        for one in self._looked_at(tool, kinds):
             number.update(dict(self._store.tags(one.id)))
         return sorted(number.items(), key=lambda item: (-item[1], item[0]))
 
-    def recent(self, tool: str | None = None, *, limit: int = 10) -> list[tuple[Tool, Dated]]:
+    def recent(
+        self, tool: str | None = None, *, limit: int = 10, kinds: Sequence[str] = ()
+    ) -> list[tuple[Tool, Dated]]:
         """Return the documents of the latest dates with their tools, the latest first."""
-        found = [(one, dated) for one in self._looked_at(tool) for dated in self._store.recent(one.id, limit=limit)]
+        tools = self._looked_at(tool, kinds)
+        found = [(one, dated) for one in tools for dated in self._store.recent(one.id, limit=limit)]
         found.sort(key=lambda item: item[1].date, reverse=True)
         return found[:limit]
 
-    def _looked_at(self, name: str | None) -> list[Tool]:
-        """Return one tool, or all active ones, as fresh as a search would have them."""
-        tools = catalog.asked(self._store, name)
+    def _asked(self, name: str | None, kinds: Sequence[str]) -> list[Tool]:
+        """Return the tools a question is for; where it is for some kinds, there must be one."""
+        tools = [tool for tool in catalog.asked(self._store, name) if not kinds or tool.kind in kinds]
+        if kinds and not tools:
+            raise UnknownName(
+                f"This library has no active tool of the kind {' or '.join(kinds)}",
+                hint="Import some with: bunko build --input FOLDER.",
+            )
+        return tools
+
+    def _looked_at(self, name: str | None, kinds: Sequence[str]) -> list[Tool]:
+        """Return the tools a question is for, as fresh as a search would have them."""
+        tools = self._asked(name, kinds)
         if not self._read_only:
             for tool in tools:
                 self._recipe.check(tool)
@@ -198,6 +230,17 @@ class Asking:
         else:
             if not kept:
                 _log.debug("This search was not kept: somebody else is writing.")
+
+
+def _are_memos(tools: Sequence[Tool]) -> bool:
+    return bool(tools) and all(tool.kind in catalog.MEMO_KINDS for tool in tools)
+
+
+def _above_noise(request: Request, embedder: Embedder) -> Request:
+    """Return a request that leaves out vectors with nothing in common: among ranks they would count like any other."""
+    if request.mode != "hybrid" or request.fusion != "rrf" or request.similarity_threshold is not None:
+        return request
+    return replace(request, similarity_threshold=1 - embedder.floor)
 
 
 def _within_reach(request: Request, tools: Sequence[Tool], notices: list[str]) -> Request:

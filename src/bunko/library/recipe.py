@@ -28,7 +28,7 @@ class Recipe:
     def embedder(self) -> Embedder | None:
         """Return the embedder the settings name, built at first use."""
         if not self._embedder_known:
-            self._embedder = embedders.build(self._settings.embedding.provider)
+            self._embedder = _embedder(self._settings)
             self._embedder_known = True
         return self._embedder
 
@@ -118,6 +118,38 @@ class Recipe:
         if self._home.docs_dir is not None:
             return ["bunko", "reindex", *self._home.arguments(), "--force"]
         return ["bunko", "import", "-n", tool.name, "--mode", "replace", *self._home.arguments()]
+
+
+def _embedder(settings: Settings) -> Embedder | None:
+    embedding, retry = settings.embedding, settings.retry
+    name = embedders.ALIASES.get(embedding.provider, embedding.provider)
+    own: dict[str, dict[str, Any]] = {
+        "gemini": {
+            "model": embedding.model, "size": embedding.output_dimensionality,
+            "document": embedding.task_type_document, "query": embedding.task_type_query,
+            "base_url": embedding.gemini_base_url, "api_key": embedding.gemini_api_key,
+        },
+        "openai": {
+            "model": embedding.model_online, "base_url": embedding.openai_base_url,
+            "api_key": embedding.openai_api_key,
+        },
+        "lmstudio": {"model": embedding.model_local, "base_url": embedding.lmstudio_base_url},
+        "openrouter": {
+            "model": embedding.model_openrouter, "base_url": embedding.openrouter_base_url,
+            "api_key": embedding.openrouter_api_key,
+        },
+        "ollama": {"model": embedding.model_ollama, "base_url": embedding.ollama_base_url},
+    }  # fmt: skip
+    if name not in own:
+        return embedders.build(name)
+    options = own[name] | {
+        "max_tokens": embedding.max_tokens, "too_long": embedding.too_long, "batch": embedding.batch_size,
+        "parallel": embedding.parallel, "timeout": embedding.timeout,
+        "retries": retry.max_retries, "delay": retry.base_delay, "backoff": retry.backoff_factor,
+    }  # fmt: skip
+    if name != "gemini":
+        options |= {"dimensions": embedding.dimensions, "prefix": embedding.prefix_enabled}
+    return embedders.build(name, **options)
 
 
 def has_vectors(tool: Tool) -> bool:

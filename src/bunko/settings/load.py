@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 _Found = tuple[str, object, str]  # key, value, origin
 # What a folder of documents cannot decide.
-_NOT_THEIRS = ("serve.", "log.keep_searches")
+_NOT_THEIRS = (
+    "serve.", "log.keep_searches", "embedding.provider", "embedding.lmstudio_base_url", "embedding.ollama_base_url",
+    "embedding.openai_base_url", "embedding.openrouter_base_url", "embedding.gemini_base_url",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

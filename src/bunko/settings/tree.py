@@ -82,21 +82,45 @@ class Storage(_Section):
 class Embedding(_Section):
     """Who makes the vectors, and how."""
 
-    provider: str = _is("static", "Who makes vectors; none: no vectors", "EMBEDDING_PROVIDER")
+    provider: str = _is(
+        "static",
+        "Who makes vectors: static, hashing, gemini, openai, lmstudio (or local), ollama, openrouter; online: openai;"
+        " none: no vectors",
+        "EMBEDDING_PROVIDER",
+    )
     model: str = _is("gemini-embedding-001", "Gemini's model")
     output_dimensionality: int = _is(768, "Numbers in one Gemini vector", low=1)
     batch_size: int = _is(100, "Most texts in one request", low=1)
     task_type_document: str = _is("RETRIEVAL_DOCUMENT", "Gemini's task type for documents")
     task_type_query: str = _is("RETRIEVAL_QUERY", "Gemini's task type for queries")
-    model_local: str = _is("nomic-embed-text", "Model of provider local", "EMBEDDING_MODEL_LOCAL")
-    model_online: str = _is("text-embedding-3-small", "Model of provider online", "EMBEDDING_MODEL_ONLINE")
+    model_local: str = _is("nomic-embed-text", "Model of lmstudio, or local", "EMBEDDING_MODEL_LOCAL")
+    model_online: str = _is("text-embedding-3-small", "Model of openai, or online", "EMBEDDING_MODEL_ONLINE")
+    model_openrouter: str = _is("mixedbread-ai/mxbai-embed-large-v1", "Model of openrouter")
+    model_ollama: str = _is("nomic-embed-text", "Model of ollama")
+    dimensions: int | None = _is(
+        None, "Numbers to ask an OpenAI-compatible server for; not set: as many as its model gives", low=1
+    )
     prefix_enabled: bool | None = _is(
         None,
         "Put search_document: and search_query: before texts; not set: if the model wants it",
         "EMBEDDING_PREFIX_ENABLED",
     )
     lmstudio_base_url: str = _is("http://localhost:1234/v1", "Address of LM Studio", "LMSTUDIO_BASE_URL")
+    openai_base_url: str = _is(
+        "https://api.openai.com/v1", "Address of OpenAI, or of a server that speaks as it does", "OPENAI_BASE_URL"
+    )
+    openrouter_base_url: str = _is("https://openrouter.ai/api/v1", "Address of OpenRouter", "OPENROUTER_BASE_URL")
+    ollama_base_url: str = _is("http://localhost:11434/v1", "Address of Ollama", "OLLAMA_BASE_URL")
+    gemini_base_url: str = _is("https://generativelanguage.googleapis.com", "Address of Gemini", "GEMINI_BASE_URL")
     openai_api_key: str = _is("", "Key for OpenAI", "OPENAI_API_KEY", secret=True)
+    openrouter_api_key: str = _is("", "Key for OpenRouter", "OPENROUTER_API_KEY", secret=True)
+    gemini_api_key: str = _is("", "Key for Gemini", "GEMINI_API_KEY GOOGLE_API_KEY", secret=True)
+    parallel: int = _is(4, "Most requests in flight at once", low=1, high=64)
+    timeout: float = _is(60.0, "Longest wait for one answer, in seconds", low=0.1)
+    max_tokens: int | None = _is(None, "Longest text of a remote model; not set: as far as that is known", low=1)
+    too_long: Literal["average", "cut"] = _is(
+        "average", "A longer text: the average of its parts, or its beginning alone"
+    )
 
 
 class Chunker(_Section):
@@ -156,6 +180,9 @@ class Memos(_Section):
     """How memos are searched."""
 
     top_k: int = _is(10, "Results of a search over memos", low=1, high=1000)
+    fusion: Literal["cc", "rrf"] = _is("rrf", "How hybrid joins words and vectors where only memos are searched")
+    k1: float = _is(1.5, "BM25 over memos: how soon a repeated word stops counting")
+    b: float = _is(0.75, "BM25 over memos: how much a long one is held back", high=1)
 
 
 class Web(_Section):
@@ -282,7 +309,7 @@ class Setting:
         self.secret: bool = about["secret"]
         self.file_names: tuple[str, ...] = about["file_names"]
         own_name = f"BUNKO_{section}_{name}".upper()
-        self.env: tuple[str, ...] = (own_name, about["env"]) if about["env"] else (own_name,)
+        self.env: tuple[str, ...] = (own_name, *about["env"].split())
         inner = get_args(annotation)
         self.optional = type(None) in inner
         if self.optional:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option(
     "--mode", type=click.Choice(["bm25", "semantic", "hybrid"]), help="By words, by vectors, or both. [hybrid]"
 )
-@click.option("--top-k", "-k", type=click.IntRange(1, 1000), metavar="N", help="How many results. [5]")
+@click.option("--top-k", "-k", type=click.IntRange(1, 1000), metavar="N", help="How many results. [5, memos 10]")
 @click.option(
     "--name",
     "-n",
@@ -37,9 +37,12 @@ if TYPE_CHECKING:
 @click.option("--until", metavar="DATE", help="Only documents up to then.")
 @click.option(
     "--extract",
-    type=click.Choice(["chunk", "section", "full"]),
-    help="How much of each result: itself, its chapter, its document. [as the tool says, else chunk]",
+    type=click.Choice(["chunk", "snippet", "entry", "section", "full"]),
+    help="How much of each result: itself, what stands around the match, a memo with its heading, its chapter, its"
+    " document. [as the tool says, else chunk]",
 )
+@click.option("--max-chars", type=click.IntRange(20), metavar="N", help="Cut longer texts after a sentence.")
+@click.option("--summary", is_flag=True, help="First say what the results have in common.")
 @click.option("--explain", is_flag=True, help="Show why each result was found.")
 @click.option("--no-refresh", is_flag=True, help="Do not look for changed files first.")
 @shared
@@ -50,6 +53,7 @@ def command(query: str, **options: Any) -> None:
     Example:
       bunko search "環境構築の方法" --docs-dir ~/notes
       bunko search "form validation" --docs-dir ./docs --mode bm25 --explain
+      bunko search "予算" -n memos --since 6m --extract snippet --summary
     """
     asked = chosen(options)
     from bunko.payload import answer as payload
@@ -65,7 +69,15 @@ def command(query: str, **options: Any) -> None:
             refresh=not options["no_refresh"],
         )
         library.remember(query, options["name"])
-        answer.hits = library.widened(answer.hits, options["extract"])
+        common = None
+        if options["summary"]:
+            from bunko.summarize import summary
+
+            common = summary(answer.hits, query)
+        extract, most = options["extract"], options["max_chars"]
+        answer.hits = library.widened(answer.hits, extract, query=query, max_chars=most)
+        if most is not None and extract != "snippet":
+            extract = "full"  # where anything may be cut, it is said how much was left out
         for notice in answer.notices:
             if notice not in library.notices:
                 say(notice)
@@ -74,8 +86,14 @@ def command(query: str, **options: Any) -> None:
         if answer.freshness.missing and library.is_importing():
             say(f"This command ends here; index the rest with: bunko reindex {shlex.join(library.home.arguments())}")
         if asked.as_json:
-            print_json(payload(answer, library.document_of))
-        elif is_terminal():
+            print_json(payload(answer, library.document_of, extract=extract, summary=common))
+            return
+        answer.hits = library.quoted(answer.hits, extract, query=query)
+        if common is not None and answer.hits:
+            from bunko.summarize import written
+
+            click.echo(visible(written(common)) + "\n")
+        if is_terminal():
             from bunko.interfaces.cli.show import answer as show
 
             show(answer, named=named)

@@ -86,6 +86,11 @@ class Desk:
             about += ": " + "; ".join(f"{tool.name} ({' '.join(tool.description.split())[:80]})" for tool in known)
             own = []
         found = [*folder_toolset.tools(about, top_k, choose=choose), *own] if self._offers_search() else []
+        if "memos" in self._toolsets:
+            from bunko.interfaces.mcp.toolsets import memos as memos_toolset
+
+            number = min(self._library.settings.memos.top_k, MOST_RESULTS) if self._library is not None else 10
+            found += memos_toolset.tools(number)
         if self._read_only:
             found = [tool for tool in found if tool.read_only]
         if any(tool.slow for tool in found):

@@ -1,0 +1,113 @@
+"""Asks Gemini for vectors, through Google's own SDK."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from bunko.embedders.remote import Failure, Limits, Remote, TooLong, missing, retry_after
+
+if TYPE_CHECKING:
+    from google.genai import Client
+
+ADDRESS = "https://generativelanguage.googleapis.com"
+MODEL = "gemini-embedding-001"
+_MOST_TEXTS = 100  # in one request
+_MOST_TOKENS = 2048  # of a text; what follows would be left out without a word
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
+
+
+class Gemini:
+    """One of its models."""
+
+    fix = "Set GEMINI_API_KEY (or GOOGLE_API_KEY) to a key that is valid there."
+
+    def __init__(
+        self, *, model: str, size: int, document: str, query: str, secret: str, address: str | None, timeout: float
+    ) -> None:
+        self.label = f"gemini:{model}:{document}:{query}"
+        self.size: int | None = size
+        self.address = address or ADDRESS
+        self.secret = secret
+        self._model, self._dimensions, self._timeout = model, size, timeout
+        self._tasks = {False: document, True: query}
+        self._made: Client | None = None
+        self._lock = Lock()
+
+    def ask(self, texts: Sequence[str], *, query: bool) -> list[Sequence[float]]:
+        """Return a vector for each text, in their order; those cut short are not of unit length."""
+        client = self._client()
+        import httpx2
+        from google.genai.errors import APIError
+        from google.genai.types import EmbedContentConfig
+
+        contents: Any = list(texts)
+        config = EmbedContentConfig(task_type=self._tasks[query], output_dimensionality=self._dimensions)
+        try:
+            answer = client.models.embed_content(model=self._model, contents=contents, config=config)
+        except APIError as error:
+            status = error.code if isinstance(error.code, int) else 0
+            if status == 400 and "API_KEY_INVALID" in str(error.details):
+                status = 401
+            raise Failure(error.message or str(error.status), status=status, wait=_wait(error)) from error
+        except (httpx2.HTTPError, ValueError) as error:
+            raise Failure(str(error) or type(error).__name__) from error
+        return [one.values or [] for one in answer.embeddings or []]
+
+    def _client(self) -> Client:
+        with self._lock:
+            if self._made is None:
+                try:
+                    from google.genai import Client
+                    from google.genai.types import HttpOptions, HttpRetryOptions
+                except ImportError as error:
+                    raise missing("google-genai", "gemini") from error
+                if not self.secret:
+                    raise Failure("there is no key", status=401)
+                options = HttpOptions(
+                    base_url=self.address,
+                    timeout=max(int(self._timeout * 1000), 1),
+                    retry_options=HttpRetryOptions(attempts=1),
+                )
+                self._made = Client(api_key=self.secret, vertexai=False, http_options=options)
+            return self._made
+
+
+def _wait(error: Any) -> float | None:
+    """Return how long Gemini asks to wait: in a header as others do, or among the details as `"30s"`."""
+    found = retry_after(getattr(error.response, "headers", {}).get("retry-after"))
+    details = error.details.get("error", {}).get("details", ()) if isinstance(error.details, dict) else ()
+    for one in details if found is None and isinstance(details, list) else ():
+        match = _SECONDS.fullmatch(str(one.get("retryDelay", ""))) if isinstance(one, dict) else None
+        if match:
+            return float(match[1])
+    return found
+
+
+def build(
+    *,
+    model: str = MODEL,
+    size: int = 768,
+    document: str = "RETRIEVAL_DOCUMENT",
+    query: str = "RETRIEVAL_QUERY",
+    api_key: str = "",
+    base_url: str | None = None,
+    max_tokens: int | None = None,
+    too_long: TooLong = "average",
+    batch: int = _MOST_TEXTS,
+    parallel: int = 4,
+    timeout: float = 60.0,
+    retries: int = 3,
+    delay: float = 1.0,
+    backoff: float = 2.0,
+    sleep: Callable[[float], object] | None = None,
+) -> Remote:
+    """Return the embedder; 768, 1536 and 3072 are the sizes its makers recommend."""
+    service = Gemini(
+        model=model, size=size, document=document, query=query, secret=api_key, address=base_url, timeout=timeout
+    )
+    tokens = max_tokens or _MOST_TOKENS
+    limits = Limits(min(batch, _MOST_TEXTS), parallel, tokens, too_long, retries, delay, backoff)
+    return Remote(service, limits, sleep=sleep)
