@@ -49,7 +49,10 @@ class Static:
             return np.zeros((0, self.size), np.float32)
         short = [normalise(_LONE.sub("\ufffd", text[:_MOST_LETTERS])) for text in texts]
         plain = [spaced(" ".join(text.split())) for text in short]
-        found = self._tokenizer.encode(plain, return_type="numpy", num_threads=1)
+        if len(plain) == 1:  # a list would start a thread, and a query would wait for it
+            found = [self._tokenizer.encode(plain[0], return_type="numpy")]
+        else:
+            found = self._tokenizer.encode(plain, return_type="numpy", num_threads=1)
         found = [one[:_MOST_PIECES] if len(one) else _UNKNOWN for one in found]
         if len(found) == 1:
             sums = self._of(found[0]).sum(axis=0, keepdims=True)

@@ -112,17 +112,19 @@ def beginning(snapshot: Snapshot, ranges: Sequence[tuple[int, int]], k: int, *, 
 
 def matches(snapshot: Snapshot, wanted: Sequence[Wanted], rows: Sequence[int]) -> list[list[bool]]:
     """Say for each row which of the keys it holds."""
-    places = [_places(part, wanted) for part in snapshot.parts]
-    table = []
-    for row in rows:
-        part, own = snapshot.place(row)
-        segment = snapshot.parts[part].segment
-        held = []
-        for one, (begin, end) in zip(wanted, places[part], strict=True):
-            some = (segment.grams if one.gram else segment.words).rows[begin:end]
-            at = int(some.searchsorted(own))
-            held.append(at < len(some) and int(some[at]) == own)
-        table.append(held)
+    held = np.zeros((len(rows), len(wanted)), bool)
+    places = np.array([snapshot.place(row) for row in rows], np.int32).reshape(-1, 2)
+    for number in np.unique(places[:, 0]):
+        which = np.flatnonzero(places[:, 0] == number)
+        own = places[which, 1]
+        segment = snapshot.parts[number].segment
+        for i, (one, (begin, end)) in enumerate(zip(wanted, _places(snapshot.parts[number], wanted), strict=True)):
+            if begin < end:
+                some = (segment.grams if one.gram else segment.words).rows[begin:end]
+                at = some.searchsorted(own)
+                at[at == len(some)] = 0
+                held[which, i] = some[at] == own
+    table: list[list[bool]] = held.tolist()
     return table
 
 

@@ -66,12 +66,15 @@ def nearest(
 
 def cosines(snapshot: Snapshot, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
     """Return how near some rows are."""
-    found = []
-    for row in rows:
-        part, own = snapshot.place(row)
-        vectors = snapshot.parts[part].segment.vectors
-        found.append(float(vectors[own] @ vector) if vectors.shape[1] else 0.0)
-    return found
+    found = np.zeros(len(rows), np.float32)
+    places = np.array([snapshot.place(row) for row in rows], np.intp).reshape(-1, 2)
+    for number in np.unique(places[:, 0]):
+        vectors = snapshot.parts[number].segment.vectors
+        if vectors.shape[1]:
+            which = places[:, 0] == number
+            found[which] = vectors[places[which, 1]] @ vector
+    near: list[float] = found.tolist()
+    return near
 
 
 def _coarse(segment: Segment, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
