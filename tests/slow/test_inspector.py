@@ -91,6 +91,9 @@ def test_every_tool_can_be_called(ask: Ask, target: list[str]) -> None:
     own_server = not target[0].startswith("http")
     told = call("job", id=job, fails=own_server)
     assert ("There is no job" in told["content"][0]["text"]) is own_server
+    for tool, asked in (("query_memos", {"query": "寺"}), ("list_tags", {}), ("get_recent_memos", {})):
+        told = call(tool, fails=True, **asked)  # there are documents here, but no memos
+        assert "bunko build" in told["content"][0]["text"]
     listed = {tool["name"] for tool in ask("tools/list")["tools"]}
     assert called == listed, "a tool is not called here"
 
