@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -43,7 +44,7 @@ class File:
         connection.execute("PRAGMA cache_size = -8000")
         if not read_only:
             # WAL lets readers go on while one writes; FULL makes a commit survive a power cut.
-            connection.execute("PRAGMA journal_mode = WAL")
+            _log_ahead(connection)
             connection.execute("PRAGMA synchronous = FULL")
         return connection
 
@@ -175,3 +176,16 @@ class File:
         with self._write_lock, self._read_lock:
             for connection in {self._reader, self._writer}:
                 connection.close()
+
+
+def _log_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to WAL. While others open a new file at the same moment, SQLite refuses that without waiting: we wait."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
