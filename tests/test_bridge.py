@@ -189,3 +189,13 @@ def test_nothing_changes_where_the_other_language_occurs_nowhere(
         across, within = (library.search(query, mode=mode, top_k=20, bridge=bridge).hits for bridge in (True, False))
         assert across
         assert [(hit.uri, hit.bm25_score) for hit in across] == [(hit.uri, hit.bm25_score) for hit in within], query
+
+
+def test_the_second_word_of_a_compound_adds_no_meaning_of_its_own_even_after_a_loanword() -> None:
+    def meanings(query: str) -> set[str]:
+        found = analyse(query, across=ACROSS)
+        return {spelling for spelling, role in zip(found.spellings, found.roles, strict=True) if role == "bridge"}
+
+    assert "serversid" in meanings("サーバーサイド")
+    assert "sidebar" in meanings("サイド")
+    assert "sidebar" not in meanings("サーバーサイド")

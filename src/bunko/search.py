@@ -125,8 +125,9 @@ def analyse(query: str, *, loanwords: bool = True, across: float = 0.0) -> Analy
     numbers = itertools.count()
     for run in words.runs(query):
         in_order = words.by_word(run)
-        compound = False  # the last word and this one
+        compound = False
         for at, terms in enumerate(in_order):
+            told, compound = compound, False  # the last word has said what this one means together with it
             side = asking if terms and terms[0].spelling in words.ASKING else found
             group = next(numbers)
             for term in terms:
@@ -135,14 +136,12 @@ def analyse(query: str, *, loanwords: bool = True, across: float = 0.0) -> Analy
                 if loanwords or term.role != "loanword":
                     # A loanword and the English it comes from are one thing: whichever counts more in a text counts.
                     side.setdefault(term.spelling, _Asked(term.role, 1.0, group))
-                if across and side is found and term.role != "loanword" and not compound:
+                if across and side is found and term.role != "loanword" and not told:
                     after = in_order[at + 1] if at + 1 < len(in_order) else ()
                     both = bridge.meanings(term.spelling + after[0].spelling) if after else ()
                     meant += [("bridge", one, group) for one in both or bridge.meanings(term.spelling)]
                     meant += [("synonym", one, group) for one in bridge.synonyms(term.spelling) if not both]
                     compound = bool(both)
-                else:
-                    compound = False
     found = found or asking
     for role, meaning, group in meant:
         found.setdefault(meaning.spelling, _Asked(role, across * meaning.weight, group))

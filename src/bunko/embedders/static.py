@@ -6,7 +6,6 @@ and small: sums of them are exact, so that a text has the same vector in any bat
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 
 from bunko import arrays
 from bunko.text.normalise import normalise
-from bunko.text.pieces import MODEL, spaced
+from bunko.text.pieces import MODEL, spaced, writable
 
 if TYPE_CHECKING:
     from bunko.types import Vectors
@@ -27,7 +26,6 @@ FORMAT = 1
 _MOST_PIECES = 4000
 _MOST_LETTERS = 20_000
 _BATCH = 32  # texts whose pieces are counted in one table
-_LONE = re.compile("[\ud800-\udfff]")
 
 
 class Static:
@@ -47,7 +45,7 @@ class Static:
         """Return a row for each text."""
         if not texts:
             return np.zeros((0, self.size), np.float32)
-        short = [normalise(_LONE.sub("\ufffd", text[:_MOST_LETTERS])) for text in texts]
+        short = [normalise(writable(text[:_MOST_LETTERS])) for text in texts]
         plain = [spaced(" ".join(text.split())) for text in short]
         if len(plain) == 1:  # a list would start a thread, and a query would wait for it
             found = [self._tokenizer.encode(plain[0], return_type="numpy")]

@@ -28,9 +28,14 @@ def spaced(text: str) -> str:
     return _BORDERS.sub(lambda found: "" if found.group() else " ", text)
 
 
+def writable(text: str) -> str:
+    """Return a text as long as it was, with a mark for each half of a character."""
+    return _LONE.sub("\ufffd", text)
+
+
 def spans(text: str) -> list[tuple[int, int]]:
     """Return where each piece of a text begins and ends, in characters."""
-    found = tokenizer().encode(_LONE.sub("\ufffd", text), return_type="offset_mapping")
+    found = tokenizer().encode(writable(text), return_type="offset_mapping")
     offsets: list[tuple[int, int]] = found["offsets"]
     return offsets
 
