@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
-VERSION = 2
+VERSION = 3
 APPLICATION_ID = 0x62756E6B  # "bunk", so that `file` and we can tell a library from any other database
 
 _SCHEMA = """
@@ -82,6 +82,38 @@ CREATE TABLE removed (tool_id INTEGER NOT NULL, document_id INTEGER NOT NULL, ge
 CREATE INDEX removed_by_generation ON removed (tool_id, generation);
 """
 
+# What was fetched from the web: the source of a tool's pages, so that cutting or embedding them anew fetches nothing.
+_PAGES = """
+CREATE TABLE pages (
+    tool_id INTEGER NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
+    url TEXT NOT NULL,
+    state TEXT NOT NULL,  -- waiting: found and not fetched yet; held; failed: never fetched with success
+    depth INTEGER NOT NULL,
+    found_on TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    media_type TEXT NOT NULL,
+    charset TEXT NOT NULL,
+    etag TEXT NOT NULL,
+    last_modified TEXT NOT NULL,
+    fetched_at TEXT NOT NULL,  -- when the content came
+    checked_at TEXT NOT NULL,  -- when it was last asked for
+    content_hash TEXT NOT NULL,
+    problem TEXT NOT NULL,  -- of the last attempt; content from before it stays
+    content BLOB,  -- as it came, compressed
+    PRIMARY KEY (tool_id, url)
+)
+"""
+# What a remote model said, for as long as that is worth something: a query in other words, a summary.
+_ANSWERS = """
+CREATE TABLE answers (
+    kind TEXT NOT NULL,
+    key BLOB NOT NULL,
+    value TEXT NOT NULL,
+    until REAL NOT NULL,  -- seconds since 1970
+    PRIMARY KEY (kind, key)
+) WITHOUT ROWID
+"""
+
 # Made when the first search is kept, so that a library that keeps none has no place for them.
 ASKED = """
 CREATE TABLE IF NOT EXISTS asked (
@@ -100,12 +132,19 @@ def _many_in_a_file(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE documents ADD COLUMN last_line INTEGER NOT NULL DEFAULT 0")
 
 
+def _pages_and_answers(connection: sqlite3.Connection) -> None:
+    """Make room for web pages and for what remote models answered."""
+    connection.execute(_PAGES)
+    connection.execute(_ANSWERS)
+
+
 # From version n to n + 1, each in one transaction with the version's own change.
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _many_in_a_file}
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _many_in_a_file, 2: _pages_and_answers}
 
 
 def create(connection: sqlite3.Connection) -> None:
     """Make an empty library, whole or not at all."""
     connection.executescript(
-        f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA application_id = {APPLICATION_ID};PRAGMA user_version = {VERSION};COMMIT;"
+        f"BEGIN IMMEDIATE;{_SCHEMA};{_PAGES};{_ANSWERS};"
+        f"PRAGMA application_id = {APPLICATION_ID};PRAGMA user_version = {VERSION};COMMIT;"
     )
