@@ -57,6 +57,8 @@ def test_a_library_of_the_first_schema_keeps_its_documents(tmp_path: Path) -> No
     with sqlite3.connect(path) as connection:
         for column in ("first_line", "last_line"):
             connection.execute(f"ALTER TABLE documents DROP COLUMN {column}")
+        for table in ("pages", "answers"):
+            connection.execute(f"DROP TABLE {table}")
         connection.execute("PRAGMA user_version = 1")
     connection.close()
     store = sqlite.build(path)
@@ -66,6 +68,10 @@ def test_a_library_of_the_first_schema_keeps_its_documents(tmp_path: Path) -> No
     store.write(tool.id, put=[Prepared(Document(Entry("b.md", 12, 1), text, "h"), [chunk], pack([words.keys("寺")]))])
     assert store.uris(tool.id) == ["a.md", "b.md"]
     store.close()
+    with sqlite3.connect(path) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    connection.close()
+    assert {"pages", "answers"} <= tables
 
 
 def test_a_migration_that_fails_leaves_the_old_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
