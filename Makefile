@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+MODELS := .venv-models
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-slow check format bench docs mcpb node clean
+.PHONY: demo test test-slow test-models check format bench docs mcpb node clean
 
 $(VENV)/.installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -27,6 +28,17 @@ test: $(VENV)/.installed
 test-slow: $(VENV)/.installed
 	-$(MAKE) node
 	$(BIN)/python -m pytest -n 2 -m slow
+
+## Local models through torch, in .venv-models: torch is large, and nothing else needs it. This version of it is the one
+## that is tested. For a build without CUDA, name PyTorch's own index in PIP_EXTRA_INDEX_URL, or a folder in PIP_FIND_LINKS.
+test-models: $(MODELS)/.installed
+	$(MODELS)/bin/python -m pytest -m models tests/models
+
+$(MODELS)/.installed: pyproject.toml
+	test -x $(MODELS)/bin/python || $(PYTHON) -m venv $(MODELS)
+	$(MODELS)/bin/python -m pip install --quiet torch==2.13.0
+	$(MODELS)/bin/python -m pip install --quiet --editable '.[transformers]' 'pytest>=8.3'
+	touch $@
 
 ## What the slow tests take from npm, at pinned versions, with a Node >= 22 of its own; needs any npm on the machine.
 node: .node/.installed
@@ -67,4 +79,4 @@ docs: $(VENV)/.installed
 	$(BIN)/python docs/tools.py
 
 clean:
-	rm -rf $(VENV) .node .demo build dist
+	rm -rf $(VENV) $(MODELS) .node .demo build dist

@@ -11,17 +11,17 @@ from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
-from bench import growth, table
+from bench import growth, memos, table
 from bench.libraries import Libraries
 from bench.table import Result
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 # In the order of the document.
 NAMES = (
-    "lexical", "vector", "embedding", "importing", "splitting", "rescan", "updating", "changing", "answering",
-    "starting", "mcp", "growth", "evaluating",
+    "lexical", "vector", "embedding", "importing", "splitting", "extraction", "crawling", "rescan", "updating",
+    "changing", "answering", "starting", "mcp", "growth", "evaluating", "memos",
 )  # fmt: skip
-WITH_FOLDERS = ("importing", "splitting")
+WITH_FOLDERS = ("importing", "splitting", "extraction")
 PEERS = ("numpy", "tantivy", "bm25s", "chromadb", "fugashi")
 
 
@@ -68,6 +68,7 @@ def write(results: dict[str, Result], seconds: float, load: float) -> None:
             text = table.put(text, name, table.markdown(found))
     page.write_text(text, encoding="utf-8")
     growth.plot(results["growth"].curves, DOCS / "performance.png")
+    memos.plot(results["memos"].curves, DOCS / "memos.png")
 
 
 def machine(seconds: float, load: float) -> str:

@@ -8,16 +8,43 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.vocabulary import COUNTERS, ENDS, ENGLISH, FORMS, GLUE, KANA, LINKS, LOANWORDS, NOUNS, SYLLABLES, VERBS
 
 CHUNKS_A_PAGE = 8
 # Sections of one page after the other: all sizes occur, and any ten pages have eighty.
 _SECTIONS = (6, 10, 4, 12, 8)
+TAGS = (
+    "仕事",
+    "会議",
+    "開発",
+    "読書",
+    "健康",
+    "旅行",
+    "家族",
+    "料理",
+    "idea",
+    "todo",
+    "music",
+    "budget",
+    "学習",
+    "買い物",
+)
 # Flattens the head of the curve (Zipf-Mandelbrot): without it the first word would be in every chunk.
 _FLATTENED = 30
+
+
+class Memo(NamedTuple):
+    """A thought of one day."""
+
+    title: str
+    date: str
+    tags: tuple[str, ...]
+    text: str
 
 
 class _Urn:
@@ -63,6 +90,33 @@ def pages(number: int, seed: int = 7) -> Iterator[tuple[str, str]]:
             lines += ["".join(_sentence(chance, topic, nouns, verbs) for _ in range(chance.randint(8, 13))), ""]
             lines += _extra(chance, nouns, words)
         yield f"{page % 97:02d}/{page:06d}.md", "\n".join(lines)
+
+
+def memos(number: int, seed: int = 11) -> Iterator[Memo]:
+    """Return dated memos, the newest first, as in a changelog that somebody keeps for years: 200 characters each."""
+    today = date(2024, 12, 29)
+    for at in range(number):
+        chance = random.Random(seed * 1_000_003 + at)
+        nouns, verbs, words = _SUBJECTS.draws(chance, 96), _VERBS.draws(chance, 40), _ENGLISH.draws(chance, 120)
+        topic = [next(nouns), *chance.sample(NOUNS, 2), chance.choice(LOANWORDS), _name(chance)]
+        # Ten years, whatever the number: most days have no memo, or many.
+        day = today - timedelta(days=at * 3650 // number)
+        tags = tuple(dict.fromkeys(chance.choices(TAGS, weights=range(len(TAGS), 0, -1), k=chance.randint(0, 3))))
+        lines = ["".join(_sentence(chance, topic, nouns, verbs) for _ in range(chance.randint(2, 6)))]
+        if chance.random() < 0.3:
+            lines += [f"- {next(nouns)}を{next(verbs)}" for _ in range(chance.randint(2, 4))]
+        if chance.random() < 0.3:
+            lines.append(" ".join(_english(chance, words) for _ in range(chance.randint(1, 3))))
+        title = f"{chance.choice(topic)}の{next(nouns)}" if chance.random() < 0.8 else _english(chance, words)[:40]
+        yield Memo(title, day.isoformat(), tags, "\n".join(lines))
+
+
+def changelog(found: Iterable[Memo]) -> Iterator[str]:
+    """Return memos as the entries of a changelog."""
+    for memo in found:
+        tags = f"  Tags: {', '.join(memo.tags)}\n" if memo.tags else ""
+        body = "".join(f"  {line}\n" for line in memo.text.split("\n"))
+        yield f"* {memo.title} {memo.date}\n{tags}\n{body}\n"
 
 
 def _sentence(chance: random.Random, topic: list[str], nouns: Iterator[str], verbs: Iterator[str]) -> str:

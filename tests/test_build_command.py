@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bunko.home import locate
+from bunko.opening import open_library
+from bunko.text.dates import moment
 from tests.conftest import Run
 
 LONG_AGO = 1_700_000_000
@@ -129,7 +132,9 @@ def test_what_a_memo_says_does_not_steer_a_terminal(run: Run, tmp_path: Path) ->
     assert "[2Jb" in shown
 
 
-def test_a_tool_may_be_of_memos_or_json_lines_but_not_of_web_pages_yet(run: Run, notes: Path, tmp_path: Path) -> None:
+def test_a_tool_may_be_of_memos_or_json_lines_or_of_web_pages_which_have_no_place(
+    run: Run, notes: Path, tmp_path: Path
+) -> None:
     library = ("--library", tmp_path / "lib")
     ran = run("tool", "add", "-n", "diary", "-d", "Days", "-s", notes / "memo.txt", "--kind", "memos", *library)
     assert (ran.code, "2 entries to import" in ran.out) == (0, True)
@@ -137,10 +142,73 @@ def test_a_tool_may_be_of_memos_or_json_lines_but_not_of_web_pages_yet(run: Run,
     assert (ran.json()["kind"], ran.json()["files"]) == ("jsonl", 1)
     assert run("import", "--all", *library).out.startswith("3 added")
     ran = run("tool", "add", "-n", "site", "-d", "Pages", "-s", notes, "--kind", "web", *library)
-    assert ran.code == 2
-    assert "cannot be collected yet" in ran.err
+    assert (ran.code, "has no folder or file" in ran.err) == (2, True)
+    ran = run("tool", "add", "-n", "site", "-d", "Pages", "--kind", "web", *library)
+    assert (ran.code, "bunko web add URL -n site" in ran.out) == (0, True)
+    assert run("tool", "add", "-n", "none", "-d", "Nothing", *library).code == 2
     ran = run("tool", "add", "-n", "one", "-d", "One", "-s", notes / "memo.txt", *library)
     assert (ran.code, "memo.txt is a file, not a folder" in ran.err) == (3, True)
     assert run("status", "-n", "diary", *library).code == 0
     (notes / "memo.txt").write_bytes(b"")
     assert "empty" in run("status", *library).out
+
+
+def test_dates_are_told_in_the_time_zone_of_the_settings(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        '{"title": "A", "date": "2024-01-15T23:30:00+00:00", "text": "庭の話。"}',
+        '{"title": "B", "date": "2024-01-15", "text": "庭の話。"}',
+    ]
+    write(tmp_path / "log.jsonl", "\n".join(rows))
+    library = ("--library", tmp_path / "lib", "--json")
+    run("build", "-i", tmp_path / "log.jsonl", "--skip-embeddings", *library)
+
+    def found(*options: str) -> list[str]:
+        results = run("search", "庭", *options, *library).json()["results"]
+        assert isinstance(results, list)
+        return sorted(hit["title"] for hit in results)
+
+    monkeypatch.setenv("BUNKO_SEARCH_TIMEZONE", "Asia/Tokyo")
+    assert found("--since", "2024-01-16") == ["A"]
+    assert found("--until", "2024-01-15") == ["B"]
+    assert found("--since", "2024-01-15T23:00:00Z") == ["A"]
+    monkeypatch.setenv("BUNKO_SEARCH_TIMEZONE", "America/New_York")
+    assert found("--since", "2024-01-16") == []
+    assert found("--since", "2024-01-15", "--until", "2024-01-15T18:30") == ["A", "B"]
+    monkeypatch.setenv("BUNKO_SEARCH_TIMEZONE", "Mars/Olympus")
+    ran = run("search", "庭", *library)
+    assert "search.timezone" in ran.out + ran.err
+    assert ran.code != 0
+
+
+def test_today_is_the_day_it_is_in_the_time_zone_of_the_settings(tmp_path: Path) -> None:
+    days = set()
+    for zone in ("Pacific/Kiritimati", "Etc/GMT+12"):  # where it is never the same day
+        environ = {"BUNKO_SEARCH_TIMEZONE": zone}
+        with open_library(locate(library=tmp_path / "lib", environ=environ), environ=environ) as library:
+            days.add(moment("today", library.now()))
+            assert moment("今日", library.now()) == library.now().date().isoformat()
+            assert moment("1d", library.now())[:10] == moment("yesterday", library.now())
+    assert len(days) == 2
+
+
+def test_tags_of_any_width_and_case_are_one(run: Run, tmp_path: Path) -> None:
+    rows = [
+        '{"text": "庭", "tags": ["Work", "ＷＯＲＫ"]}',
+        '{"text": "庭", "tags": "#work, ﾒﾓ"}',
+        '{"text": "庭", "tags": ["メモ"]}',
+    ]
+    write(tmp_path / "log.jsonl", "\n".join(rows))
+    library = ("--library", tmp_path / "lib")
+    run("build", "-i", tmp_path / "log.jsonl", "--skip-embeddings", *library)
+    assert run("tags", *library).out.splitlines() == ["work\t2", "メモ\t2"]
+    printed = run("search", "庭", "--tag", "ｗｏｒｋ", "--mode", "bm25", *library).out
+    assert ("[2]" in printed, "[3]" in printed) == (True, False)
+
+
+def test_a_bad_line_is_reported_with_its_number(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "log.jsonl", '{"text": "庭の話。"}\n{"text": \n{"text": "海の話。"}\n')
+    ran = run("build", "-i", tmp_path / "log.jsonl", "--skip-embeddings", "--library", tmp_path / "lib")
+    assert ran.out.splitlines()[0] == "Added: 2"
+    assert "line 2 is not JSON" in ran.err

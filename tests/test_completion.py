@@ -51,7 +51,7 @@ def test_commands_and_options_are_offered(tmp_path: Path) -> None:
     assert offered(tmp_path, "bunko import") == ["import", "import-pack"]
     assert offered(tmp_path, "bunko --ver") == ["--version"]
     assert {"add", "update", "ls"} <= set(offered(tmp_path, "bunko tool "))
-    assert offered(tmp_path, "bunko search --no-re") == ["--no-refresh"]
+    assert offered(tmp_path, "bunko search --no-ref") == ["--no-refresh"]
     assert offered(tmp_path, "bunko search x --mode ") == ["bm25", "semantic", "hybrid"]
     assert offered(tmp_path, "bunko completion ") == ["bash", "zsh", "fish"]
 

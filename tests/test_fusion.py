@@ -19,6 +19,7 @@ def test_reciprocal_ranks_add_up_as_in_the_worked_example() -> None:
         "C": 0.0323,
         "D": 0.0159,
     }
+    assert sorted(scores, key=lambda key: -scores[key]) == ["A", "C", "B", "D"]
 
 
 def test_equal_scores_all_become_one_and_nothing_stays_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from bunko import catalog
 from bunko.library import Library
 from bunko.protocols import Filter
-from bunko.readers.jsonl import memos
+from bunko.readers import jsonl
+from bunko.readers.memo import Bad, Memo, unified
 from bunko.sources.jsonl import parse
 from bunko.types import Tool
 from tests.test_memos_source import Opener, opened, write
@@ -35,10 +37,16 @@ def added(library: Library, source: Path) -> Tool:
     return tool
 
 
+def memos(text: str) -> tuple[list[Memo], list[Bad]]:
+    """Return the entries of some lines, and the lines that are none."""
+    found = list(jsonl.memos(unified(text).split("\n")))
+    return [one for one in found if isinstance(one, Memo)], [one for one in found if isinstance(one, Bad)]
+
+
 def test_a_line_has_its_title_its_date_its_tags_and_its_text() -> None:
     good, bad = memos(lines(*NOTES))
     assert bad == []
-    assert [(memo.first_line, memo.title, memo.date, memo.tags, memo.text) for memo in good] == [
+    assert [(memo.first_line, memo.title, memo.date, memo.tags, memo.text[memo.body :]) for memo in good] == [
         (1, "旅の記録", "2024-03-01", ("旅行", "京都"), "寺を訪ねた。\n\n庭が美しい。"),
         (2, "Meeting", "2024-01-05", ("work", "budget"), "We agreed on the budget."),
     ]
@@ -64,8 +72,8 @@ def test_a_bad_line_is_named_by_its_number_and_the_others_are_kept(line: str, re
 
 
 def test_a_file_of_another_kind_is_not_reported_line_by_line() -> None:
-    good, bad = memos("words\n" * 5000)
-    assert good == []
+    data = b"words\n" * 5000
+    bad = [one for one in parse(BytesIO(data), "n.jsonl", len(data), 1000).found if isinstance(one, Bad)]
     assert len(bad) == 100
     assert "4900 more lines" in bad[-1].reason
 
@@ -73,8 +81,9 @@ def test_a_file_of_another_kind_is_not_reported_line_by_line() -> None:
 @pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "cp932", "euc_jp", "utf-16"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_any_encoding_and_any_line_end_give_the_same_entries(codec: str, end: str) -> None:
-    parsed = parse(lines(*NOTES).replace("\n", end).encode(codec), "n.jsonl")
-    assert (list(parsed.memos), list(parsed.bad)) == memos(lines(*NOTES))
+    data = lines(*NOTES).replace("\n", end).encode(codec)
+    good, bad = memos(lines(*NOTES))
+    assert list(parse(BytesIO(data), "n.jsonl", len(data), 1000).found) == [*good, *bad]
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)

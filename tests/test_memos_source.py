@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import date, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,10 @@ from bunko.library import Library
 from bunko.opening import open_library
 from bunko.protocols import Filter
 from bunko.readers import changelog
-from bunko.sources.memos import parse
+from bunko.readers.memo import Bad, Memo, unified
+from bunko.sources import memos as source
 from bunko.text.dates import iso, moment
-from bunko.types import Tool
+from bunko.types import Text, Tool
 
 LONG_AGO = 1_700_000_000 * 10**9
 SEED = """\
@@ -95,18 +97,28 @@ def cited(root: Path, citation: str) -> str:
     return "\n".join(path.read_text(encoding="utf-8").split("\n")[int(match[2]) - 1 : int(match[3] or match[2])])
 
 
+def memos(text: str) -> list[Memo]:
+    """Return the entries of a changelog in which no entry is too long."""
+    return [one for one in changelog.memos(unified(text).split("\n")) if isinstance(one, Memo)]
+
+
+def parsed(data: bytes, name: str, most: int = 1000) -> list[Memo | Bad | Text]:
+    """Return what a file of a name holds."""
+    return list(source.parse(BytesIO(data), name, len(data), most).found)
+
+
 # Reading
 
 
 def test_a_memo_has_its_title_its_date_its_tags_and_its_text() -> None:
-    (memo,) = changelog.memos(SEED)
+    (memo,) = memos(SEED)
     assert (memo.title, memo.date, memo.tags) == ("Meeting Notes", "2024-01-15", ("meeting", "january"))
     assert memo.text[memo.body :] == "Topics discussed:\n- Project timeline\n- Budget allocation"
     assert (memo.first_line, memo.last_line) == (1, 6)
 
 
 def test_items_below_a_date_are_memos_of_that_day() -> None:
-    found = changelog.memos(EMACS)
+    found = memos(EMACS)
     assert [(memo.title, memo.date, memo.tags) for memo in found] == [
         ("会議", "2024-01-16", ("定例", "予算")),
         ("src/main.c (open)", "2024-01-16", ()),
@@ -138,7 +150,7 @@ def test_items_below_a_date_are_memos_of_that_day() -> None:
     ],
 )
 def test_a_heading_may_be_written_in_many_ways(line: str, title: str, day: str, tags: tuple[str, ...]) -> None:
-    (memo,) = changelog.memos(f"{line}\n  本文")
+    (memo,) = memos(f"{line}\n  本文")
     assert (memo.title, memo.date, memo.tags) == (title, day, tags)
     assert memo.text[memo.body :] == "本文"
 
@@ -155,8 +167,8 @@ def test_a_heading_may_be_written_in_many_ways(line: str, title: str, day: str, 
     ],
 )
 def test_other_lines_do_not_begin_a_memo(line: str) -> None:
-    assert changelog.memos(f"{line}\n  本文") == []
-    (memo,) = changelog.memos(f"* 題 2024-02-02\n{line}\n")
+    assert memos(f"{line}\n  本文") == []
+    (memo,) = memos(f"* 題 2024-02-02\n{line}\n")
     assert line in memo.text
 
 
@@ -164,12 +176,12 @@ def test_other_lines_do_not_begin_a_memo(line: str) -> None:
     "line", ["Tags: a, B", "  tags: a B", "タグ: a、b", "Tags：a,b", "Keywords: [a] [b]", "TAG: #a, #b"]
 )
 def test_a_line_of_tags_is_read_in_either_language(line: str) -> None:
-    (memo,) = changelog.memos(f"* 題 2024-01-15\n\n{line}\n本文")
+    (memo,) = memos(f"* 題 2024-01-15\n\n{line}\n本文")
     assert (memo.tags, memo.text[memo.body :]) == (("a", "b"), "本文")
 
 
 def test_text_before_the_first_memo_and_below_a_bare_date_is_kept() -> None:
-    found = changelog.memos("私のメモ\n\n2024-01-15\n\t項目のない日\n2024-01-16\n\n* 題 2024-01-17\n")
+    found = memos("私のメモ\n\n2024-01-15\n\t項目のない日\n2024-01-16\n\n* 題 2024-01-17\n")
     assert [(memo.first_line, memo.date, memo.text[memo.body :]) for memo in found] == [
         (1, "", "私のメモ"),
         (3, "2024-01-15", "項目のない日"),
@@ -178,7 +190,7 @@ def test_text_before_the_first_memo_and_below_a_bare_date_is_kept() -> None:
 
 
 def test_a_memo_outside_of_a_day_does_not_belong_to_it() -> None:
-    found = changelog.memos("2024-01-15\n\t* a: 甲\n* b 2024-02-02\n  * 箇条書き\n")
+    found = memos("2024-01-15\n\t* a: 甲\n* b 2024-02-02\n  * 箇条書き\n")
     assert [(memo.title, memo.date) for memo in found] == [("a", "2024-01-15"), ("b", "2024-02-02")]
     assert found[1].text[found[1].body :] == "* 箇条書き"
 
@@ -207,7 +219,7 @@ def test_what_is_written_as_memos_is_read_back(
     for title, day, tags, body in entries:
         text += f"* {title} {day}\n" + (f"{indent}Tags: {', '.join(tags)}\n" if tags else "")
         text += "".join(f"{indent}{line}\n" for line in body) + "\n"
-    found = changelog.memos(text.replace("\n", end))
+    found = memos(text.replace("\n", end))
     assert [(memo.title, memo.date, memo.tags, memo.text[memo.body :]) for memo in found] == [
         (title, str(day), tuple(tags), "\n".join(body)) for title, day, tags, body in entries
     ]
@@ -222,7 +234,7 @@ def test_what_is_written_as_items_of_days_is_read_back(
         written = f"{day.year}年{day.month}月{day.day}日" if jp else str(day)
         text += f"{written}  Ann  <ann@example.com>\n\n\t* {title} {''.join(f'[{tag}]' for tag in tags)}: {body[0]}\n"
         text += "".join(f"\t  {line}\n" for line in body[1:]) + "\n"
-    assert [(memo.title, memo.date, memo.tags, memo.text[memo.body :]) for memo in changelog.memos(text)] == [
+    assert [(memo.title, memo.date, memo.tags, memo.text[memo.body :]) for memo in memos(text)] == [
         (title, str(day), tuple(tags), "\n".join(body)) for title, day, tags, body in entries
     ]
 
@@ -246,8 +258,8 @@ LINES = st.sampled_from(
 @given(lines=st.lists(LINES | st.text(max_size=30), max_size=15), end=st.sampled_from(["\n", "\r\n"]))
 def test_no_line_of_text_is_lost(lines: list[str], end: str) -> None:
     text = end.join(lines)
-    found = changelog.memos(text)
-    real = changelog.unified(text).split("\n")
+    found = memos(text)
+    real = unified(text).split("\n")
     taken = [number for memo in found for number in range(memo.first_line, memo.last_line + 1)]
     assert taken == sorted(set(taken)), "memos overlap or are out of order"
     if found:
@@ -262,24 +274,26 @@ def test_no_line_of_text_is_lost(lines: list[str], end: str) -> None:
 @given(data=st.binary(max_size=200), name=st.sampled_from(["a.txt", "a.md", "a.jsonl", "ChangeLog"]))
 def test_garbage_is_read_or_refused_but_never_breaks_the_reader(data: bytes, name: str) -> None:
     with suppress(SourceError):
-        parse(data, name)
+        parsed(data, name)
 
 
 @pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "cp932", "euc_jp", "utf-16", "iso2022_jp"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_any_encoding_and_any_line_end_give_the_same_memos(codec: str, end: str) -> None:
-    expected = changelog.memos(EMACS)
+    expected = memos(EMACS)
     assert len(expected) == 3
-    assert list(parse(EMACS.replace("\n", end).encode(codec), "ChangeLog").memos) == expected
+    assert parsed(EMACS.replace("\n", end).encode(codec), "ChangeLog") == expected
 
 
 def test_a_markdown_file_is_one_memo_unless_it_is_a_changelog() -> None:
-    note = parse("---\ntitle: 設計\ndate: 2024-01-15\ntags: [a, b]\n---\n# 案\n\n* 初版 2024-01-10\n".encode(), "n.md")
-    assert note.whole is not None
-    assert (note.whole.title, note.whole.date, note.whole.tags) == ("設計", "2024-01-15", ("a", "b"))
-    assert parse(b"# Notes\n\n* done 2024-01-10\n\n* more", "n.md").whole is None
-    assert parse(b"Some text.\n\n* done 2024-01-10\n", "n.md").whole is not None
-    assert [memo.title for memo in parse(SEED.encode(), "n.md").memos] == ["Meeting Notes"]
+    (note,) = parsed(
+        "---\ntitle: 設計\ndate: 2024-01-15\ntags: [a, b]\n---\n# 案\n\n* 初版 2024-01-10\n".encode(), "n.md"
+    )
+    assert isinstance(note, Text)
+    assert (note.title, note.date, note.tags) == ("設計", "2024-01-15", ("a", "b"))
+    assert all(isinstance(one, Memo) for one in parsed(b"# Notes\n\n* done 2024-01-10\n\n* more", "n.md"))
+    assert [type(one) for one in parsed(b"Some text.\n\n* done 2024-01-10\n", "n.md")] == [Text]
+    assert [memo.title for memo in parsed(SEED.encode(), "n.md") if isinstance(memo, Memo)] == ["Meeting Notes"]
 
 
 # In a library
@@ -485,4 +499,4 @@ def test_an_assistant_finds_verifies_and_reads_a_memo(opened: Opener, tmp_path: 
     assert hit["citation"] == "a # b.txt#2024-01-16-会議:L3-L5"
     assert (hit["line_start"], hit["line_end"]) == (3, 5)
     assert verdict["status"] == "same"
-    assert sorted(texts) == sorted(one.text for one in changelog.memos(EMACS))
+    assert sorted(texts) == sorted(one.text for one in memos(EMACS))

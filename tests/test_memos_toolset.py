@@ -224,20 +224,20 @@ def test_memos_are_searched_by_their_own_settings_and_other_tools_are_not(desk: 
     library = desk.library()
     tools = {tool.name: tool for tool in library.tools()}
     alone = library.request("予算", tools=[tools["memos"], tools["log"]])
-    assert (alone.fusion, alone.k1, alone.b, alone.top_k) == ("rrf", 1.5, 0.75, 10)
+    assert (alone.fusion, alone.k1, alone.b, alone.top_k) == ("cc", 1.5, 0.75, 10)
     for mixed in ([tools["memos"], tools["docs"]], [tools["docs"]]):
         request = library.request("予算", tools=mixed)
         assert (request.fusion, request.k1, request.top_k) == ("cc", 1.2, 5)
 
 
 def test_the_settings_choose_how_memos_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened(tmp_path, monkeypatch, BUNKO_MEMOS_FUSION="cc") as library:
+    with opened(tmp_path, monkeypatch, BUNKO_MEMOS_FUSION="rrf") as library:
         memos.build(library, write(tmp_path / "diary.txt", DIARY))
-        assert library.request("予算", tools=library.tools()).fusion == "cc"
+        assert library.request("予算", tools=library.tools()).fusion == "rrf"
 
 
 def test_a_memo_that_both_ways_rank_first_scores_as_reciprocal_ranks_say(desk: Desk) -> None:
-    best = desk.library().search("川沿いを走る", tool="memos", explain=True).hits[0]
+    best = desk.library().search("川沿いを走る", tool="memos", fusion="rrf", explain=True).hits[0]
     assert best.title == "朝のランニング"
     assert best.why is not None
     assert best.why.bm25 is not None
@@ -247,6 +247,8 @@ def test_a_memo_that_both_ways_rank_first_scores_as_reciprocal_ranks_say(desk: D
 
 def test_memos_with_nothing_in_common_with_a_question_do_not_answer_it(desk: Desk) -> None:
     assert titles(query(desk, "川沿いを走る")) == ["朝のランニング"]
+    joined = desk.library().search("川沿いを走る", tool="memos", fusion="rrf")
+    assert [hit.title for hit in joined.hits] == ["朝のランニング"]
 
 
 # At a terminal

@@ -135,7 +135,7 @@ def test_a_pack_goes_from_and_to_a_library_in_memory(at: Opened, packed: Path, t
     with opened(packed) as one:
         store = memory.build()
         tool = store.put_tool(one.tool)
-        recipe = Recipe(home.home, home.settings)
+        recipe = Recipe(home.home, home.settings, home.store)
         cutting, built = recipe.cutting(tool), recipe.built(tool)
         pack.take(store, tool, one, cutting, home.embedder(), built)
     pack.write(store, tool, tmp_path / "again.bunko")

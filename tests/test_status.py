@@ -133,7 +133,7 @@ def test_documents_are_listed_in_pages_with_their_language(library: Library) -> 
 
 def test_json_has_the_same_names_for_every_tool(library: Library, place: Path) -> None:
     whole = json.loads(run(place, "--json"))
-    assert whole.keys() == {"library", "generation", "bytes", "derived_bytes", "tools"}
+    assert whole.keys() == {"library", "generation", "bytes", "derived_bytes", "tools", "embedders"}
     assert [one.keys() for one in whole["tools"]] == [TOOL, TOOL]
     notes: dict[str, Any] = json.loads(run(place, "-n", "notes", "--json"))
     later = json.loads(run(place, "-n", "later", "--json"))

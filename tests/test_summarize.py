@@ -90,3 +90,21 @@ def test_a_summary_is_written_in_lines_with_the_place_of_each_sentence() -> None
     assert lines[2].startswith("about: ")
     assert any(line.startswith("- ") and line.endswith("(2024-01-15 予算会議)") for line in lines)
     assert any(line.endswith("(2023-12-01)") for line in lines)
+
+
+def test_a_common_word_that_was_asked_for_counts() -> None:
+    text = "朝から応答が遅いという連絡が続いた。原因は接続の枯渇だった。夕方に修正を配って監視を足した。"
+    others = [hit(number, f"第{number}の連絡と応答と修正の記録を夕方に書いて監視を続けた。") for number in range(2, 8)]
+    assert "原因は接続の枯渇だった。" in said([hit(1, text), *others], "障害の原因")
+
+
+def test_a_question_ends_before_a_word_in_letters_too() -> None:
+    assert "LLMは遅いしお金がかかる。" in said(
+        [hit(1, "規則だけで十分役に立つのではないか？LLMは遅いしお金がかかる。")], "LLM お金"
+    )
+
+
+def test_what_stands_below_a_mark_or_a_colon_begins_anew() -> None:
+    text = "【今週】\n・検索画面の実装を終えた\n【来週】\n・性能試験の準備を始める\n決定:\n開発費を一割だけ増やす\n"
+    found = said([hit(1, text)], "検索画面 性能試験 開発費")
+    assert found == ["検索画面の実装を終えた", "性能試験の準備を始める", "開発費を一割だけ増やす"]

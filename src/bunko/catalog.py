@@ -81,7 +81,7 @@ def add(
     store: Store,
     name: str,
     description: str,
-    source: Path,
+    source: Path | None,
     *,
     kind: str = "folder",
     include: Sequence[str] = (),
@@ -90,11 +90,11 @@ def add(
     embedder: str | None = None,  # none: no vectors for this tool
     cutting: Mapping[str, Any] | None = None,  # as `recut` gives it
 ) -> Tool:
-    """Register a folder or a file under a name; nothing is imported yet."""
+    """Register a folder or a file under a name, or web pages, which have none; nothing is imported yet."""
     _check_name(store, name)
     given = {"include": list(include), "exclude": list(exclude), "extract": extract, "embedder": embedder}
     options = {key: value for key, value in given.items() if value} | dict(cutting or {})
-    made = Tool(name, kind, _described(description), str(_place(kind, source)), created_at=now(), options=options)
+    made = Tool(name, kind, _described(description), _place(kind, source), created_at=now(), options=options)
     return store.put_tool(made)
 
 
@@ -150,7 +150,7 @@ def update(
     if description is not None:
         tool = replace(tool, description=_described(description))
     if source is not None:
-        tool = replace(tool, source=str(_place(tool.kind, source)))
+        tool = replace(tool, source=_place(tool.kind, source))
     return store.put_tool(tool)
 
 
@@ -214,19 +214,22 @@ def _described(description: str) -> str:
     return text
 
 
-def _place(kind: str, source: Path) -> Path:
-    """Return where a source of a kind lies; all but folders may be one file."""
+def _place(kind: str, source: Path | None) -> str:
+    """Return where a source of a kind lies; all but folders may be one file, and web pages lie nowhere."""
     if kind == "web":
-        raise SettingsError(
-            "Web pages cannot be collected yet: there is no command for it in this version",
-            hint="Save the pages in a folder, or choose another kind: folder, memos, jsonl.",
-        )
+        if source is not None:
+            raise SettingsError(
+                "A tool of web pages has no folder or file", hint="Leave it out; pages come with: bunko web add URL."
+            )
+        return ""
+    if source is None:
+        raise SettingsError(f"A tool of the kind {kind} needs a folder or file", hint="Name it with --source.")
     place = source.expanduser()
     if kind == "folder" or place.is_dir():
-        return _folder(place)
+        return str(_folder(place))
     if not place.is_file():
         raise SourceError(f"There is no file or folder {place}", hint="Check the path.")
-    return place.resolve()
+    return str(place.resolve())
 
 
 def _folder(source: Path) -> Path:

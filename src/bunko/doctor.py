@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from bunko.errors import BunkoError
+import numpy as np
+
+from bunko.embedders import checked
+from bunko.errors import BunkoError, EmbedderError
 from bunko.index.live import Live
 from bunko.index.snapshot import Snapshot
 from bunko.protocols import Embedder, Store
@@ -15,6 +18,9 @@ from bunko.search import Request, ranked
 from bunko.text import words
 from bunko.text.language import language
 from bunko.types import MODES, Chunk, Mode, Tool
+
+if TYPE_CHECKING:
+    from bunko.types import Vectors
 
 # Each language is asked this many questions that its own texts answer.
 _PER_LANGUAGE = 25
@@ -74,11 +80,19 @@ def known_items(
     if not snapshot.size:
         return [Finding("warning", tool.name, "holds no text yet", "Import something: bunko reindex.")]
     findings = []
-    for code, items in _questions(store, snapshot, per_language).items():
+    questions = _questions(store, snapshot, per_language)
+    asked: Embedder | None = None
+    if embedder is not None:
+        try:
+            asked = _Asked(embedder, [question for items in questions.values() for question in items])
+        except EmbedderError as error:
+            told = f"search by vectors was not tried: {error.message}"
+            findings.append(Finding("warning", tool.name, told, error.hint))
+    for code, items in questions.items():
         for mode in MODES:
-            if mode != "bm25" and embedder is None:
+            if mode != "bm25" and asked is None:
                 continue
-            found = sum(_answers(store, snapshot, question, mode, embedder) for question in items)
+            found = sum(_answers(store, snapshot, question, mode, asked) for question in items)
             share = found / len(items)
             text = f"{_NAMES[code]}, {mode}: {found} of {len(items)} texts found by a sentence of their own"
             if share < _DEAD_BELOW and len(items) >= _TELLING:
@@ -91,9 +105,29 @@ def known_items(
 def dead_ends(
     store: Store, snapshot: Snapshot, tool: Tool, embedder: Embedder | None, *, per_language: int
 ) -> list[str]:
-    """Return a sentence for each language and mode in which texts are not found."""
+    """Return a sentence for each language and mode in which texts are not found, and where that could not be tried."""
     findings = known_items(store, snapshot, tool, embedder, per_language=per_language)
-    return [f"{one.message}. {one.hint}" for one in findings if one.state == "error"]
+    return [f"{one.message}. {one.hint}" for one in findings if one.state != "ok" and snapshot.size]
+
+
+class _Asked:
+    """An embedder that knows the vectors of some questions: they were asked for in one call, which may cost."""
+
+    def __init__(self, embedder: Embedder, questions: Sequence[str]) -> None:
+        self.name, self.size, self.label, self.floor = embedder.name, embedder.size, embedder.label, embedder.floor
+        self.batch, self.remote = embedder.batch, embedder.remote
+        self._embedder = embedder
+        distinct = list(dict.fromkeys(questions))
+        vectors = checked(embedder, distinct, query=True) if distinct else ()
+        self._known = dict(zip(distinct, vectors, strict=True))
+
+    def available(self) -> str:
+        """Return what the other one lacks."""
+        return self._embedder.available()
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Return the row of each question."""
+        return np.stack([self._known[text] for text in texts])
 
 
 def _questions(store: Store, snapshot: Snapshot, per_language: int) -> dict[str, list[str]]:

@@ -3,6 +3,8 @@
 BunkoError
 ├── SettingsError      settings      a setting is unknown, of the wrong type or impossible
 ├── SourceError        source        a folder or file cannot be read at all
+│   ├── Refused          refused       an address that may not be fetched
+│   └── FetchFailed      fetch         a page could not be fetched
 ├── QueryError         query         a search asks for something that makes no sense
 ├── EmbedderError      embedder      vectors cannot be made
 ├── UnknownName        unknown       no such tool, document or provider
@@ -16,6 +18,11 @@ BunkoError
 
 Anything else that is raised is our bug and keeps its traceback.
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 
 class BunkoError(Exception):
@@ -44,6 +51,26 @@ class SourceError(BunkoError):
     code = "source"
 
 
+class Refused(SourceError):
+    """An address that may not be fetched; nothing was sent to it."""
+
+    code = "refused"
+
+
+class FetchFailed(SourceError):
+    """A page could not be fetched: `status` is what the server answered (0: nothing), `retry_after` in seconds."""
+
+    code = "fetch"
+
+    def __init__(
+        self, message: str, *, hint: str = "", status: int = 0, location: str = "", retry_after: float = 0.0
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        self.location = location
+        self.retry_after = retry_after
+
+
 class QueryError(BunkoError):
     """A search asks for something that makes no sense."""
 
@@ -51,9 +78,13 @@ class QueryError(BunkoError):
 
 
 class EmbedderError(BunkoError):
-    """Vectors cannot be made."""
+    """Vectors cannot be made; `came` are those that were made all the same, by the place of their texts."""
 
     code = "embedder"
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.came: Mapping[int, Any] = {}
 
 
 class UnknownName(BunkoError):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from contextlib import closing
 
+from bunko.embedding import TooLong, embedded
 from bunko.index import terms
-from bunko.ingest import ChunkerSettings, Progress, batches, with_vectors
+from bunko.ingest import ChunkerSettings, Progress, batches
 from bunko.protocols import Chunker, Embedder, Failed, Prepared, Store
 from bunko.text import words
 from bunko.types import Document, Entry, Report, Text, Tool
@@ -35,24 +37,35 @@ def fill(
     chunker = cutting.build()
     total = sum(len(texts[uri].text) for uri in changed)
     done = Progress(0, len(changed), 0, 0, total)
-    for batch in batches(changed, lambda uri: len(texts[uri].text), _BATCH_CHARACTERS):
-        made = [_made(uri, texts[uri], hashes[uri], chunker) for uri in batch]
-        put, vectors, number = with_vectors(store, embedder, [one for one in made if isinstance(one, Prepared)])
-        store.write(tool.id, put=put, fail=[one for one in made if isinstance(one, Failed)], vectors=vectors)
-        report.embedded += number
-        for prepared in put:
-            if prepared.document.uri in known:
-                report.updated += 1
-            else:
-                report.added += 1
-        done = Progress(
-            done.files + len(batch), done.total_files, done.chunks + sum(len(one.chunks) for one in put),
-            done.bytes + sum(len(texts[uri].text) for uri in batch), total,
-        )  # fmt: skip
-        progress(done)
+    too_long = TooLong(embedder)
+    made = (
+        (batch, [_made(uri, texts[uri], hashes[uri], chunker) for uri in batch])
+        for batch in batches(changed, lambda uri: len(texts[uri].text), _BATCH_CHARACTERS)
+    )
+    with closing(embedded(store, embedder, made, _prepared, owner=tool.id)) as stream:
+        for one in stream:
+            (batch, found), put = one.batch, one.put
+            fail = [failed for failed in found if isinstance(failed, Failed)]
+            store.write(tool.id, put=put, fail=fail, vectors=one.vectors, spent=one.spent)
+            report.embedded += len(one.vectors)
+            for prepared in put:
+                if prepared.document.uri in known:
+                    report.updated += 1
+                else:
+                    report.added += 1
+            done = Progress(
+                done.files + len(batch), done.total_files, done.chunks + sum(len(one.chunks) for one in put),
+                done.bytes + sum(len(texts[uri].text) for uri in batch), total,
+            )  # fmt: skip
+            progress(done)
+    report.notices += too_long.told()
     report.problems += store.failures(tool.id)
     report.total_chunks = store.totals(tool.id).chunks
     return report
+
+
+def _prepared(batch: tuple[list[str], list[Prepared | Failed]]) -> list[Prepared]:
+    return [one for one in batch[1] if isinstance(one, Prepared)]
 
 
 def _made(uri: str, text: Text, content_hash: str, chunker: Chunker) -> Prepared | Failed:

@@ -5,27 +5,27 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+from urllib.parse import unquote
 
 from bunko import chunkers, readers
-from bunko.embedders import checked, vector_key
+from bunko.embedding import TooLong, embedded
 from bunko.errors import BunkoError, SourceError
 from bunko.failpoints import reach
 from bunko.index import terms
-from bunko.protocols import Chunker, Embedder, Failed, Prepared, Scan, Source, Store
+from bunko.protocols import Chunker, Embedder, Failed, Prepared, Reading, Scan, Source, Store
 from bunko.text import words
 from bunko.timing import timer
 from bunko.types import WHOLE_FILE, Chunk, Document, Entry, Excerpt, Lines, Problem, Report, Tool
 from bunko.workers import Workers, usual_number
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 T = TypeVar("T")
 
@@ -36,7 +36,6 @@ _BATCH_BYTES = 500_000
 _BATCH_FILES = 100
 # Starting a worker costs about as much CPU as tokenising this much.
 _WORTH_WORKERS = 2_000_000
-_EMBED_BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +97,13 @@ def ingest(
     workers: int | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
     stopped: Callable[[], bool] = lambda: False,
+    owner: int = 0,
 ) -> Report:
     """Bring a tool up to date with its source; every document changes whole or not at all.
 
     `scan` is what the source was found to hold a moment ago, if somebody looked. `stopped` is asked between
-    transactions: what was written stays, and the next import goes on from there.
+    transactions: what was written stays, and the next import goes on from there. What was paid for and not written is
+    kept for the tool `owner`, where that is another one.
     """
     with timer("reindex_total", _log):
         known = store.known(tool.id)
@@ -110,7 +111,7 @@ def ingest(
             with timer("file_scan", _log):
                 scan = source.scan(known)
         failed = {problem.uri for problem in store.failures(tool.id)}
-        read_again = {entry.uri for entry in (*scan.added, *scan.updated)}
+        read_again = {entry.uri for entry in (*scan.added, *scan.updated)} if failed else set()
         report = Report(
             unchanged=scan.unchanged - len(failed - read_again - set(scan.deleted)),
             deleted=len(set(scan.deleted) - set(scan.moved.values()) - failed),
@@ -133,27 +134,29 @@ def ingest(
         total = sum(entry.work for entry in todo)
         done = Progress(0, len(todo), 0, 0, total)
         progress(done)
-        for batch in _made(source, cutting, todo, workers):
-            if stopped():
-                report.interrupted = True
-                break
-            put = [made.prepared for made in batch if made.prepared]
-            gone = [scan.moved[made.entry.uri] for made in batch if made.entry.uri in scan.moved and not made.problem]
-            fail = [made.failed for made in batch if made.failed]
-            report.problems += [Problem(made.entry.uri, made.problem) for made in batch if made.problem]
-            put, vectors, number = with_vectors(store, embedder, put)
-            with timer("sqlite_write", _log, indent=1, detail=f"{len(put)} documents"):
-                store.write(tool.id, put=put, fail=fail, remove=gone, vectors=vectors)
-            reach("ingest.batch")
-            _account(report, batch, fresh, scan, number)
-            done = Progress(
-                done.files + len(batch), len(todo), done.chunks + sum(len(one.chunks) for one in put),
-                done.bytes + sum(made.work for made in batch), total,
-            )  # fmt: skip
-            progress(done)
+        too_long = TooLong(embedder)
+        made_batches = _until(stopped, _made(source, cutting, scan.texts(todo), total, workers), report)
+        with closing(embedded(store, embedder, made_batches, _prepared, owner=owner or tool.id)) as stream:
+            for one in stream:
+                batch, put = one.batch, one.put
+                gone = [
+                    scan.moved[made.entry.uri] for made in batch if made.entry.uri in scan.moved and not made.problem
+                ]
+                fail = [made.failed for made in batch if made.failed]
+                report.problems += [Problem(made.entry.uri, made.problem) for made in batch if made.problem]
+                with timer("sqlite_write", _log, indent=1, detail=f"{len(put)} documents"):
+                    store.write(tool.id, put=put, fail=fail, remove=gone, vectors=one.vectors, spent=one.spent)
+                reach("ingest.batch")
+                _account(report, batch, fresh, scan, len(one.vectors))
+                done = Progress(
+                    done.files + len(batch), len(todo), done.chunks + sum(len(one.chunks) for one in put),
+                    done.bytes + sum(made.work for made in batch), total,
+                )  # fmt: skip
+                progress(done)
         if scan.touched and not report.interrupted:
             # Last of all: a file of many entries is taken to be known only when every one of them is.
             store.write(tool.id, touch=scan.touched)
+        report.notices += too_long.told()
         report.problems += store.failures(tool.id)
         report.total_chunks = store.totals(tool.id).chunks
     _log.debug(
@@ -161,6 +164,21 @@ def ingest(
         report.added, report.updated, report.deleted, report.unchanged, report.total_chunks,
     )  # fmt: skip
     return report
+
+
+def _until(
+    stopped: Callable[[], bool], batches: Iterable[Sequence[_Made]], report: Report
+) -> Iterator[Sequence[_Made]]:
+    """Return batches until somebody stops the import; those that were begun are written all the same."""
+    for batch in batches:
+        if stopped():
+            report.interrupted = True
+            return
+        yield batch
+
+
+def _prepared(batch: Sequence[_Made]) -> list[Prepared]:
+    return [made.prepared for made in batch if made.prepared]
 
 
 def _account(report: Report, batch: Sequence[_Made], fresh: set[str], scan: Scan, embedded: int) -> None:
@@ -181,60 +199,44 @@ def _account(report: Report, batch: Sequence[_Made], fresh: set[str], scan: Scan
             _log.debug("[TIMER]   %s: %.1fms%s", step, seconds * 1000, detail)
 
 
-def with_vectors(
-    store: Store, embedder: Embedder | None, prepared: list[Prepared]
-) -> tuple[list[Prepared], dict[bytes, npt.NDArray[np.float32]], int]:
-    """Give each chunk the name of its vector, and embed the texts whose vectors are not known yet."""
-    if embedder is None:
-        return prepared, {}, 0
-    texts: dict[bytes, str] = {}
-    named = []
-    for one in prepared:
-        own = {}
-        for chunk in one.chunks:
-            text = chunk.in_context(one.document.text.title)
-            own[chunk.index] = vector_key(embedder, text)
-            texts[own[chunk.index]] = text
-        named.append(replace(one, vector_keys=[own[chunk.index] for chunk in one.chunks]))
-    missing = sorted(store.missing(texts))
-    vectors: dict[bytes, npt.NDArray[np.float32]] = {}
-    for at in range(0, len(missing), _EMBED_BATCH):
-        some = missing[at : at + _EMBED_BATCH]
-        with timer(f"{embedder.name.partition(':')[0]}_embed", _log, indent=1, detail=f"batch_size={len(some)}"):
-            vectors.update(zip(some, checked(embedder, [texts[key] for key in some]), strict=True))
-    return named, vectors, len(missing)
-
-
 def _made(
-    source: Source, cutting: ChunkerSettings, entries: Sequence[Entry], workers: int | None
+    source: Source, cutting: ChunkerSettings, entries: Iterable[Entry], total: int, workers: int | None
 ) -> Iterator[list[_Made]]:
-    """Read, cut and tokenise entries in batches, in order, in other processes where that pays."""
-    todo = list(batches(entries, lambda entry: entry.work))
+    """Read, cut and tokenise entries in batches, in order, in other processes where that pays.
+
+    Only a few batches are there at a time, whatever the entries hold.
+    """
+    todo = batches(entries, lambda entry: entry.work)
     number = usual_number() if workers is None else workers
-    done = 0
-    if number > 1 and len(todo) > 1 and sum(entry.work for entry in entries) >= _WORTH_WORKERS:
+    waiting: deque[tuple[list[Entry], Future[list[_Made]]]] = deque()
+    if number > 1 and total >= _WORTH_WORKERS:
         try:
-            for made in _by_workers(source, cutting, todo, number):
-                done += 1
-                yield made
+            yield from _by_workers(source, cutting, todo, number, waiting)
         except BrokenProcessPool:
             # Where memory runs out, the system kills a worker; one process needs less of it than several.
             _log.warning("A worker process was killed; the import goes on without workers.")
-    for batch in todo[done:]:
+    for batch in chain([batch for batch, _ in waiting], todo):
         yield _make(source, cutting, batch)
 
 
 def _by_workers(
-    source: Source, cutting: ChunkerSettings, todo: Sequence[Sequence[Entry]], number: int
+    source: Source,
+    cutting: ChunkerSettings,
+    todo: Iterator[list[Entry]],
+    number: int,
+    waiting: deque[tuple[list[Entry], Future[list[_Made]]]],  # what was begun and not yet given back
 ) -> Iterator[list[_Made]]:
     with Workers(number) as pool:
-        waiting: list[Future[list[_Made]]] = []
         for batch in todo:
-            waiting.append(pool.submit(_make, source, cutting, batch))
+            waiting.append((batch, pool.submit(_make, source, cutting, batch)))
             if len(waiting) > 2 * number:
-                yield waiting.pop(0).result()
+                made = waiting[0][1].result()
+                waiting.popleft()
+                yield made
         while waiting:
-            yield waiting.pop(0).result()
+            made = waiting[0][1].result()
+            waiting.popleft()
+            yield made
 
 
 def batches(things: Iterable[T], work: Callable[[T], int], most: int = _BATCH_BYTES) -> Iterator[list[T]]:
@@ -263,6 +265,9 @@ def _make_one(source: Source, chunker: Chunker, entry: Entry) -> _Made:
     if isinstance(entry, Excerpt):
         made.entry, content_hash, text = entry.plain(), entry.content_hash, entry.text
         read = hashed = clock()
+        if entry.is_left_out:
+            made.problem = "changed while it was imported; the next import takes it"
+            return made
         if text is None:
             made.failed = Failed(made.entry, content_hash, entry.problem)
             return made
@@ -281,7 +286,7 @@ def _make_one(source: Source, chunker: Chunker, entry: Entry) -> _Made:
         content_hash = hashlib.sha256(data).hexdigest()
         hashed = clock()
         try:
-            text = readers.read(data, entry.uri)
+            text = source.text(data, entry) if isinstance(source, Reading) else readers.read(data, entry.uri)
         except SourceError as error:
             made.failed = Failed(made.entry, content_hash, str(error))
             return made
@@ -313,5 +318,6 @@ def _placed(chunks: list[Chunk], lines: Lines) -> list[Chunk]:
 def packed_terms(document: Document, chunks: Sequence[Chunk]) -> bytes:
     """Return the terms of a document's chunks as a store keeps them."""
     # People look for a file by its name; vectors are made without it, so that renaming one costs none.
-    name = PurePosixPath(document.uri).stem
+    uri = document.uri
+    name = PurePosixPath(unquote(uri) if uri.startswith(("http://", "https://")) else uri).stem
     return terms.pack([words.keys(f"{name}\n{chunk.in_context(document.text.title)}") for chunk in chunks])

@@ -30,6 +30,7 @@ def answer(
         "results": [hit(one) | _place(one, document, extract) for one in found.hits],
         "total_chunks": found.total_chunks,
         "query": found.query,
+        **({"rewritten": found.rewritten} if found.rewritten else {}),
         "mode": found.mode,
         "freshness": {
             "generation": found.freshness.generation,
@@ -38,7 +39,7 @@ def answer(
         },
     }
     if extract == "snippet":
-        looked = looked_for(found.query)
+        looked = looked_for(found.searched)
         for one in result["results"]:
             one["marks"] = marks(one["content"], looked)
     if summary is not None:
@@ -49,7 +50,7 @@ def answer(
 
 
 def summarised(summary: Summary) -> dict[str, Any]:
-    """Return what some hits say together."""
+    """Return what some hits say together; who wrote it is said where that was a model."""
     return {
         "count": summary.count,
         "since": summary.since,
@@ -59,7 +60,7 @@ def summarised(summary: Summary) -> dict[str, Any]:
         "sentences": [
             {"text": one.text, "file_path": one.uri, "title": one.title, "date": one.date} for one in summary.sentences
         ],
-    }
+    } | ({"text": summary.text, "model": summary.model} if summary.text else {})
 
 
 def hit(one: Hit) -> dict[str, Any]:
@@ -86,6 +87,8 @@ def hit(one: Hit) -> dict[str, Any]:
         "bm25_score": _rounded(one.bm25_score),
         "combined_score": _rounded(one.combined_score),
     }
+    if one.trust:
+        result |= {"trust": one.trust, "fetched_at": one.fetched_at}
     if one.why is not None:
         result["explain"] = explanation(one.why)
     return result

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from bunko.types import WHOLE_FILE, Chunk, Document, Entry, Known, Lines, Problem, Text, Tool
 
@@ -26,12 +26,61 @@ class Chunker(Protocol):
 class Embedder(Protocol):
     """Turns texts into unit vectors."""
 
-    name: str  # includes whatever changes the vectors, the size among them
-    size: int
-    floor: float  # texts of a lower cosine have nothing in common; -1 where that is not known
+    @property
+    def name(self) -> str:
+        """Return whatever changes the vectors, the size among it; a remote model may have to be asked for its size."""
+
+    @property
+    def size(self) -> int:
+        """Return how many numbers a vector has."""
+
+    @property
+    def label(self) -> str:
+        """Return the provider and the model, known without loading or asking anything."""
+
+    @property
+    def floor(self) -> float:
+        """Return the cosine below which texts have nothing in common; -1 where that is not known."""
+
+    @property
+    def batch(self) -> int:
+        """Return how many texts are best handed over at once."""
+
+    @property
+    def remote(self) -> bool:
+        """Say whether texts go to a service: it takes time and not work, and it may cost money."""
+
+    def available(self) -> str:
+        """Return nothing if vectors can be made, else what is missing and how to get it; nothing is loaded or paid."""
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Return one row for each text."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What an embedder with limits did so far."""
+
+    texts: int = 0
+    calls: int = 0
+    retries: int = 0
+    too_long: int = 0  # texts that were embedded in parts, or cut
+
+
+class Paid(Embedder, Protocol):
+    """An embedder whose `remote` is true."""
+
+    counts: Counts
+
+    @property
+    def request(self) -> int:
+        """Return how many texts one request holds at most."""
+
+    def recall(self, name: str) -> None:
+        """Take the size from a name it had before: then a model of unknown size need not be asked for it."""
+
+    def cancel(self) -> None:
+        """Let those who wait for an answer wait no longer; what is asked later is not touched."""
 
 
 @dataclass(slots=True)
@@ -45,6 +94,8 @@ class Scan:
     touched: list[Entry] = field(default_factory=list)  # same content, other timestamp or place; noted last of all
     unchanged: int = 0
     problems: list[Problem] = field(default_factory=list)
+    # Gives back the entries it is given, in their order, with those texts that looking has left out.
+    texts: Callable[[Iterable[Entry]], Iterator[Entry]] = iter
 
 
 class Source(Protocol):
@@ -58,6 +109,38 @@ class Source(Protocol):
 
     def lost(self, known: Iterable[str]) -> bool:
         """Say whether the whole source has vanished, so that nothing may be concluded from its absence."""
+
+
+@runtime_checkable
+class Reading(Protocol):
+    """A source that reads its own bytes, because their names do not tell what they are."""
+
+    def text(self, data: bytes, entry: Entry) -> Text:
+        """Return what the bytes of an entry say; a SourceError says why they are no text."""
+
+
+# waiting: to be fetched; held: fetched with success; failed: never; alias: held under another URL.
+PageState = Literal["waiting", "held", "failed", "alias"]
+
+
+@dataclass(frozen=True, slots=True)
+class WebPage:
+    """What is known of a web page, without its content."""
+
+    url: str
+    state: PageState = "waiting"
+    depth: int = 0  # links away from where a crawl began
+    found_on: str = ""  # where the crawl that found it began; of an alias: the URL it is held under
+    status: int = 0  # what the server answered last; 0: nothing
+    media_type: str = ""
+    charset: str = ""  # as the server named it
+    etag: str = ""
+    last_modified: str = ""
+    fetched_at: str = ""  # when the content came
+    checked_at: str = ""  # when it was last asked for
+    content_hash: str = ""  # of the content; empty where there is none
+    problem: str = ""  # of the last attempt; content from before it stays
+    size: int = 0  # bytes of the content as it is kept; nothing that is put
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +212,7 @@ class Filter:
     tags: tuple[str, ...] = ()  # all of them
     since: str = ""  # ISO 8601, both included
     until: str = ""
+    zone: str = ""  # where these are told, such as Asia/Tokyo; empty: as the system has it
 
     def __bool__(self) -> bool:
         return bool(self.path or self.tags or self.since or self.until)
@@ -145,6 +229,24 @@ class Totals:
     chunks: int
     vectors: int
     characters: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What imports had of one embedder."""
+
+    texts: int = 0  # embedded
+    calls: int = 0  # made, those that were tried again among them
+    saved_texts: int = 0  # whose vectors were stored already
+    saved_calls: int = 0  # that these would have taken
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(
+            self.texts + other.texts,
+            self.calls + other.calls,
+            self.saved_texts + other.saved_texts,
+            self.saved_calls + other.saved_calls,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +339,35 @@ class Store(Protocol):
         remove: Sequence[str] = (),
         touch: Sequence[Entry] = (),
         vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
+        spent: Mapping[str, Spent] | None = None,
     ) -> int:
-        """Change documents, all of them or none; return the new generation. A failure replaces its document."""
+        """Change documents, all of them or none; return the new generation. A failure replaces its document.
+
+        What was `spent` on vectors is added, by embedder, to what was spent before.
+        """
+
+    def keep(
+        self,
+        tool_id: int,
+        embedder: str,
+        vectors: Mapping[bytes, npt.NDArray[np.float32]],
+        *,
+        spent: Mapping[str, Spent] | None = None,
+    ) -> None:
+        """Store vectors that no chunk has yet, for a tool that will: no sweep forgets them until it is released."""
+
+    def release(self, tool_id: int, embedder: str | None = None) -> None:
+        """Let a sweep forget what was kept for a tool and no chunk has, of one embedder or of all."""
+
+    def rekey(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
+        """Give all chunks of a tool other vectors, in one step; return the new generation.
+
+        `keys` are the names of the vectors by uri, in the order of the chunks; no names mean no vectors. Texts and
+        terms stay, and it is an error if a chunk would have a vector that is not stored.
+        """
+
+    def spent(self) -> dict[str, Spent]:
+        """Return what imports had of each embedder, by its name."""
 
     def missing(self, keys: Iterable[bytes]) -> set[bytes]:
         """Return those vector names that are not stored."""
@@ -262,7 +391,7 @@ class Store(Protocol):
         """Return which derived file is true to this library, if one is."""
 
     def sweep(self) -> None:
-        """Forget vectors that no chunk has any more."""
+        """Forget vectors that no chunk has any more, and that are not kept."""
 
     def chunks(self, ids: Sequence[int]) -> dict[int, Found]:
         """Return the chunks with these ids that still exist."""
@@ -303,6 +432,22 @@ class Store(Protocol):
     def recent(self, tool_id: int, *, limit: int = 10) -> list[Dated]:
         """Return the documents of the latest dates, the latest first; those without a date come last."""
 
+    def pages(self, tool_id: int, urls: Sequence[str] | None = None) -> list[WebPage]:
+        """Return what is known of a tool's web pages, or of some of them, by URL."""
+
+    def page_content(self, tool_id: int, url: str) -> bytes | None:
+        """Return a page as it came; None where none ever did."""
+
+    def write_pages(
+        self,
+        tool_id: int,
+        *,
+        put: Sequence[WebPage] = (),
+        contents: Mapping[str, bytes] | None = None,
+        remove: Sequence[str] = (),
+    ) -> None:
+        """Change pages, all of them or none; one that is put without new content keeps what it has."""
+
     def keep_search(self, query: str, tool: str, at: str, *, most: int) -> bool:
         """Remember that a search was made, and at most so many; say no instead of waiting for whoever writes."""
 
@@ -311,6 +456,12 @@ class Store(Protocol):
 
     def clear_searches(self) -> int:
         """Forget all searches; return how many there were."""
+
+    def answer(self, kind: str, key: bytes, at: float) -> str | None:
+        """Return what a remote model answered, unless it is out of date by then, in seconds since 1970."""
+
+    def put_answer(self, kind: str, key: bytes, value: str, *, at: float, until: float, most: int) -> bool:
+        """Keep an answer until then, and at most so many of a kind; say no instead of waiting for whoever writes."""
 
     def check(self) -> str:
         """Return what is wrong with what is stored, or nothing."""

@@ -190,8 +190,7 @@ def _hit(stored: Found, one: Ranked, tools: Mapping[int, str]) -> Hit:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A row that answers, before its text is fetched."""
 
     row: int
@@ -235,7 +234,8 @@ def ranked(
         floor = embedder.floor if embedder else -1.0
         near_scores = {row: score for row, score in near_scores.items() if row in like_scores or score >= floor}
         scores = weighed(snapshot, analysis, like_scores, near_scores, close, request.k1)
-    rows = sorted(scores, key=lambda row: (-scores[row], snapshot.order(row)))
+    # One arm alone is in order already.
+    rows = list(scores) if scores is like_scores or scores is near_scores else _in_order(snapshot, scores)
     combined = mode == "hybrid" and request.fusion == "cc"
     least = request.min_combined_score if combined else None
     whys: dict[int, Explanation] = {}
@@ -254,6 +254,14 @@ def ranked(
         )
         for row in rows[: request.top_k]
     ]
+
+
+def _in_order(snapshot: Snapshot, scores: Mapping[int, float]) -> list[int]:
+    """Return rows, the best first; where none are equal, nothing has to decide between them."""
+    rows = sorted(scores, key=scores.__getitem__, reverse=True)
+    if any(scores[one] == scores[other] for one, other in itertools.pairwise(rows)):
+        rows.sort(key=lambda row: (-scores[row], snapshot.order(row)))
+    return rows
 
 
 def weighed(
@@ -281,13 +289,13 @@ def lexical(snapshot: Snapshot, analysis: Analysis, k: int, *, k1: float, b: flo
     found = bm25.rank(snapshot, analysis.wanted, k, k1=k1, b=b, masks=masks)
     if len(found.rows) >= k or not analysis.grams or not snapshot.size:
         return found
-    rows, scores = list(found.rows), list(found.scores)
-    ceiling = scores[-1] * _BELOW if scores else float("inf")
-    for row, score in zip(*_by_grams(snapshot, analysis, k, masks), strict=True):
-        if row not in found.rows and len(rows) < k:
-            rows.append(row)
-            scores.append(min(score, ceiling))
-    return Ranking(rows, scores)
+    words = set(found.rows)
+    ceiling = found.scores[-1] * _BELOW if found.scores else float("inf")
+    more = [(-min(score, ceiling), row) for row, score in zip(*_by_grams(snapshot, analysis, k, masks), strict=True)]
+    more = [one for one in more if one[1] not in words][: k - len(words)]
+    if more and -more[0][0] == ceiling:  # those that reach it are equal now
+        more.sort(key=lambda one: (one[0], snapshot.order(one[1])))
+    return Ranking([*found.rows, *(row for _, row in more)], [*found.scores, *(-score for score, _ in more)])
 
 
 def _by_grams(snapshot: Snapshot, analysis: Analysis, k: int, masks: Sequence[Mask]) -> Ranking:

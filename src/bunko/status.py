@@ -10,7 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
-from bunko.protocols import Room, Source, Store, Totals
+from bunko.protocols import Room, Source, Spent, Store, Totals
 from bunko.text.language import language
 from bunko.timing import now
 from bunko.types import Problem, Tool
@@ -57,6 +57,7 @@ class Status:
     bytes: int
     derived_bytes: int
     tools: list[ToolStatus]
+    spent: dict[str, Spent]  # what imports had of each embedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,8 @@ def status(
     beside = (path for path in database.parent.glob("*") if path.name.startswith(database.name))
     with store.reading():
         held = [_held(store, tool, halves.get(tool.name), source(tool), derived) for tool in tools]
-        return Status(database, store.generation(), _bytes(beside), _bytes(derived.glob("*.segment")), held)
+        derived_bytes = _bytes(derived.glob("*.segment"))
+        return Status(database, store.generation(), _bytes(beside), derived_bytes, held, store.spent())
 
 
 def details(

@@ -31,7 +31,7 @@ _SHORTEST = {"ja": 8, "en": 20, "": 20}
 _LONGEST = 200
 # What asking for a term adds to it, what a sentence keeps of a term that another one said, and what standing first
 # in its memo, where people say what it is about, adds to a sentence.
-_ASKED, _SAID, _FIRST = 1.0, 0.25, 1.15
+_ASKED, _SAID, _FIRST = 1.5, 0.25, 1.15
 # Each further sentence of one hit counts less, so that others are heard.
 _SAME = 0.6
 # A further sentence must be worth this share of the best.
@@ -43,9 +43,12 @@ _EMPTY = common.JAPANESE | frozenset(
     因る 於く
     """.split()
 )
-# An item of a list, a heading, a row or a quotation begins anew, however the line before it ended.
-_ITEM = re.compile(r"\n(?=[ \t\u3000]*(?:[-*+・•◦●■□◆◇○#>|]|\d{1,3}[.)．）]))")
+# An item of a list, a heading, a row or a quotation begins anew, however the line before it ended, and so does what
+# stands below 【来週】 or a line that ends with a colon.
+_ITEM = re.compile(r"\n(?=[ \t\u3000]*(?:[-*+・•◦●■□◆◇○#>|【]|\d{1,3}[.)．）]|[^\n]*:\s*(?:\n|\Z)))|(?<=[】:])\n")
 _MARK = re.compile(r"^[\s\u3000]*(?:[-*+・•◦●■□◆◇○#>|]+(?:\s*\[[ xX]\])?|\d{1,3}[.)．）])[\s\u3000]*")
+# ！ and ？ end a sentence before a word in letters too, which half-width ones would not.
+_MARKED = re.compile(rf"(?<=[{words.JAPANESE}][!?])(?=[A-Za-z0-9])")
 _TAGS = re.compile(r"(?i)^(?:tags?|タグ)\s*[:：]")
 _BETWEEN = re.compile(rf"(?<=[{words.JAPANESE}、。，．])\s*\n\s*(?=[{words.JAPANESE}「『（])")
 
@@ -75,6 +78,8 @@ class Summary:
     tags: tuple[tuple[str, int], ...]
     phrases: tuple[str, ...]
     sentences: tuple[Sentence, ...]
+    text: str = ""  # what a model made of the hits, instead of sentences
+    model: str = ""
 
 
 @dataclass(slots=True)
@@ -87,6 +92,7 @@ class _Candidate:
 
 def summary(hits: Sequence[Hit], query: str = "") -> Summary:
     """Return what hits, best first, say together; what the query asks for counts more."""
+    asked = looked_for(query).weights
     documents = {(hit.tool, hit.uri): hit for hit in reversed(hits)}
     dates = sorted(hit.date for hit in documents.values() if hit.date)
     tags = Counter(tag for hit in documents.values() for tag in hit.tags)
@@ -96,7 +102,7 @@ def summary(hits: Sequence[Hit], query: str = "") -> Summary:
         dates[-1] if dates else "",
         tuple(sorted(tags.items(), key=lambda item: (-item[1], item[0]))[:_MOST_TAGS]),
         tuple(phrase.text for phrase in phrases(_found(hits), limit=_MOST_PHRASES)),
-        tuple(_chosen(list(_candidates(hits)), looked_for(query).weights)),
+        tuple(_chosen(list(_candidates(hits, asked)), asked)),
     )
 
 
@@ -108,6 +114,8 @@ def written(found: Summary) -> str:
         lines.append("tags: " + ", ".join(f"{tag} ({count})" for tag, count in found.tags))
     if found.phrases:
         lines.append("about: " + ", ".join(found.phrases))
+    if found.text:
+        lines += [f"written by {found.model}, which may be wrong:", found.text]
     return "\n".join([*lines, *(f"- {one.text} ({one.place})" for one in found.sentences)])
 
 
@@ -118,7 +126,7 @@ def _found(hits: Sequence[Hit]) -> Iterator[Found]:
         yield Found(0, number, hit.uri, hit.title, hit.date, hit.tags, hit.content_hash, hit.chunk)
 
 
-def _candidates(hits: Sequence[Hit]) -> Iterator[_Candidate]:
+def _candidates(hits: Sequence[Hit], asked: Mapping[str, float]) -> Iterator[_Candidate]:
     seen: set[str] = set()
     for rank, hit in enumerate(hits, 1):
         for order, text in enumerate(_sentences(hit.chunk.text[:_READ])):
@@ -126,16 +134,22 @@ def _candidates(hits: Sequence[Hit]) -> Iterator[_Candidate]:
                 term.spelling
                 for run in words.runs(text)
                 for term in words.terms(run)
-                if not term.role and term.spelling not in _EMPTY and term.spelling not in common.ENGLISH
+                if not term.role and (term.spelling in asked or not _is_empty(term.spelling))
             )
             if len(found) > 1 and text not in seen:
                 seen.add(text)
                 yield _Candidate(Sentence(text, hit.uri, hit.title, hit.date), rank, order, found)
 
 
+def _is_empty(spelling: str) -> bool:
+    # Who asks for a cause wants to read of it, though texts of every subject speak of causes.
+    return spelling in _EMPTY or spelling in common.ENGLISH or spelling.isdecimal()
+
+
 def _sentences(text: str) -> Iterator[str]:
     text = plain(text)
-    cuts = sorted({0, *ends(text), *(match.start() for match in _ITEM.finditer(text)), len(text)})
+    borders = (match.start() for pattern in (_ITEM, _MARKED) for match in pattern.finditer(text))
+    cuts = sorted({0, *ends(text), *borders, len(text)})
     for start, end in pairwise(cuts):
         one = " ".join(_BETWEEN.sub("", _MARK.sub("", text[start:end])).split())
         if _SHORTEST[language(one)] <= len(one) <= _LONGEST and not _TAGS.match(one):

@@ -107,17 +107,24 @@ class Entry:
 class Excerpt(Entry):
     """An entry that is one of many in a file: looking for it has read it already, or found that it cannot be used.
 
+    Where there is much to read, its text is left out until it is needed: `Scan.texts` brings it back.
     Not to be trusted by its time until all entries of its file are stored: `seen_ns` stays 0 until then.
     """
 
     content_hash: str = ""
     text: Text | None = None
     problem: str = ""
+    length: int = 0  # of its text, in characters
 
     @property
     def work(self) -> int:
         """Return how much there is to do, in bytes or nearly so."""
-        return len(self.text.text) if self.text else 0
+        return self.length
+
+    @property
+    def is_left_out(self) -> bool:
+        """Say whether there is a text that has to be read again."""
+        return self.text is None and not self.problem
 
     def plain(self) -> Entry:
         """Return the entry alone."""
@@ -219,6 +226,8 @@ class Hit:
     bm25_score: float | None = None
     combined_score: float | None = None
     why: Explanation | None = None
+    trust: str = ""  # web: somebody else wrote it; empty where the user chose the documents
+    fetched_at: str = ""  # when it came from the web
 
 
 @dataclass(slots=True)
@@ -240,6 +249,12 @@ class Answer:
     total_chunks: int
     freshness: Freshness = field(default_factory=lambda: Freshness(generation=0))
     notices: list[str] = field(default_factory=list)
+    rewritten: str = ""  # what a model made of the query, and what was searched; empty where it was searched as it is
+
+    @property
+    def searched(self) -> str:
+        """Return the words that were searched."""
+        return self.rewritten or self.query
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from bunko.errors import (
 )  # fmt: skip
 from bunko.ingest import Progress
 from bunko.library import Library
-from bunko.sources import KINDS
+from bunko.sources import ON_DISK
 from bunko.sources.events import Events, Stop, remote
 from bunko.types import Problem, Report
 
@@ -76,7 +76,7 @@ def watch(
     """
     voice = _Voice(tell)
     with open_library() as library:
-        if name is not None and catalog.named(library.store, name).kind not in KINDS:
+        if name is not None and catalog.named(library.store, name).kind not in ON_DISK:
             raise SourceError(f"{name} has no folder or file to watch", hint="Its texts were put in by a command.")
         _Round(library, voice, stop, name, poll).run()
     while not stop.is_set():
@@ -153,7 +153,7 @@ class _Round:
     def _found(self) -> dict[str, _Spot]:
         found = {}
         for tool in self._library.tools():
-            if tool.kind in KINDS and (tool.active if self._name is None else tool.name == self._name):
+            if tool.kind in ON_DISK and (tool.active if self._name is None else tool.name == self._name):
                 root = os.path.realpath(tool.source)
                 found[tool.name] = _Spot(tool.source, tool.kind, repr(tool.options), root, _file(Path(root)))
         return found

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bunko.errors import LibraryError
 from bunko.index.live import Live
 from bunko.index.terms import pack
-from bunko.protocols import Failed, Filter, Prepared, Room, Store
+from bunko.protocols import Failed, Filter, Prepared, Room, Spent, Store
 from bunko.search import Request, search
 from bunko.stores import memory, sqlite
 from bunko.text import words
@@ -365,3 +366,95 @@ def test_tags_are_counted_and_the_latest_documents_come_first(store: Store) -> N
     assert found[3].date.startswith("2023-11-1")
     (last,) = store.recent(tool.id, limit=9)[4:]
     assert (last.uri, last.date, last.lines) == ("log.txt#x", "", Lines(3, 4))
+
+
+# Vectors that were paid for
+
+
+def vector(number: float, size: int = 2) -> np.ndarray:
+    return np.array([number] + [0.0] * (size - 1), np.float32)
+
+
+def test_vectors_that_are_kept_outlive_a_sweep_until_they_are_released(store: Store) -> None:
+    tool, other = store.put_tool(Tool("docs")), store.put_tool(Tool("other"))
+    store.keep(tool.id, "a", {b"1": vector(1)})
+    store.keep(tool.id, "b", {b"2": vector(2)})
+    store.keep(other.id, "a", {b"1": vector(1), b"3": vector(3)})
+    generation = store.generation()
+    store.sweep()
+    assert store.missing([b"1", b"2", b"3"]) == set()
+    store.release(tool.id, "a")
+    store.sweep()
+    assert store.missing([b"1", b"2", b"3"]) == set(), "the other tool keeps the first one too"
+    store.release(tool.id)
+    store.sweep()
+    assert store.missing([b"1", b"2", b"3"]) == {b"2"}
+    assert store.generation() == generation, "no search could see any of this"
+    store.drop_tool(other.id)
+    store.sweep()
+    assert store.missing([b"1", b"3"]) == {b"1", b"3"}
+
+
+def test_what_a_chunk_has_stays_when_it_is_released(store: Store) -> None:
+    tool = store.put_tool(Tool("docs"))
+    store.keep(tool.id, "a", {b"1": vector(1)})
+    store.write(tool.id, put=[replace(prepared("a.md", "x"), vector_keys=[b"1"])])
+    store.release(tool.id)
+    store.sweep()
+    assert store.missing([b"1"]) == set()
+
+
+def test_what_was_spent_adds_up_for_each_embedder(store: Store) -> None:
+    tool = store.put_tool(Tool("docs"))
+    assert store.spent() == {}
+    store.write(tool.id, put=[prepared("a.md", "x")], spent={"one:2": Spent(10, 1, 5, 1)})
+    store.keep(tool.id, "one:2", {}, spent={"one:2": Spent(1, 1), 'another " one': Spent(7, 2)})
+    store.write(tool.id, spent={})
+    assert store.spent() == {'another " one': Spent(7, 2, 0, 0), "one:2": Spent(11, 2, 5, 1)}
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_chunks_get_other_vectors_in_one_step_that_readers_follow(store: Store, size: int) -> None:
+    tool = store.put_tool(Tool("docs", built={"embedder": "old", "words": 1}))
+    first = [replace(prepared("a.md", "京都の寺", "奈良の鹿"), vector_keys=[b"1", b"2"])]
+    first.append(replace(prepared("b.md", "東京の駅"), vector_keys=[b"1"]))
+    store.write(tool.id, put=first, vectors={b"1": vector(1), b"2": vector(2)})
+    live = Live(store, tool.id, None)
+
+    def seen(live: Live) -> list[tuple[int, float]]:
+        with store.reading():
+            snapshot = live.snapshot()
+        rows = [snapshot.place(row) for row in snapshot.living().tolist()]
+        found = [(snapshot.parts[part].segment, row) for part, row in rows]
+        return sorted((int(one.chunk_ids[row]), float(one.vectors[row][0])) for one, row in found)
+
+    before = seen(live)
+    generation = store.generation()
+    store.keep(tool.id, "new", {b"x": vector(7, size), b"y": vector(8, size), b"z": vector(9, size)})
+    assert seen(live) == before
+    assert store.rekey(tool.id, {"a.md": [b"x", b"y"], "b.md": [b"z"]}, {"embedder": "new"}) > generation
+    assert [number for number, _ in seen(live)] == [number for number, _ in before]
+    assert [first for _, first in seen(live)] == [7, 8, 9]
+    assert seen(Live(store, tool.id, None)) == seen(live)
+    assert store.tools()[0].built == {"embedder": "new"}
+    assert [one.vector_keys for one in store.whole(tool.id, ["a.md", "b.md"])] == [[b"x", b"y"], [b"z"]]
+    assert found(store, tool, live, "鹿")
+    store.write(tool.id, remove=["a.md"])
+    assert [first for _, first in seen(live)] == [9]
+    assert not found(store, tool, live, "鹿")
+
+
+def test_no_chunk_gets_a_vector_that_is_not_stored_and_none_is_passed_over(store: Store) -> None:
+    tool = store.put_tool(Tool("docs", built={"embedder": "old"}))
+    put = [replace(prepared("a.md", "一", "二"), vector_keys=[b"1", b"2"])]
+    store.write(tool.id, put=put, vectors={b"1": vector(1), b"2": vector(2)})
+    store.keep(tool.id, "new", {b"x": vector(7)})
+    generation = store.generation()
+    for keys in ({"a.md": [b"x"]}, {"a.md": [b"x", b"gone"]}, {"b.md": [b"x"]}):
+        with pytest.raises(LibraryError, match="changed while"):
+            store.rekey(tool.id, keys, {"embedder": "new"})
+    assert store.whole(tool.id, ["a.md"])[0].vector_keys == [b"1", b"2"]
+    assert (store.generation(), store.tools()[0].built) == (generation, {"embedder": "old"})
+    store.rekey(tool.id, {}, {"embedder": "none"})
+    assert store.whole(tool.id, ["a.md"])[0].vector_keys == []
+    assert store.totals(tool.id).vectors == 0

@@ -8,6 +8,9 @@ from typing import Literal
 from bunko.chunkers.tables import COLUMNS, columns, markdown_tables
 from bunko.readers.outline import unify
 
+# Files of these kinds are Markdown once they are read.
+MARKDOWN = frozenset(("text/markdown", "text/html", "application/pdf"))
+
 ContentType = Literal["prose", "table", "mixed"]
 
 _HEAD = 64 * 1024  # characters that are looked at: enough to tell, and a large file costs no more than a small one

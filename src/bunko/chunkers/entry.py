@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bunko.chunkers import pieces
+from bunko.chunkers.detect import MARKDOWN
 from bunko.chunkers.headings import Headings
 from bunko.chunkers.pieces import Piece
 from bunko.chunkers.split import split
@@ -22,7 +23,7 @@ class Entry:
         lines = unify(text.text)
         start, end = pieces.trimmed(lines, text.body, len(lines))
         if end - start > self._max_chars:
-            if text.media_type == "text/markdown":
+            if text.media_type in MARKDOWN:
                 return self._headings.chunks(text)
             parts = split(lines, start, end, self._max_chars)
             return pieces.chunks(text.text, lines, [Piece(part.start, part.end) for part in parts])

@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect_right
 
 from bunko.chunkers import pieces
+from bunko.chunkers.detect import MARKDOWN
 from bunko.chunkers.pieces import Piece
 from bunko.chunkers.split import safe
 from bunko.readers.outline import Heading, scan, unify
@@ -56,7 +57,7 @@ def _borders(lines: str, body: int) -> array[int]:
 
 def _outline(lines: str, text: Text) -> list[tuple[int, str, tuple[str, ...]]]:
     """Return where each heading stands, as it is written, and the path to it."""
-    if text.media_type != "text/markdown":
+    if text.media_type not in MARKDOWN:
         return []
     found = []
     above: list[Heading] = []

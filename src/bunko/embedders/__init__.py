@@ -14,8 +14,8 @@ from bunko.protocols import Embedder
 if TYPE_CHECKING:
     from bunko.types import Vectors
 
-PROVIDERS = ("static", "hashing", "gemini", "openai", "lmstudio", "openrouter", "ollama")
-ALIASES = {"local": "lmstudio", "online": "openai"}
+PROVIDERS = ("static", "hashing", "gemini", "openai", "lmstudio", "openrouter", "ollama", "transformers")
+ALIASES = {"local": "lmstudio", "online": "openai", "plamo": "transformers"}
 # Servers that speak as OpenAI does share one file, which is told whose they are.
 _OPENAI = ("openai", "lmstudio", "openrouter", "ollama")
 
@@ -38,9 +38,19 @@ def build(provider: str, **options: Any) -> Embedder | None:
 
 def vector_key(embedder: Embedder, text: str, *, query: bool = False) -> bytes:
     """Return the name a vector is stored under: the same text never has to be embedded twice."""
+    return vector_keys(embedder, [text], query=query)[0]
+
+
+def vector_keys(embedder: Embedder, texts: Sequence[str], *, query: bool = False) -> list[bytes]:
+    """Return the names of the vectors of some texts."""
     role = "query" if query else "document"
-    content = f"{embedder.name}\0{role}\0{text}".encode("utf-8", "surrogatepass")
-    return blake2b(content, digest_size=16).digest()
+    begun = blake2b(f"{embedder.name}\0{role}\0".encode(), digest_size=16)
+    found = []
+    for text in texts:
+        content = begun.copy()
+        content.update(text.encode("utf-8", "surrogatepass"))
+        found.append(content.digest())
+    return found
 
 
 def checked(embedder: Embedder, texts: Sequence[str], *, query: bool = False) -> Vectors:

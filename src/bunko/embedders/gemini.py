@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from bunko.embedders.remote import Failure, Limits, Remote, TooLong, missing, retry_after
+from bunko.embedders.remote import Limits, Remote, TooLong, lacking, missing
+from bunko.service import Failure, retry_after
 
 if TYPE_CHECKING:
     from google.genai import Client
@@ -35,6 +36,12 @@ class Gemini:
         self._tasks = {False: document, True: query}
         self._made: Client | None = None
         self._lock = Lock()
+
+    def available(self) -> str:
+        """Return what is missing: the SDK or the key."""
+        if told := lacking("google.genai", "google-genai", "gemini"):
+            return told
+        return "" if self.secret else f"There is no key. {self.fix}"
 
     def ask(self, texts: Sequence[str], *, query: bool) -> list[Sequence[float]]:
         """Return a vector for each text, in their order; those cut short are not of unit length."""

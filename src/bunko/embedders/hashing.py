@@ -18,10 +18,18 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads neighbouring keys over all bucke
 class Hashing:
     """A signed bag of hashed grams, unit length."""
 
+    batch = 100
+    label = "hashing"
+    remote = False
+
     def __init__(self, size: int) -> None:
         self.name = f"hashing:{size}:{grams.VERSION}"
         self.size = size
         self.floor = 0.28
+
+    def available(self) -> str:
+        """Return nothing: it comes with bunko."""
+        return ""
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Return one row for each text; queries and documents are treated alike."""

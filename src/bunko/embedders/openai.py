@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bunko.embedders.remote import Failure, Limits, Remote, TooLong, missing, retry_after
+from bunko.embedders.remote import Limits, Remote, TooLong, lacking, missing
+from bunko.service import Failure, openai_client, openai_failures, without_user
 
 if TYPE_CHECKING:
     from openai import OpenAI
 
+_MOMENT = 2.0  # seconds in which a server that is up lists its models
 DOCUMENT, QUERY = "search_document: ", "search_query: "
 
 
@@ -23,15 +26,26 @@ class Preset(NamedTuple):
 
     address: str
     model: str
-    key: str = ""  # the name of its key in the environment; a server on this machine needs none
+    key: str  # the name of its key in the environment; a server on this machine needs none
+    about: str
 
 
 PRESETS = {
-    "openai": Preset("https://api.openai.com/v1", "text-embedding-3-small", "OPENAI_API_KEY"),
-    "lmstudio": Preset("http://localhost:1234/v1", "nomic-embed-text"),
-    "openrouter": Preset("https://openrouter.ai/api/v1", "mixedbread-ai/mxbai-embed-large-v1", "OPENROUTER_API_KEY"),
-    "ollama": Preset("http://localhost:11434/v1", "nomic-embed-text"),
-}
+    "openai": Preset(
+        "https://api.openai.com/v1", "text-embedding-3-small", "OPENAI_API_KEY",
+        "Asks OpenAI for vectors, or any server that speaks as it does.",
+    ),
+    "lmstudio": Preset(
+        "http://localhost:1234/v1", "nomic-embed-text", "", "Asks LM Studio, usually on this machine, for vectors.",
+    ),
+    "openrouter": Preset(
+        "https://openrouter.ai/api/v1", "mixedbread-ai/mxbai-embed-large-v1", "OPENROUTER_API_KEY",
+        "Asks OpenRouter, which passes texts on to models of many makers, for vectors.",
+    ),
+    "ollama": Preset(
+        "http://localhost:11434/v1", "nomic-embed-text", "", "Asks Ollama, usually on this machine, for vectors.",
+    ),
+}  # fmt: skip
 
 
 class _Known(NamedTuple):
@@ -76,52 +90,72 @@ class Server:
         self._made: OpenAI | None = None
         self._lock = Lock()
 
+    def available(self) -> str:
+        """Return what is missing: the SDK, the key, or a server that answers."""
+        if told := lacking("openai", "openai", "openai"):
+            return told
+        if self._needs_key:
+            return "" if self.secret else f"There is no key. {self.fix}"
+        return _unreachable(self.address, self.secret)
+
     def ask(self, texts: Sequence[str], *, query: bool) -> list[Sequence[float]]:
         """Return a vector for each text, in their order."""
         client = self._client()
-        from openai import APIStatusError, OpenAIError
-
         before = (QUERY if query else DOCUMENT) if self._prefix else ""
         more: dict[str, Any] = {"dimensions": self._dimensions} if self._dimensions else {}
-        try:
+        with openai_failures():
             # A third of the bytes that numbers take when they are written out, and every bit of them.
-            answer = client.embeddings.create(
+            answer = client.embeddings.with_raw_response.create(
                 model=self._model, input=[before + text for text in texts], encoding_format="base64", **more
             )
-        except APIStatusError as error:
-            headers = error.response.headers
-            wait = retry_after(headers.get("retry-after"))
-            raise Failure(_said(error.body, error.message), status=error.status_code, wait=wait) from error
-        except (OpenAIError, ValueError) as error:
-            raise Failure(str(error) or type(error).__name__) from error
-        return _vectors(getattr(answer, "data", None), len(texts))
+            # Read here: as objects of the SDK a hundred vectors take twice as long.
+            found = json.loads(answer.content)
+        return _vectors(found.get("data") if isinstance(found, dict) else None, len(texts))
 
     def _client(self) -> OpenAI:
         with self._lock:
             if self._made is None:
-                try:
-                    from openai import OpenAI
-                except ImportError as error:
-                    raise missing("openai", "openai") from error
                 if not self.secret and self._needs_key:
                     raise Failure("there is no key", status=401)
-                # Given none, the SDK would send OPENAI_API_KEY, whoever listens at the address.
-                self._made = OpenAI(
-                    api_key=self.secret or "none", base_url=self.address, timeout=self._timeout, max_retries=0
-                )
+                try:
+                    self._made = openai_client(self.address, self.secret, self._timeout)
+                except ImportError as error:
+                    raise missing("openai", "openai") from error
             return self._made
 
 
+def _unreachable(address: str, secret: str) -> str:
+    """Return why a server cannot be asked, if it does not list its models in a moment."""
+    # Without the SDK, which takes longer to load than a server on this machine to answer.
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
+    shown = without_user(address)
+    request = Request(f"{address}/models", headers={"Authorization": f"Bearer {secret}"} if secret else {})
+    try:
+        with urlopen(request, timeout=_MOMENT):
+            return ""
+    except HTTPError as error:
+        with error:
+            if error.code in (401, 403):
+                return f"{shown} wants a key that it knows ({error.code}); set the one for it."
+            return ""  # it is there, and not every server lists its models
+    except (OSError, HTTPException, ValueError) as error:
+        why = getattr(error, "reason", error)
+        return f"{shown} does not answer ({why}); start the server, or set its address."
+
+
 def _vectors(data: object, wanted: int) -> list[Sequence[float]]:
-    if not isinstance(data, list):
+    if not isinstance(data, list) or not all(isinstance(one, dict) for one in data):
         raise Failure("the answer holds no vectors")
     # The format allows any order; `index` says which text a vector belongs to.
-    places = [getattr(one, "index", None) for one in data]
+    places = [one.get("index") for one in data]
     if sorted(place for place in places if isinstance(place, int)) == list(range(len(data))):
-        data = sorted(data, key=lambda one: one.index)
+        data = sorted(data, key=lambda one: one["index"])
     elif len(data) == wanted and any(places):  # some servers number nothing, or every vector 0
         raise Failure("the answer numbers its vectors wrongly")
-    return [_numbers(getattr(one, "embedding", None)) for one in data]
+    return [_numbers(one.get("embedding")) for one in data]
 
 
 def _numbers(value: object) -> Sequence[float]:
@@ -134,15 +168,6 @@ def _numbers(value: object) -> Sequence[float]:
         except (binascii.Error, ValueError):
             pass
     raise Failure("the answer holds a vector that cannot be read")
-
-
-def _said(body: object, otherwise: str) -> str:
-    """Return what a server says went wrong, of the shapes that servers use."""
-    if isinstance(body, dict):
-        for name in ("message", "error", "detail"):
-            if isinstance(body.get(name), str):
-                return str(body[name])
-    return otherwise
 
 
 def _known(model: str) -> _Known | None:

@@ -6,16 +6,17 @@ import logging
 import random
 import re
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
+from importlib.util import find_spec
 from threading import Event, Lock
-from time import time
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
 from bunko.errors import EmbedderError
+from bunko.protocols import Counts
+from bunko.service import Failure, explained, without_user
 
 if TYPE_CHECKING:
     from bunko.types import Vectors
@@ -28,32 +29,8 @@ TooLong = Literal["average", "cut"]
 _LONGEST_WAIT = 120.0
 _CROWDED = 3.0  # times the usual wait, where a service says that it is asked too often and not how long to wait
 _SHORTEST = 16  # characters; a service that refuses less than that means something else
-_LONGEST_MESSAGE = 300
 _QUERIES = 256  # remembered; 3 MB at most of the largest vectors
 _LONE = re.compile("[\ud800-\udfff]")
-# Services have no common code for this. Some use 500, none of them 429.
-_SIZE_STATUSES = (400, 413, 422, 500)
-_SIZE_WORDS = re.compile(
-    r"too (?:large|long|many)|context length|context size|array length|payload size|in one batch"
-    r"|batch size|max(?:imum)?\b.{0,20}\btokens|tokens?\b.{0,20}\blimit|exceeds? .{0,30}\b(?:length|limit|size|tokens)",
-    re.IGNORECASE,
-)
-
-
-class Failure(Exception):
-    """A request that failed, in the words of its service: status 0 means that no whole answer came."""
-
-    def __init__(self, message: str, *, status: int = 0, wait: float | None = None) -> None:
-        super().__init__(message)
-        self.message, self.status, self.wait = message, status, wait
-
-    def is_passing(self) -> bool:
-        """Say whether the same request may succeed later."""
-        return self.status in (0, 429) or self.status >= 500
-
-    def is_about_size(self) -> bool:
-        """Say whether a smaller request may succeed."""
-        return self.status == 413 or (self.status in _SIZE_STATUSES and bool(_SIZE_WORDS.search(self.message)))
 
 
 class Service(Protocol):
@@ -64,6 +41,9 @@ class Service(Protocol):
     address: str
     secret: str
     fix: str  # what to set when it does not know who asks
+
+    def available(self) -> str:
+        """Return what is missing and how to get it, if something is, without a request that costs."""
 
     def ask(self, texts: Sequence[str], *, query: bool) -> list[Sequence[float]]:
         """Return a vector for each text, in their order, or raise a Failure."""
@@ -82,27 +62,25 @@ class Limits:
     backoff: float = 2.0
 
 
-@dataclass(slots=True)
-class Counts:
-    """What an embedder did so far."""
-
-    texts: int = 0
-    calls: int = 0
-    retries: int = 0
-    too_long: int = 0
+class _Stopped(Exception):
+    """A request that was not made, because another one failed or nobody waits for it any more."""
 
 
 class Remote:
     """Asks a service for vectors."""
 
     floor = -1.0
+    remote = True
 
     def __init__(self, service: Service, limits: Limits, *, sleep: Callable[[float], object] | None = None) -> None:
         self._service, self._limits, self._sleep = service, limits, sleep
         self._size = service.size
         self._lock = Lock()
         self._queries: dict[str, Vectors] = {}
+        self._made: ThreadPoolExecutor | None = None
+        self._stops: set[Event] = set()
         self.counts = Counts()
+        self.label, self.request = service.label, limits.batch
         # Whoever hands over this many texts at once keeps all requests busy that may be in flight.
         self.batch = limits.batch * limits.parallel
 
@@ -123,11 +101,27 @@ class Remote:
         limit = f":{self._limits.too_long}-{self._limits.tokens}" if self._limits.tokens else ""
         return f"{self._service.label}:{self.size}{limit}"
 
+    def available(self) -> str:
+        """Return nothing if the service can be asked, else what is missing; it is not asked for vectors."""
+        return self._service.available()
+
+    def recall(self, name: str) -> None:
+        """Take the size from a name it had before: then a model of unknown size need not be asked for it."""
+        size = name.removeprefix(f"{self.label}:").partition(":")[0]
+        if self._size is None and name.startswith(f"{self.label}:") and size.isdecimal() and int(size):
+            self._size = int(size)
+
+    def cancel(self) -> None:
+        """Let those who wait for an answer wait no longer; what is asked later is not touched."""
+        with self._lock:
+            for stop in self._stops:
+                stop.set()
+
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
-        """Return one unit row for each text; all of them or an error."""
+        """Return one unit row for each text; all of them or an error, which holds those that came."""
         if not texts:
             return np.zeros((0, self.size), np.float32)
-        self.counts.texts += len(texts)
+        self._count(texts=len(texts))
         if not query or len(texts) > 1:
             return self._embed(texts, query=query)
         # The same question is often asked in several ways, and of several tools.
@@ -144,17 +138,22 @@ class Remote:
         clean = [_LONE.sub("\ufffd", text) or " " for text in texts]  # no service takes an empty text
         pieces = [self._pieces(text) for text in clean]
         flat = [piece for some in pieces for piece in some]
-        rows = self._all(flat, query)
-        vectors = []
+        rows, error = self._all(flat, query)
+        vectors: dict[int, Vectors] = {}
         at = 0
-        for some in pieces:
-            vectors.append(_mean(rows[at : at + len(some)], [len(piece) for piece in some]))
+        for place, some in enumerate(pieces):
+            own = [row for row in rows[at : at + len(some)] if row is not None]
+            if len(own) == len(some):
+                vectors[place] = mean(own, [len(piece) for piece in some])
             at += len(some)
         if found := self.counts.too_long - before:
             what = "cut" if self._limits.too_long == "cut" else "embedded in parts"
             number = "1 text was" if found == 1 else f"{found} texts were"
-            _log.warning("%s longer than %s takes, and %s.", number, self._service.label, what)
-        return np.stack(vectors)
+            _log.info("%s longer than %s takes, and %s.", number, self.label, what)
+        if error is not None:
+            error.came = vectors
+            raise error
+        return np.stack(list(vectors.values()))
 
     def _pieces(self, text: str) -> list[str]:
         """Return a text in parts that the model takes, or its beginning alone."""
@@ -165,21 +164,57 @@ class Remote:
         pieces = _split(text, most)
         return pieces[:1] if self._limits.too_long == "cut" else pieces
 
-    def _all(self, texts: Sequence[str], query: bool) -> list[Vectors]:
-        """Return the rows of texts, asked for in batches; the first failure ends the rest."""
+    def _all(self, texts: Sequence[str], query: bool) -> tuple[list[Vectors | None], EmbedderError | None]:
+        """Return the rows of texts, asked for in batches; the first failure ends the rest, and what came stays."""
         most = self._limits.batch
         batches = [texts[at : at + most] for at in range(0, len(texts), most)]
         stop = Event()
-        if len(batches) == 1:
-            return self._answer(batches[0], query, stop)
-        with ThreadPoolExecutor(min(self._limits.parallel, len(batches)), "embed") as pool:
-            try:
-                return [row for rows in pool.map(lambda some: self._answer(some, query, stop), batches) for row in rows]
-            except BaseException:
-                # Nobody goes on to wait or to pay for what is thrown away.
-                stop.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        if not query:  # a question is not given up on because an import is
+            with self._lock:
+                self._stops.add(stop)
+        futures: list[Future[list[Vectors] | EmbedderError | None]] = []
+        try:
+            if len(batches) == 1:
+                answers = [self._attempt(batches[0], query, stop)]
+            else:
+                futures = [self._pool().submit(self._attempt, some, query, stop) for some in batches]
+                answers = [future.result() for future in futures]
+        except BaseException:
+            # Nobody goes on to wait or to pay for what is thrown away.
+            stop.set()
+            for future in futures:
+                future.cancel()
+            raise
+        finally:
+            with self._lock:
+                self._stops.discard(stop)
+        rows: list[Vectors | None] = []
+        error = None
+        for some, answer in zip(batches, answers, strict=True):
+            if isinstance(answer, EmbedderError):
+                error = error or answer
+            rows += answer if isinstance(answer, list) else [None] * len(some)
+        if error is None and None in answers:
+            error = EmbedderError(f"{self.label} is not asked any more", hint="What came is kept for the next import.")
+        return rows, error
+
+    def _pool(self) -> ThreadPoolExecutor:
+        # One for all who ask: no more requests are in flight than are allowed, however many wait for answers.
+        with self._lock:
+            if self._made is None:
+                self._made = ThreadPoolExecutor(self._limits.parallel, "embed")
+            return self._made
+
+    def _attempt(self, texts: Sequence[str], query: bool, stop: Event) -> list[Vectors] | EmbedderError | None:
+        """Return the rows of one batch, or why there are none; None where it was not asked for to the end."""
+        try:
+            return self._answer(texts, query, stop)
+        except _Stopped:
+            return None
+        except EmbedderError as error:
+            failed = error
+        stop.set()
+        return failed.with_traceback(None)
 
     def _answer(self, texts: Sequence[str], query: bool, stop: Event) -> list[Vectors]:
         """Return the rows of one batch; one that is refused for its size is asked for in halves."""
@@ -201,7 +236,7 @@ class Remote:
         most, number = self._limits.batch, 1
         while True:
             number *= 2
-            pieces = _cut(text, -(-len(text) // number))
+            pieces = cut(text, -(-len(text) // number))
             if self._limits.too_long == "cut":
                 pieces = pieces[:1]
             answer = self._patient(pieces[:1], query, stop)
@@ -212,14 +247,14 @@ class Remote:
             rows = self._checked(answer, 1)
             for at in range(1, len(pieces), most):
                 rows += self._answer(pieces[at : at + most], query, stop)
-            return _mean(rows, [len(piece) for piece in pieces])
+            return mean(rows, [len(piece) for piece in pieces])
 
     def _patient(self, texts: Sequence[str], query: bool, stop: Event) -> list[Sequence[float]] | Failure:
         """Ask, and ask again later where that may help; return the last failure where it did not."""
         limits = self._limits
         for attempt in range(limits.retries + 1):
             if stop.is_set():
-                return Failure("stopped, because another request failed")
+                raise _Stopped
             self._count(calls=1)
             try:
                 return self._service.ask(texts, query=query)
@@ -237,8 +272,7 @@ class Remote:
             self._count(retries=1)
             _log.debug("%s: asking again in %.1f s (status %d)", self._service.label, wait, failure.status)
             (self._sleep or stop.wait)(wait)
-        # Away from its traceback and its cause: those may hold a key.
-        return Failure(failure.message, status=failure.status, wait=failure.wait)
+        return failure.alone()
 
     def _checked(self, found: list[Sequence[float]], wanted: int) -> list[Vectors]:
         """Return rows of unit length, all of one size, as many as there were texts."""
@@ -247,67 +281,36 @@ class Remote:
         if len(found) != wanted:
             raise EmbedderError(
                 f"{label} returned {len(found)} vectors for {wanted} texts",
-                hint=f"{nothing} Check that {_without_user(self._service.address)} serves an embedding model.",
+                hint=f"{nothing} Check that {without_user(self._service.address)} serves an embedding model.",
             )
-        rows = []
-        for values in found:
-            row = np.asarray(values, np.float32)
-            with self._lock:
-                size = self._size = self._size or len(row)
-            if row.shape != (size,) or not size:
-                raise EmbedderError(
-                    f"{label} returned a vector of {len(row)} numbers instead of {size}",
-                    hint=f"{nothing} Check that the model and the dimension in the settings are what it serves.",
-                )
-            length = float(np.linalg.norm(row.astype(np.float64)))
-            if not (np.isfinite(length) and length):
-                raise EmbedderError(
-                    f"{label} returned a vector that points nowhere", hint=f"{nothing} Try again, or another model."
-                )
-            rows.append((row / length).astype(np.float32))
-        return rows
+        sizes = {len(values) for values in found}
+        with self._lock:
+            size = self._size = self._size or max(sizes)
+        if wrong := sizes - {size} or sizes & {0}:
+            raise EmbedderError(
+                f"{label} returned a vector of {min(wrong)} numbers instead of {size}",
+                hint=f"{nothing} Check that the model and the dimension in the settings are what it serves.",
+            )
+        rows = np.asarray(found, np.float32)
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+        if not (np.isfinite(lengths).all() and lengths.all()):
+            raise EmbedderError(
+                f"{label} returned a vector that points nowhere", hint=f"{nothing} Try again, or another model."
+            )
+        return list(rows / lengths[:, None].astype(np.float32))
 
     def _error(self, failure: Failure) -> EmbedderError:
-        service, status, address = self._service, failure.status, _without_user(self._service.address)
-        said = " ".join(failure.message.split())
-        if service.secret:
-            said = said.replace(service.secret, "********")
-        said = said[:_LONGEST_MESSAGE]
-        if not status:
-            message, hint = f"{service.label} did not answer: {said}", f"Check that {address} is up."
-        elif status in (401, 403):
-            message, hint = f"{service.label} does not let us in ({status}): {said}", service.fix
-        elif status == 402:
-            message, hint = f"{service.label} wants to be paid (402): {said}", "Check the credit of the account."
-        elif status == 429:
-            until = f" in {failure.wait:.0f} s" if failure.wait else " later"
-            message, hint = f"{service.label} is asked too often (429): {said}", f"Run the command again{until}."
-        else:
-            message = f"{service.label} refused ({status}): {said}"
-            hint = f"Check the model in the settings, and that {address} serves it."
+        message, hint = explained(self._service, failure)
         if failure.is_passing():
             hint += " What was stored stays; the next import goes on from there."
         return EmbedderError(message, hint=hint)
 
-    def _count(self, *, calls: int = 0, retries: int = 0, too_long: int = 0) -> None:
+    def _count(self, *, texts: int = 0, calls: int = 0, retries: int = 0, too_long: int = 0) -> None:
         with self._lock:
+            self.counts.texts += texts
             self.counts.calls += calls
             self.counts.retries += retries
             self.counts.too_long += too_long
-
-
-def retry_after(value: str | None) -> float | None:
-    """Return how many seconds a Retry-After header asks for: it holds a number or a date."""
-    if not value:
-        return None
-    try:
-        return max(float(value), 0.0) if float(value) < float("inf") else None
-    except ValueError:
-        pass
-    try:
-        return max(parsedate_to_datetime(value).timestamp() - time(), 0.0)
-    except (ValueError, TypeError, OverflowError):
-        return None
 
 
 def missing(package: str, extra: str) -> EmbedderError:
@@ -317,19 +320,24 @@ def missing(package: str, extra: str) -> EmbedderError:
     )
 
 
-def _without_user(address: str) -> str:
-    """Return an address without the name, the password and the parameters that may be in it."""
-    return re.sub(r"//[^/@]*@", "//", address).partition("?")[0]
+def lacking(module: str, package: str, extra: str) -> str:
+    """Return the sentence for a package that is not installed; nothing if it is, without loading it."""
+    try:
+        found = find_spec(module) is not None
+    except ModuleNotFoundError:  # not even what it is a part of
+        found = False
+    return "" if found else f'The package {package} is not installed; get it with: pip install "bunko[{extra}]".'
 
 
-def _mean(rows: Sequence[Vectors], weights: Sequence[int]) -> Vectors:
+def mean(rows: Sequence[Vectors], weights: Sequence[int]) -> Vectors:
+    """Return the unit row of a text from the rows of its parts and their lengths."""
     if len(rows) == 1:
         return rows[0]
     total = np.average(np.stack(rows), axis=0, weights=weights)
     length = np.linalg.norm(total)
     # Parts that point in opposite ways cancel out; the first says best what a text is about.
-    mean: Vectors = (total / length).astype(np.float32) if length else rows[0]
-    return mean
+    whole: Vectors = (total / length).astype(np.float32) if length else rows[0]
+    return whole
 
 
 def _tokens(text: str) -> int:
@@ -342,13 +350,13 @@ def _split(text: str, tokens: int) -> list[str]:
     """Return a text in as few parts of about one size as have so many tokens at most."""
     number = -(-_tokens(text) // tokens)
     while True:
-        pieces = _cut(text, -(-len(text) // number))
+        pieces = cut(text, -(-len(text) // number))
         if all(_tokens(piece) <= tokens for piece in pieces) or number >= len(text):
             return pieces
         number += 1
 
 
-def _cut(text: str, most: int) -> list[str]:
+def cut(text: str, most: int) -> list[str]:
     """Return the parts of a text, none longer than so many characters; where they can, they end after a sentence."""
     pieces = []
     at = 0

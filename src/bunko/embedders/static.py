@@ -31,15 +31,23 @@ _BATCH = 32  # texts whose pieces are counted in one table
 class Static:
     """A table of pieces."""
 
+    batch = 100
+    remote = False
+
     def __init__(self, size: int = 256, table: Path = TABLE) -> None:
         found, stamp = _loaded(table)
         self._rows = found["rows"][:, :size]
         self._scales = np.ldexp(np.float32(1), found["shifts"])
-        self.name = f"static:{stamp['name']}:{size}"
+        self.label = f"static:{stamp['name']}"
+        self.name = f"{self.label}:{size}"
         self.size = size
         # Of questions about other things, four in five find nothing nearer than this; see training/LOG.md.
         self.floor = 0.28
         self._tokenizer = _tokenizer()
+
+    def available(self) -> str:
+        """Return nothing: it comes with bunko."""
+        return ""
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Return a row for each text."""

@@ -6,9 +6,9 @@ import logging
 import secrets
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from bunko.errors import LibraryError
 from bunko.index import segment as segments
 from bunko.index.segment import Damaged, Segment
 from bunko.index.snapshot import Part, Snapshot
-from bunko.protocols import Store
+from bunko.protocols import Store, StoredChunk
 from bunko.text import grams, words
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("bunko.index")
 
-# Rows to index at a time: sorting more at once costs memory and gains nothing.
-_BATCH = 4096
+# Rows to index at a time, and the characters of their texts: sorting more at once costs memory and gains nothing, and
+# a character takes up to sixty bytes while its grams are found.
+_BATCH, _BATCH_CHARS = 4096, 1_500_000
 # With more parts than this a query spends its time on bookkeeping.
 _MOST_PARTS = 4
 # A start replays what the file lacks, at about 50 µs a row; more than this or 2 % is worth a new file.
@@ -164,8 +165,12 @@ class Live:
             old = Snapshot([], 0)
             dead = []
         parts = [_without(part, dead) for part in old.parts]
+        if self._saved_rows and parts and not parts[0].size():
+            self._saved_rows = 0  # nothing of the file is true any more
+        # What is wholly dead may have vectors of another size than those that come now.
+        parts = [part for part in parts if part.size()]
         rows = self._store.fresh(self._tool_id, old.generation)
-        while batch := list(islice(rows, _BATCH)):
+        for batch in _batches(rows):
             size = next((len(row.vector) for row in batch if row.vector is not None), 0)
             parts.append(Part(segments.build(batch, size, {})))
         if len(parts) > _MOST_PARTS:
@@ -180,6 +185,19 @@ class Live:
             widest = max(sizes)
             parts = [Part(_widened(part.segment, widest), part.alive) for part in parts]
         return segments.merge([part.segment for part in parts], [part.alive for part in parts], stamp)
+
+
+def _batches(rows: Iterable[StoredChunk]) -> Iterator[list[StoredChunk]]:
+    batch: list[StoredChunk] = []
+    size = 0
+    for row in rows:
+        batch.append(row)
+        size += len(row.text)
+        if len(batch) >= _BATCH or size >= _BATCH_CHARS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _generation(path: Path) -> int:

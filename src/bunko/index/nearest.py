@@ -66,6 +66,14 @@ def nearest(
 
 def cosines(snapshot: Snapshot, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
     """Return how near some rows are."""
+    if not rows:
+        return []
+    if len(snapshot.parts) == 1:
+        vectors = snapshot.parts[0].segment.vectors
+        one: list[float] = (
+            (vectors[np.array(rows, np.intp)] @ vector).tolist() if vectors.shape[1] else [0.0] * len(rows)
+        )
+        return one
     found = np.zeros(len(rows), np.float32)
     places = np.array([snapshot.place(row) for row in rows], np.intp).reshape(-1, 2)
     for number in np.unique(places[:, 0]):

@@ -65,34 +65,41 @@ def merge(parts: Sequence[Postings], sizes: Sequence[int], kept: Sequence[npt.ND
     """Join the lists of parts that stand one after the other, leaving out the rows that are not kept."""
     if len(parts) == 1 and kept[0] is None:
         return parts[0]
-    renamed = []
-    base = 0
-    for part, size, keep in zip(parts, sizes, kept, strict=True):
-        rows, counts, lengths = part.rows, part.counts, np.diff(part.starts)
-        number = np.arange(base, base + size, dtype=np.int32)
-        if keep is not None:
-            number = (np.cumsum(keep) - 1 + base).astype(np.int32)
-            alive = keep[rows]
-            lengths = np.add.reduceat(np.append(alive, 0), part.starts[:-1]) if len(rows) else lengths
-            lengths[np.diff(part.starts) == 0] = 0
-            rows, counts = rows[alive], counts[alive] if len(counts) else counts
-        base += size if keep is None else int(np.count_nonzero(keep))
-        renamed.append((part.keys, lengths.astype(np.int64), number[rows], counts))
-    keys = np.unique(np.concatenate([keys for keys, *_ in renamed]))
-    at = [np.searchsorted(keys, part_keys) for part_keys, *_ in renamed]
+    left = [size if keep is None else int(np.count_nonzero(keep)) for size, keep in zip(sizes, kept, strict=True)]
+    bases = [0, *np.cumsum(left).tolist()[:-1]]
+    keys = np.unique(np.concatenate([part.keys for part in parts]))
+    at = [np.searchsorted(keys, part.keys) for part in parts]
+    lengths = [_lengths(part, keep) for part, keep in zip(parts, kept, strict=True)]
     total = np.zeros(len(keys), np.int64)
-    for where, (_, lengths, _, _) in zip(at, renamed, strict=True):
-        total[where] += lengths
+    for where, many in zip(at, lengths, strict=True):
+        total[where] += many
     starts = np.concatenate(([0], np.cumsum(total)))
     out_rows = np.empty(starts[-1], np.int32)
     out_counts = np.empty(starts[-1] if any(len(p.counts) for p in parts) else 0, np.uint16)
     fill = starts[:-1].copy()
-    for where, (_, lengths, rows, counts) in zip(at, renamed, strict=True):
-        own = np.concatenate(([0], np.cumsum(lengths)))[:-1]
-        target = np.repeat(fill[where] - own, lengths) + np.arange(len(rows))
-        out_rows[target] = rows
+    # One part after the other is renamed, so that the lists are never in memory a third time.
+    for part, keep, base, size, where, many in zip(parts, kept, bases, sizes, at, lengths, strict=True):
+        rows, counts = part.rows, part.counts
+        number = np.arange(base, base + size, dtype=np.int32)
+        if keep is not None:
+            number = (np.cumsum(keep) - 1 + base).astype(np.int32)
+            alive = keep[rows]
+            rows, counts = rows[alive], counts[alive] if len(counts) else counts
+        own = np.concatenate(([0], np.cumsum(many)))[:-1]
+        target = np.repeat(fill[where] - own, many) + np.arange(len(rows))
+        out_rows[target] = number[rows]
         if len(out_counts):
             out_counts[target] = counts
-        fill[where] += lengths
+        fill[where] += many
     used = total > 0
     return Postings(keys[used], np.append(starts[:-1][used], starts[-1]), out_rows, out_counts)
+
+
+def _lengths(part: Postings, keep: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.int64]:
+    """Return how many rows of each key's list are kept."""
+    lengths = np.diff(part.starts)
+    if keep is None or not len(part.rows):
+        return lengths
+    left = np.add.reduceat(np.append(keep[part.rows], 0), part.starts[:-1]).astype(np.int64)
+    left[lengths == 0] = 0
+    return left

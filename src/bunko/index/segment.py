@@ -6,7 +6,7 @@ A file is derived: whatever is wrong with it, it is rebuilt from the store.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ __all__ = ["COARSE_ROWS", "FORMAT", "Damaged", "Segment", "build", "load", "merg
 FORMAT = 1
 # From here on a scan of bytes with rescoring beats a scan of floats, which no longer fits the processor's cache.
 COARSE_ROWS = 32_768
+_AT_A_TIME = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,8 @@ def merge(parts: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None
         arrays = [getattr(part, name) for part in parts]
         return np.concatenate([a if keep is None else a[keep] for a, keep in zip(arrays, alive, strict=True)])
 
+    if len(parts) == 1 and alive[0] is None:
+        return replace(parts[0], stamp=stamp)
     sizes = [len(part) for part in parts]
     vectors = joined("vectors")
     return Segment(
@@ -94,8 +97,14 @@ def merge(parts: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None
 def _coarse(vectors: Vectors) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
     if len(vectors) < COARSE_ROWS or not vectors.shape[1]:
         return np.empty((0, vectors.shape[1]), np.int8), np.empty(0, np.float32)
-    scales = np.maximum(np.abs(vectors).max(axis=1), np.finfo(np.float32).tiny) / 127
-    return np.round(vectors / scales[:, None]).astype(np.int8), scales.astype(np.float32)
+    coarse, scales = np.empty(vectors.shape, np.int8), np.empty(len(vectors), np.float32)
+    # Some rows at a time: all at once would be in memory three times more.
+    for at in range(0, len(vectors), _AT_A_TIME):
+        some = vectors[at : at + _AT_A_TIME]
+        own = np.maximum(np.abs(some).max(axis=1), np.finfo(np.float32).tiny) / 127
+        coarse[at : at + _AT_A_TIME] = np.round(some / own[:, None])
+        scales[at : at + _AT_A_TIME] = own
+    return coarse, scales
 
 
 def _arrays(segment: Segment) -> dict[str, npt.NDArray[Any]]:

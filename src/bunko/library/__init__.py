@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bunko import catalog
 from bunko.home import Home
@@ -12,9 +14,14 @@ from bunko.library.importing import Importing, ImportMode
 from bunko.library.indexes import Indexes
 from bunko.library.packs import Packs
 from bunko.library.recipe import Recipe
+from bunko.library.reembedding import Reembedding
+from bunko.library.telling import Telling
 from bunko.protocols import Kept, Store
 from bunko.settings import Settings
 from bunko.types import Tool
+
+if TYPE_CHECKING:
+    from bunko.library.web import Web
 
 __all__ = ["ImportMode", "Library"]
 
@@ -36,7 +43,7 @@ class Library:
         self.notices, self.made = notices, made
         derived = settings.storage.bm25_persist_dir
         indexes = Indexes(store, Path(derived).expanduser() if derived else home.derived)
-        recipe = Recipe(home, settings)
+        recipe = Recipe(home, settings, store)
         importing = Importing(
             home,
             store,
@@ -47,9 +54,12 @@ class Library:
             patience=settings.search.freshness_wait_seconds,
         )
         self._refresh = importing.refresh
-        asking = Asking(settings, store, recipe, indexes, self._refresh, read_only=read_only, notices=notices)
+        telling = Telling(settings, store)
+        asking = Asking(settings, store, recipe, indexes, self._refresh, telling, read_only=read_only, notices=notices)
         packs = Packs(store, recipe, importing)
         care = Care(home, store, recipe, indexes, importing)
+
+        self._collects = recipe, importing
 
         # The ways in: each is a method of the part that knows how, so that what it takes is written once.
         self.search = asking.search
@@ -61,13 +71,16 @@ class Library:
         self.verify = asking.verify
         self.tags = asking.tags
         self.recent = asking.recent
+        self.now = asking.now
         self.remember = asking.remember
+        self.summary = telling.summary
 
         self.reindex = importing.reindex
         self.import_tools = importing.import_tools
         self.catch_up = importing.catch_up
         self.fill = importing.fill
         self.writing = importing.writing
+        self.reembed = Reembedding(store, recipe, importing).reembed
         self.export = packs.export
         self.import_pack = packs.import_pack
 
@@ -85,6 +98,13 @@ class Library:
         self.recut = recipe.recut
         self.snapshot = indexes.snapshot
         self.sample = care.sample
+
+    @cached_property
+    def web(self) -> Web:
+        """The ways to collect web pages; most commands do without."""
+        from bunko.library.web import Web
+
+        return Web(self.home, self.settings, self.store, *self._collects)
 
     def tools(self) -> list[Tool]:
         """Return all tools, by name."""

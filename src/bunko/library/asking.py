@@ -6,19 +6,23 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from bunko import catalog
 from bunko.citations import STATUSES, Verdict, verify
-from bunko.errors import BunkoError, QueryError, UnknownName
+from bunko.errors import BunkoError, LibraryMismatch, QueryError, UnknownName
 from bunko.extract import Extract, Passage, looked_for, passages, quoted, widened
 from bunko.index.snapshot import Snapshot
+from bunko.library import pages
 from bunko.library.indexes import Indexes
 from bunko.library.recipe import Recipe, has_vectors
+from bunko.library.telling import Telling
 from bunko.protocols import Dated, Embedder, Store, StoredDocument
 from bunko.refresh import Refresh
 from bunko.search import LONGEST_QUERY, Request, log_answer, owned, search
 from bunko.settings import Settings
+from bunko.text.dates import zone
 from bunko.text.normalise import printable
 from bunko.timing import now
 from bunko.types import Answer, Freshness, Hit, Mode, Tool
@@ -43,12 +47,13 @@ class Asking:
         recipe: Recipe,
         indexes: Indexes,
         refresh: Refresh,
+        telling: Telling,
         *,
         read_only: bool,
         notices: Sequence[str],  # what every answer says
     ) -> None:
         self._settings, self._store, self._recipe, self._indexes = settings, store, recipe, indexes
-        self._refresh, self._read_only, self._notices = refresh, read_only, notices
+        self._refresh, self._telling, self._read_only, self._notices = refresh, telling, read_only, notices
         self._ids: dict[str, int] = {}
 
     def search(
@@ -61,35 +66,36 @@ class Asking:
         refresh: bool = True,
         own: bool = True,
         kinds: Sequence[str] = (),
+        rewrite: bool | None = False,
         **options: Any,
     ) -> Answer:
         """Answer from one tool or all active ones, or those of some kinds, looking for changes first where that is due.
 
         A tool's own settings hold where it is searched alone, or with tools that have the same, unless `own` is false.
+        With `rewrite`, or where it is None and the settings say so, a chat model is asked for better words first, and
+        they are searched instead; if they find nothing, or none come, the query is searched as it is.
         """
         tools = self._asked(tool, kinds)
         request = self.request(query, tools=tools if own else (), mode=mode, top_k=top_k, **options)
         notices = list(self._notices)
         self._ids.update({one.name: one.id for one in tools})
         for one in tools:
-            self._recipe.check(one)
+            self._recipe.check(one, vectors=request.mode != "bm25")
         if refresh and not self._read_only:
             for one in tools:
-                notices += self._refresh.look(one)
+                notices += self._look(one, words_alone=request.mode == "bm25")
         request = _within_reach(request, tools, notices)
         embedder = self._recipe.embedder() if request.mode != "bm25" else None
         if embedder and own and _are_memos(tools):
             request = _above_noise(request, embedder)
         names = {one.id: one.name for one in tools}
-        try:
-            snapshot, hits = self._found(names, embedder, request)
-        except (IndexError, KeyError, ValueError):
-            # A damaged derived file shows in impossible numbers; it is made anew, and anything else is our bug.
-            repaired = [self._indexes.of(tool_id).repair() for tool_id in names]
-            if not any(repaired):
-                raise
-            _log.warning("A derived index file was damaged and has been made anew from the library.")
-            snapshot, hits = self._found(names, embedder, request)
+        words, notice = self._telling.rewritten(query[:LONGEST_QUERY], rewrite)
+        notices += [notice] if notice else []
+        snapshot, hits = self._whole(names, embedder, replace(request, query=words) if words else request)
+        if words and not hits:
+            words = ""
+            notices.append("The query in other words found nothing, so it was searched as it is.")
+            snapshot, hits = self._whole(names, embedder, request)
         if len(query) > LONGEST_QUERY:
             notices.append(f"Only the first {LONGEST_QUERY} characters of the query were used.")
         looks = [self._refresh.last(one) for one in tools]
@@ -98,14 +104,40 @@ class Asking:
             min((look.at for look in looks if look.at), default=""),
             sum(look.missing for look in looks),
         )
+        hits = pages.traced(self._store, tools, hits)
         if self._settings.log.debug:
             log_answer(query, hits)
-        return Answer(query, request.mode, hits, snapshot.size, freshness, notices)
+        return Answer(query, request.mode, hits, snapshot.size, freshness, notices, words)
+
+    def _whole(self, names: dict[int, str], embedder: Embedder | None, request: Request) -> tuple[Snapshot, list[Hit]]:
+        """Return what was found, making a damaged index anew first."""
+        try:
+            return self._found(names, embedder, request)
+        except (IndexError, KeyError, ValueError):
+            # A damaged derived file shows in impossible numbers; it is made anew, and anything else is our bug.
+            repaired = [self._indexes.of(tool_id).repair() for tool_id in names]
+            if not any(repaired):
+                raise
+            _log.warning("A derived index file was damaged and has been made anew from the library.")
+            return self._found(names, embedder, request)
 
     def _found(self, names: dict[int, str], embedder: Embedder | None, request: Request) -> tuple[Snapshot, list[Hit]]:
         with self._store.reading():
+            if embedder is not None:
+                for tool in self._store.tools():  # one may have been given other vectors since it was looked at
+                    if tool.id in names:
+                        self._recipe.check(tool)
             snapshot = self._indexes.snapshot(list(names))
             return snapshot, search(self._store, snapshot, names, embedder, request)
+
+    def _look(self, tool: Tool, *, words_alone: bool) -> list[str]:
+        """Absorb what changed; where only words are asked for, vectors that do not fit are no reason to say nothing."""
+        try:
+            return self._refresh.look(tool)
+        except LibraryMismatch as error:
+            if not words_alone:
+                raise
+            return [f"Changes are not taken in: {error.message}. {error.hint}"]
 
     def request(
         self,
@@ -129,9 +161,13 @@ class Asking:
             base["mode"] = "hybrid" if chosen.hybrid_enabled else "semantic"
         if _are_memos(tools):
             base |= {name: getattr(self._settings.memos, name) for name in ("fusion", "k1", "b", "top_k")}
+        elif _are_web(tools):
+            base |= pages.request(self._settings)
         own = [owned(tool.options.get("search")) for tool in tools]
         if own and all(one == own[0] for one in own):
             base |= own[0]
+        if (where := options.get("where")) and chosen.timezone:
+            options["where"] = replace(where, zone=chosen.timezone)
         given = options | {"mode": mode, "top_k": top_k}
         return Request(query, **(base | {name: value for name, value in given.items() if value is not None}))
 
@@ -199,13 +235,18 @@ class Asking:
         found.sort(key=lambda item: item[1].date, reverse=True)
         return found[:limit]
 
+    def now(self) -> datetime:
+        """Return the time it is where the settings say we are, or the system."""
+        place = zone(self._settings.search.timezone)
+        return datetime.now(place) if place else datetime.now()
+
     def _asked(self, name: str | None, kinds: Sequence[str]) -> list[Tool]:
         """Return the tools a question is for; where it is for some kinds, there must be one."""
         tools = [tool for tool in catalog.asked(self._store, name) if not kinds or tool.kind in kinds]
         if kinds and not tools:
             raise UnknownName(
                 f"This library has no active tool of the kind {' or '.join(kinds)}",
-                hint="Import some with: bunko build --input FOLDER.",
+                hint=f"Import some with: bunko {'web add URL' if 'web' in kinds else 'build --input FOLDER'}.",
             )
         return tools
 
@@ -214,8 +255,8 @@ class Asking:
         tools = self._asked(name, kinds)
         if not self._read_only:
             for tool in tools:
-                self._recipe.check(tool)
-                self._refresh.look(tool)
+                self._recipe.check(tool, vectors=False)
+                self._look(tool, words_alone=True)
         return tools
 
     def remember(self, query: str, tool: str | None = None) -> None:
@@ -234,6 +275,10 @@ class Asking:
 
 def _are_memos(tools: Sequence[Tool]) -> bool:
     return bool(tools) and all(tool.kind in catalog.MEMO_KINDS for tool in tools)
+
+
+def _are_web(tools: Sequence[Tool]) -> bool:
+    return bool(tools) and all(tool.kind == "web" for tool in tools)
 
 
 def _above_noise(request: Request, embedder: Embedder) -> Request:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from bunko import catalog, doctor
-from bunko.errors import UnknownName
+from bunko.errors import EmbedderError, LibraryMismatch, UnknownName
 from bunko.home import Home
 from bunko.library.importing import Importing
 from bunko.library.indexes import Indexes
@@ -60,6 +60,11 @@ class Care:
         for tool in catalog.tools(self._store):
             index = self._indexes.of(tool.id)
             findings += doctor.derived(index, tool)
+            try:
+                self._recipe.check(tool)
+            except (EmbedderError, LibraryMismatch) as error:
+                findings.append(doctor.Finding("error", tool.name, error.message, error.hint))
+                continue
             with self._store.reading():
                 findings += doctor.known_items(self._store, index.snapshot(), tool, self._recipe.embedder_of(tool))
         return findings

@@ -10,14 +10,16 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from bunko import catalog, doctor
+from bunko.embedding import paid
 from bunko.errors import BunkoError, LibraryError, LibraryMismatch, LibraryReadOnly, SourceError
 from bunko.filling import fill
 from bunko.home import Home
+from bunko.index.snapshot import Snapshot
 from bunko.ingest import Progress, ingest
 from bunko.library.indexes import Indexes
 from bunko.library.lock import held
 from bunko.library.recipe import Recipe
-from bunko.protocols import Scan, Source, Store
+from bunko.protocols import Scan, Source, Spent, Store
 from bunko.refresh import Refresh
 from bunko.timing import now
 from bunko.types import Failure, Report, Text, Tool
@@ -33,7 +35,7 @@ _SELDOM = 50
 # What the reports of several tools add up to.
 _SUMS = ("added", "updated", "deleted", "moved", "unchanged", "total_chunks", "embedded")
 # What is wrong with one tool and not with the library: the next one may still be imported.
-_OWN = ("source", "mismatch", "embedder", "unknown", "library")
+OWN = ("source", "mismatch", "embedder", "unknown", "library")
 
 
 class Importing:
@@ -105,7 +107,7 @@ class Importing:
                         one = self._store.put_tool(one)
                     done = work(one, workers=workers, progress=progress, stopped=stopped)
                 except BunkoError as error:
-                    if not going_on or error.code not in _OWN:
+                    if not going_on or error.code not in OWN:
                         raise
                     total.failures.append(Failure(name, error.code, error.message, error.hint))
                     continue
@@ -158,6 +160,7 @@ class Importing:
             cutting, embedder = self._recipe.cutting(kept), self._recipe.embedder_of(kept)
             report = fill(self._store, kept, texts, cutting, embedder, progress=progress)
             self._store.mark(kept.id, imported_at=now())
+            self._store.release(kept.id)
             self._store.sweep()
             return self._finished(kept, report)
 
@@ -181,13 +184,22 @@ class Importing:
         index.save()
         # What is small beside the whole does not change whether the whole can be found.
         if (report.added + report.updated) * _SELDOM > report.unchanged:
-            embedder = self._recipe.embedder_of(tool)
-            report.notices += doctor.dead_ends(self._store, snapshot, tool, embedder, per_language=8)
+            report.notices += self._dead_ends(snapshot, tool)
         _log.info(
             "Imported %s: %d added, %d updated, %d deleted, %d unchanged, %d chunks in all",
             tool.name, report.added, report.updated, report.deleted, report.unchanged, report.total_chunks,
         )  # fmt: skip
         return report
+
+    def _dead_ends(self, snapshot: Snapshot, tool: Tool) -> list[str]:
+        """Return in which ways a tool's texts are not found; one call of a remote embedder is made, and noted."""
+        embedder = self._recipe.embedder_of(tool)
+        costly = paid(embedder)
+        before = costly.counts.calls if costly else 0
+        told = doctor.dead_ends(self._store, snapshot, tool, embedder, per_language=8)
+        if costly and costly.counts.calls > before:
+            self._store.write(tool.id, spent={costly.name: Spent(calls=costly.counts.calls - before)})
+        return told
 
     def _to_import(self, name: str, mode: ImportMode, cutting: Callable[[Tool], Mapping[str, Any] | None]) -> Tool:
         """Return a tool as it will be after the import, or say why it cannot be imported so."""
@@ -214,6 +226,8 @@ class Importing:
         report = self._ingest(tool, tool, **how)
         if not report.interrupted:
             self._store.mark(tool.id, imported_at=now())
+            # What another embedder made for it waits for a change of vectors to be gone on with.
+            self._store.release(tool.id, self._recipe.built(tool)["embedder"])
             for left in self._store.tools():
                 if left.name == f"{catalog.SHADOW}{tool.name}":
                     self._drop_empty(left)  # a rebuild that never came to anything
@@ -245,6 +259,7 @@ class Importing:
         report.deleted, report.unchanged = len(old - new), 0
         unreadable = {problem.uri for problem in report.problems} & (old - new)
         report.notices += [f"{uri} was indexed before and could not be read for the rebuild." for uri in unreadable]
+        self._store.release(tool.id)
         self._store.sweep()
         return self._finished(tool, report)
 
@@ -263,7 +278,9 @@ class Importing:
         self._check_there(source, tool)
         _log.info("Importing %s from %s", tool.name, tool.source)
         _log.debug("[reindex] scanning docs_dir=%s", tool.source)
-        return ingest(self._store, into, source, recipe.cutting(tool), recipe.embedder_of(tool), scan=scan, **how)
+        return ingest(
+            self._store, into, source, recipe.cutting(tool), recipe.embedder_of(tool), scan=scan, owner=tool.id, **how
+        )
 
     def _check_there(self, source: Source, tool: Tool) -> None:
         some = self._store.uris(tool.id, limit=1)

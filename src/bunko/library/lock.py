@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from bunko.errors import LibraryBusy, LibraryReadOnly
 from bunko.home import Home
@@ -14,27 +15,35 @@ _LOOK_SECONDS = 0.2
 
 
 @contextmanager
-def held(home: Home, *, seconds: float, waiting: Callable[[str], None], stopped: Callable[[], bool]) -> Iterator[None]:
-    """Hold the right to import, after at most so many seconds of waiting."""
+def held(
+    home: Home,
+    *,
+    seconds: float,
+    waiting: Callable[[str], None],
+    stopped: Callable[[], bool],
+    lock: Path | None = None,
+    doing: str = "importing into",
+) -> Iterator[None]:
+    """Hold the right to import, or another one that goes by its own lock, after at most so many seconds of waiting."""
     from filelock import FileLock, Timeout
 
-    lock = FileLock(home.lock)
+    file = FileLock(lock or home.lock)
     deadline = time.monotonic() + seconds
     told = False
     try:
         while True:
             try:
-                lock.acquire(timeout=_LOOK_SECONDS if told else 0)
+                file.acquire(timeout=_LOOK_SECONDS if told else 0)
                 break
             except Timeout:
                 if time.monotonic() >= deadline or stopped():
                     raise
                 if not told:
-                    waiting("Another process is importing into this library; waiting for it to finish.")
+                    waiting(f"Another process is {doing} this library; waiting for it to finish.")
                     told = True
     except Timeout as error:
         raise LibraryBusy(
-            "Another process is importing into this library",
+            f"Another process is {doing} this library",
             hint="Wait until it is done, then try again.",
         ) from error
     except OSError as error:
@@ -45,4 +54,4 @@ def held(home: Home, *, seconds: float, waiting: Callable[[str], None], stopped:
     try:
         yield
     finally:
-        lock.release()
+        file.release()

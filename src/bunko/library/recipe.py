@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from bunko import catalog, embedders, sources
-from bunko.errors import LibraryMismatch, SettingsError
+from bunko.embedding import paid
+from bunko.errors import EmbedderError, LibraryMismatch, SettingsError
 from bunko.home import Home
 from bunko.ingest import ChunkerSettings
-from bunko.protocols import Embedder, Source
+from bunko.library.pages import chunk_size
+from bunko.protocols import Embedder, Source, Store
 from bunko.settings import Settings
+from bunko.stores.pages import Rows
 from bunko.text import grams, pieces, words
 from bunko.types import Tool
 
@@ -20,15 +24,15 @@ from bunko.types import Tool
 class Recipe:
     """How the tools of a library are made: as each says itself, else as the settings say."""
 
-    def __init__(self, home: Home, settings: Settings) -> None:
-        self._home, self._settings = home, settings
+    def __init__(self, home: Home, settings: Settings, store: Store) -> None:
+        self._home, self._settings, self._store = home, settings, store
         self._embedder: Embedder | None = None
         self._embedder_known = False
 
     def embedder(self) -> Embedder | None:
         """Return the embedder the settings name, built at first use."""
         if not self._embedder_known:
-            self._embedder = _embedder(self._settings)
+            self._embedder = embedder_for(self._settings, self._settings.embedding.provider)
             self._embedder_known = True
         return self._embedder
 
@@ -55,6 +59,8 @@ class Recipe:
             include=tool.options.get("include", ()),
             respect_gitignore=scanner.respect_gitignore,
             max_file_bytes=scanner.max_file_bytes,
+            max_memo_file_bytes=self._settings.memos.max_file_bytes,
+            pages=Rows(self._store, tool.id, self._home.database) if tool.kind == "web" else None,
         )
 
     def cutting(self, tool: Tool) -> ChunkerSettings:
@@ -65,8 +71,12 @@ class Recipe:
         if kind == "tokens":
             size, overlap = own.get("chunk_size", tokens.size), own.get("chunk_overlap", tokens.overlap)
             return ChunkerSettings(kind, size=size, overlap=overlap)
+        most, least = chunker.max_chunk_chars, chunker.min_chunk_chars
+        if tool.kind == "web":
+            most = chunk_size(self._settings)
+            least = min(least, most)
         return ChunkerSettings(
-            kind, chunker.max_chunk_chars, chunker.min_chunk_chars, tuple(chunker.heading_levels),
+            kind, most, least, tuple(chunker.heading_levels),
             chunker.chunk_size, chunker.chunk_overlap, chunker.row_context_size,
         )  # fmt: skip
 
@@ -91,28 +101,51 @@ class Recipe:
 
     def built(self, tool: Tool) -> dict[str, Any]:
         """Return the facts that a tool built now would remember."""
-        embedder, cutting = self.embedder_of(tool), self.cutting(tool)
+        embedder = self.embedder_of(tool)
+        return self._cut(tool) | {"embedder": embedder.name if embedder else "none"}
+
+    def _cut(self, tool: Tool) -> dict[str, Any]:
+        cutting = self.cutting(tool)
         facts = {
             "words": words.VERSION,
             "grams": grams.VERSION,
             "chunker": {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(cutting).items()},
-            "embedder": embedder.name if embedder else "none",
         }
         return facts | {"tokenizer": pieces.NAME} if cutting.kind == "tokens" else facts
 
-    def check(self, tool: Tool) -> None:
-        """Make sure that a tool was built as it would be now: anything else would answer wrongly in silence."""
-        if not tool.built:
-            return
-        wanted = self.built(tool)
-        different = sorted(name for name in wanted if tool.built.get(name) != wanted[name])
+    def check(self, tool: Tool, *, vectors: bool = True) -> None:
+        """Make sure that a tool was built as it would be now: anything else would answer wrongly in silence.
+
+        Where no vectors are asked for, it does not matter what made them.
+        """
+        costly = paid(self.embedder_of(tool)) if vectors else None
+        if costly:
+            costly.recall(tool.built.get("embedder", ""))
+        different = self.different(tool, vectors=vectors)
         if not different:
             return
-        command = shlex.join(self._rebuilding(tool))
+        with suppress(EmbedderError):  # a model that has to be asked for its size may not answer
+            different = self.different(tool)
         raise LibraryMismatch(
-            f"{tool.name} was built with another {' and '.join(different)} than the settings name now",
-            hint=f"Rebuild it with: {command}   (or bring the old settings back)",
+            f"{tool.name} was built with another {' and '.join(sorted(different))} than the settings name now",
+            hint=f"{self.repairing(tool)}   (or bring the old settings back)",
         )
+
+    def different(self, tool: Tool, *, vectors: bool = True) -> set[str]:
+        """Return the facts in which a tool differs from one that was built now."""
+        wanted = (self.built(tool) if vectors else self._cut(tool)) if tool.built else {}
+        return {name for name in wanted if tool.built.get(name) != wanted[name]}
+
+    def repairing(self, tool: Tool) -> str:
+        """Return the sentence with the command that makes a tool what it would be if it was built now."""
+        if not self.different(tool, vectors=False):
+            command = ["bunko", "reembed", *self._named(tool)]
+            return f"Make new vectors for what it holds with: {shlex.join(command)}"
+        return f"Rebuild it with: {shlex.join(self._rebuilding(tool))}"
+
+    def _named(self, tool: Tool) -> list[str]:
+        own = [] if self._home.docs_dir is not None else ["-n", tool.name]
+        return [*own, *self._home.arguments()]
 
     def _rebuilding(self, tool: Tool) -> list[str]:
         if self._home.docs_dir is not None:
@@ -120,9 +153,10 @@ class Recipe:
         return ["bunko", "import", "-n", tool.name, "--mode", "replace", *self._home.arguments()]
 
 
-def _embedder(settings: Settings) -> Embedder | None:
+def embedder_for(settings: Settings, provider: str) -> Embedder | None:
+    """Return the embedder of a name, built as the settings say; None for `none`."""
     embedding, retry = settings.embedding, settings.retry
-    name = embedders.ALIASES.get(embedding.provider, embedding.provider)
+    name = embedders.ALIASES.get(provider, provider)
     own: dict[str, dict[str, Any]] = {
         "gemini": {
             "model": embedding.model, "size": embedding.output_dimensionality,
@@ -140,6 +174,8 @@ def _embedder(settings: Settings) -> Embedder | None:
         },
         "ollama": {"model": embedding.model_ollama, "base_url": embedding.ollama_base_url},
     }  # fmt: skip
+    if name == "transformers":
+        return embedders.build(name, **_local(settings, provider))
     if name not in own:
         return embedders.build(name)
     options = own[name] | {
@@ -150,6 +186,17 @@ def _embedder(settings: Settings) -> Embedder | None:
     if name != "gemini":
         options |= {"dimensions": embedding.dimensions, "prefix": embedding.prefix_enabled}
     return embedders.build(name, **options)
+
+
+def _local(settings: Settings, provider: str) -> dict[str, Any]:
+    """Return what a model on this machine is built with."""
+    embedding, model = settings.embedding, settings.model
+    own = {} if provider == "plamo" else {"model": embedding.model_transformers}
+    return own | {
+        "device": embedding.device, "device_batch": embedding.device_batch_size, "max_tokens": embedding.max_tokens,
+        "too_long": embedding.too_long, "trust": embedding.trust_remote_code,
+        "idle": model.auto_unload_minutes * 60 or float("inf"), "threshold": model.memory_threshold,
+    }  # fmt: skip
 
 
 def has_vectors(tool: Tool) -> bool:

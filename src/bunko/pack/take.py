@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bunko.embedders import checked
+from bunko.embedding import with_vectors
 from bunko.failpoints import reach
-from bunko.ingest import ChunkerSettings, Progress, batches, packed_terms, with_vectors
+from bunko.ingest import ChunkerSettings, Progress, batches, packed_terms
 from bunko.pack.file import Pack
 from bunko.pack.records import Record
 from bunko.protocols import Embedder, Prepared, Store
@@ -73,6 +74,7 @@ class _Carried:
 
     def __init__(self, embedder: Embedder) -> None:
         self.name, self.size, self.floor, self.embedded = embedder.name, embedder.size, embedder.floor, 0
+        self.label, self.batch, self.remote = embedder.label, embedder.batch, embedder.remote
         self._embedder, self._known = embedder, dict[str, "Vectors"]()
 
     def add(self, record: Record) -> None:
@@ -82,6 +84,10 @@ class _Carried:
         title = record.prepared.document.text.title
         texts = (chunk.in_context(title) for chunk in record.prepared.chunks)
         self._known.update(zip(texts, record.vectors, strict=True))
+
+    def available(self) -> str:
+        """Return what the other one lacks."""
+        return self._embedder.available()
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Return one row for each text."""

@@ -9,11 +9,22 @@ from bunko.types import Text
 __all__ = ["read"]
 
 _MARKDOWN = (".md", ".markdown", ".mdown", ".mkd")
+_HTML = (".html", ".htm", ".xhtml")
 
 
 def read(data: bytes, name: str) -> Text:
     """Decode a file and read what it says about itself; a SourceError says why it is not text."""
+    ending = name.casefold()
+    # What these need is loaded where there is a file of their kind.
+    if ending.endswith(_HTML):
+        from bunko.readers import html
+
+        return html.read(data).text
+    if ending.endswith(".pdf"):
+        from bunko.readers import pdf
+
+        return pdf.read(data)
     text, encoding = decode(data)
-    if name.casefold().endswith(_MARKDOWN):
+    if ending.endswith(_MARKDOWN):
         return markdown.read(text, encoding)
     return plain.read(text, encoding)

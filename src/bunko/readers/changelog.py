@@ -1,4 +1,4 @@
-"""The text of a changelog memo comes in, its entries with title, date and tags go out; no line of text is lost.
+"""The lines of a changelog memo come in, its entries with title, date and tags go out; no line of text is lost.
 
 Two forms are read, and both may stand in one file:
 
@@ -11,10 +11,11 @@ Two forms are read, and both may stand in one file:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from textwrap import dedent
 from typing import NamedTuple
 
-from bunko.readers.memo import Memo, unified
+from bunko.readers.memo import MOST, Bad, Memo, too_long
 from bunko.text.dates import DAY, iso
 from bunko.text.tags import tag, tags
 
@@ -48,34 +49,43 @@ class _Head(NamedTuple):
     is_day: bool = False  # what follows are items of that day
 
 
-def memos(text: str) -> list[Memo]:
-    """Return the entries in the order they stand in the file; nothing if no line of it begins one."""
-    lines = unified(text).split("\n")
-    found: list[Memo] = []
+def memos(lines: Iterable[str], most: int = MOST) -> Iterator[Memo | Bad]:
+    """Return the entries in the order they stand in the file; nothing if no line of it begins one.
+
+    Only one entry is held at a time, and one of more than `most` characters is told of instead.
+    """
+    held: list[str] = []  # the lines of the entry so far
+    size = begin = 0
     head: _Head | None = None
-    begin, any_head = 0, False
     day, level = "", -1  # the day whose items follow, and how deep they stand; -1: not known yet
     for number, line in enumerate(lines):
         opened = _opened(line, day, level)
         if opened is None:
+            size += len(line) + 1
+            if size <= most:
+                held.append(line)
             continue
-        any_head = True
-        if not (head is not None and head.is_day and not opened.is_day and _is_blank(lines[begin + 1 : number])):
+        if not (head is not None and head.is_day and not opened.is_day and _is_blank(held[1:]) and size <= most):
             # A day with items says nothing but their date.
-            found += _memo(lines, begin, number, head)
+            yield from _memo(held, begin, head) if size <= most else [_too_long(held, begin, most)]
         if opened.is_day:
             day, level = opened.date, -1
         elif opened.is_dated and level > 0:
             day, level = "", -1  # where items are indented, it stands outside of the day
         elif day:
             level = _width(line)
-        begin, head = number, opened
-    return found + _memo(lines, begin, len(lines), head) if any_head else []
+        held, size, begin, head = [line], len(line) + 1, number, opened
+    if head is not None:
+        yield from _memo(held, begin, head) if size <= most else [_too_long(held, begin, most)]
 
 
-def begins(text: str) -> bool:
+def _too_long(held: list[str], begin: int, most: int) -> Bad:
+    return too_long("the entry at line", begin + 1, most, held[0] if held else "")
+
+
+def begins(lines: Iterable[str]) -> bool:
     """Say whether a Markdown text is a changelog: an entry is the first thing in it but for headings."""
-    for line in unified(text).split("\n"):
+    for line in lines:
         if line.strip() and not line.startswith("#"):
             return _opened(line, "", -1) is not None
     return False
@@ -138,15 +148,17 @@ def _marks(text: str) -> list[str]:
     return [mark[1:-1] for mark in _MARKED.findall(text) if tag(mark[1:-1])]
 
 
-def _memo(lines: list[str], begin: int, end: int, head: _Head | None) -> list[Memo]:
-    while end > begin and not lines[end - 1].strip():
+def _memo(lines: list[str], at: int, head: _Head | None) -> list[Memo]:
+    """Return the entry that some lines are, of which the first stands at a place in the file."""
+    begin, end = 0, len(lines)
+    while end and not lines[end - 1].strip():
         end -= 1
     if head is None:
         while begin < end and not lines[begin].strip():
             begin += 1
-        return [Memo(begin + 1, end, "", "", (), "\n".join(lines[begin:end]))] if begin < end else []
-    first = lines[begin] if head.is_day else re.sub(r"\A\s*\*\s+", "* ", lines[begin])
-    rest = dedent("\n".join(lines[begin + 1 : end]))
+        return [Memo(at + begin + 1, at + end, "", "", (), "\n".join(lines[begin:end]))] if begin < end else []
+    first = lines[0] if head.is_day else re.sub(r"\A\s*\*\s+", "* ", lines[0])
+    rest = dedent("\n".join(lines[1:end]))
     own, body = head.tags, head.after or len(first) + 1
     if not head.after:
         blank = len(rest) - len(rest.lstrip("\n"))
@@ -161,7 +173,7 @@ def _memo(lines: list[str], begin: int, end: int, head: _Head | None) -> list[Me
         body = blank_lines.end()
     if not text[body:].strip():
         body = 0  # it has nothing but a heading, which then is its text
-    return [Memo(begin + 1, end, head.title, head.date, own, text, body)]
+    return [Memo(at + 1, at + end, head.title, head.date, own, text, body)]
 
 
 def _is_blank(lines: list[str]) -> bool:

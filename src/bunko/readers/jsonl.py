@@ -1,38 +1,32 @@
-"""The text of a JSONL file comes in, an entry for each line goes out, and what is wrong with the others."""
+"""The lines of a JSONL file come in, an entry for each goes out, or what is wrong with it."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from bunko.readers.memo import Bad, Memo, unified
+from bunko.readers.memo import MOST, Bad, Memo, too_long, unified
 from bunko.text.dates import iso
 from bunko.text.tags import tags
 
-# A file with more bad lines is of another kind, or badly damaged: one sentence says so better than thousands.
-_MOST_BAD = 100
 _TEXT = ("text", "content", "body")
+_OWN = ("title", "date", "tags", "id")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def memos(text: str) -> tuple[list[Memo], list[Bad]]:
-    """Return an entry for each line that holds one, and the lines that do not; blank lines are neither."""
-    good: list[Memo] = []
-    bad: list[Bad] = []
-    for number, line in enumerate(unified(text).split("\n"), 1):
-        if line.strip():
+def memos(lines: Iterable[str], most: int = MOST) -> Iterator[Memo | Bad]:
+    """Return an entry for each line that holds one, and what is wrong with the others; blank lines are neither.
+
+    What no memo has to say stands above its text, a line for each: it comes back with the entry and is not searched.
+    """
+    for number, line in enumerate(lines, 1):
+        if len(line) > most:
+            yield too_long("line", number, most, line)
+        elif line.strip():
             made = _memo(number, line)
-            if isinstance(made, Memo):
-                good.append(made)
-            else:
-                bad.append(Bad(number, made, line))
-    if len(bad) > _MOST_BAD:
-        rest = bad[_MOST_BAD - 1 :]
-        reason = f"{rest[0].reason}; {len(rest) - 1} more lines cannot be used either"
-        bad[_MOST_BAD - 1 :] = [Bad(rest[0].line, reason, "\n".join(one.text for one in rest))]
-    return good, bad
+            yield made if isinstance(made, Memo) else Bad(number, made, line)
 
 
 def _memo(number: int, line: str) -> Memo | str:
@@ -47,12 +41,18 @@ def _memo(number: int, line: str) -> Memo | str:
     if not isinstance(value, dict):
         return f"line {number} is not an object with title, date, tags and text"
     title = " ".join(_plain(value.get("title")).split())
-    text = next((found for name in _TEXT if (found := unified(_plain(value.get(name)))).strip()), "")
+    name = next((one for one in _TEXT if _plain(value.get(one)).strip()), "")
+    text = unified(_plain(value[name])) if name else ""
     if not text and not title:
         return f"line {number} has neither a text nor a title"
     date = value.get("date")
     stated = iso(str(date)) if isinstance(date, str | int) else ""
-    return Memo(number, number, title, stated, _tags(value), text or title, key=_plain(value.get("id")))
+    # A date that is none is kept like a field that nobody knows.
+    known = {*_OWN, name} - ({"date"} if date and not stated else set())
+    above = "".join(f"{_line(key)}: {_written(one)}\n" for key, one in value.items() if key not in known)
+    above += "\n" if above else ""
+    key = _plain(value.get("id"))
+    return Memo(number, number, title, stated, _tags(value), above + (text or title), len(above), key)
 
 
 def _tags(value: Mapping[str, Any]) -> tuple[str, ...]:
@@ -60,6 +60,18 @@ def _tags(value: Mapping[str, Any]) -> tuple[str, ...]:
     if isinstance(written, list):
         return tags(_plain(one) for one in written)
     return tags(_plain(written))
+
+
+def _written(value: object) -> str:
+    """Return what a field holds on one line: a text as it is, anything else as JSON."""
+    try:
+        return _line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    except RecursionError:
+        return "…"
+
+
+def _line(text: str) -> str:
+    return " ".join(_SURROGATE.sub("\ufffd", text).split())
 
 
 def _plain(value: object) -> str:

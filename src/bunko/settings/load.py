@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bunko.errors import SettingsError
 from bunko.settings import sources
 from bunko.settings.check import check_pairs, checked, found, kind_of, parsed, unknown
+from bunko.settings.keyfile import ENDING, KeyFile
 from bunko.settings.tree import SECTIONS, SETTINGS, Settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _Found = tuple[str, object, str]  # key, value, origin
 # What a folder of documents cannot decide.
 _NOT_THEIRS = (
-    "serve.", "log.keep_searches", "embedding.provider", "embedding.lmstudio_base_url", "embedding.ollama_base_url",
+    "serve.", "crawl.", "safety.", "log.keep_searches", "embedding.provider", "embedding.lmstudio_base_url",
+    "embedding.ollama_base_url",
     "embedding.openai_base_url", "embedding.openrouter_base_url", "embedding.gemini_base_url",
+    "embedding.model_transformers", "embedding.trust_remote_code", "embedding.openai_api_key",
+    "embedding.openrouter_api_key", "embedding.gemini_api_key",  # whose account sees what is sent
+    "chat.", "rewrite.", "summarize.",
 )  # fmt: skip
+
+
+_FOR_PAGES = {"web.chunk_size": "chunker.chunk_size"} | {
+    f"web.{name}": f"search.{name}" for name in ("vector_weight", "k1", "b", "min_combined_score")
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +63,7 @@ def load(
     Without `config`, the first config file in `folders` is used. `.env` is read in `dotenv_folders`, then
     beside the config file; the first folder that sets something wins. What is found in `guarded`, a folder of
     documents that may be somebody else's, has no say in how assistants are served: tokens and hosts are not its own.
-    Nor may it have the user's searches kept.
+    Nor may it have the user's searches kept, or say what is fetched from the web and how.
     """
     notices: list[str] = []
     file = (config, sources.given(config)) if config is not None else sources.found(folders, notices)
@@ -65,10 +72,11 @@ def load(
 
     def take(layer: Iterator[_Found], folder: Path | None = None) -> None:
         for key, value, origin in layer:
-            if folder is not None and folder == guarded and key.startswith(_NOT_THEIRS):
+            is_file = isinstance(value, KeyFile)
+            if folder is not None and folder == guarded and (key.startswith(_NOT_THEIRS) or is_file):
                 notices.append(f"{key} is ignored ({origin}): set it in the library or in your own configuration.")
                 continue
-            values[key] = checked(SETTINGS[key], value, origin)
+            values[key] = value if is_file else checked(SETTINGS[key], value, origin)
             origins[key] = origin
 
     if file:
@@ -76,13 +84,23 @@ def load(
     beside = [file[0].parent] if file else []
     for folder in reversed(list(dict.fromkeys([*dotenv_folders, *beside]))):
         path = folder / ".env"
-        take(_from_names(sources.dotenv(path, notices), f".env {path}"), folder if config is None else None)
-    take(_from_names(environ, "environment"))
+        take(_from_names(sources.dotenv(path, notices), f".env {path}", folder), folder if config is None else None)
+    take(_from_names(environ, "environment", Path()))
     take(_from_flags(flags))
+    for key, value in values.items():
+        if isinstance(value, KeyFile):  # only the one that holds is looked at
+            values[key] = value.read(key, origins[key], notices)
+            origins[key] = f"file {value.path()}, named by {origins[key]}"
     # Sizes in tokens are of use to one chunker only: who sets them and names none means that one.
     sized = [origins[key] for key in ("chunking.size", "chunking.overlap") if origins[key] != "default"]
     if sized and origins["chunker.kind"] == "default":
         values["chunker.kind"], origins["chunker.kind"] = "tokens", f"[chunking] of {sized[0]}"
+    # What was set for all tools counts for web pages too, which have defaults of their own.
+    for key, general in _FOR_PAGES.items():
+        if origins[key] == "default" and origins[general] != "default":
+            # No limit for all is no limit here; not set would mean the one that pages have by default.
+            own = 0.0 if key.endswith("min_combined_score") and values[general] is None else values[general]
+            values[key], origins[key] = own, f"{general} of {origins[general]}"
     check_pairs(values, origins)
     return Loaded(_tree(values), origins, notices, file[0] if file else None)
 
@@ -106,6 +124,14 @@ def _from_file(path: Path, table: dict[object, object]) -> Iterator[_Found]:
         for name, value in content.items():
             written = f"{section}.{_written(name)}"
             key = aliases.get(written, written)
+            own = key.removesuffix(ENDING)
+            if key not in SETTINGS and own in SETTINGS and SETTINGS[own].secret:
+                if not isinstance(value, str) or not value.strip():
+                    raise SettingsError(
+                        f"{written} is {found(value)} ({origin}), but it must be the path of a file.",
+                        hint="Name the file that holds the secret, or leave the line out.",
+                    )
+                key, value = own, KeyFile(value, path.parent)
             if key not in SETTINGS:
                 raise unknown(written, origin)
             if key in seen:
@@ -120,10 +146,15 @@ def _written(key: object) -> str:
     return key if isinstance(key, str) else found(key)  # YAML has keys of every type
 
 
-def _from_names(names: Mapping[str, str], origin: str) -> Iterator[_Found]:
+def _from_names(names: Mapping[str, str], origin: str, base: Path) -> Iterator[_Found]:
+    """Return what names say; where a secret's own name says nothing, one that ends with _FILE may."""
     for key, setting in SETTINGS.items():
         for name in setting.env:
             text = names.get(name)
+            place = names.get(name + ENDING.upper(), "").strip() if setting.secret else ""
+            if place and not (text and text.strip()):
+                yield key, KeyFile(place, base), f"{origin} {name}{ENDING.upper()}"
+                break
             if text is None:
                 continue
             text = text.strip()

@@ -19,6 +19,10 @@ over the default. `bunko config show` prints each value and where it came from.
 - **Environment**: the first name in the table wins. Lists are separated by commas. An empty value takes back
   a setting that may be nothing, and is ignored for the others. True is `true`, `yes`, `on` or `1`, false is
   `false`, `no`, `off` or `0`.
+- **Secrets**: a key or token may lie in a file of its own. Name it with `_file` after the key in a config file
+  (`openai_api_key_file = "~/.secrets/openai"`) or `_FILE` after the name in the environment or `.env`
+  (`OPENAI_API_KEY_FILE`). The file holds the secret and nothing else; a path begins at the config file's folder.
+  A docs folder cannot name one.
 """
 
 

@@ -29,7 +29,8 @@ def _lines(setting: Setting) -> list[str]:
     name = setting.key.partition(".")[2]
     if setting.secret:
         # A key in a file is a key in a backup and in a commit.
-        return [f"# {name}: {setting.meaning}. Not here: set {' or '.join(reversed(setting.env))}."]
+        names = " or ".join(reversed(setting.env))
+        return [f"# {name}: {setting.meaning}. Not here: set {names}.", f"# Or name a file that holds it: {name}_file."]
     about = f"# {setting.meaning} ({setting.allowed()})."
     return [about, f"#{name} = {_toml(setting.default)}"]
 

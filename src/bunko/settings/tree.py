@@ -84,8 +84,8 @@ class Embedding(_Section):
 
     provider: str = _is(
         "static",
-        "Who makes vectors: static, hashing, gemini, openai, lmstudio (or local), ollama, openrouter; online: openai;"
-        " none: no vectors",
+        "Who makes vectors: static, hashing, gemini, openai, lmstudio (or local), ollama, openrouter, transformers;"
+        " online: openai; plamo: transformers with that model; none: no vectors",
         "EMBEDDING_PROVIDER",
     )
     model: str = _is("gemini-embedding-001", "Gemini's model")
@@ -97,6 +97,14 @@ class Embedding(_Section):
     model_online: str = _is("text-embedding-3-small", "Model of openai, or online", "EMBEDDING_MODEL_ONLINE")
     model_openrouter: str = _is("mixedbread-ai/mxbai-embed-large-v1", "Model of openrouter")
     model_ollama: str = _is("nomic-embed-text", "Model of ollama")
+    model_transformers: str = _is(
+        "pfnet/plamo-embedding-1b", "Model of transformers: its name on the hub, or its folder"
+    )
+    trust_remote_code: bool = _is(False, "Let a model of transformers run program code that it brings")
+    device: Literal["auto", "cpu", "cuda", "mps"] = _is("auto", "Where a model of transformers runs")
+    device_batch_size: int | None = _is(
+        None, "Texts that it embeds at once; not set: 64 on cuda, 16 on cpu, 1 on mps", low=1
+    )
     dimensions: int | None = _is(
         None, "Numbers to ask an OpenAI-compatible server for; not set: as many as its model gives", low=1
     )
@@ -117,7 +125,7 @@ class Embedding(_Section):
     gemini_api_key: str = _is("", "Key for Gemini", "GEMINI_API_KEY GOOGLE_API_KEY", secret=True)
     parallel: int = _is(4, "Most requests in flight at once", low=1, high=64)
     timeout: float = _is(60.0, "Longest wait for one answer, in seconds", low=0.1)
-    max_tokens: int | None = _is(None, "Longest text of a remote model; not set: as far as that is known", low=1)
+    max_tokens: int | None = _is(None, "Longest text of a model, in tokens; not set: as far as that is known", low=1)
     too_long: Literal["average", "cut"] = _is(
         "average", "A longer text: the average of its parts, or its beginning alone"
     )
@@ -172,6 +180,10 @@ class Search(_Section):
     )
     loanwords: bool = _is(True, "サーバー also finds server, and the other way round")
     bridge: bool = _is(True, "検証 also finds validation, and the other way round")
+    timezone: str | None = _is(
+        None,
+        "Time zone of since and until, and of dates that name none, such as Asia/Tokyo; not set: the system's",
+    )
     freshness_seconds: float = _is(2.0, "A look at the source is fresh this long, in seconds")
     freshness_wait_seconds: float = _is(5.0, "Longest that a search waits for an import, in seconds")
 
@@ -180,15 +192,80 @@ class Memos(_Section):
     """How memos are searched."""
 
     top_k: int = _is(10, "Results of a search over memos", low=1, high=1000)
-    fusion: Literal["cc", "rrf"] = _is("rrf", "How hybrid joins words and vectors where only memos are searched")
+    fusion: Literal["cc", "rrf"] = _is("cc", "How hybrid joins words and vectors where only memos are searched")
     k1: float = _is(1.5, "BM25 over memos: how soon a repeated word stops counting")
     b: float = _is(0.75, "BM25 over memos: how much a long one is held back", high=1)
+    max_file_bytes: int = _is(
+        1_000_000_000,
+        "A larger file of entries is reported and passed over; of one entry, scanner.max_file_bytes is the limit",
+        low=1,
+    )
+
+
+class Chat(_Section):
+    """Which chat model is asked, where a search wants one."""
+
+    provider: Literal["openrouter", "openai", "lmstudio", "ollama"] | None = _is(
+        None, "Who is asked to rewrite queries and to write summaries; not set: nobody, and nothing is sent"
+    )
+    model: str | None = _is(None, "Its model; not set: gpt-4o-mini at openrouter and openai")
+    base_url: str | None = _is(
+        None, "Address of a server that speaks as OpenAI does; not set: the provider's, as in [embedding]"
+    )
+    api_key: str = _is(
+        "", "Key for it; not set: the provider's, as in [embedding], but never with a base_url", secret=True
+    )
+    provider_order: tuple[str, ...] = _is((), "OpenRouter: the providers to try, in this order")
+    provider_sort: Literal["price", "throughput", "latency"] | None = _is(None, "OpenRouter: which providers to prefer")
+    allow_fallbacks: bool | None = _is(None, "OpenRouter: other providers too, where those do not answer")
+    data_collection: Literal["allow", "deny"] | None = _is(
+        None, "OpenRouter: deny: no provider that keeps what it is sent"
+    )
+
+
+class Rewrite(_Section):
+    """How a chat model puts a query in better words before it is searched."""
+
+    enabled: bool = _is(False, "Rewrite the queries of bunko search and query_memos, unless one says otherwise")
+    model: str | None = _is(None, "Model for this; not set: as chat.model")
+    max_tokens: int = _is(200, "Longest answer, in tokens", low=1)
+    temperature: float | None = _is(0.0, "How freely it answers; not set: as its server says", high=2)
+    timeout: float = _is(5.0, "Longest that a search waits for it, in seconds", low=0.1)
+    cache_seconds: float = _is(604_800.0, "An answer is kept in the library this long, in seconds; 0: not at all")
+
+
+class Summarize(_Section):
+    """How results are summed up, where that is asked for."""
+
+    provider: Literal["rule", "llm"] = _is("rule", "By rules on this machine, or by the chat model")
+    model: str | None = _is(None, "Model for this; not set: as chat.model")
+    max_tokens: int = _is(500, "Longest summary, in tokens", low=1)
+    temperature: float | None = _is(0.0, "How freely it is written; not set: as its server says", high=2)
+    timeout: float = _is(30.0, "Longest wait for a summary, in seconds", low=0.1)
+    max_input_chars: int = _is(12_000, "Most characters of the results that are sent", low=100)
 
 
 class Web(_Section):
     """How web pages are searched."""
 
     top_k: int = _is(3, "Results of a search over web pages", "RAG_RETRIEVAL_COUNT", low=1, high=1000)
+    chunk_size: int | None = _is(
+        None,
+        "Most characters in a chunk of a web page; not set: as chunker.chunk_size if that is set, else 800, or 200"
+        " where embedding.provider is local or online",
+        low=1,
+    )
+    vector_weight: float | None = _is(
+        None,
+        "As in [search], for web pages; not set: as there if it is set there, else 0.9 where embedding.provider is"
+        " local or online; so too the next three",
+        high=1,
+    )
+    k1: float | None = _is(None, "BM25 over web pages; 2.5 with local or online")
+    b: float | None = _is(None, "BM25 over web pages; 0.5 with local or online", high=1)
+    min_combined_score: float | None = _is(
+        None, "Smallest combined score of a web page; 0.75 with local or online", high=1
+    )
 
 
 class Retry(_Section):
@@ -224,13 +301,15 @@ class Display(_Section):
     """How results look on a terminal."""
 
     default_format: Literal["table", "json"] = _is("table", "How lists are printed")
-    language: Literal["ja", "en"] | None = _is(None, "Language of messages; not set: as the system says")
+    language: Literal["ja", "en"] | None = _is(
+        None, "Language of messages; not set: Japanese for the rag_ tools, English elsewhere"
+    )
 
 
 class Model(_Section):
     """When a loaded model is let go."""
 
-    auto_unload_minutes: int = _is(10, "Unload a model that was not used this long, in minutes")
+    auto_unload_minutes: int = _is(10, "Unload a model that was not used this long, in minutes; 0: never")
     memory_threshold: float = _is(0.8, "Unload when more than this share of memory is in use", high=1)
 
 
@@ -241,6 +320,14 @@ class Crawl(_Section):
     delay_sec: float = _is(1.0, "Wait between two pages, in seconds", "RAG_CRAWL_DELAY_SEC")
     respect_robots_txt: bool = _is(True, "Obey robots.txt", "RAG_RESPECT_ROBOTS_TXT")
     robots_txt_cache_ttl: int = _is(3600, "robots.txt is remembered this long, in seconds", "RAG_ROBOTS_TXT_CACHE_TTL")
+    concurrency: int = _is(4, "Most pages asked for at once", low=1, high=32)
+    timeout_seconds: float = _is(30.0, "Longest wait for one page, in seconds", low=0.1)
+    max_bytes: int = _is(10_485_760, "A larger page is reported and passed over", low=1)
+    follow_redirects: int = _is(0, "Redirects of one page that are followed, each checked as the page itself", high=10)
+    user_agent: str = _is("BunkoBot", "What sites are told who asks, and what robots.txt may name")
+    allowed_hosts: tuple[str, ...] = _is(
+        (), "Hosts of your own network that may be read: intra.example, 10.0.0.5:8080, *.intra.example"
+    )
 
 
 class Safety(_Section):
@@ -250,6 +337,7 @@ class Safety(_Section):
     google_safe_browsing_api_key: str = _is(
         "", "Key for Google Safe Browsing", "GOOGLE_SAFE_BROWSING_API_KEY", secret=True
     )
+    base_url: str = _is("https://safebrowsing.googleapis.com", "Address of Google Safe Browsing")
     cache_ttl: int = _is(300, "An answer is remembered this long, in seconds", "RAG_URL_SAFETY_CACHE_TTL")
     fail_open: bool = _is(True, "Fetch when the check itself fails", "RAG_URL_SAFETY_FAIL_OPEN")
     timeout: float = _is(5.0, "Longest wait for an answer, in seconds", "RAG_URL_SAFETY_TIMEOUT", low=0.1)
@@ -285,6 +373,9 @@ class Settings:
     chunking: Chunking = field(default_factory=Chunking)
     search: Search = field(default_factory=Search)
     memos: Memos = field(default_factory=Memos)
+    chat: Chat = field(default_factory=Chat)
+    rewrite: Rewrite = field(default_factory=Rewrite)
+    summarize: Summarize = field(default_factory=Summarize)
     web: Web = field(default_factory=Web)
     retry: Retry = field(default_factory=Retry)
     scanner: Scanner = field(default_factory=Scanner)

@@ -8,12 +8,16 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
 
 from bunko.errors import SourceError
 from bunko.protocols import Scan
-from bunko.readers.memo import Bad, Memo
+from bunko.readers.lines import Read
+from bunko.readers.memo import Bad, Memo, few_bad, with_damage
 from bunko.sources.folder import Folder
 from bunko.text.normalise import normalise
 from bunko.types import WHOLE_FILE, Entry, Excerpt, Known, Lines, Problem, Text
@@ -22,28 +26,50 @@ _LONGEST_NAME = 60
 _UNSAFE = re.compile(r"\W+")
 # Of a file of many entries: where time or size differ, it is read and its entries are compared.
 _NO_HASH = "none"
+# Characters of text that looking for changes keeps; where there are more, they are read again as they are needed.
+_KEPT = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a file holds: entries and lines that are none, or one document that is all of it."""
+    """What a file holds, one thing after the other: entries and lines that are none, or a text that is all of it."""
 
     encoding: str
-    memos: Sequence[Memo] = ()
-    bad: Sequence[Bad] = ()
-    whole: Text | None = None
+    found: Iterator[Memo | Bad | Text]
 
 
-Parse = Callable[[bytes, str], Parsed]
+# An open file, its name, its size, and the most characters that an entry may have.
+Parse = Callable[[BinaryIO, str, int, int], Parsed]
+
+
+def told(read: Read, entries: Callable[[Iterator[str]], Iterable[Memo | Bad | Text]]) -> Iterator[Memo | Bad | Text]:
+    """Return what lines hold, and at last which of them are damaged; of many bad ones a few."""
+    if not read.is_damaged:
+        return few_bad(entries(read.lines))
+    damaged: list[Bad] = []
+
+    def all_of_it() -> Iterator[Memo | Bad | Text]:
+        bad = set()
+        for one in entries(with_damage(read.lines, damaged)):
+            bad.add(one.line if isinstance(one, Bad) else 0)
+            yield one
+        yield from (one for one in damaged if one.line not in bad)
+
+    return few_bad(all_of_it())
 
 
 class Entries:
-    """The entries of one file, or of all files below a folder; one that moves within its file has not changed."""
+    """The entries of one file, or of all files below a folder; one that moves within its file has not changed.
 
-    def __init__(self, root: Path, files: Folder, parse: Parse) -> None:
+    Files are read as streams, and looking keeps little of their text: what it takes in memory grows with the number
+    of entries, not with what they say.
+    """
+
+    def __init__(self, root: Path, files: Folder, parse: Parse, most: int) -> None:
         self.root = root
         self._files = files  # of the folder, or of the one that the file stands in
         self._parse = parse
+        self._most = most  # characters of an entry
 
     def scan(self, known: Mapping[str, Known]) -> Scan:
         """Compare the entries with what is known, reading only files whose time or size differ.
@@ -55,10 +81,11 @@ class Entries:
         for uri, one in known.items():
             held.setdefault(_file(uri, single), {})[uri] = one
         files = self._look({file: _together(entries.values()) for file, entries in held.items()})
-        scan = Scan(problems=list(files.problems))
+        scan = Scan(problems=list(files.problems), texts=self._texts)
         scan.deleted = [uri for file in files.deleted for uri in held[file]]
+        room = _KEPT
         for file in (*files.added, *files.updated):
-            self._compare(scan, file, held.get(file.uri, {}))
+            room -= self._compare(scan, file, held.get(file.uri, {}), room)
         looked_at = {*files.deleted, *(file.uri for file in (*files.added, *files.updated))}
         scan.unchanged += sum(len(entries) for file, entries in held.items() if file not in looked_at)
         _find_moves(scan, known)
@@ -67,8 +94,7 @@ class Entries:
 
     def read(self, entry: Entry) -> tuple[bytes, Entry]:
         """Return the bytes of an entry's file."""
-        file = _file(entry.uri, "" if self.root.is_dir() else self.root.name)
-        return self._files.read(Entry(file, entry.size, entry.modified_ns))
+        return self._files.read(Entry(self._file_of(entry), entry.size, entry.modified_ns))
 
     def lost(self, known: Iterable[str]) -> bool:
         """Say whether the file or folder is gone or unreadable, or empty while entries are known."""
@@ -99,17 +125,20 @@ class Entries:
             return Scan(deleted=gone)
         return Scan(updated=[entry], deleted=gone)
 
-    def _compare(self, scan: Scan, file: Entry, old: Mapping[str, Known]) -> None:
+    def _compare(self, scan: Scan, file: Entry, old: Mapping[str, Known], room: int) -> int:
+        """Add to a scan how a file's entries differ; return how many characters of their texts are kept."""
         seen = time.time_ns()
         try:
-            content, file = self._files.read(file)
+            with self._files.opened(file) as (stream, file):
+                found = self._excerpts(stream, file, room)
         except SourceError as error:
             scan.unchanged += len(old)
             scan.problems.append(Problem(file.uri, str(error).removeprefix(f"{file.uri} ")))
-            return
-        there = set()
-        for one in self._excerpts(content, file):
-            there.add(one.uri)
+            return 0
+        there, kept = set(), 0
+        for one in found:
+            if old:
+                there.add(one.uri)
             settled = Entry(one.uri, one.size, one.modified_ns, seen, lines=one.lines)
             before = old.get(one.uri)
             if before is None:
@@ -121,32 +150,92 @@ class Entries:
                 # A time that cannot be trusted is no news: it would be written down at every scan.
                 if before == Known(before.content_hash, one.size, settled.trusted_ns(), one.lines.first):
                     continue
+                scan.touched.append(settled)
+                continue
+            kept += one.length if one.text else 0
             scan.touched.append(settled)
         scan.deleted += [uri for uri in old if uri not in there]
+        return kept
 
-    def _excerpts(self, content: bytes, file: Entry) -> Iterator[Excerpt]:
-        def made(uri: str, digest: str, text: Text | None, lines: Lines = WHOLE_FILE, problem: str = "") -> Excerpt:
-            return Excerpt(uri, file.size, file.modified_ns, 0, digest, text, problem, lines=lines)
+    def _excerpts(self, stream: BinaryIO, file: Entry, room: int) -> list[Excerpt]:
+        def made(name: str, digest: str, lines: Lines, length: int = 0, **how: Any) -> Excerpt:
+            uri = f"{file.uri}#{name}" if name else file.uri
+            return Excerpt(uri, file.size, file.modified_ns, 0, digest, length=length, lines=lines, **how)
 
+        found: list[Excerpt] = []
+        named: list[_Named] = []
         try:
-            parsed = self._parse(content, file.uri)
+            parsed = self._parse(stream, file.uri, file.size, self._most)
+            for one in parsed.found:
+                if isinstance(one, Bad):
+                    digest = _hash(one.reason, one.text)
+                    found.append(made(f"L{one.line}", digest, WHOLE_FILE, problem=one.reason))
+                    continue
+                text, lines, name = _read(one, parsed.encoding)
+                room -= len(text.text)
+                # Whatever does not fit is read again when its turn comes.
+                kept = text if room >= 0 else None
+                named.append(_Named(name, _of_text(text), lines, len(text.text), kept))
         except SourceError as error:
-            yield made(file.uri, _hash(hashlib.sha256(content).hexdigest()), None, problem=str(error))
-            return
-        if parsed.whole is not None:
-            yield made(file.uri, _of_text(parsed.whole), parsed.whole)
-        elif not parsed.memos and not parsed.bad:
-            yield made(file.uri, _hash("nothing"), None, problem="holds no entries")
-        for bad in parsed.bad:
-            yield made(f"{file.uri}#L{bad.line}", _hash(bad.reason, bad.text), None, problem=bad.reason)
-        texts = [
-            Text(memo.text, "text/plain", parsed.encoding, memo.title, memo.date, memo.tags, memo.body)
-            for memo in parsed.memos
-        ]
-        digests = [_of_text(text) for text in texts]
-        names = _names(parsed.memos, digests, {f"L{bad.line}" for bad in parsed.bad})
-        for memo, text, digest, name in zip(parsed.memos, texts, digests, names, strict=True):
-            yield made(f"{file.uri}#{name}", digest, text, Lines(memo.first_line, memo.last_line))
+            return [made("", _hash(str(error), str(file.size)), WHOLE_FILE, problem=str(error))]
+        if not named and not found:
+            return [made("", _hash("nothing"), WHOLE_FILE, problem="holds no entries")]
+        names = _names(named, {one.uri.rpartition("#")[2] for one in found})
+        # Each is let go of as it is used: of hundreds of thousands, twice would be too much.
+        named.reverse()
+        names.reverse()
+        while named:
+            last = named.pop()
+            found.append(made(names.pop(), last.digest, last.lines, last.length, text=last.text))
+        return found
+
+    def _texts(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """Return entries with the texts that looking has left out, reading their files once more."""
+        for is_left_out, some in groupby(entries, lambda one: isinstance(one, Excerpt) and one.is_left_out):
+            if not is_left_out:
+                yield from some
+                continue
+            for uri, those in groupby(some, self._file_of):
+                yield from self._again(uri, those)
+
+    def _file_of(self, entry: Entry) -> str:
+        return _file(entry.uri, "" if self.root.is_dir() else self.root.name)
+
+    def _again(self, uri: str, entries: Iterator[Entry]) -> Iterator[Entry]:
+        """Return entries of one file, in the order they stand in it, with their texts unless the file has changed."""
+        one = next(entries, None)
+        with suppress(SourceError):  # whose text is still left out then is told of, and stays as it is known
+            if one is not None:
+                with self._files.opened(Entry(uri, one.size, one.modified_ns)) as (stream, file):
+                    parsed = self._parse(stream, file.uri, file.size, self._most)
+                    for memo in parsed.found:
+                        if isinstance(memo, Bad):
+                            continue
+                        text, lines, _ = _read(memo, parsed.encoding)
+                        if isinstance(one, Excerpt) and lines == one.lines:
+                            yield replace(one, text=text) if _of_text(text) == one.content_hash else one
+                            one = next(entries, None)
+                            if one is None:
+                                return
+        if one is not None:
+            yield one
+        yield from entries
+
+
+class _Named(NamedTuple):
+    name: str | None  # None: it is the whole file
+    digest: str
+    lines: Lines
+    length: int
+    text: Text | None
+
+
+def _read(found: Memo | Text, encoding: str) -> tuple[Text, Lines, str | None]:
+    """Return what an entry says, its lines and its name by what it says."""
+    if isinstance(found, Text):
+        return found, WHOLE_FILE, None
+    text = Text(found.text, "text/plain", encoding, found.title, found.date, found.tags, found.body)
+    return text, Lines(found.first_line, found.last_line), _name(found)
 
 
 def _file(uri: str, single: str) -> str:
@@ -171,20 +260,22 @@ def _find_moves(scan: Scan, known: Mapping[str, Known]) -> None:
     for uri in sorted(scan.deleted, reverse=True):
         gone.setdefault(known[uri].content_hash, []).append(uri)
     for one in scan.added:
-        if isinstance(one, Excerpt) and one.text is not None and (olds := gone.get(one.content_hash)):
+        if isinstance(one, Excerpt) and not one.problem and (olds := gone.get(one.content_hash)):
             scan.moved[one.uri] = olds.pop()
 
 
-def _names(memos: Sequence[Memo], digests: Sequence[str], taken: set[str]) -> list[str]:
+def _names(found: Sequence[_Named], taken: set[str]) -> list[str]:
     """Return what each entry is called within its file: by what it says, never by where it stands.
 
     Entries of one date and title are told apart by their hash, so that none is renamed when another is moved.
     """
-    plain = [_name(memo) for memo in memos]
-    number, copies = Counter(plain), Counter[str]()
+    number, copies = Counter(one.name for one in found), Counter[str]()
     names = []
-    for name, digest in zip(plain, digests, strict=True):
-        name = name if number[name] == 1 and name not in taken else f"{name}-{digest[:8]}"
+    for one in found:
+        if one.name is None:
+            names.append("")
+            continue
+        name = one.name if number[one.name] == 1 and one.name not in taken else f"{one.name}-{one.digest[:8]}"
         copy = name
         while copy in taken:  # word for word the same
             copies[name] += 1

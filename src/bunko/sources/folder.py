@@ -5,16 +5,20 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import stat
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 from operator import attrgetter
 from pathlib import Path
+from typing import BinaryIO
 
 from bunko.errors import SourceError
 from bunko.protocols import Scan
+from bunko.readers.lines import AT_ONCE
 from bunko.sources.gitignore import Patterns, patterns
 from bunko.types import Entry, Known, Problem
 
@@ -22,6 +26,7 @@ _READ_ATTEMPTS = 3
 # A pipe must not block us, and a link put in the place of a file is not followed. Windows knows neither.
 _OPEN_FLAGS = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY"))
 
+_BEING_WRITTEN = "is being written", "wait until the program that writes it is done, the next import takes it"
 _NOT_REGULAR = "is not a regular file (but a pipe, a socket or a device)", "remove it or exclude it"
 
 # The .gitignore files in force, the deepest first, each with the length of its folder's uri.
@@ -30,7 +35,10 @@ _by_uri = attrgetter("uri")
 
 
 class Folder:
-    """The files below a folder that have a wanted extension and are neither excluded nor ignored by git."""
+    """The files below a folder that have a wanted extension and are neither excluded nor ignored by git.
+
+    `names` is an expression for whole names, of any case, that are wanted without an extension.
+    """
 
     def __init__(
         self,
@@ -42,6 +50,8 @@ class Folder:
         exclude: Sequence[str] = (),
         respect_gitignore: bool = True,
         max_file_bytes: int,
+        limited_by: str = "scanner.max_file_bytes",
+        names: str = "",
     ) -> None:
         self.root = Path(os.path.realpath(root))
         self._inside = str(self.root).rstrip(os.sep) + os.sep
@@ -50,7 +60,8 @@ class Folder:
         self._include = Patterns(include) if include else None
         self._exclude = Patterns(exclude) if exclude else None
         self._respect_gitignore = respect_gitignore
-        self._max_file_bytes = max_file_bytes
+        self._max_file_bytes, self._limited_by = max_file_bytes, limited_by
+        self._names = re.compile(names, re.IGNORECASE) if names else None
 
     def scan(self, known: Mapping[str, Known]) -> Scan:
         """Compare the files with what is known, reading only those whose time or size differ.
@@ -97,11 +108,31 @@ class Folder:
                 raise _refusal(entry.uri, *_failure(error)) from error
             if len(content) == before.st_size == after.st_size and before.st_mtime_ns == after.st_mtime_ns:
                 return content, _entry(entry.uri, after)
-        raise _refusal(
-            entry.uri,
-            "is being written",
-            "wait until the program that writes it is done, the next import takes it",
-        )
+        raise _refusal(entry.uri, *_BEING_WRITTEN)
+
+    @contextmanager
+    def opened(self, entry: Entry) -> Iterator[tuple[BinaryIO, Entry]]:
+        """Give the bytes as a stream and the entry as it is while they are read; refuse one that changes meanwhile.
+
+        What is small is read at once, so that nobody can change it halfway.
+        """
+        if entry.size <= AT_ONCE:
+            content, entry = self.read(entry)
+            yield BytesIO(content), entry
+            return
+        try:
+            with self._open(entry.uri) as file:
+                before = os.fstat(file.fileno())
+                if before.st_size > self._max_file_bytes:
+                    raise _refusal(entry.uri, *self._too_large(before.st_size))
+                if not self._is_still(entry.uri, before):
+                    raise _refusal(entry.uri, *_BEING_WRITTEN)
+                yield file, _entry(entry.uri, before)
+                after = os.fstat(file.fileno())
+        except OSError as error:
+            raise _refusal(entry.uri, *_failure(error)) from error
+        if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+            raise _refusal(entry.uri, *_BEING_WRITTEN)
 
     def lost(self, known: Iterable[str]) -> bool:
         """Say whether the folder is gone or unreadable, or empty while files are known: an unmounted disk."""
@@ -173,7 +204,7 @@ class Folder:
 
     def _too_large(self, size: int) -> tuple[str, str]:
         what = f"has {size:,} bytes, more than the limit of {self._max_file_bytes:,}"
-        return what, "raise scanner.max_file_bytes to index it"
+        return what, f"raise {self._limited_by} to index it"
 
     def _walk(self) -> _Walk:
         walk = _Walk()
@@ -210,6 +241,8 @@ class Folder:
         name = entry.name
         uri = prefix + name
         wanted = name.lower().endswith(self._extensions)
+        if not wanted and self._names is not None:
+            wanted = self._names.fullmatch(name) is not None
         try:
             folder = entry.is_dir(follow_symlinks=False)
             link = entry.is_symlink()

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import BinaryIO
 
 from bunko.readers import jsonl
-from bunko.readers.encoding import decode
-from bunko.sources.entries import Entries, Parsed
+from bunko.readers.lines import lines
+from bunko.sources.entries import Entries, Parsed, told
 from bunko.sources.folder import Folder
 
 EXTENSIONS = (".jsonl", ".ndjson")
 
 
-def parse(data: bytes, name: str) -> Parsed:
-    """Return the entries of a JSONL file; a SourceError says why it is not text."""
-    text, encoding = decode(data)
-    memos, bad = jsonl.memos(text)
-    return Parsed(encoding, memos, bad)
+def parse(file: BinaryIO, name: str, size: int, most: int) -> Parsed:
+    """Return the entries of a JSONL file, each of at most so many characters; a SourceError says why it is not text."""
+    read = lines(file, size, most)
+    return Parsed(read.codec, told(read, lambda found: jsonl.memos(found, most)))
 
 
-def build(root: Path, files: Folder) -> Entries:
+def build(root: Path, files: Folder, most: int) -> Entries:
     """Index the lines of a JSONL file, or of those below a folder."""
-    return Entries(root, files, parse)
+    return Entries(root, files, parse, most)

@@ -2,33 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
+from typing import BinaryIO
 
 from bunko import readers
-from bunko.readers.encoding import decode
+from bunko.errors import SourceError
+from bunko.readers.lines import lines
+from bunko.readers.memo import Bad, Memo
 from bunko.sources import jsonl
-from bunko.sources.entries import Entries, Parsed
+from bunko.sources.entries import Entries, Parsed, told
 from bunko.sources.folder import Folder
+from bunko.types import Text
 
 _MARKDOWN = (".md", ".markdown")
 EXTENSIONS = (*_MARKDOWN, ".txt", ".text", ".changelog", *jsonl.EXTENSIONS)
+# What people call a file of memos without an ending; older ones are kept as ChangeLog.1 or ChangeLog-2019.
+NAMES = r"(?:change_?log|clmemo|memos?|notes?|diary|journal|メモ|日記|日誌)(?:[-_.]\d{1,8})?"
 
 
-def parse(data: bytes, name: str) -> Parsed:
-    """Return the entries of a changelog or of JSONL; any other file is one entry. A SourceError: it is not text."""
+def parse(file: BinaryIO, name: str, size: int, most: int) -> Parsed:
+    """Return the entries of a changelog or of JSONL; any other file is one entry. A SourceError: it is not text.
+
+    None has more than `most` characters, so that a file of any size can be read.
+    """
+    if name.casefold().endswith(jsonl.EXTENSIONS):
+        return jsonl.parse(file, name, size, most)
+    read = lines(file, size, most)
+    return Parsed(read.codec, told(read, lambda found: _entries(file, name, size, most, found)))
+
+
+def _entries(file: BinaryIO, name: str, size: int, most: int, found: Iterator[str]) -> Iterator[Memo | Bad | Text]:
     from bunko.readers import changelog  # only here: most scans find that nothing changed, and its patterns take time
 
-    ending = name.casefold()
-    if ending.endswith(jsonl.EXTENSIONS):
-        return jsonl.parse(data, name)
-    text, encoding = decode(data)
-    # In Markdown a line with a star is a bullet more often than a memo.
-    may_be = changelog.begins(text) if ending.endswith(_MARKDOWN) else True
-    if may_be and (memos := changelog.memos(text)):
-        return Parsed(encoding, memos)
-    return Parsed(encoding, whole=readers.read(data, name)) if text.strip() else Parsed(encoding)
+    may_be = True
+    if name.casefold().endswith(_MARKDOWN):
+        # In Markdown a line with a star is a bullet more often than a memo.
+        above: list[str] = []
+        for line in found:
+            above.append(line)
+            if line.strip() and not line.startswith("#"):
+                break
+        may_be, found = changelog.begins(above), chain(above, found)
+    memos = changelog.memos(found, most) if may_be else iter(())
+    first = next(memos, None)
+    if first is not None:
+        yield first
+        yield from memos
+    elif size > most:
+        raise SourceError(
+            f"It has {size:,} bytes and no dated entries, so that it is one memo: more than the limit of {most:,}.",
+            hint="Raise scanner.max_file_bytes to index it.",
+        )
+    else:
+        file.seek(0)
+        text = readers.read(file.read(), name)
+        if text.text.strip():
+            yield text
 
 
-def build(root: Path, files: Folder) -> Entries:
+def build(root: Path, files: Folder, most: int) -> Entries:
     """Index the memos in a file, or in the files below a folder."""
-    return Entries(root, files, parse)
+    return Entries(root, files, parse, most)

@@ -9,6 +9,7 @@ from datetime import datetime
 from hashlib import blake2b
 
 from bunko.protocols import Filter
+from bunko.text.dates import local, zone
 from bunko.types import Chunk, Entry, Known
 
 # How much of a document's body is read to list it.
@@ -61,12 +62,15 @@ def passes(where: Filter) -> Callable[[str, str, frozenset[str]], bool]:
     """Return a test over a document's uri, date and tags."""
     path = re.compile(glob(where.path)) if where.path else None
     tags = frozenset(where.tags)
+    place = zone(where.zone)
 
     def test(uri: str, date: str, own: frozenset[str]) -> bool:
         if path is not None and path.match(uri) is None:
             return False
         if not tags <= own:
             return False
+        if where.since or where.until:
+            date = local(date, place)
         if where.since and date < where.since:
             return False
         # 2024-01-15 as an end includes the whole day, 2024-01 the whole month.

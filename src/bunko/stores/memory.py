@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from bunko.errors import LibraryError
 from bunko.index.terms import unpack
 from bunko.protocols import (
     Dated,
@@ -21,9 +23,11 @@ from bunko.protocols import (
     Listed,
     Prepared,
     Room,
+    Spent,
     StoredChunk,
     StoredDocument,
     Totals,
+    WebPage,
 )
 from bunko.stores.facts import BEGINNING, counted, dated, known, latest, order, own_text, passes
 from bunko.types import Entry, Known, Problem, Tool
@@ -54,7 +58,12 @@ class Memory:
         self._failed: dict[tuple[int, str], Failed] = {}
         self._removed: list[tuple[int, int, int]] = []  # tool, document, generation
         self._vectors: dict[bytes, npt.NDArray[np.float32]] = {}
+        self._pages: dict[tuple[int, str], WebPage] = {}
+        self._contents: dict[tuple[int, str], bytes] = {}
+        self._kept: dict[tuple[int, str], set[bytes]] = {}
+        self._spent: dict[str, Spent] = {}
         self._asked: dict[tuple[str, str], Kept] = {}
+        self._answers: dict[tuple[str, bytes], tuple[str, float]] = {}
         self._generation = 0
         self._next_tool = self._next_document = self._next_chunk = 1
 
@@ -95,6 +104,8 @@ class Memory:
         """Remove a tool and all it holds."""
         with self._lock:
             self.write(tool_id, remove=list(self.known(tool_id)))
+            self.release(tool_id)
+            self.write_pages(tool_id, remove=[page.url for page in self.pages(tool_id)])
             self._tools = {name: tool for name, tool in self._tools.items() if tool.id != tool_id}
 
     def swap(self, tool: Tool, shadow: Tool) -> int:
@@ -141,10 +152,12 @@ class Memory:
         remove: Sequence[str] = (),
         touch: Sequence[Entry] = (),
         vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
+        spent: Mapping[str, Spent] | None = None,
     ) -> int:
         """Change documents, all of them or none; return the new generation. A failure replaces its document."""
         with self._lock:
             self._vectors.update(vectors or {})
+            self._spend(spent or {})
             if put or fail or remove:
                 self._generation += 1
             replaced = (*(one.document.uri for one in put), *(one.entry.uri for one in fail))
@@ -168,6 +181,54 @@ class Memory:
                 if failed := self._failed.get((tool_id, entry.uri)):
                     self._failed[tool_id, entry.uri] = replace(failed, entry=entry)
             return self._generation
+
+    def keep(
+        self,
+        tool_id: int,
+        embedder: str,
+        vectors: Mapping[bytes, npt.NDArray[np.float32]],
+        *,
+        spent: Mapping[str, Spent] | None = None,
+    ) -> None:
+        """Store vectors that no chunk has yet, for a tool that will: no sweep forgets them until it is released."""
+        with self._lock:
+            self._vectors.update(vectors)
+            self._kept.setdefault((tool_id, embedder), set()).update(vectors)
+            self._spend(spent or {})
+
+    def release(self, tool_id: int, embedder: str | None = None) -> None:
+        """Let a sweep forget what was kept for a tool and no chunk has, of one embedder or of all."""
+        for tool, name in list(self._kept):
+            if tool == tool_id and embedder in (None, name):
+                del self._kept[tool, name]
+
+    def rekey(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
+        """Give all chunks of a tool other vectors, in one step; return the new generation."""
+        with self._lock:
+            held = [one for one in self._held.values() if one.tool_id == tool_id]
+            wanted = any(keys.values())
+            for one in held:
+                own = keys.get(one.prepared.document.uri, ())
+                if len(own) != (len(one.prepared.chunks) if wanted else 0) or self.missing(own):
+                    raise LibraryError(
+                        "The documents changed while their vectors were made",
+                        hint="Run bunko reembed again; what was made is kept.",
+                    )
+            self._generation += 1
+            for one in held:
+                one.prepared = replace(one.prepared, vector_keys=list(keys.get(one.prepared.document.uri, ())))
+                one.generation = self._generation
+                self._removed.append((tool_id, one.id, self._generation))
+            self.mark(tool_id, built=built)
+            return self._generation
+
+    def spent(self) -> dict[str, Spent]:
+        """Return what imports had of each embedder, by its name."""
+        return dict(sorted(self._spent.items()))
+
+    def _spend(self, spent: Mapping[str, Spent]) -> None:
+        for name, more in spent.items():
+            self._spent[name] = self._spent.get(name, Spent()) + more
 
     def missing(self, keys: Iterable[bytes]) -> set[bytes]:
         """Return those vector names that are not stored."""
@@ -210,8 +271,8 @@ class Memory:
         return ""
 
     def sweep(self) -> None:
-        """Forget vectors that no chunk has any more."""
-        used = {key for held in self._held.values() for key in held.prepared.vector_keys}
+        """Forget vectors that no chunk has any more, and that are not kept."""
+        used = {key for held in self._held.values() for key in held.prepared.vector_keys}.union(*self._kept.values())
         self._vectors = {key: vector for key, vector in self._vectors.items() if key in used}
 
     def chunks(self, ids: Sequence[int]) -> dict[int, Found]:
@@ -328,6 +389,35 @@ class Memory:
     def _prepared(self, tool_id: int) -> list[Prepared]:
         return [one.prepared for one in self._held.values() if one.tool_id == tool_id]
 
+    def pages(self, tool_id: int, urls: Sequence[str] | None = None) -> list[WebPage]:
+        """Return what is known of a tool's web pages, or of some of them, by URL."""
+        found = [page for (tool, _), page in sorted(self._pages.items()) if tool == tool_id]
+        return [page for page in found if urls is None or page.url in urls]
+
+    def page_content(self, tool_id: int, url: str) -> bytes | None:
+        """Return a page as it came; None where none ever did."""
+        content = self._contents.get((tool_id, url))
+        return None if content is None else zlib.decompress(content)
+
+    def write_pages(
+        self,
+        tool_id: int,
+        *,
+        put: Sequence[WebPage] = (),
+        contents: Mapping[str, bytes] | None = None,
+        remove: Sequence[str] = (),
+    ) -> None:
+        """Change pages, all of them or none; one that is put without new content keeps what it has."""
+        with self._lock:
+            for url in remove:
+                self._pages.pop((tool_id, url), None)
+                self._contents.pop((tool_id, url), None)
+            for page in put:
+                place = (tool_id, page.url)
+                if page.url in (contents or {}):
+                    self._contents[place] = zlib.compress((contents or {})[page.url])
+                self._pages[place] = replace(page, size=len(self._contents.get(place, b"")))
+
     def keep_search(self, query: str, tool: str, at: str, *, most: int) -> bool:
         """Remember that a search was made, and at most so many; say no instead of waiting for whoever writes."""
         with self._lock:
@@ -347,6 +437,20 @@ class Memory:
         number = len(self._asked)
         self._asked = {}
         return number
+
+    def answer(self, kind: str, key: bytes, at: float) -> str | None:
+        """Return what a remote model answered, unless it is out of date by then, in seconds since 1970."""
+        value, until = self._answers.get((kind, key), (None, at))
+        return value if until > at else None
+
+    def put_answer(self, kind: str, key: bytes, value: str, *, at: float, until: float, most: int) -> bool:
+        """Keep an answer until then, and at most so many of a kind; say no instead of waiting for whoever writes."""
+        with self._lock:
+            self._answers[kind, key] = (value, until)
+            fresh = {name: one for name, one in self._answers.items() if one[1] > at}
+            latest = sorted((name for name in fresh if name[0] == kind), key=lambda name: (-fresh[name][1], name))
+            self._answers = {name: one for name, one in fresh.items() if name not in latest[most:]}
+        return True
 
     def check(self) -> str:
         """Return what is wrong with what is stored, or nothing."""

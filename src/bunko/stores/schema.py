@@ -87,9 +87,9 @@ _PAGES = """
 CREATE TABLE pages (
     tool_id INTEGER NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
     url TEXT NOT NULL,
-    state TEXT NOT NULL,  -- waiting: found and not fetched yet; held; failed: never fetched with success
+    state TEXT NOT NULL,  -- waiting: to be fetched; held; failed: never fetched; alias: held under another URL
     depth INTEGER NOT NULL,
-    found_on TEXT NOT NULL,
+    found_on TEXT NOT NULL,  -- where the crawl that found it began; of an alias: the URL it is held under
     status INTEGER NOT NULL,
     media_type TEXT NOT NULL,
     charset TEXT NOT NULL,
@@ -122,6 +122,16 @@ CREATE TABLE IF NOT EXISTS asked (
     count INTEGER NOT NULL,
     last TEXT NOT NULL,
     PRIMARY KEY (query, tool)
+) WITHOUT ROWID
+"""
+
+# Vectors that were paid for and that no chunk has yet; made when the first is kept.
+KEPT = """
+CREATE TABLE IF NOT EXISTS kept (
+    tool_id INTEGER NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
+    key BLOB NOT NULL,
+    embedder TEXT NOT NULL,
+    PRIMARY KEY (tool_id, key)
 ) WITHOUT ROWID
 """
 

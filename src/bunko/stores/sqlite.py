@@ -23,11 +23,13 @@ from bunko.protocols import (
     Listed,
     Prepared,
     Room,
+    Spent,
     StoredChunk,
     StoredDocument,
     Totals,
+    WebPage,
 )
-from bunko.stores import measures, schema, whole
+from bunko.stores import measures, pages, paid, schema, whole
 from bunko.stores.facts import dated, known, order, own_text, passes
 from bunko.stores.file import File
 from bunko.types import WHOLE_FILE, Chunk, Entry, Known, Lines, Problem, Tool, in_context
@@ -40,6 +42,10 @@ _INSERT_TOOL = (
     "INSERT INTO tools (name, kind, description, source, active, created_at, imported_at, checked_at, built, options)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+
+
+# Made once: json.dumps makes another for every list, which takes longer than writing it.
+_written = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Sqlite:
@@ -150,6 +156,7 @@ class Sqlite:
         remove: Sequence[str] = (),
         touch: Sequence[Entry] = (),
         vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
+        spent: Mapping[str, Spent] | None = None,
     ) -> int:
         """Change documents, all of them or none; return the new generation. A failure replaces its document."""
         with self._file.transaction() as connection:
@@ -172,10 +179,7 @@ class Sqlite:
                 ],
             )
             reach("store.removed")
-            connection.executemany(
-                "INSERT OR IGNORE INTO vectors VALUES (?, ?)",
-                [(key, vector.astype(np.float32).tobytes()) for key, vector in (vectors or {}).items()],
-            )
+            paid.put(connection, vectors or {}, spent or {})
             reach("store.vectors")
             for prepared in put:
                 self._put(connection, tool_id, generation, prepared)
@@ -210,7 +214,7 @@ class Sqlite:
             (
                 tool_id, entry.uri, generation, document.content_hash, entry.size, entry.modified_ns, entry.seen_ns,
                 entry.lines.first, entry.lines.last, text.media_type, text.encoding, text.title, text.date,
-                json.dumps(text.tags, ensure_ascii=False), text.body, text.text, prepared.terms,
+                _written(text.tags), text.body, text.text, prepared.terms,
             ),
         ).lastrowid  # fmt: skip
         names: Sequence[bytes | None] = prepared.vector_keys or [None] * len(prepared.chunks)
@@ -220,11 +224,45 @@ class Sqlite:
             [
                 (
                     document_id, chunk.index, chunk.start, chunk.end, chunk.first_line, chunk.last_line, chunk.heading,
-                    json.dumps(chunk.heading_path, ensure_ascii=False), own_text(chunk, text.text), name,
+                    _written(chunk.heading_path), own_text(chunk, text.text), name,
                 )
                 for chunk, name in zip(prepared.chunks, names, strict=True)
             ],
         )  # fmt: skip
+
+    def keep(
+        self,
+        tool_id: int,
+        embedder: str,
+        vectors: Mapping[bytes, npt.NDArray[np.float32]],
+        *,
+        spent: Mapping[str, Spent] | None = None,
+    ) -> None:
+        """Store vectors that no chunk has yet, for a tool that will: no sweep forgets them until it is released."""
+        with self._file.transaction() as connection:
+            paid.put(connection, vectors, spent or {})
+            paid.keep(connection, tool_id, embedder, vectors)
+
+    def release(self, tool_id: int, embedder: str | None = None) -> None:
+        """Let a sweep forget what was kept for a tool and no chunk has, of one embedder or of all."""
+        if paid.are_kept(self._file):
+            with self._file.transaction() as connection:
+                connection.execute(
+                    "DELETE FROM kept WHERE tool_id = ? AND embedder = ifnull(?, embedder)", (tool_id, embedder)
+                )
+
+    def rekey(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
+        """Give all chunks of a tool other vectors, in one step; return the new generation."""
+        with self._file.transaction() as connection:
+            generation = self._next_generation(connection)
+            paid.rekey(connection, tool_id, generation, keys)
+            reach("reembed.rekeyed")
+            connection.execute("UPDATE tools SET built = ? WHERE id = ?", (_json(built), tool_id))
+        return generation
+
+    def spent(self) -> dict[str, Spent]:
+        """Return what imports had of each embedder, by its name."""
+        return paid.spent(self._file)
 
     def missing(self, keys: Iterable[bytes]) -> set[bytes]:
         """Return those vector names that are not stored."""
@@ -299,11 +337,9 @@ class Sqlite:
         return str(rows[0][0]) if rows else ""
 
     def sweep(self) -> None:
-        """Forget vectors that no chunk has any more."""
+        """Forget vectors that no chunk has any more, and that are not kept."""
         with self._file.transaction() as connection:
-            connection.execute(
-                "DELETE FROM vectors WHERE key NOT IN (SELECT vector_key FROM chunks WHERE vector_key IS NOT NULL)"
-            )
+            paid.sweep(connection)
 
     def chunks(self, ids: Sequence[int]) -> dict[int, Found]:
         """Return the chunks with these ids that still exist."""
@@ -397,6 +433,26 @@ class Sqlite:
         """Return the documents of the latest dates, the latest first; those without a date come last."""
         return measures.recent(self._file, tool_id, limit=limit)
 
+    def pages(self, tool_id: int, urls: Sequence[str] | None = None) -> list[WebPage]:
+        """Return what is known of a tool's web pages, or of some of them, by URL."""
+        return pages.known(self._file, tool_id, urls)
+
+    def page_content(self, tool_id: int, url: str) -> bytes | None:
+        """Return a page as it came; None where none ever did."""
+        return pages.content(self._file, tool_id, url)
+
+    def write_pages(
+        self,
+        tool_id: int,
+        *,
+        put: Sequence[WebPage] = (),
+        contents: Mapping[str, bytes] | None = None,
+        remove: Sequence[str] = (),
+    ) -> None:
+        """Change pages, all of them or none; one that is put without new content keeps what it has."""
+        with self._file.transaction() as connection:
+            pages.write(connection, tool_id, put, contents or {}, remove)
+
     def keep_search(self, query: str, tool: str, at: str, *, most: int) -> bool:
         """Remember that a search was made, and at most so many; say no instead of waiting for whoever writes."""
         return self._file.attempt(
@@ -435,6 +491,25 @@ class Sqlite:
 
     def _keeps(self) -> bool:
         return bool(self._file.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'asked'"))
+
+    def answer(self, kind: str, key: bytes, at: float) -> str | None:
+        """Return what a remote model answered, unless it is out of date by then, in seconds since 1970."""
+        rows = self._file.rows("SELECT value FROM answers WHERE kind = ? AND key = ? AND until > ?", (kind, key, at))
+        return str(rows[0][0]) if rows else None
+
+    def put_answer(self, kind: str, key: bytes, value: str, *, at: float, until: float, most: int) -> bool:
+        """Keep an answer until then, and at most so many of a kind; say no instead of waiting for whoever writes."""
+        return self._file.attempt(
+            [
+                ("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)", (kind, key, value, until)),
+                ("DELETE FROM answers WHERE until <= ?", (at,)),
+                (
+                    "DELETE FROM answers WHERE kind = ?1 AND key IN"
+                    " (SELECT key FROM answers WHERE kind = ?1 ORDER BY until DESC, key LIMIT -1 OFFSET ?2)",
+                    (kind, most),
+                ),
+            ]
+        )
 
     def check(self) -> str:
         """Return what is wrong with what is stored, or nothing."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 
-from bunko.errors import QueryError
+from bunko.errors import QueryError, SettingsError
 from bunko.text.normalise import normalise
 
 _RELATIVE = re.compile(r"(\d{1,4})\s*(h|d|w|m|y)")
 _DATE = re.compile(
     r"(\d{4})(?:[-/.年](\d{1,2})(?:[-/.月](\d{1,2})日?)?)?[月年]?(?:[T ](\d{1,2}):(\d{2})(?::(\d{2}))?)?"
 )
+_ZONED = re.compile(r"(?i)\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:Z|[-+]\d\d:?\d\d)")
+_DAYS_AGO = {"today": 0, "yesterday": 1, "今日": 0, "本日": 0, "昨日": 1, "一昨日": 2}
 _DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 
 # The year before the first of each era. An era changes within a year, so that 平成31年 and 令和元年 are both 2019.
@@ -36,8 +38,19 @@ DAY = (
 
 
 def moment(text: str, now: datetime) -> str:
-    """Return 2024, 2024-01, 2024-01-15 or a full time; 2w means two weeks before now, 令和6年1月15日 is understood."""
+    """Return 2024, 2024-01, 2024-01-15 or a full time; 2w means two weeks before now, 令和6年1月15日 is understood.
+
+    What comes back is a time where `now` is told, without a zone; one that is given with a zone is brought there.
+    """
     written = western(normalise(text)).strip()
+    zone, now = now.tzinfo, now.replace(tzinfo=None)
+    if written.lower() in _DAYS_AGO:
+        return (now - timedelta(days=_DAYS_AGO[written.lower()])).date().isoformat()
+    if _ZONED.fullmatch(written):
+        try:
+            return _naive(datetime.fromisoformat(written.upper()), zone)
+        except (ValueError, OverflowError) as error:
+            raise QueryError(f"{text!r} is not a date: {error}", hint="Write it as 2024-01-15.") from error
     if match := _RELATIVE.fullmatch(written.lower()):
         number, unit = int(match[1]), match[2]
         back = timedelta(hours=number) if unit == "h" else timedelta(days=number * _DAYS[unit])
@@ -49,7 +62,7 @@ def moment(text: str, now: datetime) -> str:
     if match is None:
         raise QueryError(
             f"{text!r} is not a date",
-            hint="Write 2024-01-15, 2024-01, 2024, 2024年1月15日, or 2w for two weeks ago.",
+            hint="Write 2024-01-15, 2024-01, 2024, 2024年1月15日, today, or 2w for two weeks ago.",
         )
     year, month, day, hour, minute, second = (int(part) if part else None for part in match.groups())
     try:
@@ -85,6 +98,35 @@ def iso(written: str) -> str:
         zone = f"{int(hours):+03d}:{minutes or '00'}" if hours else "+00:00" if utc else ""
         return stated.isoformat(timespec="seconds") + zone if day else ""
     return stated.date().isoformat()[: (4, 7, 10)[len(numbers) - 1]]
+
+
+def local(date: str, zone: tzinfo | None) -> str:
+    """Return a date as it is in a zone, without one; one that names no zone is of that one already."""
+    if len(date) <= len("2024-01-15T09:30:00"):
+        return date
+    try:
+        return _naive(datetime.fromisoformat(date), zone)
+    except (ValueError, OverflowError):
+        return date
+
+
+def zone(name: str | None) -> tzinfo | None:
+    """Return the time zone of a name such as Asia/Tokyo; None, which means the system's, where none is given."""
+    if not name:
+        return None
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise SettingsError(
+            f"There is no time zone {name!r}",
+            hint="Set search.timezone to a name such as Asia/Tokyo or UTC; a system without such names needs tzdata.",
+        ) from error
+
+
+def _naive(when: datetime, zone: tzinfo | None) -> str:
+    return when.astimezone(zone).replace(tzinfo=None).isoformat(timespec="seconds")
 
 
 def western(text: str) -> str:

@@ -22,6 +22,7 @@ COMMANDS = {
     "config": "Show the settings in force and where each came from.",
     "completion": "Print a script that lets a shell complete commands, options and the names of tools.",
     "connect": "Tell an assistant about bunko: print or write its configuration.",
+    "embedders": "List what can make vectors, what each lacks, and try one.",
     "export": "Write a tool into one file that another machine can take in.",
     "import": "Bring a tool's documents into the library.",
     "import-pack": "Take in a tool that `bunko export` wrote, ready to be searched.",
@@ -31,6 +32,7 @@ COMMANDS = {
     "init-test-db": "Keep a library of judged documents, for bunko evaluate.",
     "judge": "Say which results are right, one key each, for bunko evaluate.",
     "recent": "List the newest documents and memos by their dates.",
+    "reembed": "Give tools the vectors of another embedder, from the texts they hold.",
     "reindex": "Make a folder searchable, or bring it up to date.",
     "search": "Find text in Japanese or English.",
     "serve": "Serve assistants over MCP.",
@@ -39,6 +41,7 @@ COMMANDS = {
     "tags": "List the tags of documents and memos, the most used first.",
     "tool": "Name folders, describe them, and show them to assistants.",
     "tune": "Find the settings that search a tool best, without judgements.",
+    "web": "Collect web pages, and keep them up to date.",
     "watch": "Keep tools fresh as their files change, until Ctrl-C.",
 }
 
@@ -53,6 +56,8 @@ EXIT_CODES = {
     "query": 4,
     "embedder": 5,
     "unknown": 6,
+    "refused": 7,
+    "fetch": 8,
     "library": 10,
     "busy": 11,
     "too-new": 12,

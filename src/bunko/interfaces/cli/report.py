@@ -32,6 +32,11 @@ def show(report: Report, *, as_json: bool) -> None:
         click.echo(summary(report))
         for line in problems(report):
             say(line)
+    failures(report)
+
+
+def failures(report: Report) -> None:
+    """Tell why tools were passed over, and end us so if one was."""
     for failure in report.failures:
         say(f"Error: {failure.tool}: {failure.message}")
         if failure.hint:
@@ -64,13 +69,13 @@ def problems(report: Report) -> Iterator[str]:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[Progress], None]]:
+def progress(what: str = "Importing") -> Iterator[Callable[[Progress], None]]:
     """Show how far an import has come: a bar on a terminal, a line now and then in a pipe.
 
     Where Ctrl-C ends it, the last thing it says is how far it came: every batch that was told of is stored.
     """
     last: Progress | None = None
-    draw = _bar() if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else _lines()
+    draw = _bar(what) if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else _lines(what)
 
     def told(done: Progress) -> None:
         nonlocal last
@@ -87,13 +92,13 @@ def progress() -> Iterator[Callable[[Progress], None]]:
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[Progress], None]]:
+def _bar(what: str) -> Iterator[Callable[[Progress], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
     from rich.progress import Progress as Bar
 
     columns = (
-        TextColumn("Importing"), BarColumn(), TextColumn("{task.fields[files]} files"),
+        TextColumn(what), BarColumn(), TextColumn("{task.fields[files]} files"),
         TextColumn("{task.fields[chunks]} chunks"), TransferSpeedColumn(), TimeRemainingColumn(),
     )  # fmt: skip
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -110,11 +115,13 @@ def _bar() -> Iterator[Callable[[Progress], None]]:
 
 
 @contextmanager
-def _lines() -> Iterator[Callable[[Progress], None]]:
-    yield lines(say, time.monotonic)
+def _lines(what: str) -> Iterator[Callable[[Progress], None]]:
+    yield lines(say, time.monotonic, what)
 
 
-def lines(write: Callable[[str], None], clock: Callable[[], float]) -> Callable[[Progress], None]:
+def lines(
+    write: Callable[[str], None], clock: Callable[[], float], what: str = "Importing"
+) -> Callable[[Progress], None]:
     """Return what writes a line of progress every two seconds, and one at the end of what took longer."""
     begin = wrote = clock()
 
@@ -126,15 +133,15 @@ def lines(write: Callable[[str], None], clock: Callable[[], float]) -> Callable[
             return
         ended = done.files >= done.total_files
         if at - wrote >= _SECONDS_BETWEEN_LINES or (ended and wrote > begin):
-            write(line(done, at - begin))
+            write(line(done, at - begin, what))
             wrote = at
 
     return tell
 
 
-def line(done: Progress, seconds: float) -> str:
+def line(done: Progress, seconds: float, what: str = "Importing") -> str:
     """Return how far an import has come, how fast, and how long it will still take."""
-    told = f"Importing: {done.files:,}/{done.total_files:,} files, {done.chunks:,} chunks"
+    told = f"{what}: {done.files:,}/{done.total_files:,} files, {done.chunks:,} chunks"
     if seconds > 0:
         told += f", {done.bytes / seconds / 1e6:.1f} MB/s"
     if 0 < done.bytes < done.total_bytes:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option(
     "--mode", type=click.Choice(["bm25", "semantic", "hybrid"]), help="By words, by vectors, or both. [hybrid]"
 )
-@click.option("--top-k", "-k", type=click.IntRange(1, 1000), metavar="N", help="How many results. [5, memos 10]")
+@click.option("--top-k", "-k", type=click.IntRange(1, 1000), metavar="N", help="How many results. [5, memos 10, web 3]")
 @click.option(
     "--name",
     "-n",
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option(
     "--since",
     metavar="DATE",
-    help="Only documents from then on: 2024-01-15, 2024-01, or 2w for two weeks ago.",
+    help="Only documents from then on: 2024-01-15, 2024-01, today, or 2w for two weeks ago.",
 )
 @click.option("--until", metavar="DATE", help="Only documents up to then.")
 @click.option(
@@ -42,7 +42,16 @@ if TYPE_CHECKING:
     " document. [as the tool says, else chunk]",
 )
 @click.option("--max-chars", type=click.IntRange(20), metavar="N", help="Cut longer texts after a sentence.")
-@click.option("--summary", is_flag=True, help="First say what the results have in common.")
+@click.option(
+    "--summary",
+    is_flag=True,
+    help="First say what the results have in common; by rules, or by a chat model if the settings say so.",
+)
+@click.option(
+    "--rewrite/--no-rewrite",
+    default=None,
+    help="Let a chat model put the query in better words first. [as the settings say: no]",
+)
 @click.option("--explain", is_flag=True, help="Show why each result was found.")
 @click.option("--no-refresh", is_flag=True, help="Do not look for changed files first.")
 @shared
@@ -64,18 +73,15 @@ def command(query: str, **options: Any) -> None:
             tool=options["name"],
             mode=options["mode"],
             top_k=options["top_k"],
-            where=_filter(options),
+            where=_filter(options, library.now()),
             explain=options["explain"],
             refresh=not options["no_refresh"],
+            rewrite=options["rewrite"],
         )
         library.remember(query, options["name"])
-        common = None
-        if options["summary"]:
-            from bunko.summarize import summary
-
-            common = summary(answer.hits, query)
+        common = library.summary(answer) if options["summary"] else None
         extract, most = options["extract"], options["max_chars"]
-        answer.hits = library.widened(answer.hits, extract, query=query, max_chars=most)
+        answer.hits = library.widened(answer.hits, extract, query=answer.searched, max_chars=most)
         if most is not None and extract != "snippet":
             extract = "full"  # where anything may be cut, it is said how much was left out
         for notice in answer.notices:
@@ -88,7 +94,9 @@ def command(query: str, **options: Any) -> None:
         if asked.as_json:
             print_json(payload(answer, library.document_of, extract=extract, summary=common))
             return
-        answer.hits = library.quoted(answer.hits, extract, query=query)
+        answer.hits = library.quoted(answer.hits, extract, query=answer.searched)
+        if answer.rewritten:
+            click.echo(f"searched: {on_one_line(answer.rewritten)}\n")
         if common is not None and answer.hits:
             from bunko.summarize import written
 
@@ -111,6 +119,8 @@ def plain(answer: Answer, *, named: bool = False) -> str:
     for rank, hit in enumerate(answer.hits, 1):
         place = on_one_line(citation(hit))
         lines = [f"[{rank}] {place}  score={hit.score:.4f}" + (f"  tool={on_one_line(hit.tool)}" if named else "")]
+        if hit.trust:
+            lines.append(f"trust: {hit.trust}, fetched {hit.fetched_at}")
         if hit.chunk.heading_path:
             lines.append(on_one_line(" > ".join(hit.chunk.heading_path)))
         if hit.why is not None:
@@ -120,12 +130,11 @@ def plain(answer: Answer, *, named: bool = False) -> str:
     return "\n\n".join(blocks)
 
 
-def _filter(options: dict[str, Any]) -> Any:
+def _filter(options: dict[str, Any], now: datetime) -> Any:
     from bunko.protocols import Filter
     from bunko.text.dates import moment
     from bunko.text.tags import tag
 
-    now = datetime.now()
     return Filter(
         options["path"] or "",
         tuple(tag(one) for one in options["tags"]),

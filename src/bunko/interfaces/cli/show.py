@@ -12,7 +12,18 @@ from rich.table import Table
 from rich.text import Text
 
 from bunko.interfaces.cli.options import on_one_line, visible
-from bunko.interfaces.cli.status import COLUMNS, facts, last_import, measures, place, problems, remarks, size, state
+from bunko.interfaces.cli.status import (
+    COLUMNS,
+    embedders,
+    facts,
+    last_import,
+    measures,
+    place,
+    problems,
+    remarks,
+    size,
+    state,
+)
 from bunko.payload import citation, reasons
 
 if TYPE_CHECKING:
@@ -39,6 +50,7 @@ def answer(found: Answer, *, named: bool = False) -> None:
             (on_one_line(citation(hit)), "bold cyan"),
             (f"   {found.mode} {hit.score:.3f}", "green"),
             (f"   {visible(hit.tool)}" if named else "", "magenta"),
+            (f"   {hit.trust}, fetched {_moment(hit.fetched_at)}" if hit.trust else "", "yellow"),
         )
         console.print(head)
         if hit.chunk.heading_path:
@@ -72,6 +84,8 @@ def status(found: Status) -> None:
         f"{size(found.bytes)} on disk, {size(found.derived_bytes)} derived, generation {found.generation}",
         style="dim",
     )
+    for name, told in embedders(found):
+        console.print(_text(f"{name}: {told}", style="dim"))
     for one in found.tools:
         for line in (*remarks(one), *problems(one)):
             console.print(_text(f"{one.tool.name}: {line}", style="yellow"))

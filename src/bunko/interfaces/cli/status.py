@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -87,6 +88,7 @@ def payload(status: Status) -> dict[str, Any]:
         "bytes": status.bytes,
         "derived_bytes": status.derived_bytes,
         "tools": [_held(one) for one in status.tools],
+        "embedders": {name: asdict(one) for name, one in status.spent.items()},
     }
 
 
@@ -166,12 +168,25 @@ def plain(status: Status) -> list[str]:
     for one in status.tools:
         lines.append(
             f"{one.tool.name}: {state(one)}, {_counts(one)}, {size(one.bytes)}, last import {last_import(one)},"
-            f" from {on_one_line(one.tool.source)}"
+            f" from {on_one_line(one.tool.source) or 'the web'}"
         )
         lines += [f"  {line}" for line in (*remarks(one), *problems(one))]
     if not status.tools:
         lines.append("There are no tools yet.")
-    return lines
+    return lines + [f"embedder {name}: {told}" for name, told in embedders(status)]
+
+
+def embedders(status: Status) -> list[tuple[str, str]]:
+    """Return what imports had of each embedder, and what they were spared because a text was known."""
+    return [
+        (
+            name,
+            f"{counted(one.texts, 'text', form=',')} embedded in {counted(one.calls, 'call', form=',')};"
+            f" {counted(one.saved_texts, 'text', form=',')} known before,"
+            f" {counted(one.saved_calls, 'call', form=',')} saved",
+        )
+        for name, one in status.spent.items()
+    ]
 
 
 def plain_details(found: Details) -> list[str]:
@@ -195,7 +210,7 @@ def facts(found: Details) -> list[tuple[str, str]]:
     told = [
         ("tool", f"{tool.name} ({tool.kind}, {state(held)})"),
         ("description", tool.description or "none"),
-        ("source", on_one_line(tool.source)),
+        ("source", on_one_line(tool.source) or "the web"),
         *((name, _listed(value)) for name, value in tool.options.items()),
         ("created", tool.created_at or "unknown"),
         ("last import", last_import(held)),

@@ -49,12 +49,12 @@ def command() -> None:
 @command.command()
 @_name
 @click.option("--description", "-d", required=True, metavar="TEXT", help="What the documents are about.")
-@click.option("--source", "-s", required=True, type=PATH, metavar="PATH", help="The folder; or a file of entries.")
+@click.option("--source", "-s", type=PATH, metavar="PATH", help="The folder; or a file of entries. Not for web pages.")
 @click.option(
     "--kind",
     type=click.Choice(["folder", "memos", "jsonl", "web"]),
     default="folder",
-    help="A folder of documents; dated memos, or JSON lines, in a file or a folder; web pages (not yet). [folder]",
+    help="A folder of documents; dated memos, or JSON lines, in a file or a folder; web pages. [folder]",
 )
 @click.option("--include", multiple=True, metavar="GLOB", help="Only these files; may be repeated.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Not these files; may be repeated.")
@@ -64,7 +64,7 @@ def command() -> None:
 def add(
     name: str,
     description: str,
-    source: Path,
+    source: Path | None,
     kind: str,
     include: Sequence[str],
     exclude: Sequence[str],
@@ -76,12 +76,16 @@ def add(
 ) -> None:
     """Register a folder or a file under a name; `bunko import` then brings its documents in.
 
+    A tool of web pages has neither: `bunko web` brings its pages in.
+
     \b
     Example:
       bunko tool add -n api-docs -d "API documentation for user authentication" -s ./docs/api
       bunko tool add -n diary -d "What we did on which day" -s ~/ChangeLog --kind memos
     """
     asked = chosen(options)
+    if source is None and kind != "web":
+        raise click.UsageError("Missing option '--source' / '-s'.")
     from bunko import catalog
     from bunko.opening import unmade_if_refused
 
@@ -102,8 +106,12 @@ def add(
         called = f" Assistants see it as {seen}." if seen != name else ""
         them = "it" if files == 1 else "them"
         next_step = f"Bring {them} in with: bunko import -n {shlex.quote(name)}{asked.flags(library)}"
+        if kind == "web":
+            next_step = f"Bring pages in with: bunko web add URL -n {shlex.quote(name)}{asked.flags(library)}"
         found = counted(files, "file") if kind == "folder" else counted(files, "entry", "entries")
         sentence = f"Added {name}: {found} to import.{called} {next_step}"
+        if kind == "web":
+            sentence = f"Added {name}.{called} {next_step}"
         _told(asked, tool, sentence, files=files, assistant_name=seen)
 
 
@@ -169,7 +177,8 @@ def delete(name: str, yes: bool, **options: Any) -> None:
         totals = library.store.totals(tool.id)
         lost = f"{counted(totals.documents, 'document')} and {counted(totals.chunks, 'chunk')} of its index"
         if not yes:
-            question = f"Delete {name}? {lost} will be lost; the files in {tool.source} stay."
+            stays = f"; the files in {tool.source} stay" if tool.source else ", and its pages with them"
+            question = f"Delete {name}? {lost} will be lost{stays}."
             try:
                 sure = click.confirm(visible(question), err=True)
             except click.Abort:  # Ctrl-C, or nobody is there to answer

@@ -96,6 +96,8 @@ def _result(piece: Piece, *, detailed: bool, tool: bool) -> dict[str, Any]:
     }
     if tool:
         found["tool"] = hit.tool
+    if hit.trust:
+        found |= {"trust": hit.trust, "fetched_at": hit.fetched_at}
     if not (piece.begins and piece.ends):
         found["truncated"] = True
     if detailed:
@@ -129,6 +131,7 @@ def _text(
     for piece, found in zip(pieces, results, strict=True):
         facts = [f"score {found['score']}", f"hash {found['hash']}"]
         facts += [f"tool {found['tool']}"] if "tool" in found else []
+        facts += [f"trust {found['trust']}, fetched {found['fetched_at']}"] if "trust" in found else []
         facts += [f"date {found['date']}"] if found.get("date") else []
         facts += [f"matched {' '.join(found['explain']['terms'])}"] if "explain" in found else []
         facts += [] if piece.begins else ["goes on from the last page"]

@@ -12,7 +12,7 @@ from bunko.errors import BunkoError, SettingsError
 from bunko.interfaces.mcp.call import Call, Reply, Tool
 from bunko.interfaces.mcp.jobs import Jobs
 from bunko.interfaces.mcp.params import checked, schema
-from bunko.interfaces.mcp.toolsets import EMPTY, NAMES
+from bunko.interfaces.mcp.toolsets import NAMES
 
 if TYPE_CHECKING:
     from bunko.library import Library
@@ -35,9 +35,6 @@ class Desk:
         unknown = [name for name in toolsets if name not in NAMES]
         if unknown:
             raise SettingsError(f"There is no toolset {unknown[0]!r}", hint=f"Choose from: {', '.join(NAMES)}.")
-        for name in toolsets:
-            if name in EMPTY:
-                _log.warning("The toolset %s has no tools in this version.", name)
         self._opener, self._read_only, self._folder = opener, read_only, folder
         self._toolsets = tuple(toolsets) or (("folder",) if folder else ("tools",))
         self._lock = threading.Lock()
@@ -91,6 +88,11 @@ class Desk:
 
             number = min(self._library.settings.memos.top_k, MOST_RESULTS) if self._library is not None else 10
             found += memos_toolset.tools(number)
+        if "web" in self._toolsets:
+            from bunko.interfaces.mcp.toolsets import web as web_toolset
+
+            number = min(self._library.settings.web.top_k, MOST_RESULTS) if self._library is not None else 3
+            found += web_toolset.tools(number)
         if self._read_only:
             found = [tool for tool in found if tool.read_only]
         if any(tool.slow for tool in found):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from bunko import payload
@@ -27,7 +26,7 @@ from bunko.types import Hit
 if TYPE_CHECKING:
     from bunko.summarize import Summary
 
-_PAGED = ("query", "top_k", "tag_filter", "search_mode", "extract", "max_chars", "since", "until")
+_PAGED = ("query", "top_k", "tag_filter", "search_mode", "enable_rewrite", "extract", "max_chars", "since", "until")
 _MOST_TAGS = 20  # of one memo
 # What the names and figures of a memo cost beside what it says, and a tag with its count.
 _FRAME, _TAG = 90, 12
@@ -59,6 +58,7 @@ def tools(top_k: int) -> list[Tool]:
                 searching.top_k(top_k),
                 Param("tag_filter", "string", "Tags that must all be there, with commas between"),
                 Param("search_mode", "string", choices=("bm25", "semantic", "hybrid")),
+                Param("enable_rewrite", "boolean", "Let a chat model improve the query"),
                 Param("extract", "string", "How much of each memo", default="snippet", choices=MEMO_EXTRACTS),
                 Param("max_chars", "integer", "Longest text of each memo", least=20, most=100_000),
                 Param("summary", "boolean", "Also say what they have in common", default=False),
@@ -66,7 +66,7 @@ def tools(top_k: int) -> list[Tool]:
                 Param("until", "string"),
                 Param("cursor", "string", "next_cursor of the last page"),
             ),
-            listed(_MEMOS | {"truncated": TRUTH, "next_cursor": TEXT}, "results", "total"),
+            listed(_MEMOS | {"rewritten": TEXT, "truncated": TRUTH, "next_cursor": TEXT}, "results", "total"),
             _query,
         ),
         Tool(
@@ -89,13 +89,11 @@ def tools(top_k: int) -> list[Tool]:
 
 
 def _query(call: Call) -> Reply:
-    from bunko.summarize import summary, written
+    from bunko.summarize import written
 
     given, library = call.arguments, call.library
     query, count, extract = given["query"], given["top_k"], given["extract"]
-    question = json.dumps([given.get(name) for name in _PAGED])
-    begin = read_cursor(given["cursor"], question) if given.get("cursor") else Cursor()
-    now = datetime.now()
+    now = library.now()
     answer = library.search(
         query,
         kinds=MEMO_KINDS,
@@ -106,15 +104,19 @@ def _query(call: Call) -> Reply:
             since=moment(given["since"], now) if given.get("since") else "",
             until=moment(given["until"], now) if given.get("until") else "",
         ),
+        rewrite=given.get("enable_rewrite"),
     )
+    # A model may find other words for the same query, and then a further page would be one of another list.
+    question = json.dumps([*(given.get(name) for name in _PAGED), answer.rewritten])
+    begin = read_cursor(given["cursor"], question) if given.get("cursor") else Cursor()
     if not given.get("cursor"):
         library.remember(query)
     generation = answer.freshness.generation
     if begin.generation not in (0, generation):
         answer.notices.append("The memos changed since the last page; results may repeat or be missing.")
     hits = _each_once(answer.hits)
-    passages = library.passages(hits, extract, query=query, max_chars=given.get("max_chars"))
-    common = summary(answer.hits, query) if given["summary"] and hits and not given.get("cursor") else None
+    passages = library.passages(hits, extract, query=answer.searched, max_chars=given.get("max_chars"))
+    common = library.summary(answer) if given["summary"] and hits and not given.get("cursor") else None
     pieces, rest = page(
         passages,
         Cursor(0, begin.passage, begin.character, generation),
@@ -126,10 +128,12 @@ def _query(call: Call) -> Reply:
         per_passage=None,
         frame=_frame,
     )
-    looked = looked_for(query)
+    looked = looked_for(answer.searched)
     several = len({hit.tool for hit in hits}) > 1
     results = [_result(piece, extract, looked, several=several) for piece in pieces]
     structured: dict[str, Any] = {"results": results, "total": len(passages), "note": UNTRUSTED}
+    if answer.rewritten:
+        structured["rewritten"] = answer.rewritten
     structured["truncated"] = rest is not None
     if rest is not None:
         structured["next_cursor"] = rest.written(question)
@@ -139,6 +143,8 @@ def _query(call: Call) -> Reply:
         structured["notices"] = answer.notices
     mark = secrets.token_hex(3)
     blocks = [f"{len(passages)} memos. {UNTRUSTED}"] if passages else ["No memos for this query. Try other words."]
+    if answer.rewritten:
+        blocks.append(f"Searched for\n{_between(mark, answer.rewritten)}")
     if common:
         blocks.append(f"Summary\n{_between(mark, clean(written(common)))}")
     blocks += [_block(mark, number, one) for number, one in enumerate(results, begin.passage + 1)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from functools import partial
 
 from bunko import extract as extracts
@@ -56,8 +55,8 @@ def search(call: Call, tool: str | None) -> Reply:
     where = Filter(
         given.get("path") or "",
         (tag(given["tag"]),) if given.get("tag") else (),
-        moment(given["since"], datetime.now()) if given.get("since") else "",
-        moment(given["until"], datetime.now()) if given.get("until") else "",
+        moment(given["since"], library.now()) if given.get("since") else "",
+        moment(given["until"], library.now()) if given.get("until") else "",
     )
     before = begin.generation
     while True:

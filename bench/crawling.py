@@ -1,0 +1,140 @@
+"""A site of 200 pages on loopback in, what crawling it costs next to plain fetching out; the import is told apart."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from bench.table import Result, Table, check, number
+from bunko.home import locate
+from bunko.library import Library
+from bunko.opening import open_library
+
+PAGES = 200
+CONCURRENCY = 4
+ROUNDS = 9
+# As much as an article of a documentation site: navigation, prose, code, a table.
+SENTENCE = (
+    "検索の索引は一つのファイルに書かれ、途中で電源が切れても失われない。The index is written at once or not at all. "
+)
+
+
+def page(name: int) -> bytes:
+    """Return one article, with links to its neighbours."""
+    menu = "".join(f"<li><a href='/{n}'>Article {n}</a></li>" for n in range(max(0, name - 20), min(PAGES, name + 20)))
+    parts = "".join(
+        f"<h2>節 {part}</h2><p>{SENTENCE * 4}</p><pre><code>bunko search {name} --top-k {part}</code></pre>"
+        for part in range(8)
+    )
+    rows = "".join(f"<tr><td>設定{n}</td><td>{n * name}</td><td>既定の値</td></tr>" for n in range(20))
+    return (
+        f"<!doctype html><html lang=ja><head><meta charset=utf-8><title>Article {name}</title></head>"
+        f"<body><nav><ul>{menu}</ul></nav><main><h1>Article {name}</h1>{parts}"
+        f"<table><tr><th>名前</th><th>値</th><th>説明</th></tr>{rows}</table></main></body></html>"
+    ).encode()
+
+
+def serve(told: Connection) -> None:
+    """Serve the site until the process is ended."""
+    pages = {f"/{name}": page(name) for name in range(PAGES)}
+    links = "".join(f"<a href='/{name}'>{name}</a> " for name in range(PAGES))
+    pages["/"] = f"<html><body><main><h1>Index</h1><p>{links}</p></main></body></html>".encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+        wbufsize = -1
+
+        def do_GET(self) -> None:
+            body = pages.get(self.path, b"")
+            self.send_response(200 if body else 404)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    told.send(server.server_address[1])
+    server.serve_forever()
+
+
+@contextmanager
+def site() -> Iterator[str]:
+    """Run the site in a process of its own, so that it takes nothing from who fetches."""
+    context = get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=serve, args=(there,), daemon=True)
+    process.start()
+    try:
+        yield f"127.0.0.1:{here.recv()}"
+    finally:
+        process.terminate()
+        process.join()
+
+
+def plainly(host: str) -> None:
+    """Fetch all pages with an HTTP client and as many threads, and do nothing with them."""
+    import httpx2
+
+    with httpx2.Client(trust_env=False) as client, ThreadPoolExecutor(CONCURRENCY) as pool:
+        answers = pool.map(lambda name: client.get(f"http://{host}{name}"), ["/", *(f"/{n}" for n in range(PAGES))])
+        if any(answer.status_code != 200 for answer in answers):
+            raise SystemExit("The site did not give all its pages")
+
+
+def opened(folder: Path, host: str) -> Library:
+    """Open a library that may crawl the site without a delay."""
+    environ = {
+        "BUNKO_CRAWL_ALLOWED_HOSTS": host,
+        "RAG_CRAWL_DELAY_SEC": "0",
+        "BUNKO_CRAWL_CONCURRENCY": str(CONCURRENCY),
+        "XDG_CONFIG_HOME": str(folder),
+    }
+    return open_library(locate(library=folder, environ=environ), environ=environ)
+
+
+def clock() -> tuple[float, float]:
+    """Return the CPU time of this process and the time on the wall."""
+    return time.process_time(), time.perf_counter()
+
+
+def crawled(host: str) -> list[tuple[float, float]]:
+    """Return what it cost until all pages were held, and from then on until they could be searched."""
+    with tempfile.TemporaryDirectory() as place, opened(Path(place), host) as library:
+        marks = [clock()]
+        imported: list[tuple[float, float]] = []
+        found = library.web.crawl(f"http://{host}/", max_pages=PAGES + 1, imported=lambda _: imported.append(clock()))
+        marks += [imported[0], clock()]
+    if len(found.done.held) != PAGES + 1:
+        raise SystemExit(f"{len(found.done.held)} of {PAGES + 1} pages were crawled")
+    return [(end[0] - start[0], end[1] - start[1]) for start, end in pairwise(marks)]
+
+
+def run(_: object) -> Result:
+    with site() as host:
+        rounds = []
+        plainly(host)
+        crawled(host)
+        for _round in range(ROUNDS):
+            start = clock()
+            plainly(host)
+            end = clock()
+            rounds.append([(end[0] - start[0], end[1] - start[1]), *crawled(host)])
+    cpu, wall = ([min(one[at] for one in column) for column in zip(*rounds, strict=True)] for at in (0, 1))
+    table = Table((f"{PAGES} pages on loopback, no delay", "CPU ms", "wall ms", "× plain, CPU", "× plain, wall"))
+    labels = (f"plain fetching, {CONCURRENCY} threads", "crawling: guard, robots, links, stored", "importing them")
+    for at, label in enumerate(labels):
+        times = (f"{cpu[at] / cpu[0]:.2f}", f"{wall[at] / wall[0]:.2f}") if at == 1 else ("", "")
+        table.rows.append((label, number(cpu[at] * 1000), number(wall[at] * 1000), *times))
+    return Result({"crawling": table}, [check("a crawl beside plain fetching, wall", wall[1] / wall[0], 2, "×")])

@@ -1,0 +1,157 @@
+"""Files of memos in, what it costs to read, import and ask them out, from as many as somebody has to far more."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Callable
+from math import ceil, floor, log10
+from pathlib import Path
+
+from bench import corpus, queries
+from bench.clock import apart, child, cpu
+from bench.libraries import LARGE, MEDIUM, SMALL, VECTORS, Libraries
+from bench.table import Result, Table, check, number
+from bunko.home import locate
+from bunko.index import bm25
+from bunko.library import Library
+from bunko.opening import open_library
+from bunko.search import Request, analyse, ranked
+from bunko.sources import build
+
+SIZES = (SMALL, MEDIUM, LARGE)
+TOP = 10
+ROWS = {
+    "reading": "reading the file, ms CPU",
+    "import": "`bunko build` with vectors, s CPU",
+    "wall": "the same, s on the clock",
+    "again": "`bunko build` when one entry was added, s CPU",
+    "words": "bm25, one word, word lane alone, µs CPU",
+    "bm25": "bm25, one word, all lanes and the bridge, µs CPU",
+    "hybrid": "hybrid, one word, without embedding it, µs CPU",
+    "embedding": "embedding the word, µs CPU",
+    "library, bm25": "bm25 through the library, texts of 10 hits, µs CPU",
+    "library, hybrid": "hybrid through the library, texts of 10 hits, µs CPU",
+}
+
+
+def run(libraries: Libraries) -> Result:
+    """Measure changelogs of three sizes."""
+    result = Result(curves={name: {} for name in ROWS})
+    with tempfile.TemporaryDirectory() as place:
+        for size in SIZES:
+            file = Path(place) / f"{size}" / "ChangeLog"
+            file.parent.mkdir()
+            file.write_text("".join(corpus.changelog(corpus.memos(size))), encoding="utf-8")
+            for name, value in _measure(file).items():
+                result.curves[name][size] = value
+    rows = [(text, *(number(result.curves[name][size]) for size in SIZES)) for name, text in ROWS.items()]
+    result.tables["memos"] = Table(("memos", *(f"{size:,}" for size in SIZES)), rows)
+    small = {name: values[SMALL] for name, values in result.curves.items()}
+    result.checks += [
+        check(f"reading {SMALL} memos", small["reading"], 100, "ms CPU"),
+        check(f"importing {SMALL} memos with vectors", small["wall"], 2, "s"),
+        check(f"one word by bm25, word lane alone, {SMALL} memos", small["words"], 40, "µs"),
+        check(f"one word by bm25, all lanes and the bridge, {SMALL} memos", small["bm25"], 40, "µs"),
+        check(f"one word by hybrid, {SMALL} memos, beside its embedding", small["hybrid"], 150, "µs"),
+    ]
+    return result
+
+
+def _measure(file: Path) -> dict[str, float]:
+    library = file.parent / "library"
+    first = child(["-m", "bunko", "build", "-i", str(file), "-o", str(library)], **VECTORS)
+    found = apart(asked, library, file)
+    text = file.read_text(encoding="utf-8")
+    file.write_text(f"* 追記 2024-12-30\n  今日の一言。\n\n{text}", encoding="utf-8")
+    second = child(["-m", "bunko", "build", "-i", str(file), "-o", str(library)], **VECTORS)
+    return {"import": first.cpu, "wall": first.wall, "again": second.cpu} | found
+
+
+def asked(place: Path, file: Path) -> dict[str, float]:
+    """Return what reading a file and asking its library take, in a process that does nothing else."""
+    source = build("memos", file, extensions=(), exclude_dirs=(), max_file_bytes=20_000_000)
+    found = {"reading": cpu(lambda: source.scan({}), rounds=3) * 1e3}
+    words = [one for kind in queries.one_word().values() for one in kind]
+    with open_library(locate(library=place, environ=VECTORS), environ=VECTORS) as library:
+        embedder = library.embedder()
+        found["embedding"] = _median(words, lambda word: embedder.embed([word], query=True))
+        found["words"] = _median(words, _word_lane(library))
+        for mode in ("bm25", "hybrid"):
+            found[mode] = _median(words, _ranking(library, mode))
+            found[f"library, {mode}"] = _median(words, _whole(library, mode))
+    # What embedding the query takes is told on its own.
+    found["hybrid"] -= found["embedding"]
+    return found
+
+
+def _ranking(library: Library, mode: str) -> Callable[[str], object]:
+    tools = library.tools()
+    with library.store.reading():
+        snapshot = library.snapshot([tool.id for tool in tools])
+    embedder, masks = library.embedder(), snapshot.masks(None)
+    requests: dict[str, Request] = {}
+
+    def answer(word: str) -> object:
+        if word not in requests:
+            requests[word] = library.request(word, tools=tools, mode=mode, top_k=TOP)
+        return ranked(snapshot, word, embedder if mode == "hybrid" else None, requests[word], masks)
+
+    return answer
+
+
+def _word_lane(library: Library) -> Callable[[str], object]:
+    tools, own = library.tools(), library.settings.memos
+    with library.store.reading():
+        snapshot = library.snapshot([tool.id for tool in tools])
+    masks = snapshot.masks(None)
+
+    def answer(word: str) -> object:
+        wanted = [one for one in analyse(word).wanted if not one.gram]
+        return bm25.rank(snapshot, wanted, TOP, k1=own.k1, b=own.b, masks=masks)
+
+    return answer
+
+
+def _whole(library: Library, mode: str) -> Callable[[str], object]:
+    return lambda word: library.search(word, tool="memos", mode=mode, top_k=TOP, refresh=False)
+
+
+def _median(words: list[str], answer: Callable[[str], object]) -> float:
+    return statistics.median(cpu(lambda word=word: answer(word), rounds=3) for word in words) * 1e6
+
+
+def plot(curves: dict[str, dict[int, float]], path: Path) -> None:
+    """Draw what grows with the memos."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4.2), dpi=110)
+    styles = {
+        left: {
+            "words": "v-C2", "bm25": "o-C0", "hybrid": "s-C3", "embedding": "^:C7",
+            "library, bm25": "o--C0", "library, hybrid": "s--C3",
+        },
+        right: {"reading": "o-C2", "import": "s-C4", "again": "^-C1"},
+    }  # fmt: skip
+    names = {"reading": "reading, ms", "import": "first import, s", "again": "one entry more, s"}
+    for axes, lines in styles.items():
+        values = [value for name in lines for value in curves[name].values()]
+        for name, style in lines.items():
+            points = curves[name]
+            axes.plot(list(points), list(points.values()), style, label=names.get(name, name), markersize=5)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_ylim(10 ** floor(log10(min(values))), 10 ** ceil(log10(max(values))))
+        axes.set_title("one word, µs CPU" if axes is left else "reading and importing, CPU", fontsize=11)
+        axes.set_xlabel("memos")
+        axes.set_xticks(SIZES, [f"{size:,}" for size in SIZES], fontsize=8)
+        axes.minorticks_off()
+        axes.grid(visible=True, which="major", alpha=0.3)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+        axes.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path)
+    pyplot.close(figure)
