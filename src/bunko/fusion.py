@@ -41,12 +41,13 @@ def weighed(
     """
     best = max(lexical.values(), default=0.0)
     weight = _SURE + _UNSURE * max(0.0, 1 - best / possible if possible else 1.0)
-    high = _NEAREST * spread if spread else 1.0
-    return {
-        key: weight * min(1.0, max(0.0, (vector.get(key, mean) - mean) / high))
-        + (1 - weight) * (lexical.get(key, 0.0) / best if best else 0.0)
-        for key in dict.fromkeys((*lexical, *vector))
-    }
+    like = (1 - weight) / best if best else 0.0
+    near = weight / (_NEAREST * spread if spread else 1.0)
+    scores = {key: like * score for key, score in lexical.items()}
+    for key, cosine in vector.items():
+        above = near * (cosine - mean)
+        scores[key] = scores.get(key, 0.0) + (0.0 if above < 0 else weight if above > weight else above)
+    return scores
 
 
 def reciprocal(lists: Sequence[Sequence[K]], k: float = 60) -> dict[K, float]:

@@ -63,12 +63,11 @@ def rank(
 
 def possible(snapshot: Snapshot, wanted: Sequence[Wanted], *, k1: float) -> float:
     """Return more than any row can score by words: all of them in one row, as often as you like."""
-    asked = [one for one in wanted if not one.gram]
-    places = [_places(part, asked) for part in snapshot.parts]
     most: dict[int, float] = {}
-    for i, (one, worth) in enumerate(zip(asked, _worth(snapshot, asked, places, k1), strict=True)):
-        unit = one.group if one.group >= 0 else ~i
-        most[unit] = max(most.get(unit, 0.0), worth)
+    for i, (one, worth) in enumerate(zip(wanted, _looked(snapshot, wanted, k1)[1], strict=True)):
+        if not one.gram:
+            unit = one.group if one.group >= 0 else ~i
+            most[unit] = max(most.get(unit, 0.0), worth)
     return sum(most.values())
 
 
@@ -133,6 +132,20 @@ def idf(size: int, frequency: int) -> float:
     return log(1 + (size - frequency + 0.5) / (frequency + 0.5))
 
 
+def _looked(
+    snapshot: Snapshot, wanted: Sequence[Wanted], k1: float
+) -> tuple[list[list[tuple[int, int]]], list[float]]:
+    """Return where each key's list stands in each part, and the most it can add; remembered for the last query."""
+    last = snapshot.looked
+    if last is not None and last[0] is wanted and last[1] == k1:
+        return last[2], last[3]
+    places = [_places(part, wanted) for part in snapshot.parts]
+    worth = _worth(snapshot, wanted, places, k1)
+    if isinstance(wanted, tuple):  # a list may change
+        snapshot.looked = (wanted, k1, places, worth)
+    return places, worth
+
+
 def _places(part: Part, wanted: Sequence[Wanted]) -> list[tuple[int, int]]:
     words = [one.key for one in wanted if not one.gram]
     found = part.segment.words.find(words) if words else []
@@ -160,8 +173,7 @@ def _worth(
 
 
 def _lists(snapshot: Snapshot, wanted: Sequence[Wanted], k1: float) -> list[list[_List]]:
-    places = [_places(part, wanted) for part in snapshot.parts]
-    worth = _worth(snapshot, wanted, places, k1)
+    places, worth = _looked(snapshot, wanted, k1)
     # Words first: grams add to what words found. The same order in every part, so that sums are the same however the
     # rows are spread.
     by_worth = sorted(range(len(wanted)), key=lambda i: (wanted[i].gram, -worth[i], wanted[i].key))

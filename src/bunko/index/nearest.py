@@ -49,14 +49,15 @@ def nearest(
         number_of_rows += len(living)
         total += float(living.sum(dtype=np.float64))
         squares += float(np.dot(living, living))
-        rows: npt.NDArray[np.intp] = np.arange(len(segment)) if mask is None else np.flatnonzero(mask)
-        if mask is not None:
+        rows = None if mask is None else np.flatnonzero(mask)
+        if rows is not None:
             scores = scores[rows]
         if len(segment.coarse):
             again = max(_AGAIN * k, _AGAIN_AT_LEAST)
-            if len(rows) > again:
-                rows = rows[np.flatnonzero(scores >= lower_bound(scores, again))]
-            scores = segment.vectors[rows] @ vector
+            if len(scores) > again:
+                kept = np.flatnonzero(scores >= lower_bound(scores, again))
+                rows = kept if rows is None else rows[kept]
+            scores = (segment.vectors if rows is None else segment.vectors[rows]) @ vector
         best.add(number, rows, scores)
     mean = total / max(number_of_rows, 1)
     spread = sqrt(max(squares / max(number_of_rows, 1) - mean * mean, 0.0))

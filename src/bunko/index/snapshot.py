@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -66,6 +66,7 @@ class Snapshot:
         self.firsts = [0]
         for part in self.parts[:-1]:
             self.firsts.append(self.firsts[-1] + len(part.segment))
+        self.looked: Any = None  # what `bm25` looked up last; both arms of a search ask for it
 
     def masks(self, document_ids: npt.NDArray[np.int64] | None) -> list[npt.NDArray[np.bool_] | None]:
         """Return for each part which rows a search may return: alive, and of the documents given."""
@@ -113,11 +114,12 @@ class Best:
         self._snapshot, self._k = snapshot, k
         self._found: list[tuple[float, int, int]] = []
 
-    def add(self, part: int, rows: npt.NDArray[np.intp], scores: npt.NDArray[np.float32]) -> None:
-        """Take a part's rows; only the k best of them, and what ties with the last, are looked at."""
-        if len(rows) > self._k:
-            kept = np.flatnonzero(scores >= lower_bound(scores, self._k))
-            rows, scores = rows[kept], scores[kept]
+    def add(self, part: int, rows: npt.NDArray[np.intp] | None, scores: npt.NDArray[np.float32]) -> None:
+        """Take some of a part's rows, or all of them; only the k best, and what ties with the last, are looked at."""
+        if rows is None or len(rows) > self._k:
+            least = lower_bound(scores, self._k) if len(scores) > self._k else scores.min(initial=np.inf)
+            kept = np.flatnonzero(scores >= least)
+            rows, scores = kept if rows is None else rows[kept], scores[kept]
             if len(rows) > self._k:
                 least = np.partition(scores, len(rows) - self._k)[len(rows) - self._k]
                 kept = np.flatnonzero(scores >= least)
