@@ -5,10 +5,15 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bunko.embedders import hashing, vector_key
+from bunko.index import live as live_module
+from bunko.index import segment
 from bunko.index.live import Live
 from bunko.search import Request, search
 from bunko.stores import memory, sqlite
@@ -162,3 +167,51 @@ def test_files_of_others_in_the_same_folder_are_left_alone(store: Sqlite, tmp_pa
     assert len(uris(store, tool, live, "検索")) == 100
     live.save()
     assert all(stranger.exists() for stranger in strangers)
+
+
+@pytest.mark.parametrize("coarse", [1, 1000])
+def test_an_index_made_in_several_files_answers_as_one_made_in_memory(
+    store: Sqlite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coarse: int
+) -> None:
+    tool = store.put_tool(Tool("docs"))
+    embedder = hashing.build(64)
+    texts = [f"検索の話 第{n} {'京都' * (n % 5)}" for n in range(60)]
+    put, vectors = [], {}
+    for n, text in enumerate(texts):
+        one = prepared(f"{n}.md", text)
+        key = vector_key(embedder, text)
+        put.append(replace(one, vector_keys=[key]))
+        vectors[key] = embedder.embed([text])[0]
+    store.write(tool.id, put=put, vectors=vectors)
+    store.write(tool.id, remove=["7.md"])
+
+    def answers(live: Live) -> list[Any]:
+        found = []
+        with store.reading():
+            for mode in ("bm25", "semantic", "hybrid"):
+                request = Request("京都の検索 第12", mode=mode, top_k=20)
+                hits = search(store, live.snapshot(), {tool.id: "docs"}, embedder, request)
+                # Of a scan of bytes the mean of all cosines is less exact.
+                found.append([(hit.uri, pytest.approx(hit.score, abs=1e-3)) for hit in hits])
+        return found
+
+    wanted = answers(Live(store, tool.id, None))
+    monkeypatch.setattr(segment, "COARSE_ROWS", coarse)
+    for name, value in (("_BATCH", 4), ("_MOST_ROWS", 12)):
+        monkeypatch.setattr(live_module, name, value)
+    folder = tmp_path / "index"
+    live = Live(store, tool.id, folder)
+    assert answers(live) == wanted
+    assert list(folder.iterdir()) == []  # what is put aside for a moment has no name any more
+    live.save()
+    assert [path.suffix for path in folder.iterdir()] == [".segment"]
+    assert answers(live) == wanted
+    again = Live(store, tool.id, folder)
+    assert answers(again) == wanted
+    assert again.verify() == ""
+    # Further changes beside the file, and where nothing can be written.
+    store.write(tool.id, put=[prepared(f"more{n}.md", f"奈良の鹿 {n}") for n in range(30)], remove=["3.md"])
+    (tmp_path / "a file").write_text("")
+    for place in (folder, tmp_path / "a file" / "index"):
+        assert len(uris(store, tool, Live(store, tool.id, place), "鹿")) == 30
+    assert len(uris(store, tool, again, "鹿")) == 30

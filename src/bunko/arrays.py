@@ -7,13 +7,14 @@ that is not what was written is `Damaged`, never a wrong answer.
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -32,30 +33,54 @@ class Damaged(Exception):
     """A file cannot be used; its reader makes it anew."""
 
 
-def save(path: Path, arrays: Mapping[str, npt.NDArray[Any]], *, format: int, stamp: dict[str, Any]) -> None:
-    """Write arrays so that the file is either whole or not there."""
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    layout, offset, checksum = {}, 0, 0
+class Stream(NamedTuple):
+    """An array that is never whole in memory: its shape, and what gives its rows, some at a time."""
+
+    shape: tuple[int, ...]
+    dtype: npt.DTypeLike
+    pieces: Callable[[], Iterable[npt.NDArray[Any]]]
+
+
+def save(
+    path: Path,
+    arrays: Mapping[str, npt.NDArray[Any] | Stream],
+    *,
+    format: int,
+    stamp: dict[str, Any],
+    durable: bool = True,
+) -> None:
+    """Write arrays so that the file is either whole or not there; what is needed for a moment need not be durable."""
+    layout, offset = {}, 0
     for name, array in arrays.items():
-        layout[name] = {"dtype": array.dtype.str, "shape": array.shape, "at": offset}
-        offset += -(-array.nbytes // _ALIGN) * _ALIGN
-        checksum = zlib.crc32(array.data if array.nbytes else b"", checksum)
-    told = {"format": format, "stamp": stamp, "arrays": layout, "bytes": offset, "checksum": checksum}
-    header = json.dumps(told).encode()
-    head = _MAGIC + len(header).to_bytes(8, "little") + zlib.crc32(header).to_bytes(8, "little") + header
+        dtype = np.dtype(array.dtype)
+        layout[name] = {"dtype": dtype.str, "shape": array.shape, "at": offset}
+        offset += -(-math.prod(array.shape) * dtype.itemsize // _ALIGN) * _ALIGN
+    told = {"format": format, "stamp": stamp, "arrays": layout, "bytes": offset}
+    # The checksum is known when everything is written: room for the largest is kept for it.
+    room = len(_head(told | {"checksum": 2**32}))
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as file:
-            file.write(head + bytes(-len(head) % _ALIGN))
-            reach("derived.header")
-            for array in arrays.values():
-                if array.nbytes:
-                    file.write(array.data)
-                file.write(bytes(-array.nbytes % _ALIGN))
+            file.write(bytes(-(-room // _ALIGN) * _ALIGN))
+            checksum = 0
+            for name, array in arrays.items():
+                written = 0
+                for piece in array.pieces() if isinstance(array, Stream) else (array,):
+                    data = np.ascontiguousarray(piece, np.dtype(array.dtype)).data if piece.size else b""
+                    checksum = zlib.crc32(data, checksum)
+                    file.write(data)
+                    written += piece.nbytes
+                if written != math.prod(array.shape) * np.dtype(array.dtype).itemsize:
+                    raise ValueError(f"{name} has {written} bytes, and not those of its shape {array.shape}")
+                file.write(bytes(-written % _ALIGN))
             reach("derived.arrays")
+            file.seek(0)
+            file.write(_head(told | {"checksum": checksum}, room))
+            reach("derived.header")
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         reach("derived.synced")
         temporary.replace(path)
         reach("derived.renamed")
@@ -63,6 +88,13 @@ def save(path: Path, arrays: Mapping[str, npt.NDArray[Any]], *, format: int, sta
         with suppress(OSError):
             temporary.unlink()
         raise
+
+
+def _head(told: dict[str, Any], room: int = 0) -> bytes:
+    header = json.dumps(told).encode()
+    before = len(_MAGIC) + 16
+    header += b" " * (room - before - len(header))
+    return _MAGIC + len(header).to_bytes(8, "little") + zlib.crc32(header).to_bytes(8, "little") + header
 
 
 def load(path: Path, *, format: int, check: bool | None = None) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:

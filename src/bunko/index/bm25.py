@@ -132,9 +132,7 @@ def idf(size: int, frequency: int) -> float:
     return log(1 + (size - frequency + 0.5) / (frequency + 0.5))
 
 
-def _looked(
-    snapshot: Snapshot, wanted: Sequence[Wanted], k1: float
-) -> tuple[list[list[tuple[int, int]]], list[float]]:
+def _looked(snapshot: Snapshot, wanted: Sequence[Wanted], k1: float) -> tuple[list[list[tuple[int, int]]], list[float]]:
     """Return where each key's list stands in each part, and the most it can add; remembered for the last query."""
     last = snapshot.looked
     if last is not None and last[0] is wanted and last[1] == k1:

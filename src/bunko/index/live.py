@@ -29,6 +29,8 @@ _log = logging.getLogger("bunko.index")
 # Rows to index at a time, and the characters of their texts: sorting more at once costs memory and gains nothing, and
 # a character takes up to sixty bytes while its grams are found.
 _BATCH, _BATCH_CHARS = 4096, 1_500_000
+# So many rows are kept in memory while an index is made, about 2 kB each; then they are put aside in a file.
+_MOST_ROWS = 32_768
 # With more parts than this a query spends its time on bookkeeping.
 _MOST_PARTS = 4
 # A start replays what the file lacks, at about 50 µs a row; more than this or 2 % is worth a new file.
@@ -66,10 +68,9 @@ class Live:
             return
         # The library names the one file that is true to it: a copy of an older library must not take a newer file.
         nonce = secrets.token_hex(8)
-        whole = self._merged(snapshot.parts, self._stamp(snapshot.generation, nonce))
         path = self._folder / f"{self._prefix()}{snapshot.generation}.segment"
         try:
-            segments.save(whole, path)
+            _merge_into(path, snapshot.parts, self._stamp(snapshot.generation, nonce))
             loaded = segments.load(path)
             self._store.name_derived(self._tool_id, nonce)
         except (OSError, Damaged, LibraryError) as error:
@@ -162,7 +163,7 @@ class Live:
     def _caught_up(self, old: Snapshot, generation: int) -> Snapshot:
         dead = self._store.dead(self._tool_id, old.generation)
         if dead is None:
-            old = Snapshot([], 0)
+            old, self._saved_rows = Snapshot([], 0), 0
             dead = []
         parts = [_without(part, dead) for part in old.parts]
         if self._saved_rows and parts and not parts[0].size():
@@ -170,21 +171,53 @@ class Live:
         # What is wholly dead may have vectors of another size than those that come now.
         parts = [part for part in parts if part.size()]
         rows = self._store.fresh(self._tool_id, old.generation)
+        fresh: list[Part] = []
         for batch in _batches(rows):
             size = next((len(row.vector) for row in batch if row.vector is not None), 0)
-            parts.append(Part(segments.build(batch, size, {})))
+            fresh.append(Part(segments.build(batch, size, {})))
+            if _rows(fresh) >= _MOST_ROWS:
+                parts.append(self._aside(fresh))
+                fresh = []
+        parts += fresh
         if len(parts) > _MOST_PARTS:
-            # The first part is the mapped file and stays; what came later is small.
-            keep = parts[:1] if self._saved_rows else []
-            parts = [*keep, Part(self._merged(parts[len(keep) :], {}))]
+            # The first part is the mapped file and stays.
+            first = 1 if self._saved_rows else 0
+            rest = parts[first:]
+            parts = [*parts[:first], _merged(rest) if _rows(rest) < _MOST_ROWS else self._aside(rest)]
         return Snapshot(parts, generation)
 
-    def _merged(self, parts: list[Part], stamp: dict[str, Any]) -> Segment:
-        sizes = {part.segment.vectors.shape[1] for part in parts}
-        if len(sizes) > 1:
-            widest = max(sizes)
-            parts = [Part(_widened(part.segment, widest), part.alive) for part in parts]
-        return segments.merge([part.segment for part in parts], [part.alive for part in parts], stamp)
+    def _aside(self, parts: list[Part]) -> Part:
+        """Join parts in a file that goes when nobody has it open any more; in memory where there is no room for one."""
+        if self._folder is None:
+            return _merged(parts)
+        path = self._folder / f"{self._prefix()}aside.segment.{secrets.token_hex(4)}.tmp"
+        try:
+            _merge_into(path, parts, {}, durable=False)
+            return Part(segments.load(path))
+        except (OSError, Damaged):
+            return _merged(parts)
+        finally:
+            with suppress(OSError):  # where an open file cannot be removed, the next save does it
+                path.unlink()
+
+
+def _rows(parts: list[Part]) -> int:
+    return sum(len(part.segment) for part in parts)
+
+
+def _merged(parts: list[Part]) -> Part:
+    parts = _of_one_size(parts)
+    return Part(segments.merge([part.segment for part in parts], [part.alive for part in parts], {}))
+
+
+def _merge_into(path: Path, parts: list[Part], stamp: dict[str, Any], *, durable: bool = True) -> None:
+    parts = _of_one_size(parts)
+    segments.merge_into(path, [part.segment for part in parts], [part.alive for part in parts], stamp, durable=durable)
+
+
+def _of_one_size(parts: list[Part]) -> list[Part]:
+    sizes = {part.segment.vectors.shape[1] for part in parts}
+    return parts if len(sizes) == 1 else [Part(_widened(part.segment, max(sizes)), part.alive) for part in parts]
 
 
 def _batches(rows: Iterable[StoredChunk]) -> Iterator[list[StoredChunk]]:

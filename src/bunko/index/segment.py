@@ -5,7 +5,7 @@ A file is derived: whatever is wrong with it, it is rebuilt from the store.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from bunko.types import Vectors
 
-__all__ = ["COARSE_ROWS", "FORMAT", "Damaged", "Segment", "build", "load", "merge", "save"]
+__all__ = ["COARSE_ROWS", "FORMAT", "Damaged", "Segment", "build", "load", "merge", "merge_into"]
 
 FORMAT = 1
 # From here on a scan of bytes with rescoring beats a scan of floats, which no longer fits the processor's cache.
@@ -72,26 +72,76 @@ def build(rows: Sequence[StoredChunk], size: int, stamp: dict[str, Any]) -> Segm
 
 def merge(parts: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None], stamp: dict[str, Any]) -> Segment:
     """Join segments into one, leaving out the rows that are no longer alive."""
-
-    def joined(name: str) -> Any:
-        arrays = [getattr(part, name) for part in parts]
-        return np.concatenate([a if keep is None else a[keep] for a, keep in zip(arrays, alive, strict=True)])
-
     if len(parts) == 1 and alive[0] is None:
         return replace(parts[0], stamp=stamp)
+    vectors = _joined(parts, alive, "vectors")
+    return _merged(parts, alive, vectors, *_coarse(vectors), stamp)
+
+
+def merge_into(
+    path: Path,
+    parts: Sequence[Segment],
+    alive: Sequence[npt.NDArray[np.bool_] | None],
+    stamp: dict[str, Any],
+    *,
+    durable: bool = True,
+) -> None:
+    """Join segments into a file; their vectors, most of what there is, are never in memory all at once."""
+    size = parts[0].vectors.shape[1]
+    rows = sum(
+        len(part) if keep is None else int(np.count_nonzero(keep)) for part, keep in zip(parts, alive, strict=True)
+    )
+    many = rows >= COARSE_ROWS and size > 0
+    scales = np.concatenate([_scales(some) for some in _slices(parts, alive)]) if many else np.empty(0, np.float32)
+
+    def coarse() -> Iterator[npt.NDArray[np.int8]]:
+        at = 0
+        for some in _slices(parts, alive) if many else ():
+            yield _rounded(some, scales[at : at + len(some)])
+            at += len(some)
+
+    found = _arrays(_merged(parts, alive, np.empty((0, size), np.float32), np.empty((0, size), np.int8), scales, stamp))
+    streams: dict[str, npt.NDArray[Any] | arrays.Stream] = {
+        "vectors": arrays.Stream((rows, size), np.float32, lambda: _slices(parts, alive)),
+        "coarse": arrays.Stream((rows if many else 0, size), np.int8, coarse),
+    }
+    arrays.save(path, found | streams, format=FORMAT, stamp=stamp, durable=durable)
+
+
+def _merged(
+    parts: Sequence[Segment],
+    alive: Sequence[npt.NDArray[np.bool_] | None],
+    vectors: Vectors,
+    coarse: npt.NDArray[np.int8],
+    scales: npt.NDArray[np.float32],
+    stamp: dict[str, Any],
+) -> Segment:
     sizes = [len(part) for part in parts]
-    vectors = joined("vectors")
     return Segment(
-        joined("chunk_ids"),
-        joined("document_ids"),
-        joined("order"),
-        joined("lengths"),
+        _joined(parts, alive, "chunk_ids"),
+        _joined(parts, alive, "document_ids"),
+        _joined(parts, alive, "order"),
+        _joined(parts, alive, "lengths"),
         postings.merge([part.words for part in parts], sizes, alive),
         postings.merge([part.grams for part in parts], sizes, alive),
         vectors,
-        *_coarse(vectors),
+        coarse,
+        scales,
         stamp,
     )
+
+
+def _joined(parts: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None], name: str) -> Any:
+    found = [getattr(part, name) for part in parts]
+    return np.concatenate([a if keep is None else a[keep] for a, keep in zip(found, alive, strict=True)])
+
+
+def _slices(parts: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None]) -> Iterator[Vectors]:
+    """Return the vectors of the rows that are alive, some rows at a time."""
+    for part, keep in zip(parts, alive, strict=True):
+        for at in range(0, len(part), _AT_A_TIME):
+            some = part.vectors[at : at + _AT_A_TIME]
+            yield some if keep is None else some[keep[at : at + _AT_A_TIME]]
 
 
 def _coarse(vectors: Vectors) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
@@ -101,10 +151,18 @@ def _coarse(vectors: Vectors) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.floa
     # Some rows at a time: all at once would be in memory three times more.
     for at in range(0, len(vectors), _AT_A_TIME):
         some = vectors[at : at + _AT_A_TIME]
-        own = np.maximum(np.abs(some).max(axis=1), np.finfo(np.float32).tiny) / 127
-        coarse[at : at + _AT_A_TIME] = np.round(some / own[:, None])
-        scales[at : at + _AT_A_TIME] = own
+        scales[at : at + _AT_A_TIME] = own = _scales(some)
+        coarse[at : at + _AT_A_TIME] = _rounded(some, own)
     return coarse, scales
+
+
+def _scales(vectors: Vectors) -> npt.NDArray[np.float32]:
+    found: npt.NDArray[np.float32] = np.maximum(np.abs(vectors).max(axis=1), np.finfo(np.float32).tiny) / 127
+    return found
+
+
+def _rounded(vectors: Vectors, scales: npt.NDArray[np.float32]) -> npt.NDArray[np.int8]:
+    return np.round(vectors / scales[:, None]).astype(np.int8)
 
 
 def _arrays(segment: Segment) -> dict[str, npt.NDArray[Any]]:
@@ -122,11 +180,6 @@ def _arrays(segment: Segment) -> dict[str, npt.NDArray[Any]]:
         for name in ("keys", "starts", "rows", "counts"):
             found[f"{lane}.{name}"] = getattr(part, name)
     return found
-
-
-def save(segment: Segment, path: Path) -> None:
-    """Write a segment so that the file is either whole or not there."""
-    arrays.save(path, _arrays(segment), format=FORMAT, stamp=segment.stamp)
 
 
 def load(path: Path, *, check: bool = False) -> Segment:
