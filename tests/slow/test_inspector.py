@@ -94,6 +94,11 @@ def test_every_tool_can_be_called(ask: Ask, target: list[str]) -> None:
     for tool, asked in (("query_memos", {"query": "寺"}), ("list_tags", {}), ("get_recent_memos", {})):
         told = call(tool, fails=True, **asked)  # there are documents here, but no memos
         assert "bunko build" in told["content"][0]["text"]
+    assert call("rag_search", query="寺")["content"][0]["text"] == "該当する情報が見つかりませんでした"
+    assert "ソースURL数: 0" in call("rag_stats")["content"][0]["text"]
+    for tool in ("rag_add", "rag_crawl", "rag_delete"):
+        told = call(tool, fails=True, url="http://127.0.0.1:9/")  # this machine is none of an assistant's business
+        assert told["content"][0]["text"].startswith("エラー: ")
     listed = {tool["name"] for tool in ask("tools/list")["tools"]}
     assert called == listed, "a tool is not called here"
 
