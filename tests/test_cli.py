@@ -149,7 +149,7 @@ def test_reindex_counts_what_it_did(run: Run, notes: Path) -> None:
     second = run("reindex", "--docs-dir", notes)
     assert second.code == 0
     assert second.out == "0 added, 1 updated, 1 deleted, 1 unchanged, 2 chunks in all\n"
-    assert "1 could not be indexed:" in second.err
+    assert "1 could not be indexed, or not whole:" in second.err
     assert "empty.md: is empty" in second.err
     assert run("reindex", "--docs-dir", notes, "--force", "--json").json()["updated"] == 2
 

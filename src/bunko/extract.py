@@ -173,7 +173,9 @@ def _range(hit: Hit, document: StoredDocument, extract: Extract) -> tuple[int, i
     if extract == "entry":
         return 0, len(document.text.rstrip())
     if extract == "full":
-        return document.body, max(document.body, len(document.text.rstrip()))
+        text = document.text
+        begin = len(text) - len(text[document.body :].lstrip("\r\n"))
+        return begin, max(begin, len(text.rstrip()))
     if extract == "section":
         return section(document.text, document.body, hit.chunk.start, hit.chunk.end)
     return hit.chunk.start, hit.chunk.end

@@ -17,6 +17,9 @@ _DEPTH = 50  # levels of nesting; three are common
 _YAML = re.compile(r"---[^\S\n]*\n((?s:.*?)(?<=\n))(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)")
 _TOML = re.compile(r"\+\+\+[^\S\n]*\n((?s:.*?)(?<=\n))\+\+\+[^\S\n]*(?:\n|\Z)")
 _KEYS = ("title", "date", "tags")
+_KEY = re.compile(r"([A-Za-z_][\w-]*):(?:[^\S\n]+(.*)|)\Z")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_ITEM = re.compile(r"\s*-\s+(.*?)\s*\Z")
 
 # What a key of front matter can hold that is of use here: a text, or a list of texts.
 Values = dict[str, str | list[str]]
@@ -98,8 +101,25 @@ def _yaml(block: str) -> Values | None:
                 key = event.value.casefold() if isinstance(event, yaml.ScalarEvent) else ""
                 name = key if name is None else None
     except (yaml.YAMLError, ValueError):
-        return None
+        return _by_lines(block)
     return values if documents <= 1 else None
+
+
+def _by_lines(block: str) -> Values | None:
+    """Read what is nearly YAML line by line: people leave a colon or a bracket in a title without quotes."""
+    values: Values = {}
+    name = ""
+    for line in block.splitlines():
+        if key := _KEY.match(line):
+            name = key[1].casefold()
+            if name in _KEYS:
+                values[name] = (key[2] or "").strip().strip("[]\"'" if name == "tags" else "\"'")
+        elif name == "tags" and (item := _ITEM.match(line)):
+            listed = values[name]
+            values[name] = [*(listed if isinstance(listed, list) else [listed] if listed else []), item[1].strip("\"'")]
+        elif line.strip() and not line.startswith((" ", "\t", "#", "-")):
+            return None  # running text
+    return None if _CONTROL.search(block) else values or None
 
 
 def _is_null(event: Any) -> bool:

@@ -60,7 +60,7 @@ def problems(report: Report) -> Iterator[str]:
     """Return a line for each thing that went wrong, and how many more there are."""
     yield from report.notices
     if report.problems:
-        yield f"{len(report.problems)} could not be indexed:"
+        yield f"{len(report.problems)} could not be indexed, or not whole:"
     for problem in report.problems[:_MOST_PROBLEMS]:
         tool = f"{problem.tool}: " if problem.tool else ""
         yield f"  {tool}{on_one_line(problem.uri)}: {' '.join(problem.reason.splitlines())}"
