@@ -5,16 +5,19 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
+
+_UNTIMED = nullcontext()  # made once: a search has a dozen of them
+
+
+def timer(label: str, log: logging.Logger, *, detail: str = "", indent: int = 0) -> AbstractContextManager[None]:
+    """Log how long the block took, in milliseconds, at DEBUG."""
+    return _timed(label, log, detail, indent) if log.isEnabledFor(logging.DEBUG) else _UNTIMED
 
 
 @contextmanager
-def timer(label: str, log: logging.Logger, *, detail: str = "", indent: int = 0) -> Iterator[None]:
-    """Log how long the block took, in milliseconds, at DEBUG."""
-    if not log.isEnabledFor(logging.DEBUG):
-        yield
-        return
+def _timed(label: str, log: logging.Logger, detail: str, indent: int) -> Iterator[None]:
     start = time.perf_counter()
     yield
     elapsed = (time.perf_counter() - start) * 1000

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 GRAM_WEIGHT = 0.25
 # Looking one row up in a list costs as much as adding this many rows of it.
 _LOOK_UP = 8
+# Merging lists costs as much for each of their rows as clearing and searching this many rows.
+_SPARSE = 8
 
 
 class Wanted(NamedTuple):
@@ -104,7 +106,7 @@ def beginning(snapshot: Snapshot, ranges: Sequence[tuple[int, int]], k: int, *, 
         scores = np.zeros(len(part.segment), np.float32)
         for rows, value in zip(held[number], worth, strict=True):
             scores[rows] += value
-        found = np.flatnonzero(scores)
+        found = np.flatnonzero(scores > 0)
         best.add(number, found, scores[found])
     return best.ranking()
 
@@ -288,13 +290,25 @@ def _looked_up(
 def _contribution(words: Postings, one: _List, norms: npt.NDArray[np.float32]) -> tuple[Rows, Scores]:
     """Return the rows of a list, each once, and what it adds to each."""
     if one.members:
+        found = [_contribution(words, member, norms) for member in one.members]
+        if (one.end - one.begin) * _SPARSE < len(norms):
+            return _highest(found)
         most = np.zeros(len(norms), np.float32)
-        for member in one.members:
-            rows, scores = _contribution(words, member, norms)
+        for rows, scores in found:
             most[rows] = np.maximum(most[rows], scores)
-        rows = np.flatnonzero(most)
+        rows = np.flatnonzero(most > 0)  # far quicker of truths than of numbers
         return rows, most[rows]
     # Converted once: indexing with anything but the machine's own integer converts at every use.
     rows = words.rows[one.begin : one.end].astype(np.intp)
     counts = words.counts[one.begin : one.end].astype(np.float32)
     return rows, counts * np.float32(one.worth) / (counts + norms[rows])
+
+
+def _highest(lists: Sequence[tuple[Rows, Scores]]) -> tuple[Rows, Scores]:
+    """Return the rows of some lists, each once, with the highest of its scores."""
+    rows, scores = (np.concatenate(some) for some in zip(*lists, strict=True))
+    order = rows.argsort(kind="stable")  # each list is in order already, so that this is a merge
+    rows, scores = rows[order], scores[order]
+    first = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
+    highest: Scores = np.maximum.reduceat(scores, first)
+    return rows[first], highest
