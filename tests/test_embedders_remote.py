@@ -288,6 +288,29 @@ def test_a_vector_without_a_direction_is_an_error(service: Loopback, bad: list[f
         Asking("openai", service).build().embed(["a"])
 
 
+@pytest.mark.parametrize("bad", [["a", "b"], [{}, {}], [[1, 1], [2, 2]], [1e300, 1]])
+def test_a_vector_of_what_is_no_number_is_an_error(service: Loopback, bad: list[object]) -> None:
+    service.answers = [listed([bad])]
+    with pytest.raises(EmbedderError, match="points nowhere"):
+        openai.build("ollama", model="own", base_url=service.address).embed(["a"])
+
+
+def test_the_size_of_an_answer_that_is_refused_is_not_believed(service: Loopback) -> None:
+    service.answers = [listed([[1.0, 2.0], [1.0, 2.0, 3.0]]), listed([[float("nan")] * 5])]
+    embedder = openai.build("ollama", model="own", base_url=service.address)
+    for texts in (["a", "b"], ["a"]):
+        with pytest.raises(EmbedderError):
+            embedder.embed(texts)
+    assert embedder.embed(["a"]).shape == (1, 8)
+
+
+def test_a_failure_in_the_shape_of_an_answer_is_heard(service: Loopback) -> None:
+    service.always = lambda _: told({"error": {"message": "No such model", "code": 404}})
+    with pytest.raises(EmbedderError, match=r"refused \(404\): No such model"):
+        openai.build("openrouter", api_key=KEY, base_url=service.address).embed(["a"])
+    assert len(service.asked) == 1
+
+
 def test_a_changed_size_is_an_error(service: Loopback) -> None:
     embedder = openai.build("ollama", model="own", base_url=service.address)
     embedder.embed(["a"])
@@ -364,6 +387,16 @@ def test_a_text_that_only_the_server_finds_too_long_is_split_too(
     assert "1 text was longer than" in caplog.text
 
 
+def test_a_text_of_which_a_part_is_too_long_again_is_counted_once(asking: Asking) -> None:
+    def refuse(asked: Asked) -> Reply | None:
+        return asking.error(400, "input is too long") if any(text.count("b") > 60 for text in asked.texts) else None
+
+    asking.service.always = refuse
+    embedder = asking.build()
+    assert len(embedder.embed(["a" * 100 + "b" * 200, "short"])) == 2
+    assert embedder.counts.too_long == 1
+
+
 def test_a_server_that_finds_everything_too_long_is_believed_in_the_end(service: Loopback) -> None:
     service.always = lambda _: openai_error(413, "payload too large")
     with pytest.raises(EmbedderError, match="413"):
@@ -401,6 +434,54 @@ def test_requests_are_in_flight_together_but_never_more_than_allowed(service: Lo
     assert (most, len(service.asked), embedder.batch) == (3, 6, 6)
 
 
+def test_callers_share_what_is_allowed_and_a_single_request_counts_too(service: Loopback) -> None:
+    now, most = 0, 0
+    lock = threading.Lock()
+
+    def wait(_: Asked) -> None:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        threading.Event().wait(0.02)
+        with lock:
+            now -= 1
+
+    service.always = wait
+    embedder = Asking("openai", service).build(batch=2, parallel=1)
+    callers = [threading.Thread(target=embedder.embed, args=([f"text {number}"],)) for number in range(5)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert (most, len(service.asked)) == (1, 5)
+
+
+def test_who_is_told_to_wait_no_longer_gets_what_has_come(service: Loopback) -> None:
+    hung = threading.Event()
+
+    def hang(asked: Asked) -> None:
+        if asked.texts == ["text 2"]:
+            hung.set()
+            service.released.wait(60)
+
+    service.always = hang
+    embedder = Asking("openai", service).build(batch=1, parallel=3, timeout=300)
+    failed: list[EmbedderError] = []
+
+    def ask() -> None:
+        with pytest.raises(EmbedderError, match="not asked any more") as caught:
+            embedder.embed([f"text {number}" for number in range(3)])
+        failed.append(caught.value)
+
+    caller = threading.Thread(target=ask)
+    caller.start()
+    assert hung.wait(30)
+    embedder.cancel()
+    caller.join(30)
+    assert sorted(failed[0].came) == [0, 1]
+
+
 def test_a_failure_ends_what_has_not_begun(service: Loopback) -> None:
     service.always = lambda _: openai_error(401, "who are you")
     with pytest.raises(EmbedderError, match="who are you"):
@@ -436,9 +517,18 @@ def test_the_sdks_log_no_key_either(asking: Asking, caplog: pytest.LogCaptureFix
 def test_a_password_in_an_address_is_not_shown(service: Loopback) -> None:
     service.always = lambda _: openai_error(404, "no such model")
     address = service.address.replace("//", "//me:hunter2@")
+    embedder = openai.build("ollama", model="own", base_url=address)
     with pytest.raises(EmbedderError) as caught:
-        openai.build("ollama", model="own", base_url=address).embed(["a"])
+        embedder.embed(["a"])
     assert "hunter2" not in str(caught.value)
+    service.always = lambda _: openai_error(401, "who are you")
+    with pytest.raises(EmbedderError) as caught:
+        embedder.embed(["a"])
+    assert "hunter2" not in str(caught.value)
+    assert embedder.available() == "", "a server that takes them is found all the same"
+    service.close()
+    assert "does not answer" in embedder.available()
+    assert "hunter2" not in embedder.available()
 
 
 @pytest.mark.parametrize(
@@ -454,6 +544,32 @@ def test_without_a_key_the_error_names_the_one_to_set(
     with pytest.raises(EmbedderError, match="there is no key") as caught:
         embedder.embed(["a"])
     assert name in caught.value.hint
+
+
+def test_a_key_that_cannot_be_sent_is_said_to_be_wrong_at_once(asking: Asking) -> None:
+    embedder = asking.build(api_key="sk-…")
+    assert "holds a character that no key has" in embedder.available()
+    with pytest.raises(EmbedderError, match="the key holds a character that no key has") as caught:
+        embedder.embed(["a"])
+    assert "sk-" not in str(caught.value)
+    assert asking.waits == []
+
+
+def test_an_address_that_is_none_is_told_of(service: Loopback) -> None:
+    embedder = openai.build("ollama", model="own", base_url="http://[bad", retries=0)
+    assert "http://[bad does not answer" in embedder.available()
+    with pytest.raises(EmbedderError, match="did not answer"):
+        embedder.embed(["a"])
+
+
+def test_where_both_names_of_its_key_are_set_gemini_says_nothing_that_is_wrong(
+    service: Loopback, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    monkeypatch.setenv("GOOGLE_API_KEY", "another")
+    Asking("gemini", service).build().embed(["a"])
+    assert service.asked[0].headers["x-goog-api-key"] == KEY
+    assert "Using GOOGLE_API_KEY" not in caplog.text
 
 
 # Names and settings

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +16,10 @@ import pytest
 from bunko.embedders import openai
 from bunko.embedding import embedded
 from bunko.errors import EmbedderError
+from bunko.home import in_folder
 from bunko.library import Library
+from bunko.opening import open_library
+from bunko.pack import opened
 from bunko.protocols import Prepared, Spent, Store
 from bunko.stores import memory, sqlite
 from bunko.types import Text, Tool
@@ -142,9 +149,6 @@ def test_what_came_before_a_failure_is_not_paid_for_again(service: Loopback, doc
 
 
 def test_a_sweep_between_two_attempts_throws_nothing_away(service: Loopback, docs: Path, tmp_path: Path) -> None:
-    from bunko.home import in_folder
-    from bunko.opening import open_library
-
     write(docs, 120, sections=10)
     other = tmp_path / "other"
     other.mkdir()
@@ -199,6 +203,39 @@ def test_ctrl_c_keeps_what_came(service: Loopback, docs: Path, open_docs: Opener
     assert library.store.totals(library.only(None).id).vectors == 500
 
 
+def test_whoever_presses_ctrl_c_does_not_wait_for_a_service_that_hangs(
+    service: Loopback, docs: Path, tmp_path: Path
+) -> None:
+    write(docs, 800)
+    answered = threading.Semaphore(6)
+    hung = threading.Semaphore(0)
+
+    def hang(_: Asked) -> None:
+        if not answered.acquire(blocking=False):
+            hung.release()
+            service.released.wait(300)
+
+    service.always = hang
+    command = [sys.executable, "-m", "bunko", "reindex", "--docs-dir", str(docs)]
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)} | remote(service)
+    ran = subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True)
+    try:
+        assert hung.acquire(timeout=60)
+        assert hung.acquire(timeout=60)  # two of the second four; what came of these is not lost either
+        ran.send_signal(signal.SIGINT)
+        _, told = ran.communicate(timeout=40)  # nobody lets the service go on meanwhile
+    finally:
+        ran.kill()
+        ran.wait()
+    assert ran.returncode == 130
+    assert "Interrupted" in told
+    service.released.set()
+    service.always = lambda _: None
+    service.asked.clear()
+    assert subprocess.run(command, env=environ, capture_output=True).returncode == 0
+    assert len(documents(service)) == 200, "six requests of a hundred were answered before"
+
+
 def test_texts_that_are_given_are_kept_too(service: Loopback, open_docs: Opener) -> None:
     library = open_docs(**remote(service))
     texts = {f"{number}": Text(f"About {number}", "text/plain", "utf-8") for number in range(600)}
@@ -210,6 +247,28 @@ def test_texts_that_are_given_are_kept_too(service: Loopback, open_docs: Opener)
     service.asked.clear()
     assert library.fill(tool, texts).total_chunks == 600
     assert len(documents(service)) == 300
+
+
+def test_a_pack_whose_texts_are_embedded_here_is_gone_on_with_and_counted(
+    service: Loopback, docs: Path, open_docs: Opener, tmp_path: Path
+) -> None:
+    write(docs, 600)
+    home = open_docs()
+    home.reindex()
+    _, path, _ = home.export(None, tmp_path / "docs.bunko")
+    with open_library(in_folder(tmp_path / "library"), environ=remote(service)) as library:
+        failing_after(service, 4)
+        with opened(path) as packed, pytest.raises(EmbedderError):
+            library.import_pack(packed)
+        assert library.tools() == []
+        before = len(documents(service))
+        service.always = lambda _: None
+        service.asked.clear()
+        with opened(path) as packed:
+            library.import_pack(packed)
+        assert len(documents(service)) <= 300 < before
+        assert spent(library).texts == 600
+        assert spent(library).calls >= 7
 
 
 def test_texts_too_long_for_the_model_are_told_of_in_the_report(
@@ -281,7 +340,9 @@ def test_a_model_of_unknown_size_is_asked_for_it_by_the_first_import_alone(
     service.size = 12
     write(docs, 5)
     environ = remote(service, EMBEDDING_MODEL_LOCAL="own")
-    open_docs(**environ).reindex()
+    first = open_docs(**environ)
+    first.reindex()
+    assert spent(first).calls == len(service.asked) == 3, "its size, its texts, and whether they are found"
     service.asked.clear()
     later = open_docs(**environ)
     assert later.search("page", mode="bm25").hits

@@ -402,3 +402,73 @@ def test_every_paragraph_of_a_main_text_is_kept(paragraphs: list[str]) -> None:
 def test_the_parser_is_loaded_only_where_a_page_is_read() -> None:
     code = "import sys, bunko.ingest, bunko.readers.html; print('selectolax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_lists_and_quotes_in_each_other_do_not_make_a_page_a_multiple_of_itself() -> None:
+    for opening in ("<blockquote>", "<ul><li>", "<dl><dd>"):
+        deep = opening * 150 + "<p>短い</p>" * 200
+        assert len(text(deep)) < 5 * len(deep)
+
+
+def test_of_a_title_without_end_only_the_beginning_is_looked_at() -> None:
+    from bunko.readers.html import about, tree
+
+    said = "<title>" + "甲 | " * 100_000 + "</title><meta property='og:site_name' content='乙'>"
+    head = about.Head(tree.parse(page("", said).decode()))
+    assert len(head.title) == 2000
+    assert html.read(page(f"<p>{SENTENCE}</p>", said)).text.title.startswith("甲 | 甲")
+
+
+def test_wishes_to_robots_add_up() -> None:
+    said = '<meta name="robots" content="max-image-preview:large"><meta name="Robots" content="NOINDEX, follow">'
+    assert html.read(page("<p>a</p>", said)).noindex
+    assert not html.read(page("<p>a</p>", said.replace("NOINDEX", "index"))).noindex
+
+
+def test_a_listing_is_read_whatever_its_class_and_the_numbers_beside_it_are_not() -> None:
+    got = text(
+        "<main><p>例です。</p><pre class='line-numbers language-js'><code>let x = 1;</code></pre>"
+        "<table><tr><td class='gutter'><pre>1\n2</pre></td><td><pre>foo()\nbar()</pre></td></tr></table>"
+        "<div class='gutter'><p>段組の本文。</p></div></main>"
+    )
+    assert "let x = 1;" in got
+    assert "foo()\nbar()" in got
+    assert "段組の本文。" in got
+    assert "1\n2" not in got
+
+
+def test_a_button_is_read_where_it_is_a_question_and_nowhere_else() -> None:
+    got = text(
+        "<main><h2><button aria-expanded='false'>領収書は出ますか</button></h2><div>はい。</div>"
+        "<button class='accordion-button'>送料は</button><div>無料です。</div><button>購読する</button></main>"
+    )
+    assert got == "## 領収書は出ますか\n\nはい。\n\n送料は\n\n無料です。"
+
+
+def test_articles_of_one_size_are_all_read() -> None:
+    two = "".join(f"<article><h2>見出し{n}</h2><p>抜粋{n}です。</p></article>" for n in (1, 2))
+    assert "抜粋1です。" in text(f"<main>{two}</main>")
+    assert "抜粋2です。" in text(f"<main>{two}</main>")
+    comment = "<article><p>小さな意見。</p></article>"
+    assert "意見" not in text(f"<main><article><p>{PARAGRAPH}</p></article>{comment}</main>")
+
+
+def test_the_frame_of_an_old_wiki_is_left_out() -> None:
+    got = html.read(
+        page(
+            "<div id='header'><h1>攻略Wiki</h1></div><table><tr><td><div id='menubar'><a>トップ</a></div></td>"
+            f"<td><h2>一覧 <a class='anchor_super' href='#i'>†</a></h2><p>{SENTENCE}</p></td></tr></table>"
+            "<div id='footer'>Founded by</div>",
+            "<title>一覧 - 攻略Wiki</title>",
+        )
+    ).text
+    assert (got.title, got.text) == ("一覧", f"## 一覧\n\n{SENTENCE}")
+
+
+def test_a_heading_in_the_middle_of_the_windows_title_is_the_title() -> None:
+    head = "<title>python - How to reverse a list? - Overflow</title>"
+    got = html.read(
+        page(f"<div id='c'><h1>How to reverse a list?</h1><div role='main'><p>{PARAGRAPH}</p></div></div>", head)
+    )
+    assert got.text.title == "How to reverse a list?"
+    assert got.text.text.startswith("# How to reverse a list?\n")

@@ -156,6 +156,19 @@ def test_a_path_that_is_none_is_refused(tmp_path: Path) -> None:
             load(environ={}, config=config)
 
 
+@pytest.mark.parametrize("written", ["~nobody-of-that-name/key", "a\0b"])
+def test_a_path_that_leads_nowhere_is_refused_in_a_sentence(written: str) -> None:
+    with pytest.raises(SettingsError, match="cannot be found"):
+        load(environ={"OPENAI_API_KEY_FILE": written})
+
+
+def test_a_password_in_an_address_is_masked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LMSTUDIO_BASE_URL", "http://me:hunter2@localhost:1/v1")
+    for shown in (run("config", "show"), run("config", "show", "--json")):
+        assert "http://********@localhost:1/v1" in shown.out
+        assert "hunter2" not in shown.out
+
+
 def test_the_file_to_begin_with_says_that_a_file_can_be_named() -> None:
     for name in SECRETS:
         assert f"{name.partition('.')[2]}_file" in starter()

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -195,6 +195,40 @@ def test_a_memo_outside_of_a_day_does_not_belong_to_it() -> None:
     assert found[1].text[found[1].body :] == "* 箇条書き"
 
 
+def test_a_line_of_tags_is_read_below_an_item_with_text_too() -> None:
+    [memo] = memos("2024-01-15  太郎\n\n\t* 会議 [定例]: 議題は三つ。\n\tTags: 予算, 来期\n\t予算の話。\n")
+    assert memo.tags == ("定例", "予算", "来期")
+    assert memo.text[memo.body :] == "議題は三つ。\nTags: 予算, 来期\n予算の話。"
+
+
+@pytest.mark.parametrize(
+    ("written", "day"),
+    [
+        ("0d", "2026-03-10"),
+        ("1d", "2026-03-09"),
+        ("2w", "2026-02-24"),
+        ("2週間前", "2026-02-24"),
+        ("３日前", "2026-03-07"),
+        ("6か月前", "2025-09-11"),
+        ("6ヶ月前", "2025-09-11"),
+        ("1年前", "2025-03-10"),
+        ("12h", "2026-03-10T01:05:00"),
+        ("12時間前", "2026-03-10T01:05:00"),
+    ],
+)
+def test_how_long_ago_is_a_whole_day_but_for_hours(written: str, day: str) -> None:
+    assert moment(written, datetime(2026, 3, 10, 13, 5)) == day
+
+
+def test_a_memo_of_yesterday_is_among_those_since_one_day_ago(opened: Opener, tmp_path: Path) -> None:
+    library = opened()
+    today = library.now().date()
+    days = [(today - timedelta(days=back)).isoformat() for back in range(4)]
+    added(library, write(tmp_path / "memo.txt", "".join(f"* 散歩 {day}\n  川沿い。\n" for day in days)))
+    hits = library.search("散歩", where=Filter(since=moment("1d", library.now()))).hits
+    assert sorted(hit.date for hit in hits) == sorted(days[:2])
+
+
 def test_eras_are_understood_where_dates_are_given_by_hand() -> None:
     assert moment("令和6年1月15日", datetime(2026, 1, 1)) == "2024-01-15"
     assert iso("昭和64年1月7日") == iso("1989年1月7日") == "1989-01-07"
@@ -297,6 +331,34 @@ def test_a_markdown_file_is_one_memo_unless_it_is_a_changelog() -> None:
 
 
 # In a library
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "day"),
+    [
+        ("2024-03-04.md", "散歩した。", "2024-03-04"),
+        ("log/20240304-散歩.txt", "散歩した。", "2024-03-04"),
+        ("2024_03_04 散歩.md", "散歩した。", "2024-03-04"),
+        ("2024-03-04.md", "---\ndate: 2024-03-05\n---\n散歩した。", "2024-03-05"),
+        ("2024-13-04.md", "散歩した。", ""),
+        ("2024030405.md", "散歩した。", ""),
+        ("散歩.md", "散歩した。", ""),
+    ],
+)
+def test_a_note_without_a_date_has_the_one_that_its_name_begins_with(name: str, text: str, day: str) -> None:
+    [note] = parsed(text.encode(), name)
+    assert isinstance(note, Text)
+    assert note.date == day
+
+
+@pytest.mark.parametrize("name", ["note.md", "note.txt"])
+def test_a_note_with_a_damaged_character_is_kept_and_its_line_is_told(name: str) -> None:
+    data = "# 題\n\n最初の行は無事な文です。\n二行目に".encode() + b"\xff" + "壊れた字がある。\n".encode()
+    note, bad = parsed(data, name)
+    assert isinstance(note, Text)
+    assert "二行目に\ufffd壊れた字がある。" in note.text
+    assert isinstance(bad, Bad)
+    assert bad.reason == "line 4 holds damaged characters; they are kept as \ufffd"
 
 
 def test_memos_are_found_by_words_tag_and_date_with_the_lines_of_their_file(opened: Opener, tmp_path: Path) -> None:

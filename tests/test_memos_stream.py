@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from itertools import chain
@@ -167,9 +168,69 @@ def test_a_few_damaged_bytes_cost_no_other_entry(
 
 
 @pytest.mark.parametrize("blocks", [4_000_000, 500])
+@pytest.mark.parametrize(("codec", "rubbish"), [("utf-8-sig", b"\xff"), ("utf-16", b"\0\xd8")])
+def test_a_damaged_file_that_begins_with_a_mark_keeps_its_first_entry(
+    monkeypatch: pytest.MonkeyPatch, codec: str, rubbish: bytes, blocks: int
+) -> None:
+    monkeypatch.setattr(reading, "AT_ONCE", blocks)
+    data = changelog(60).encode(codec)
+    for broken in (data[:400] + rubbish + data[400:], data + rubbish[:1]):
+        found = list(source.parse(BytesIO(broken), "memo.txt", len(broken), 1000).found)
+        titles = {one.title for one in found if isinstance(one, Memo)}
+        assert {"題0", "題1", "題58", "題59"} <= titles
+        assert len(titles) >= 59
+
+
+def test_damage_after_a_long_english_beginning_does_not_hide_the_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "AT_ONCE", 1000)
+    data = b"* Plain words 2020-01-01\n  They stand here.\n" * 50 + changelog(30).encode("cp932") + b"\x81"
+    read = reading.lines(BytesIO(data), len(data), 1000)
+    assert (read.codec, read.is_damaged) == ("cp932", True)
+    assert "* 題29 2024-01-02" in list(read.lines)
+
+
+# What a file is made of: headings of all kinds, bodies, JSON, and characters of one to four bytes.
+_PIECES = st.sampled_from(
+    [
+        "* 題 2024-01-15",
+        "2024-01-15  太郎  <t@example.com>",
+        "\t* 項目 [定例]: 本文。",
+        "  Tags: 会議, a",
+        "  ソ能表十。",
+        "",
+        "# 見出し",
+        "  😀 \u3000x\u2028y",
+        '{"title": "題", "text": "あ"}',
+        "{bad",
+        "\x0c",
+    ]
+) | st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
+
+
+@given(
+    pieces=st.lists(st.tuples(_PIECES, st.sampled_from(["\n", "\r\n", "\r"])), max_size=25),
+    codec=st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32", "cp932", "euc_jp", "iso2022_jp"]),
+    name=st.sampled_from(["memo.txt", "memo.md", "memo.jsonl"]),
+    block=st.integers(1, 9),
+)
+def test_blocks_of_any_size_give_the_entries_of_the_whole_text(
+    pieces: list[tuple[str, str]], codec: str, name: str, block: int
+) -> None:
+    begin = "* 始まりの項目 2024-01-01\n  文字コードを見分けるのに十分な日本語の文章が、ここに書かれています。\n"
+    data = (begin + "".join(chain.from_iterable(pieces))).encode(codec, "ignore")
+    whole = source.parse(BytesIO(data), name, len(data), 10_000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "AT_ONCE", len(data) - 1)
+        patch.setattr(reading, "_BLOCK", block)
+        blocks = source.parse(BytesIO(data), name, len(data), 10_000)
+        assert (blocks.encoding, list(blocks.found)) == (whole.encoding, list(whole.found))
+
+
+@pytest.mark.parametrize("blocks", [4_000_000, 500])
 def test_what_is_no_text_at_all_is_refused(monkeypatch: pytest.MonkeyPatch, blocks: int) -> None:
     monkeypatch.setattr(reading, "AT_ONCE", blocks)
-    for data in (bytes(range(256)) * 20, b"\x89PNG\0\0\0\r" * 200):
+    anything = random.Random(1).randbytes(5000)
+    for data in (bytes(range(256)) * 20, b"\x89PNG\0\0\0\r" * 200, b"\xff\xfe" + anything):
         with pytest.raises(SourceError):
             reading.lines(BytesIO(data), len(data), 1000)
 
@@ -207,6 +268,20 @@ def test_texts_that_a_scan_left_out_come_to_the_same_library(
             assert memos.build(library, tmp_path / name, vectors=False).unchanged == 30
     assert len(found[0]) == 30
     assert found[0] == found[1]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_an_import_takes_what_is_new_at_the_end_of_a_file_and_what_changed_at_its_beginning(
+    opened: Opener, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "memo.txt", changelog(20))
+    library = opened()
+    memos.build(library, path, vectors=False)
+    write(path, changelog(24).replace("項目3の話", "項目3の新しい話").replace("項目9の話", "項目9の新しい話"), after=10)
+    report = memos.build(library, path, vectors=False)
+    assert (report.added, report.updated, report.unchanged, report.problems) == (4, 2, 18, [])
+    assert sum("新しい" in text for text, *_ in told(library).values()) == 2
+    assert len(told(library)) == 24
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -108,6 +108,14 @@ def test_a_result_has_its_id_title_date_tags_snippet_and_score(desk: Desk) -> No
     assert desk.library().verify(one["citation"], one["hash"]).status == "same"
 
 
+def test_an_answer_counts_in_words_and_says_what_to_try_where_nothing_is_found(desk: Desk) -> None:
+    assert reply(desk, "query_memos", query="走る", search_mode="bm25").text.startswith("1 memo. ")
+    assert reply(desk, "get_recent_memos", limit=1).text.startswith("1 memo, the latest first. ")
+    assert "tag_filter" not in reply(desk, "query_memos", query="麒麟", search_mode="bm25").text
+    for narrow in ({"tag_filter": "健康"}, {"since": "2030"}, {"until": "2000"}):
+        assert "leave out tag_filter" in reply(desk, "query_memos", query="見積もり", search_mode="bm25", **narrow).text
+
+
 def test_memos_are_narrowed_by_tags_and_dates(desk: Desk) -> None:
     assert set(titles(query(desk, "サーバー", tag_filter="予算"))) == {"予算会議", "サーバー移行"}
     assert titles(query(desk, "サーバー", tag_filter="予算, 会議")) == ["予算会議"]

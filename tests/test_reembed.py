@@ -188,10 +188,7 @@ def test_a_failure_half_way_changes_nothing_and_keeps_what_was_paid_for(
     assert report.updated == 400
 
 
-def test_what_was_kept_is_let_go_when_the_old_settings_import_everything_anew(
-    docs: Path, open_docs: Opener, service: Loopback
-) -> None:
-    """What one import keeps, another of the same tool that ends whole lets go; no vector stays that nobody wants."""
+def test_what_was_kept_for_a_tool_goes_with_it(docs: Path, open_docs: Opener, service: Loopback) -> None:
     write(docs, 400)
     first = open_docs()
     first.reindex()
@@ -203,6 +200,23 @@ def test_what_was_kept_is_let_go_when_the_old_settings_import_everything_anew(
     first.delete_tool("documents")
     assert rows(first, "SELECT count(*) FROM kept") == [(0,)]
     assert rows(first, "SELECT count(*) FROM vectors") == [(0,)]
+
+
+def test_whoever_stays_with_the_old_model_lets_go_of_what_was_made_by_the_new_one(
+    docs: Path, open_docs: Opener, service: Loopback
+) -> None:
+    write(docs, 400)
+    first = open_docs()
+    first.reindex()
+    left = threading.Semaphore(2)
+    service.always = lambda _: None if left.acquire(blocking=False) else openai_error(500, "out of order")
+    with pytest.raises(EmbedderError):
+        open_docs(**remote(service)).reembed(["documents"])
+    first.reindex()
+    assert rows(first, "SELECT count(*) FROM vectors") == [(1000,)], "an import lets the change be gone on with"
+    assert first.reembed(["documents"]).updated == 0
+    assert rows(first, "SELECT count(*) FROM kept") == [(0,)]
+    assert rows(first, "SELECT count(*) FROM vectors") == [(800,)]
 
 
 def test_vectors_can_be_given_to_a_tool_without_and_taken_away_again(docs: Path, open_docs: Opener) -> None:

@@ -344,13 +344,20 @@ def made(service: Loopback, **options: Any) -> Chat:
     return chat.build("openrouter", address=service.address, api_key=KEY, **({"timeout": 20.0} | options))
 
 
-def test_a_missing_package_names_the_extra() -> None:
+def test_what_is_missing_on_this_side_is_not_blamed_on_the_server() -> None:
     code = (
         "import sys; sys.modules['openai'] = None\n"
-        "from bunko.chat import build\nbuild('ollama', address='http://127.0.0.1:9', model='m').ask('role', 'text')"
+        "from bunko.chat import build\nfrom bunko.service import Failure\n"
+        "for model in ('m', ''):\n"
+        "    chat = build('ollama', address='http://127.0.0.1:9', model=model)\n"
+        "    try:\n        chat.ask('role', 'text')\n"
+        "    except Failure as failure:\n        print(chat.trouble(failure))\n"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert 'pip install "bunko[openai]"' in ran.stderr
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines() == [
+        'ollama:m cannot be asked: the package openai is missing, pip install "bunko[openai]" brings it.',
+        "ollama: cannot be asked: no model is set, choose one with chat.model.",
+    ]
 
 
 # What is kept

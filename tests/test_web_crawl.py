@@ -6,6 +6,7 @@ import gzip
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from bunko.home import locate
 from bunko.library import Library
 from bunko.library.web import Collected
 from bunko.opening import open_library
-from bunko.sources.web import sitemap
+from bunko.sources.web import pages, sitemap
 from bunko.sources.web.links import matcher
 from tests.site import Answer, Asked, Reply, Site, html, text
 
@@ -106,11 +107,18 @@ def test_a_pattern_chooses_pages_and_a_wrong_one_is_told_before_anything_is_fetc
     assert "/b.txt" not in site.paths
     assert paths(site, library.web.refresh().done.held) == {"/a.html", "/c.html"}
     before = len(site.paths)
-    for wrong in ("([", "(a+)+$", "x" * 501):
+    for wrong in ("([", "(a+)+$", "((a+))+$", "(a|a)*$", "(?:a?){30}a{30}", r"((\w+)-?)*$", ".*.*.*.*=", "x" * 501):
         with pytest.raises(QueryError):
             library.web.crawl(site.url(), wrong)
     assert len(site.paths) == before
-    assert matcher(r"(foo/.*)?bar")("https://x/bar")
+    for right in (
+        r"(foo/.*)?bar",
+        r"^https?://x/(foo|bar)$",
+        r"/(\d{4}-)*[(|*+]?bar",
+        r".*/.*bar.*",
+        r"(?i)x/(?P<n>b)ar",
+    ):
+        assert matcher(right)("https://x/bar")
 
 
 def test_a_crawl_ends_at_its_number_of_pages_and_says_what_it_left(opener: WebLibrary, sites: Sites) -> None:
@@ -166,6 +174,67 @@ def test_where_the_first_page_cannot_be_had_the_crawl_fails(opener: WebLibrary, 
     site = sites({})
     with pytest.raises(FetchFailed, match="404"):
         opener(site).web.crawl(site.url("/index"))
+
+
+def test_a_tool_that_was_made_for_pages_that_never_came_is_removed_again(opener: WebLibrary, sites: Sites) -> None:
+    site = sites({"/good": article("善")})
+    library = opener(site)
+    assert library.web.add([site.url("/gone"), site.url("/none")]).errors == 2
+    with pytest.raises(FetchFailed):
+        library.web.crawl(site.url("/gone"), tool="other")
+    assert library.tools() == []
+    assert library.web.status() == []
+    library.web.add([site.url("/gone"), site.url("/good")])
+    library.web.delete(site.url("/good"))
+    library.web.add([site.url("/gone")])
+    assert [tool.name for tool in library.tools()] == ["knowledge"]
+
+
+def test_a_tool_that_is_deleted_while_its_pages_are_collected_is_told_of(opener: WebLibrary, sites: Sites) -> None:
+    site = sites({"/": article("目次", "", "/a"), "/a": article("甲")})
+    library = opener(site)
+
+    def answer(_: Asked) -> Reply:
+        library.delete_tool("knowledge")
+        return article("目次", "", "/a")
+
+    site.pages["/"] = answer
+    with pytest.raises(UnknownName, match="was deleted while"):
+        library.web.crawl(site.url())
+    assert library.tools() == []
+
+
+def test_a_page_that_is_deleted_while_it_is_asked_for_again_stays_away(opener: WebLibrary, sites: Sites) -> None:
+    site = sites({"/same": article("同"), "/new": article("旧"), "/kept": article("残")})
+    library = opener(site, BUNKO_CRAWL_CONCURRENCY="1")
+    library.web.add([site.url(path) for path in ("/same", "/new", "/kept")])
+
+    def answer(asked: Asked) -> Reply:
+        library.web.delete(site.url(asked.path))
+        return (304, {}, b"") if asked.path == "/same" else article("新")
+
+    site.pages |= {"/same": answer, "/new": answer}
+    for page in library.store.pages(1):
+        library.store.write_pages(1, put=[replace(page, etag='"1"')])
+    found = library.web.refresh()
+    assert found.done.held == [site.url("/kept")]
+    assert [page.url for page in library.store.pages(1)] == [site.url("/kept")]
+    assert [problem for one in library.web.status() for problem in one.problems] == []
+
+
+def test_a_page_whose_content_was_lost_is_fetched_whole(opener: WebLibrary, sites: Sites) -> None:
+    def answer(asked: Asked) -> Reply:
+        return (304, {}, b"") if "if-none-match" in asked.headers else html("<main><p>葡萄。</p></main>", etag='"1"')
+
+    site = sites({"/a": answer})
+    library = opener(site)
+    library.web.add([site.url("/a")])
+    [page] = library.store.pages(1)
+    library.store.write_pages(1, put=[page], remove=[page.url])
+    library.web.refresh()
+    assert library.store.page_content(1, page.url) is not None
+    assert library.web.refresh().done.unchanged == [page.url]
+    assert sources(library, "葡萄", mode="bm25") == [page.url]
 
 
 def test_robots_are_obeyed_and_what_they_forbid_is_counted(opener: WebLibrary, sites: Sites) -> None:
@@ -278,6 +347,26 @@ def test_a_page_that_asks_not_to_be_indexed_is_left_out_of_a_crawl_and_its_links
     assert library.web.add([site.url("/list")]).done.added == [site.url("/list")]
 
 
+@pytest.mark.parametrize(
+    ("tags", "kept"),
+    [
+        (["noindex"], False),
+        (["nofollow", "NoIndex, nosnippet"], False),
+        (["bunkobot: nofollow, none"], False),
+        (["otherbot: noindex, nofollow"], True),
+        (["otherbot: nofollow", "noindex"], False),
+        (["unavailable_after: 25 Jun 2030, max-snippet: 20"], True),
+        (["all, max-image-preview: none"], True),
+    ],
+)
+def test_a_header_can_ask_not_to_be_indexed_too(opener: WebLibrary, sites: Sites, tags: list[str], kept: bool) -> None:
+    named = [("Content-Type", "text/plain; charset=utf-8"), *(("X-Robots-Tag", tag) for tag in tags)]
+    site = sites({"/": article("目次", "", "/note"), "/note": (200, named, "走り書き".encode())})
+    found = opener(site).web.crawl(site.url())
+    assert (site.url("/note") in found.done.added) is kept
+    assert [one.reason for one in found.done.skipped] == ([] if kept else ["it asks not to be indexed"])
+
+
 def test_sitemaps_and_llms_txt_name_pages_too(opener: WebLibrary, sites: Sites) -> None:
     def urls(*names: str) -> str:
         inside = "".join(f"<url><loc>{site.url(name)}</loc></url>" for name in names)
@@ -309,6 +398,19 @@ def test_whatever_is_served_as_a_sitemap_is_read_or_told_of(data: bytes) -> None
     assert len(told) <= 1
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be"])
+def test_a_sitemap_with_entities_is_refused_in_any_encoding(encoding: str) -> None:
+    bomb = f'<!DOCTYPE u [<!ENTITY a "{"x" * 99}">]><urlset><url><loc>http://e.example/&a;&a;</loc></url></urlset>'
+    noted: list[str] = []
+    found = sitemap.named(lambda _: bomb.encode(encoding), ["http://e.example/s"], lambda url, _: noted.append(url))
+    assert not any("xxx" in url for url in found)
+
+
+def test_a_sitemap_in_utf_16_is_read() -> None:
+    data = "<urlset><url><loc>http://e.example/甲</loc></url></urlset>".encode("utf-16")
+    assert list(sitemap.named(lambda _: data, ["http://e.example/s"], lambda *_: None)) == ["http://e.example/甲"]
+
+
 def test_one_address_of_a_sitemap_that_is_none_spoils_no_other() -> None:
     data = b"<urlset><url><loc>http://[</loc></url><url><loc>/ok</loc></url><url><loc/></url></urlset>"
     assert list(sitemap.named(lambda url: data, ["https://x/s.xml"], print)) == ["https://x/ok"]
@@ -326,7 +428,7 @@ def test_a_bomb_and_a_huge_page_cost_their_limit_and_no_more(opener: WebLibrary,
     library = opener(site, BUNKO_CRAWL_MAX_BYTES="200000")
     found = library.web.add([site.url("/bomb"), site.url("/huge")])
     assert {error.code for error in found.done.errors.values()} == {"fetch"}
-    assert library.web.status()[0].problems == []  # of what never came nothing is kept
+    assert library.web.status() == []  # of what never came nothing is kept
 
 
 def test_pages_in_old_encodings_and_without_a_name_for_it_come_out_right(opener: WebLibrary, sites: Sites) -> None:
@@ -344,6 +446,31 @@ def test_pages_in_old_encodings_and_without_a_name_for_it_come_out_right(opener:
     library.web.add([site.url("/sjis"), site.url("/euc"), site.url("/plain")])
     for word, path in (("大雪", "/sjis"), ("快晴", "/euc"), ("台風", "/plain")):
         assert sources(library, word, mode="bm25")[0] == site.url(path)
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "cp932", "euc_jp"])
+def test_plain_text_behind_a_server_that_was_never_set_up_comes_out_right(
+    opener: WebLibrary, sites: Sites, codec: str
+) -> None:
+    said = "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。" * 3
+    kinds = {"/a": "text/plain; charset=ISO-8859-1", "/b": "text/plain; charset=no-such", "/c.md": "text/plain"}
+    site = sites({path: (200, {"Content-Type": kind}, said.encode(codec)) for path, kind in kinds.items()})
+    library = opener(site)
+    library.web.add([site.url(path) for path in kinds])
+    assert set(sources(library, "見当がつかぬ", mode="bm25")) == {site.url(path) for path in kinds}
+
+
+def test_plain_text_hides_nothing() -> None:
+    hidden = "見える\u200bふつうの文\x1b[31mです。\u202e".encode()
+    for kind in ("text/plain", "text/markdown"):
+        for charset in ("utf-8", ""):
+            assert pages.read(hidden, media_type=kind, charset=charset).text == "見えるふつうの文[31mです。"
+
+
+@pytest.mark.parametrize("charset", ["punycode", "utf-7", "idna", "unicode_escape", "zip"])
+def test_no_server_chooses_a_codec_that_hides_text_or_takes_minutes(charset: str) -> None:
+    said = r"a+AGE-\u0061 zz9-tda"
+    assert pages.read(said.encode(), media_type="text/plain", charset=charset).text == said
 
 
 def test_a_refresh_asks_with_what_it_knows_and_takes_only_what_changed(opener: WebLibrary, sites: Sites) -> None:
@@ -462,6 +589,10 @@ def test_what_safe_browsing_warns_of_is_not_fetched(opener: WebLibrary, sites: S
     assert [error.code for error in found.done.errors.values()] == ["refused"]
     assert "MALWARE" in found.done.problems[0].reason
     assert "/evil" not in site.paths
+    evil = sites({"/evil": article("悪")})
+    with pytest.raises(Refused, match="MALWARE"):
+        opener(evil, google, GOOGLE_SAFE_BROWSING_API_KEY="key", **settings).web.crawl(evil.url("/evil"), sitemap=True)
+    assert evil.paths == []
 
 
 def test_a_name_in_one_row_of_a_table_is_found_with_its_header(opener: WebLibrary, sites: Sites) -> None:

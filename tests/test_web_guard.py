@@ -255,3 +255,14 @@ def test_whatever_is_written_is_refused_or_has_one_spelling(url: str) -> None:
     host = guard.target(spelled).host
     assert urlsplit(spelled).hostname == host
     assert httpx2.URL(spelled).raw_host.decode() == host
+
+
+def test_nobody_outside_sends_us_to_a_host_of_the_own_network() -> None:
+    guard = Guard(("intra.example", "10.0.0.5:8080"))
+    outside, inside = guard.target("https://public.example/"), guard.target("https://intra.example/")
+    for url in ("https://intra.example/drop?all=1", "https://10.0.0.5:8080/"):
+        for lead in (guard.sent, guard.onward):
+            with pytest.raises(Refused, match="your own network"):
+                lead(outside, url)
+        assert str(guard.onward(inside, url)) == url
+    assert guard.onward(inside, "https://public.example/x").host == "public.example"

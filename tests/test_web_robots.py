@@ -203,6 +203,17 @@ def test_the_delay_is_a_number_of_seconds_or_nothing(site: Site, fetcher: Fetche
     assert Robots(fetcher).delay(site.url("/x")) == delay
 
 
+def test_a_site_that_wants_to_be_waited_for_long_is_told_of(
+    site: Site, fetcher: Fetcher, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.pages["/robots.txt"] = rules("User-agent: *", "Crawl-delay: 20")
+    Robots(fetcher).delay(site.url("/x"))
+    assert caplog.messages == []
+    site.pages["/robots.txt"] = rules("User-agent: *", "Crawl-delay: 600")
+    Robots(fetcher).delay(site.url("/x"))
+    assert caplog.messages == [f"{site.address} asks for 600 seconds between two pages, and gets them."]
+
+
 def test_sitemaps_pass_the_guard(site: Site, fetcher: Fetcher) -> None:
     site.pages["/robots.txt"] = rules(
         f"Sitemap: {site.url('/a.xml')}#x", "Sitemap: http://10.0.0.1/b.xml", "Sitemap: file:///etc/passwd",

@@ -36,6 +36,7 @@ _LARGEST = 1_000_000  # bytes of an answer; the longest that is asked for has a 
 _WAIT = 0.5  # seconds before the second attempt, where the service names no time
 # Who just failed is left alone for a while, so that not every search waits for the time limit.
 _REST, _LONGEST_REST = 30.0, 600.0
+_NOT_READY = -1  # in place of a status: nothing was sent, something is missing on this side
 _ABOUT_THIS_TEXT = (400, 413, 422)  # statuses that say nothing about the next request
 _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _REFUSAL = re.compile(
@@ -97,6 +98,8 @@ class Chat:
 
     def trouble(self, failure: Failure) -> str:
         """Return what happened and what to do next, as sentences for whoever waits for something else."""
+        if failure.status == _NOT_READY:
+            return f"{self.label} cannot be asked: {failure.message}."
         message, hint = explained(self, failure)
         return clean(f"{message.rstrip('.')}. {hint}")
 
@@ -161,14 +164,15 @@ class Chat:
         with self._lock:
             if self._made is None:
                 if not self._model:
-                    raise Failure("no model is set, choose one with chat.model", status=404)
+                    raise Failure("no model is set, choose one with chat.model", status=_NOT_READY)
                 if PRESETS[self._provider].key and not self.secret:
                     raise Failure("there is no key", status=401)
                 try:
                     with openai_failures():
                         self._made = openai_client(self.address, self.secret, self._timeout)
                 except ImportError:
-                    raise Failure('the package openai is missing: pip install "bunko[openai]"') from None
+                    missing = 'the package openai is missing, pip install "bunko[openai]" brings it'
+                    raise Failure(missing, status=_NOT_READY) from None
             return self._made
 
 

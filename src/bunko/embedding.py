@@ -28,8 +28,8 @@ _IN_FLIGHT = 2
 _AHEAD = 3
 # Batches that may wait for a request to be full; more would take memory, and their documents are due.
 _MOST_WAITING = 32
-# Seconds that whoever stops waits for answers that are paid for already.
-_GRACE = 2.0
+# Seconds that whoever stops waits for answers that are paid for already; an embedder gives up on them before that.
+_GRACE = 5.0
 
 
 @dataclass(slots=True)
@@ -168,7 +168,9 @@ class _Behind(Generic[T]):
     def __init__(self, store: Store, embedder: Paid, owner: int) -> None:
         self._store, self._embedder, self._owner = store, embedder, owner
         self._account = _Account(embedder, embedder.request)
-        self._calls = embedder.counts.calls
+        # A model of unknown size was asked for it before there was an import to account for that.
+        self._calls = embedder.counts.calls - embedder.counts.sizing
+        embedder.counts.sizing = 0
         self._waiting: deque[_Waiting[T]] = deque()
         self._unsent: dict[bytes, str] = {}
         self._sent: deque[tuple[list[bytes], Future[npt.NDArray[np.float32]]]] = deque()
@@ -261,7 +263,7 @@ class _Behind(Generic[T]):
             return
         self._embedder.cancel()
         pool.shutdown(wait=False, cancel_futures=True)
-        wait([future for _, future in self._sent], timeout=_GRACE)
+        wait([future for _, future in self._sent if not future.cancelled()], timeout=_GRACE)
         while self._sent:
             keys, future = self._sent.popleft()
             if not future.done() or future.cancelled():

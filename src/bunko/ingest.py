@@ -111,18 +111,7 @@ def ingest(
             with timer("file_scan", _log):
                 scan = source.scan(known)
         failed = {problem.uri for problem in store.failures(tool.id)}
-        read_again = {entry.uri for entry in (*scan.added, *scan.updated)} if failed else set()
-        report = Report(
-            unchanged=scan.unchanged - len(failed - read_again - set(scan.deleted)),
-            deleted=len(set(scan.deleted) - set(scan.moved.values()) - failed),
-            moved=len(scan.moved),
-            problems=list(scan.problems),
-        )
-        _log.debug(
-            "[reindex] scan result: %d files (new=%d, updated=%d, deleted=%d, unchanged=%d)",
-            len(scan.added) + len(scan.updated) + report.unchanged,
-            len(scan.added), len(scan.updated), len(scan.deleted), report.unchanged,
-        )  # fmt: skip
+        report = _seen(scan, failed)
         moved_from = set(scan.moved.values())
         fresh = {entry.uri for entry in (*scan.added, *scan.updated) if entry.uri in failed or entry.uri not in known}
         # A moved document leaves its old place in the same transaction that gives it the new one.
@@ -162,6 +151,23 @@ def ingest(
     _log.debug(
         "[reindex] summary: added=%d, updated=%d, deleted=%d, unchanged=%d, total_chunks=%d",
         report.added, report.updated, report.deleted, report.unchanged, report.total_chunks,
+    )  # fmt: skip
+    return report
+
+
+def _seen(scan: Scan, failed: set[str]) -> Report:
+    """Return what a look at the source says before anything is read; what failed before is in no count of documents."""
+    read_again = {entry.uri for entry in (*scan.added, *scan.updated)} if failed else set()
+    report = Report(
+        unchanged=scan.unchanged - len(failed - read_again - set(scan.deleted)),
+        deleted=len(set(scan.deleted) - set(scan.moved.values()) - failed),
+        moved=len(scan.moved),
+        problems=list(scan.problems),
+    )
+    _log.debug(
+        "[reindex] scan result: %d files (new=%d, updated=%d, deleted=%d, unchanged=%d)",
+        len(scan.added) + len(scan.updated) + report.unchanged,
+        len(scan.added), len(scan.updated), len(scan.deleted), report.unchanged,
     )  # fmt: skip
     return report
 

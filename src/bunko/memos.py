@@ -9,6 +9,7 @@ from bunko import catalog
 from bunko.errors import SettingsError
 from bunko.ingest import Progress
 from bunko.library import Library
+from bunko.sources.memos import EXTENSIONS
 from bunko.types import Report
 
 TOOL = "memos"
@@ -43,10 +44,22 @@ def build(
         tool = catalog.update(library.store, TOOL, source=source)
     other = tool.options.get("embedder", "") != embedder
     cutting = {name: tool.options[name] for name in _CUTTING if name in tool.options} | {"embedder": embedder}
-    return library.import_tools(
+    report = library.import_tools(
         [TOOL],
         "replace" if everything or (other and tool.built) else "update",
         cutting=lambda _: cutting,
         progress=progress,
         waiting=waiting,
     )
+    report.problems.sort(key=lambda problem: _place(problem.uri))
+    if not report.problems and not report.added + report.updated + report.moved + report.unchanged:
+        report.notices.append(
+            f"There are no memos in {source}: files ending in {', '.join(EXTENSIONS)}, or a ChangeLog."
+        )
+    return report
+
+
+def _place(uri: str) -> tuple[str, int]:
+    """Return what orders problems as they stand in their files: line 8 before line 21."""
+    file, _, name = uri.rpartition("#")
+    return (file, int(name[1:])) if file and name[:1] == "L" and name[1:].isdecimal() else (uri, 0)

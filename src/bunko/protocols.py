@@ -65,6 +65,7 @@ class Counts:
     calls: int = 0
     retries: int = 0
     too_long: int = 0  # texts that were embedded in parts, or cut
+    sizing: int = 0  # calls that asked for the size alone, until an import takes them to its account
 
 
 class Paid(Embedder, Protocol):
@@ -80,7 +81,7 @@ class Paid(Embedder, Protocol):
         """Take the size from a name it had before: then a model of unknown size need not be asked for it."""
 
     def cancel(self) -> None:
-        """Let those who wait for an answer wait no longer; what is asked later is not touched."""
+        """Let those who wait for an answer wait no longer than a moment; what is asked later is not touched."""
 
 
 @dataclass(slots=True)

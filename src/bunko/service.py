@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from time import time
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -71,9 +72,23 @@ def explained(service: Reached, failure: Failure) -> tuple[str, str]:
     return f"{service.label} refused ({status}): {said}", hint
 
 
+_USER = re.compile(r"(?<=//)([^/?#]*)@")
+
+
 def without_user(address: str) -> str:
     """Return an address without the name, the password and the parameters that may be in it."""
-    return re.sub(r"//[^/@]*@", "//", address).partition("?")[0]
+    return _USER.sub("", address).partition("?")[0]
+
+
+def user_in(address: str) -> str:
+    """Return the name and the password that stand in an address, with a colon between; mostly nothing."""
+    found = _USER.search(address)
+    return unquote(found[1]) if found else ""
+
+
+def key_problem(secret: str) -> str:
+    """Return what is wrong with a key that could not even be sent, without showing it; nothing if all is well."""
+    return "" if secret.isascii() and secret.isprintable() else "the key holds a character that no key has"
 
 
 def retry_after(value: str | None) -> float | None:

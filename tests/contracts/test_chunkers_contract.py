@@ -109,7 +109,7 @@ LIMITS = st.fixed_dictionaries(
 )
 MEDIA_TYPES = st.sampled_from(["text/markdown", "text/plain"])
 CLINGING = "\u200d\uff9e\uff9f🏻🏼🏽🏾🏿"
-every_kind = pytest.mark.parametrize("kind", chunkers.KINDS)
+every_kind = pytest.mark.parametrize("kind", [*chunkers.KINDS, "pages"])
 
 
 def document(content: str, media_type: str = "text/markdown", body: int = 0) -> Text:
@@ -166,7 +166,7 @@ def line_of(content: str, at: int) -> int:
     return 1 + len(re.findall(r"\r\n|\n|\r", content[:at]))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in chunkers.KINDS if kind != "tokens"])
+@pytest.mark.parametrize("kind", [*(kind for kind in chunkers.KINDS if kind != "tokens"), "pages"])
 @given(content=TEXTS, limits=LIMITS)
 @settings(deadline=None, max_examples=300)
 def test_no_range_is_longer_than_the_limit_unless_one_written_character_is(kind, content, limits):

@@ -23,12 +23,16 @@ def build(
     overlap: int = 30,
     row_context: int = 1,
 ) -> Chunker:
-    """Return the chunker of a kind; `size` and `overlap` are for prose and tokens, the other limits for the rest."""
+    """Return the chunker of a kind; `size` is for prose and tokens, the other limits for the rest.
+
+    `overlap` is for prose, tokens and `pages`: that is `auto` for web pages, whose long texts overlap where cut.
+    """
     match kind:
-        case "auto":
+        case "auto" | "pages":
+            shared = overlap if kind == "pages" else 0
             return auto.build(
-                headings.build(max_chars, min_chars, heading_levels),
-                paragraphs.build(max_chars, min_chars),
+                headings.build(max_chars, min_chars, heading_levels, shared),
+                paragraphs.build(max_chars, min_chars, shared),
                 tables.build(row_context, max_chars, min_chars),
             )
         case "entry":

@@ -17,8 +17,8 @@ _NO_HEADING = Heading(0, 0, 0, "", "")
 class Headings:
     """What headings part, the heading included; deeper headings than those given do not cut."""
 
-    def __init__(self, max_chars: int, min_chars: int, levels: Sequence[int]) -> None:
-        self._max_chars = max_chars
+    def __init__(self, max_chars: int, min_chars: int, levels: Sequence[int], overlap: int = 0) -> None:
+        self._max_chars, self._overlap = max_chars, overlap
         self._full = pieces.enough(min_chars)
         self._levels = frozenset(levels)
 
@@ -61,7 +61,7 @@ class Headings:
             return
         solids = _solids(lines, start, end, verbatim)
         level = heading.level
-        for part in split(lines, start, end, self._max_chars, solids=solids):
+        for part in split(lines, start, end, self._max_chars, overlap=self._overlap, solids=solids):
             size = part.end - part.start
             found.append(Piece(part.start, part.end, heading.source, path, level, False, size, part.header))
             level = 0
@@ -77,6 +77,6 @@ def _solids(lines: str, start: int, end: int, verbatim: Sequence[Verbatim]) -> l
     return sorted(solids)
 
 
-def build(max_chars: int = 3000, min_chars: int = 50, levels: Sequence[int] = (1, 2, 3)) -> Headings:
-    """Cut Markdown at its headings."""
-    return Headings(max_chars, min_chars, levels)
+def build(max_chars: int = 3000, min_chars: int = 50, levels: Sequence[int] = (1, 2, 3), overlap: int = 0) -> Headings:
+    """Cut Markdown at its headings; parts of a section that is too long share up to `overlap` characters."""
+    return Headings(max_chars, min_chars, levels, overlap)

@@ -16,8 +16,8 @@ _GAP = re.compile(r"\n(?:[^\S\n]*+\n)++")
 class Paragraphs:
     """What blank lines part; small paragraphs are joined to a neighbour, long ones are split at sentences."""
 
-    def __init__(self, max_chars: int, min_chars: int) -> None:
-        self._max_chars = max_chars
+    def __init__(self, max_chars: int, min_chars: int, overlap: int = 0) -> None:
+        self._max_chars, self._overlap = max_chars, overlap
         self._full = pieces.enough(min_chars)
 
     def chunks(self, text: Text) -> list[Chunk]:
@@ -41,9 +41,10 @@ class Paragraphs:
             if start < end:
                 found.append(Piece(start, end))
         else:
-            found += [Piece(part.start, part.end) for part in split(lines, start, end, self._max_chars)]
+            parts = split(lines, start, end, self._max_chars, overlap=self._overlap)
+            found += [Piece(part.start, part.end) for part in parts]
 
 
-def build(max_chars: int = 3000, min_chars: int = 50) -> Paragraphs:
-    """Cut plain text at blank lines."""
-    return Paragraphs(max_chars, min_chars)
+def build(max_chars: int = 3000, min_chars: int = 50, overlap: int = 0) -> Paragraphs:
+    """Cut plain text at blank lines; parts of a paragraph that is too long share up to `overlap` characters."""
+    return Paragraphs(max_chars, min_chars, overlap)

@@ -66,13 +66,20 @@ def split(
         stop = start + len(lines[start:cut].rstrip())
         parts.append(Part(start, stop, header))
         fresh = _end(_BLANKS, lines, cut)
-        start = _end(_BETWEEN, lines, borders.shared(start, stop, overlap) if overlap else cut)
+        back = borders.shared(start, stop, overlap) if overlap else cut
+        start = _end(_BETWEEN, lines, cut if _holds(solids, back, cut) else back)
     return parts
 
 
 def _end(pattern: re.Pattern[str], lines: str, position: int) -> int:
     match = pattern.match(lines, position)
     return match.end() if match else position
+
+
+def _holds(solids: Sequence[Solid], start: int, end: int) -> bool:
+    """Say whether any of a solid stretch lies between two places: rows and listings are not repeated in parts."""
+    at = bisect_right(solids, end, key=lambda solid: solid.start) - 1
+    return at >= 0 and solids[at].end > start
 
 
 def _header(solids: Sequence[Solid], position: int, limit: int) -> tuple[int, int]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from bunko.embedders.remote import Limits, Remote, TooLong, lacking, missing
-from bunko.service import Failure, retry_after
+from bunko.embedders.parts import TooLong
+from bunko.embedders.remote import Limits, Remote, lacking, missing
+from bunko.service import Failure, key_problem, retry_after
 
 if TYPE_CHECKING:
     from google.genai import Client
@@ -41,6 +43,8 @@ class Gemini:
         """Return what is missing: the SDK or the key."""
         if told := lacking("google.genai", "google-genai", "gemini"):
             return told
+        if wrong := key_problem(self.secret):
+            return f"{wrong.capitalize()}. {self.fix}"
         return "" if self.secret else f"There is no key. {self.fix}"
 
     def ask(self, texts: Sequence[str], *, query: bool) -> list[Sequence[float]]:
@@ -73,6 +77,10 @@ class Gemini:
                     raise missing("google-genai", "gemini") from error
                 if not self.secret:
                     raise Failure("there is no key", status=401)
+                if wrong := key_problem(self.secret):
+                    raise Failure(wrong, status=401)
+                # It warns that it takes GOOGLE_API_KEY where both are set; it takes the one that it is given.
+                logging.getLogger("google_genai._api_client").setLevel(logging.ERROR)
                 options = HttpOptions(
                     base_url=self.address,
                     timeout=max(int(self._timeout * 1000), 1),

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bunko.embedders.remote import Limits, Remote, TooLong, lacking, missing
-from bunko.service import Failure, openai_client, openai_failures, without_user
+from bunko.embedders.parts import TooLong
+from bunko.embedders.remote import Limits, Remote, lacking, missing
+from bunko.service import Failure, key_problem, openai_client, openai_failures, user_in, without_user
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -83,7 +84,7 @@ class Server:
         self.size = dimensions or (known.size if known else None)
         self.address, self.secret = address, secret
         own = PRESETS[preset].key
-        self.fix = f"Set {own} to a key that is valid there." if own else f"Check what {address} wants."
+        self.fix = f"Set {own} to a key that is valid there." if own else f"Check what {without_user(address)} wants."
         # A key may be left out only where somebody else's address was given.
         self._needs_key = bool(own) and address == PRESETS[preset].address
         self._model, self._dimensions, self._prefix, self._timeout = model, dimensions, prefix, timeout
@@ -94,6 +95,8 @@ class Server:
         """Return what is missing: the SDK, the key, or a server that answers."""
         if told := lacking("openai", "openai", "openai"):
             return told
+        if wrong := key_problem(self.secret):
+            return f"{wrong.capitalize()}. {self.fix}"
         if self._needs_key:
             return "" if self.secret else f"There is no key. {self.fix}"
         return _unreachable(self.address, self.secret)
@@ -110,13 +113,21 @@ class Server:
             )
             # Read here: as objects of the SDK a hundred vectors take twice as long.
             found = json.loads(answer.content)
-        return _vectors(found.get("data") if isinstance(found, dict) else None, len(texts))
+        if not isinstance(found, dict):
+            raise Failure("the answer holds no vectors")
+        if isinstance(error := found.get("error"), dict) and "data" not in found:
+            # OpenRouter begins to answer before it knows whether it can.
+            code = error.get("code")
+            raise Failure(str(error.get("message")), status=code if isinstance(code, int) else 0)
+        return _vectors(found.get("data"), len(texts))
 
     def _client(self) -> OpenAI:
         with self._lock:
             if self._made is None:
                 if not self.secret and self._needs_key:
                     raise Failure("there is no key", status=401)
+                if wrong := key_problem(self.secret):
+                    raise Failure(wrong, status=401)
                 try:
                     self._made = openai_client(self.address, self.secret, self._timeout)
                 except ImportError as error:
@@ -131,9 +142,11 @@ def _unreachable(address: str, secret: str) -> str:
     from urllib.error import HTTPError
     from urllib.request import Request, urlopen
 
-    shown = without_user(address)
-    request = Request(f"{address}/models", headers={"Authorization": f"Bearer {secret}"} if secret else {})
+    # What urlopen would take for a part of the host; the SDK sends it so.
+    user, shown = user_in(address), without_user(address)
+    sent = f"Basic {base64.b64encode(user.encode()).decode()}" if user else f"Bearer {secret}"
     try:
+        request = Request(f"{shown}/models", headers={"Authorization": sent} if user or secret else {})
         with urlopen(request, timeout=_MOMENT):
             return ""
     except HTTPError as error:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import random
 import re
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from importlib.util import find_spec
-from threading import Event, Lock
-from typing import TYPE_CHECKING, Literal, Protocol
+from threading import Event, Lock, Semaphore, Thread
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
+from bunko.embedders.parts import TooLong, cut, mean, split, tokens
 from bunko.errors import EmbedderError
 from bunko.protocols import Counts
 from bunko.service import Failure, explained, without_user
@@ -23,11 +25,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("bunko.embedders")
 
-TooLong = Literal["average", "cut"]
-
 # Who asks for more patience than this has no room today; whoever waits should hear it instead.
 _LONGEST_WAIT = 120.0
 _CROWDED = 3.0  # times the usual wait, where a service says that it is asked too often and not how long to wait
+_GRACE = 2.0  # seconds in which an answer that is paid for may still come after nobody waits for the rest
 _SHORTEST = 16  # characters; a service that refuses less than that means something else
 _QUERIES = 256  # remembered; 3 MB at most of the largest vectors
 _LONE = re.compile("[\ud800-\udfff]")
@@ -66,6 +67,24 @@ class _Stopped(Exception):
     """A request that was not made, because another one failed or nobody waits for it any more."""
 
 
+# The rows of one batch, or why there are none; None where it was not asked for to the end.
+_Answer: TypeAlias = "list[Vectors] | EmbedderError | None"
+
+
+class _Flight:
+    """Requests that are made together: none is begun or tried again after `stop`, none waited for after `over`."""
+
+    def __init__(self) -> None:
+        self.stop = Event()
+        self.over: Future[None] = Future()
+
+    def end(self) -> None:
+        """Let nobody wait any longer."""
+        self.stop.set()
+        if not self.over.done():
+            self.over.set_result(None)
+
+
 class Remote:
     """Asks a service for vectors."""
 
@@ -77,8 +96,9 @@ class Remote:
         self._size = service.size
         self._lock = Lock()
         self._queries: dict[str, Vectors] = {}
-        self._made: ThreadPoolExecutor | None = None
-        self._stops: set[Event] = set()
+        self._flights: set[_Flight] = set()
+        # For all who ask for vectors of documents: no more requests are in flight than are allowed.
+        self._slots = Semaphore(limits.parallel)
         self.counts = Counts()
         self.label, self.request = service.label, limits.batch
         # Whoever hands over this many texts at once keeps all requests busy that may be in flight.
@@ -91,7 +111,9 @@ class Remote:
     def size(self) -> int:
         """Return how many numbers a vector has; a model that is not known is asked once."""
         if self._size is None:
+            before = self.counts.calls
             self._embed(["size"], query=False)
+            self.counts.sizing += self.counts.calls - before
         assert self._size is not None
         return self._size
 
@@ -112,10 +134,10 @@ class Remote:
             self._size = int(size)
 
     def cancel(self) -> None:
-        """Let those who wait for an answer wait no longer; what is asked later is not touched."""
+        """Let those who wait for an answer wait no longer than a moment; what is asked later is not touched."""
         with self._lock:
-            for stop in self._stops:
-                stop.set()
+            for flight in self._flights:
+                flight.end()
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Return one unit row for each text; all of them or an error, which holds those that came."""
@@ -158,36 +180,20 @@ class Remote:
     def _pieces(self, text: str) -> list[str]:
         """Return a text in parts that the model takes, or its beginning alone."""
         most = self._limits.tokens
-        if most is None or _tokens(text) <= most:
+        if most is None or tokens(text) <= most:
             return [text]
         self._count(too_long=1)
-        pieces = _split(text, most)
+        pieces = split(text, most)
         return pieces[:1] if self._limits.too_long == "cut" else pieces
 
     def _all(self, texts: Sequence[str], query: bool) -> tuple[list[Vectors | None], EmbedderError | None]:
         """Return the rows of texts, asked for in batches; the first failure ends the rest, and what came stays."""
         most = self._limits.batch
         batches = [texts[at : at + most] for at in range(0, len(texts), most)]
-        stop = Event()
-        if not query:  # a question is not given up on because an import is
-            with self._lock:
-                self._stops.add(stop)
-        futures: list[Future[list[Vectors] | EmbedderError | None]] = []
-        try:
-            if len(batches) == 1:
-                answers = [self._attempt(batches[0], query, stop)]
-            else:
-                futures = [self._pool().submit(self._attempt, some, query, stop) for some in batches]
-                answers = [future.result() for future in futures]
-        except BaseException:
-            # Nobody goes on to wait or to pay for what is thrown away.
-            stop.set()
-            for future in futures:
-                future.cancel()
-            raise
-        finally:
-            with self._lock:
-                self._stops.discard(stop)
+        if query and len(batches) == 1:  # whoever asks a question does not wait for an import, nor for a thread
+            answers = [self._attempt(batches[0], query, Event())]
+        else:
+            answers = self._together(batches, query)
         rows: list[Vectors | None] = []
         error = None
         for some, answer in zip(batches, answers, strict=True):
@@ -198,15 +204,44 @@ class Remote:
             error = EmbedderError(f"{self.label} is not asked any more", hint="What came is kept for the next import.")
         return rows, error
 
-    def _pool(self) -> ThreadPoolExecutor:
-        # One for all who ask: no more requests are in flight than are allowed, however many wait for answers.
-        with self._lock:
-            if self._made is None:
-                self._made = ThreadPoolExecutor(self._limits.parallel, "embed")
-            return self._made
+    def _together(self, batches: Sequence[Sequence[str]], query: bool) -> list[_Answer]:
+        """Return the answers to batches that are asked for in parallel."""
+        flight = _Flight()
+        futures: list[Future[_Answer]] = [Future() for _ in batches]
+        todo = deque(zip(batches, futures, strict=True))
+        if not query:  # a question is not given up on because an import is
+            with self._lock:
+                self._flights.add(flight)
+        try:
+            for _ in batches[: self._limits.parallel]:
+                # A process that ends does not wait for these: a service may take a minute not to answer.
+                Thread(target=self._work, args=(todo, query, flight.stop), name="embed", daemon=True).start()
+            left: set[Future[Any]] = set(futures)
+            while left and not flight.over.done():
+                left = wait({*left, flight.over}, return_when=FIRST_COMPLETED).not_done - {flight.over}
+            wait(left, timeout=_GRACE)
+        except BaseException:
+            flight.stop.set()  # nobody goes on to wait or to pay for what is thrown away
+            raise
+        finally:
+            with self._lock:
+                self._flights.discard(flight)
+        return [future.result() if future.done() else None for future in futures]
 
-    def _attempt(self, texts: Sequence[str], query: bool, stop: Event) -> list[Vectors] | EmbedderError | None:
-        """Return the rows of one batch, or why there are none; None where it was not asked for to the end."""
+    def _work(self, todo: deque[tuple[Sequence[str], Future[_Answer]]], query: bool, stop: Event) -> None:
+        while todo:
+            try:
+                texts, future = todo.popleft()
+            except IndexError:  # another thread was quicker
+                return
+            try:
+                with self._slots:
+                    future.set_result(self._attempt(texts, query, stop))
+            except BaseException as error:  # whoever waits has to hear of it
+                future.set_exception(error)
+
+    def _attempt(self, texts: Sequence[str], query: bool, stop: Event) -> _Answer:
+        """Return what one batch is answered."""
         try:
             return self._answer(texts, query, stop)
         except _Stopped:
@@ -216,18 +251,22 @@ class Remote:
         stop.set()
         return failed.with_traceback(None)
 
-    def _answer(self, texts: Sequence[str], query: bool, stop: Event) -> list[Vectors]:
-        """Return the rows of one batch; one that is refused for its size is asked for in halves."""
+    def _answer(self, texts: Sequence[str], query: bool, stop: Event, *, counted: bool = False) -> list[Vectors]:
+        """Return the rows of one batch; one that is refused for its size is asked for in halves.
+
+        What is part of a text that was found to be too long is `counted` already.
+        """
         found = self._patient(texts, query, stop)
         if not isinstance(found, Failure):
             return self._checked(found, len(texts))
         if found.is_about_size():
             if len(texts) > 1:
                 half = len(texts) // 2
-                return [*self._answer(texts[:half], query, stop), *self._answer(texts[half:], query, stop)]
+                halves = (texts[:half], texts[half:])
+                return [row for some in halves for row in self._answer(some, query, stop, counted=counted)]
             text = texts[0]
             if len(text) > _SHORTEST:
-                self._count(too_long=1)
+                self._count(too_long=0 if counted else 1)
                 return [self._halved(text, query, stop)]
         raise self._error(found)
 
@@ -246,7 +285,7 @@ class Remote:
                 continue
             rows = self._checked(answer, 1)
             for at in range(1, len(pieces), most):
-                rows += self._answer(pieces[at : at + most], query, stop)
+                rows += self._answer(pieces[at : at + most], query, stop, counted=True)
             return mean(rows, [len(piece) for piece in pieces])
 
     def _patient(self, texts: Sequence[str], query: bool, stop: Event) -> list[Sequence[float]] | Failure:
@@ -284,19 +323,24 @@ class Remote:
                 hint=f"{nothing} Check that {without_user(self._service.address)} serves an embedding model.",
             )
         sizes = {len(values) for values in found}
-        with self._lock:
-            size = self._size = self._size or max(sizes)
+        size = self._size or max(sizes)
         if wrong := sizes - {size} or sizes & {0}:
             raise EmbedderError(
                 f"{label} returned a vector of {min(wrong)} numbers instead of {size}",
                 hint=f"{nothing} Check that the model and the dimension in the settings are what it serves.",
             )
-        rows = np.asarray(found, np.float32)
+        try:
+            with np.errstate(over="ignore"):  # a number that is too large is none, as is found below
+                rows = np.asarray(found, np.float32).reshape(wanted, size)
+        except (TypeError, ValueError):
+            rows = np.zeros((wanted, size), np.float32)
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
         if not (np.isfinite(lengths).all() and lengths.all()):
             raise EmbedderError(
                 f"{label} returned a vector that points nowhere", hint=f"{nothing} Try again, or another model."
             )
+        with self._lock:
+            self._size = self._size or size  # what an answer says of it that is wrong otherwise is not believed
         return list(rows / lengths[:, None].astype(np.float32))
 
     def _error(self, failure: Failure) -> EmbedderError:
@@ -327,48 +371,3 @@ def lacking(module: str, package: str, extra: str) -> str:
     except ModuleNotFoundError:  # not even what it is a part of
         found = False
     return "" if found else f'The package {package} is not installed; get it with: pip install "bunko[{extra}]".'
-
-
-def mean(rows: Sequence[Vectors], weights: Sequence[int]) -> Vectors:
-    """Return the unit row of a text from the rows of its parts and their lengths."""
-    if len(rows) == 1:
-        return rows[0]
-    total = np.average(np.stack(rows), axis=0, weights=weights)
-    length = np.linalg.norm(total)
-    # Parts that point in opposite ways cancel out; the first says best what a text is about.
-    whole: Vectors = (total / length).astype(np.float32) if length else rows[0]
-    return whole
-
-
-def _tokens(text: str) -> int:
-    """Guess high how many tokens a text has: a letter of Latin text is a third of one, any other character is one."""
-    plain = len(text.encode("ascii", "ignore"))
-    return len(text) - plain + -(-plain // 3)
-
-
-def _split(text: str, tokens: int) -> list[str]:
-    """Return a text in as few parts of about one size as have so many tokens at most."""
-    number = -(-_tokens(text) // tokens)
-    while True:
-        pieces = cut(text, -(-len(text) // number))
-        if all(_tokens(piece) <= tokens for piece in pieces) or number >= len(text):
-            return pieces
-        number += 1
-
-
-def cut(text: str, most: int) -> list[str]:
-    """Return the parts of a text, none longer than so many characters; where they can, they end after a sentence."""
-    pieces = []
-    at = 0
-    while len(text) - at > most:
-        end = at + most
-        low = at + most * 3 // 4
-        for ends in ("\n", "。", ". ", " "):
-            found = text.rfind(ends, low, end)
-            if found >= 0:
-                end = found + len(ends)
-                break
-        pieces.append(text[at:end])
-        at = end
-    pieces.append(text[at:])
-    return [piece for piece in pieces if piece.strip()] or [text]

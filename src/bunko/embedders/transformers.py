@@ -16,7 +16,8 @@ import numpy as np
 
 from bunko.embedders.checkpoint import Checkpoint, Place, has_weights
 from bunko.embedders.network import TRUST, Device, Network, give_back, needs_trust
-from bunko.embedders.remote import TooLong, cut, lacking, mean, missing
+from bunko.embedders.parts import TooLong, cut, mean
+from bunko.embedders.remote import lacking, missing
 from bunko.errors import EmbedderError
 from bunko.protocols import Counts
 from bunko.text.pieces import writable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -294,9 +295,10 @@ def _within_reach(request: Request, tools: Sequence[Tool], notices: list[str]) -
     if request.mode == "bm25" or not bare:
         return request
     if request.mode == "semantic" and len(bare) == len(tools):
+        again = shlex.join(["bunko", "build", "--input", tools[0].source])
         raise QueryError(
             f"{', '.join(bare)} was imported without vectors",
-            hint="Use --mode bm25, or import it again with vectors: bunko build --with-embeddings.",
+            hint=f"Use --mode bm25, or import it again with vectors: {again}",
         )
     notices.append(f"{', '.join(bare)} was imported without vectors, so it answers by words alone.")
     return replace(request, mode="bm25") if len(bare) == len(tools) else request

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bunko import catalog
+from bunko.embedding import paid
 from bunko.errors import BunkoError
 from bunko.ingest import Progress
 from bunko.library.importing import Importing
@@ -67,7 +68,8 @@ class Packs:
             except BaseException:
                 with suppress(BunkoError):
                     store.drop_tool(shadow.id)
-                    store.sweep()
+                    if not paid(embedder):  # else the next attempt finds what was paid for, or a later sweep does
+                        store.sweep()
                 raise
             store.sweep()
             return tool, self._importing.indexed(tool, report)

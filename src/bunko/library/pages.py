@@ -14,7 +14,7 @@ TRUST = "web"
 # What suits the embedders that `local` and `online` name, as they were tuned with them.
 _TUNED: dict[str, float] = {"vector_weight": 0.9, "k1": 2.5, "b": 0.5, "min_combined_score": 0.75}
 _THEIRS = ("local", "online")
-_THEIR_CHUNK = 200
+_THEIR_CHUNK, _THEIR_OVERLAP = 200, 30
 # Larger ones rank better with the bundled embedder, see docs/web.md; three of these are still a short answer.
 _CHUNK = 800
 
@@ -24,6 +24,13 @@ def chunk_size(settings: Settings) -> int:
     if settings.web.chunk_size is not None:
         return settings.web.chunk_size
     return _THEIR_CHUNK if settings.embedding.provider in _THEIRS else _CHUNK
+
+
+def chunk_overlap(settings: Settings) -> int:
+    """Return how many characters the chunks of one long text share: as was set, else as suits the embedder."""
+    if settings.web.chunk_overlap is not None:
+        return settings.web.chunk_overlap
+    return _THEIR_OVERLAP if settings.embedding.provider in _THEIRS else 0
 
 
 def request(settings: Settings) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from bunko.embedding import paid
 from bunko.errors import EmbedderError, LibraryMismatch, SettingsError
 from bunko.home import Home
 from bunko.ingest import ChunkerSettings
-from bunko.library.pages import chunk_size
+from bunko.library.pages import chunk_overlap, chunk_size
 from bunko.protocols import Embedder, Source, Store
 from bunko.settings import Settings
 from bunko.stores.pages import Rows
@@ -71,14 +71,15 @@ class Recipe:
         if kind == "tokens":
             size, overlap = own.get("chunk_size", tokens.size), own.get("chunk_overlap", tokens.overlap)
             return ChunkerSettings(kind, size=size, overlap=overlap)
-        most, least = chunker.max_chunk_chars, chunker.min_chunk_chars
+        most, least, overlap = chunker.max_chunk_chars, chunker.min_chunk_chars, chunker.chunk_overlap
         if tool.kind == "web":
             most = chunk_size(self._settings)
             least = min(least, most)
+            if kind == "auto" and (shared := chunk_overlap(self._settings)):
+                kind, overlap = "pages", shared
         return ChunkerSettings(
-            kind, most, least, tuple(chunker.heading_levels),
-            chunker.chunk_size, chunker.chunk_overlap, chunker.row_context_size,
-        )  # fmt: skip
+            kind, most, least, tuple(chunker.heading_levels), chunker.chunk_size, overlap, chunker.row_context_size
+        )
 
     def recut(
         self, kind: str | None, size: int | None, overlap: int | None, *, tool: Tool | None = None

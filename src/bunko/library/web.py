@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bunko import catalog
-from bunko.errors import FetchFailed, SettingsError, SourceError, UnknownName
+from bunko.errors import BunkoError, FetchFailed, SettingsError, SourceError, UnknownName
 from bunko.home import Home
 from bunko.ingest import Progress as Imported
 from bunko.library.importing import Importing
@@ -100,9 +100,9 @@ class Web:
         """Fetch some pages and import them; one that cannot be had is among the problems, and none of it is kept."""
         guard = self._guard()
         if len(urls) == 1:
-            guard.url(urls[0])  # before a tool is made that nobody needs
+            guard.url(urls[0])  # before anybody waits for another who collects
         ways = _Ways(progress, imported, waiting, stopped)
-        with self._collecting(self._tool(tool, make=True), ways, guard) as (owner, crawler):
+        with self._collecting(tool, ways, guard, make=True) as (owner, crawler):
             return self._imported(owner, crawler.add(urls), ways)
 
     def crawl(
@@ -135,7 +135,7 @@ class Web:
         )
         Links(guard, rules)  # a pattern that makes no sense is told of before anything is made or fetched
         ways = _Ways(progress, imported, waiting, stopped)
-        with self._collecting(self._tool(tool, make=True), ways, guard) as (owner, crawler):
+        with self._collecting(tool, ways, guard, make=True) as (owner, crawler):
             begun, goes_on = self._begin(owner, rules.root, asdict(rules), ways)
             done = crawler.crawl(rules, begun, goes_on=goes_on)
             if not done.interrupted:
@@ -163,7 +163,7 @@ class Web:
         from bunko.sources.web.pages import is_document
 
         ways = _Ways(progress, imported, waiting, stopped)
-        with self._collecting(self._tool(tool), ways, self._guard()) as (owner, crawler):
+        with self._collecting(tool, ways, self._guard()) as (owner, crawler):
             wanted = {self._page(owner, url).url for url in urls}
             pages = [
                 page
@@ -231,22 +231,21 @@ class Web:
         return Guard(self._settings.crawl.allowed_hosts)
 
     @contextmanager
-    def _collecting(self, tool: Tool, ways: _Ways, guard: Guard) -> Iterator[tuple[Tool, Crawler]]:
+    def _collecting(
+        self, name: str | None, ways: _Ways, guard: Guard, *, make: bool = False
+    ) -> Iterator[tuple[Tool, Crawler]]:
         """Hold the right to collect, which one process has at a time, so that each host's pace holds."""
-        from bunko.sources.web.crawl import Crawler
-        from bunko.sources.web.fetch import Fetcher
-        from bunko.sources.web.robots import Robots
-        from bunko.sources.web.safety import SafeBrowsing
-        from bunko.sources.web.visit import Visitor
+        from bunko.library.crawling import crawler
 
-        crawl, safety = self._settings.crawl, self._settings.safety
-        self._recipe.check(tool)
-        self._store.write_pages(tool.id)  # says that the library cannot be written before anything is fetched
+        safety = self._settings.safety
         if safety.url_check and not safety.google_safe_browsing_api_key:
             raise SettingsError(
                 "Google Safe Browsing is to be asked, but there is no key for it",
                 hint="Set GOOGLE_SAFE_BROWSING_API_KEY, or safety.url_check to false.",
             )
+        known = self._found(name) if make else self._tool(name)
+        if known is not None:
+            self._recipe.check(known)  # what is wrong is told without waiting
         lock = self._home.database.with_name(f"{self._home.database.name}.web.lock")
         alone = held(
             self._home,
@@ -256,48 +255,36 @@ class Web:
             lock=lock,
             doing="collecting pages for",
         )
-        client = Fetcher(guard, agent=crawl.user_agent, timeout=crawl.timeout_seconds, max_bytes=crawl.max_bytes)
-        with client as fetcher, alone:
-            robots = Robots(
-                fetcher,
-                agent=crawl.user_agent,
-                ttl=crawl.robots_txt_cache_ttl,
-                respect=crawl.respect_robots_txt,
-            )
-            checked = None
-            if safety.url_check:
-                checked = SafeBrowsing(
-                    safety.google_safe_browsing_api_key,
-                    ttl=safety.cache_ttl,
-                    timeout=safety.timeout,
-                    fail_open=safety.fail_open,
-                    base_url=safety.base_url,
-                    guard=guard,
-                )
-            visitor = Visitor(
-                fetcher,
-                robots,
-                checked,
-                lambda url: self._store.page_content(tool.id, url),
-                delay=crawl.delay_sec,
-                hops=crawl.follow_redirects,
-            )
-            try:
-                yield (
-                    tool,
-                    Crawler(
-                        self._store,
-                        tool.id,
-                        visitor,
-                        concurrency=crawl.concurrency,
-                        indexing=crawl.respect_robots_txt,
-                        progress=ways.progress,
-                        stopped=ways.stopped,
-                    ),
-                )
-            finally:
-                if checked is not None:
-                    checked.close()
+        with alone, self._owner(name, make=make) as tool:
+            self._store.write_pages(tool.id)  # says that the library cannot be written before anything is fetched
+            parts = crawler(self._settings, self._store, tool, guard, progress=ways.progress, stopped=ways.stopped)
+            with parts as made:
+                yield tool, made
+
+    @contextmanager
+    def _owner(self, name: str | None, *, make: bool) -> Iterator[Tool]:
+        """Give the tool that pages belong to; one that was made for pages of which none came is removed again."""
+        tool, made = self._found(name) if make else self._tool(name), False
+        if tool is None:
+            with self._importing.writing():
+                tool = catalog.add(self._store, name or TOOL, "Web pages that were collected", None, kind="web")
+            made = True
+        try:
+            yield tool
+        except BunkoError as error:
+            if not self._is_there(tool):
+                raise UnknownName(
+                    f"The tool {tool.name} was deleted while its pages were collected",
+                    hint="Nothing else is wrong; collect them again if they are wanted.",
+                ) from error
+            raise
+        finally:
+            if made and self._is_there(tool) and not any(map(_counts, self._store.pages(tool.id))):
+                with self._importing.writing():
+                    self._store.drop_tool(tool.id)
+
+    def _is_there(self, tool: Tool) -> bool:
+        return any(one.id == tool.id for one in self._tools())
 
     def _imported(self, tool: Tool, done: Done, ways: _Ways) -> Collected:
         report = self._importing.catch_up(tool.name, progress=ways.imported, waiting=ways.waiting, stopped=ways.stopped)
@@ -350,22 +337,24 @@ class Web:
     def _tools(self) -> list[Tool]:
         return [tool for tool in catalog.tools(self._store) if tool.kind == "web"]
 
-    def _tool(self, name: str | None, *, make: bool = False) -> Tool:
-        """Return the tool of a name, or the one that is meant where none is named; where asked, it is made."""
+    def _found(self, name: str | None) -> Tool | None:
+        """Return the tool of a name, or the one that is meant where none is named; None where there is none."""
         web = self._tools()
         wanted = name or (web[0].name if len(web) == 1 else TOOL)
         tool = next((one for one in catalog.tools(self._store) if one.name == wanted), None)
         if tool is not None and tool.kind != "web":
             raise SettingsError(f"{wanted} is not a tool of web pages", hint="Name another one with -n.")
-        if tool is None and not make:
-            names = ", ".join(one.name for one in web) or "none yet"
+        return tool
+
+    def _tool(self, name: str | None) -> Tool:
+        """Return the tool of a name, or the one that is meant where none is named, or say which there are."""
+        tool = self._found(name)
+        if tool is None:
+            names = ", ".join(one.name for one in self._tools()) or "none yet"
             raise UnknownName(
-                f"There is no tool of web pages called {wanted!r}",
+                f"There is no tool of web pages called {name or TOOL!r}",
                 hint=f"Tools of web pages: {names}. Bring pages in with: {self._command('add')}",
             )
-        if tool is None:
-            with self._importing.writing():
-                tool = catalog.add(self._store, wanted, "Web pages that were collected", None, kind="web")
         return tool
 
     def _page(self, tool: Tool, url: str) -> WebPage:
@@ -383,3 +372,8 @@ class Web:
 
     def _command(self, verb: str) -> str:
         return f"bunko web {verb}{' URL' if verb == 'add' else ''}{self._home.flags()}"
+
+
+def _counts(page: WebPage) -> bool:
+    """Say whether a page is a reason to have a tool: it is there, or it is waited for."""
+    return page.state in ("held", "waiting")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bunko.embedders import checked
-from bunko.embedding import with_vectors
+from bunko.embedding import paid, with_vectors
 from bunko.failpoints import reach
 from bunko.ingest import ChunkerSettings, Progress, batches, packed_terms
 from bunko.pack.file import Pack
 from bunko.pack.records import Record
-from bunko.protocols import Embedder, Prepared, Store
+from bunko.protocols import Embedder, Prepared, Spent, Store
 from bunko.types import Report, Tool
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def take(
     theirs = pack.tool.built
     different = {name for name in (built.keys() | theirs.keys()) if built.get(name) != theirs.get(name)}
     chunker = cutting.build() if different - _NOT_CUTTING else None
-    report = Report(added=pack.documents)
+    report, costly = Report(added=pack.documents), paid(embedder)
     done = Progress(0, pack.documents, 0, 0, 0)
     for batch in batches(pack.records(), lambda record: len(record.prepared.document.text.text)):
         carried = _Carried(embedder) if embedder is not None else None
@@ -53,8 +53,13 @@ def take(
                 put.append(Prepared(document, chunks, packed_terms(document, chunks)))
             else:
                 put.append(record.prepared)
+        calls = costly.counts.calls if costly else 0
         named, vectors, _ = with_vectors(store, carried, put)
-        store.write(into.id, put=named, vectors=vectors)
+        spent = {}
+        if carried is not None and carried.embedded:
+            made = costly.counts.calls - calls if costly else -(-carried.embedded // carried.batch)
+            spent[carried.name] = Spent(carried.embedded, made)
+        store.write(into.id, put=named, vectors=vectors, spent=spent)
         reach("pack.batch")
         report.total_chunks += sum(len(one.chunks) for one in put)
         report.embedded += carried.embedded if carried is not None else 0

@@ -159,13 +159,12 @@ def _memo(lines: list[str], at: int, head: _Head | None) -> list[Memo]:
         return [Memo(at + begin + 1, at + end, "", "", (), "\n".join(lines[begin:end]))] if begin < end else []
     first = lines[0] if head.is_day else re.sub(r"\A\s*\*\s+", "* ", lines[0])
     rest = dedent("\n".join(lines[1:end]))
-    own, body = head.tags, head.after or len(first) + 1
-    if not head.after:
-        blank = len(rest) - len(rest.lstrip("\n"))
-        tagged, _, _ = rest[blank:].partition("\n")
-        if match := _TAGS.fullmatch(tagged):
-            own = tags((*own, *(_marks(match["tags"]) or tags(match["tags"]))))
-            body += blank + len(tagged) + 1
+    own, body = head.tags, len(first) + 1
+    blank = len(rest) - len(rest.lstrip("\n"))
+    tagged, _, _ = rest[blank:].partition("\n")
+    if match := _TAGS.fullmatch(tagged):
+        own = tags((*own, *(_marks(match["tags"]) or tags(match["tags"]))))
+        body += blank + len(tagged) + 1
     text = f"{first}\n{rest}" if rest else first
     if head.after:
         body = len(first) - len(first[head.after :].lstrip())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codecs import getincrementaldecoder
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections.abc import Iterator
 from contextlib import suppress
 from io import IncrementalNewlineDecoder
@@ -16,8 +16,9 @@ from bunko.readers.memo import unified
 AT_ONCE = 4_000_000
 _BLOCK = 1_000_000
 # Where a file is damaged, what most of it is written in; and how much of it may be none of that.
-_DAMAGED = ("utf-8", "cp932", "euc_jp")
-_DAMAGED_SHARE = 0.05
+_DAMAGED = {"utf-8": 0.05, "cp932": 0.05, "euc_jp": 0.05}
+# The same where a file begins with a mark. Of any bytes whatever, 97 % are characters of UTF-16.
+_MARKED = {BOM_UTF8: {"utf-8-sig": 0.05}, BOM_UTF16_LE: {"utf-16": 0.01}, BOM_UTF16_BE: {"utf-16": 0.01}}
 _NOTHING = dict.fromkeys((*range(9), 11, *range(14, 27), *range(28, 32), 127), "\ufffd")
 
 
@@ -40,18 +41,23 @@ def lines(file: BinaryIO, size: int, most: int) -> Read:
         try:
             text, codec = decode(data)
         except SourceError:
-            if not (found := _mended(data)):
+            if not (found := _fitting(data, data[:4])):
                 raise
-            return Read(iter(unified(data.decode(found, "replace").translate(_NOTHING)).split("\n")), found, True)
+            return Read(iter(unified(mended(data, found)).split("\n")), found, True)
         return Read(iter(unified(text).split("\n")), codec)
     codec, is_damaged = _codec(file)
     file.seek(0)
     return Read(_decoded(file, codec, most, is_damaged=is_damaged), codec, is_damaged)
 
 
+def mended(data: bytes, codec: str) -> str:
+    r"""Return what damaged bytes say, with \ufffd for what they do not."""
+    return data.decode(codec, "replace").translate(_NOTHING)
+
+
 def _codec(file: BinaryIO) -> tuple[str, bool]:
     """Return what reads all of a large file, told from a part of it, and whether some of it is damaged."""
-    at = 0
+    at, places = 0, list[int]()
     for _ in range(2):
         try:
             codec = _guess(file, at)
@@ -62,9 +68,13 @@ def _codec(file: BinaryIO) -> tuple[str, bool]:
             return codec, False
         # What begins in English may be anything: the part that is not as expected says more.
         at = damaged
+        places.append(at - at % 4)
     file.seek(0)
-    if mended := _mended(file.read(AT_ONCE)):
-        return mended, True
+    mark = file.read(4)
+    for place in (*places[:1], 0):
+        file.seek(place)
+        if codec := _fitting(file.read(AT_ONCE), mark):
+            return codec, True
     file.seek(at - at % 4)
     decode(file.read(AT_ONCE))  # says what is wrong with it
     raise SourceError(
@@ -73,11 +83,15 @@ def _codec(file: BinaryIO) -> tuple[str, bool]:
     )
 
 
-def _mended(data: bytes) -> str:
-    """Return the codec that reads all but a little of damaged text; nothing if that is none."""
-    for codec in _DAMAGED:
-        text = data.decode(codec, "replace").translate(_NOTHING)
-        if text and text.count("\ufffd") <= _DAMAGED_SHARE * len(text):
+def _fitting(data: bytes, mark: bytes) -> str:
+    """Return the codec that reads all but a little of damaged text; nothing if that is none.
+
+    The mark is how its file begins, which may say what it is written in.
+    """
+    codecs = next((found for begin, found in _MARKED.items() if mark.startswith(begin)), _DAMAGED)
+    for codec, share in codecs.items():
+        text = mended(data, codec)
+        if text and text.count("\ufffd") <= share * len(text):
             return codec
     return ""
 

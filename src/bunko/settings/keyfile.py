@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +27,10 @@ class KeyFile:
 
     def read(self, key: str, origin: str, notices: list[str]) -> str:
         """Return what the file holds, without the blanks around it; who else may read it is told in `notices`."""
-        path = self.path()
-        where = f"{path}, the file of {key} ({origin}),"
+        where = f"{self.written!r}, the file of {key} ({origin}),"
         try:
+            path = self.path()
+            where = f"{path}, the file of {key} ({origin}),"
             with open(path, "rb", opener=_at_once) as file:
                 mode = os.fstat(file.fileno()).st_mode
                 if not stat.S_ISREG(mode):
@@ -38,6 +40,8 @@ class KeyFile:
             raise SettingsError(
                 f"{where} cannot be read: {error.strerror or error}.", hint="Check the path and the permissions."
             ) from error
+        except (RuntimeError, ValueError) as error:  # ~somebody whom the system does not know; a name with a zero
+            raise SettingsError(f"{where} cannot be found.", hint="Write the whole path.") from error
         try:
             secret = data.decode("utf-8-sig").strip()
         except UnicodeDecodeError:
@@ -49,7 +53,9 @@ class KeyFile:
                 f"{where} holds more than one line of text.", hint="Write the secret into it and nothing else."
             )
         if os.name == "posix" and mode & 0o077:
-            notices.append(f"{path} holds a secret, and other users may read it. Close it with: chmod 600 {path}")
+            notices.append(
+                f"{path} holds a secret, and other users may read it. Close it with: chmod 600 {shlex.quote(str(path))}"
+            )
         return secret
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -14,18 +15,15 @@ from bunko.settings.keyfile import ENDING, KeyFile
 from bunko.settings.tree import SECTIONS, SETTINGS, Settings
 
 _Found = tuple[str, object, str]  # key, value, origin
-# What a folder of documents cannot decide.
+# What a folder of documents cannot decide: where texts and keys are sent and what that costs, what is run, who is let in.
 _NOT_THEIRS = (
-    "serve.", "crawl.", "safety.", "log.keep_searches", "embedding.provider", "embedding.lmstudio_base_url",
-    "embedding.ollama_base_url",
-    "embedding.openai_base_url", "embedding.openrouter_base_url", "embedding.gemini_base_url",
-    "embedding.model_transformers", "embedding.trust_remote_code", "embedding.openai_api_key",
-    "embedding.openrouter_api_key", "embedding.gemini_api_key",  # whose account sees what is sent
-    "chat.", "rewrite.", "summarize.",
+    "chat.", "crawl.", "embedding.", "log.keep_searches", "rewrite.", "safety.", "serve.", "summarize.",
 )  # fmt: skip
 
 
-_FOR_PAGES = {"web.chunk_size": "chunker.chunk_size"} | {
+_PASSWORD = re.compile(r"(?<=://)[^/?#\s]*(?=@)")  # and the name before it, in an address
+
+_FOR_PAGES = {"web.chunk_size": "chunker.chunk_size", "web.chunk_overlap": "chunker.chunk_overlap"} | {
     f"web.{name}": f"search.{name}" for name in ("vector_weight", "k1", "b", "min_combined_score")
 }
 
@@ -45,7 +43,7 @@ class Loaded:
         for key, setting in SETTINGS.items():
             section, _, name = key.partition(".")
             value = getattr(getattr(self.settings, section), name)
-            rows.append((key, setting.shown(value), self.origins[key]))
+            rows.append((key, _PASSWORD.sub("********", setting.shown(value)), self.origins[key]))
         return rows
 
 

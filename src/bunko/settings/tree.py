@@ -255,6 +255,11 @@ class Web(_Section):
         " where embedding.provider is local or online",
         low=1,
     )
+    chunk_overlap: int | None = _is(
+        None,
+        "Characters that chunks of a long text share; not set: as chunker.chunk_overlap if that is set, else 0, or 30"
+        " with local or online",
+    )
     vector_weight: float | None = _is(
         None,
         "As in [search], for web pages; not set: as there if it is set there, else 0.9 where embedding.provider is"

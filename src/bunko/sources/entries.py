@@ -195,8 +195,23 @@ class Entries:
             if not is_left_out:
                 yield from some
                 continue
-            for uri, those in groupby(some, self._file_of):
+            for (uri, _), those in groupby(some, self._run_of()):
                 yield from self._again(uri, those)
+
+    def _run_of(self) -> Callable[[Entry], tuple[str, int]]:
+        """Return what tells apart runs of entries that stand in one file in their order there.
+
+        What is new in a file comes before what changed in it, so that it may have to be read twice.
+        """
+        last = run = 0
+
+        def of(entry: Entry) -> tuple[str, int]:
+            nonlocal last, run
+            run += entry.lines.first <= last
+            last = entry.lines.first
+            return self._file_of(entry), run
+
+        return of
 
     def _file_of(self, entry: Entry) -> str:
         return _file(entry.uri, "" if self.root.is_dir() else self.root.name)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
 from bunko import readers
 from bunko.errors import SourceError
-from bunko.readers.lines import lines
+from bunko.readers.lines import Read, lines, mended
 from bunko.readers.memo import Bad, Memo
 from bunko.sources import jsonl
 from bunko.sources.entries import Entries, Parsed, told
 from bunko.sources.folder import Folder
+from bunko.text.dates import iso
 from bunko.types import Text
 
 _MARKDOWN = (".md", ".markdown")
 EXTENSIONS = (*_MARKDOWN, ".txt", ".text", ".changelog", *jsonl.EXTENSIONS)
+_DATED = re.compile(r"(\d{4})([-_.]?)(\d\d)\2(\d\d)(?!\d)")
 # What people call a file of memos without an ending; older ones are kept as ChangeLog.1 or ChangeLog-2019.
 NAMES = r"(?:change_?log|clmemo|memos?|notes?|diary|journal|メモ|日記|日誌)(?:[-_.]\d{1,8})?"
 
@@ -30,10 +34,12 @@ def parse(file: BinaryIO, name: str, size: int, most: int) -> Parsed:
     if name.casefold().endswith(jsonl.EXTENSIONS):
         return jsonl.parse(file, name, size, most)
     read = lines(file, size, most)
-    return Parsed(read.codec, told(read, lambda found: _entries(file, name, size, most, found)))
+    return Parsed(read.codec, told(read, lambda found: _entries(file, name, size, most, found, read)))
 
 
-def _entries(file: BinaryIO, name: str, size: int, most: int, found: Iterator[str]) -> Iterator[Memo | Bad | Text]:
+def _entries(
+    file: BinaryIO, name: str, size: int, most: int, found: Iterator[str], read: Read
+) -> Iterator[Memo | Bad | Text]:
     from bunko.readers import changelog  # only here: most scans find that nothing changed, and its patterns take time
 
     may_be = True
@@ -56,10 +62,19 @@ def _entries(file: BinaryIO, name: str, size: int, most: int, found: Iterator[st
             hint="Raise scanner.max_file_bytes to index it.",
         )
     else:
+        for _ in found:
+            pass  # to its end, so that damaged lines are known
         file.seek(0)
-        text = readers.read(file.read(), name)
+        data = file.read()
+        text = readers.read(mended(data, read.codec).encode() if read.is_damaged else data, name)
         if text.text.strip():
-            yield text
+            yield text if text.date else replace(text, date=_date(name))
+
+
+def _date(name: str) -> str:
+    """Return the date that the name of a file begins with, as notes of a day are often called; else nothing."""
+    match = _DATED.match(name.rpartition("/")[2])
+    return iso("-".join(match.group(1, 3, 4))) if match else ""
 
 
 def build(root: Path, files: Folder, most: int) -> Entries:

@@ -8,13 +8,13 @@ from datetime import datetime, timedelta, tzinfo
 from bunko.errors import QueryError, SettingsError
 from bunko.text.normalise import normalise
 
-_RELATIVE = re.compile(r"(\d{1,4})\s*(h|d|w|m|y)")
+_RELATIVE = re.compile(r"(\d{1,4})\s*(h|d|w|m|y|(?:時間|日|週間|[かカヵヶケ箇]月|年)前)")
 _DATE = re.compile(
     r"(\d{4})(?:[-/.年](\d{1,2})(?:[-/.月](\d{1,2})日?)?)?[月年]?(?:[T ](\d{1,2}):(\d{2})(?::(\d{2}))?)?"
 )
 _ZONED = re.compile(r"(?i)\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:Z|[-+]\d\d:?\d\d)")
 _DAYS_AGO = {"today": 0, "yesterday": 1, "今日": 0, "本日": 0, "昨日": 1, "一昨日": 2}
-_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
+_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365, "日前": 1, "週間前": 7, "月前": 30, "年前": 365}
 
 # The year before the first of each era. An era changes within a year, so that 平成31年 and 令和元年 are both 2019.
 _ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018}
@@ -38,7 +38,7 @@ DAY = (
 
 
 def moment(text: str, now: datetime) -> str:
-    """Return 2024, 2024-01, 2024-01-15 or a full time; 2w means two weeks before now, 令和6年1月15日 is understood.
+    """Return 2024, 2024-01, 2024-01-15 or a full time; 2w and 2週間前 are the day two weeks ago, 12h is a time.
 
     What comes back is a time where `now` is told, without a zone; one that is given with a zone is brought there.
     """
@@ -52,10 +52,12 @@ def moment(text: str, now: datetime) -> str:
         except (ValueError, OverflowError) as error:
             raise QueryError(f"{text!r} is not a date: {error}", hint="Write it as 2024-01-15.") from error
     if match := _RELATIVE.fullmatch(written.lower()):
-        number, unit = int(match[1]), match[2]
-        back = timedelta(hours=number) if unit == "h" else timedelta(days=number * _DAYS[unit])
+        number, unit = int(match[1]), match[2].lstrip("かカヵヶケ箇")
         try:
-            return (now - back).isoformat(timespec="seconds")
+            if unit in ("h", "時間前"):
+                return (now - timedelta(hours=number)).isoformat(timespec="seconds")
+            # Days are whole: most memos say no time, and one of the day that is named is asked for too.
+            return (now - timedelta(days=number * _DAYS[unit])).date().isoformat()
         except OverflowError as error:
             raise QueryError(f"{text!r} lies before all dates", hint="Use a nearer date.") from error
     match = _DATE.fullmatch(written)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.options import chosen, is_terminal, on_one_line, print_json, shared, tool_names
+from bunko.interfaces.cli.options import chosen, is_terminal, on_one_line, print_json, say, shared, tool_names
 from bunko.types import cited
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ def command(name: str | None, limit: int, **options: Any) -> None:
     asked = chosen(options)
     with asked.open(create=asked.docs_dir is not None) as library:
         found = library.recent(name, limit=limit)
+    if not found:
+        say("There is nothing yet. Import memos with: bunko build --input FOLDER")
     if asked.as_json:
         print_json(
             [
@@ -45,7 +47,7 @@ def command(name: str | None, limit: int, **options: Any) -> None:
                 for tool, one in found
             ]
         )
-    elif is_terminal():
+    elif found and is_terminal():
         from bunko.interfaces.cli.show import table
 
         table(

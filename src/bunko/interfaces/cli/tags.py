@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from bunko.interfaces.cli.options import chosen, is_terminal, print_json, shared, tool_names, visible
+from bunko.interfaces.cli.options import chosen, is_terminal, print_json, say, shared, tool_names, visible
 
 
 @click.command()
@@ -23,9 +23,11 @@ def command(name: str | None, **options: Any) -> None:
     asked = chosen(options)
     with asked.open(create=asked.docs_dir is not None) as library:
         found = library.tags(name)
+    if not found:
+        say("There are no tags yet.")
     if asked.as_json:
         print_json([{"tag": tag, "count": count} for tag, count in found])
-    elif is_terminal():
+    elif found and is_terminal():
         from bunko.interfaces.cli.show import table
 
         table(("tag", "count"), [(tag, f"{count:,}") for tag, count in found], numbers=("count",))

@@ -13,6 +13,7 @@ from bunko.text.dates import iso
 from bunko.text.language import language
 
 _LONGEST_TITLE = 300
+_LONGEST_STATED = 2000  # characters of a title that are looked at
 _LONGEST_ADDRESS = 2048
 _MOST_LINKS = 10_000
 _SEPARATOR = re.compile(r"\s+[|｜\-–—―»›«:：・/]\s+|\s*[|｜]\s*")
@@ -28,7 +29,7 @@ _SKIPPED = ("#", "javascript:", "mailto:", "tel:", "data:", "about:", "blob:")
 
 
 class Head:
-    """What the elements of a page's head say, by name; the first of a name counts."""
+    """What the elements of a page's head say, by name; the first of a name counts, but wishes to robots add up."""
 
     def __init__(self, document: Any) -> None:
         self.metas: dict[str, str] = {}
@@ -40,7 +41,10 @@ class Head:
                 name = name or attributes.get("http-equiv")
                 content = attributes.get("content")
                 if name and content:
-                    self.metas.setdefault(name.strip().lower(), content.strip())
+                    name = name.strip().lower()
+                    if name == "robots" and len(self.metas.get(name, " " * _LONGEST_STATED)) < _LONGEST_STATED:
+                        self.metas[name] += f", {content[:_LONGEST_STATED]}"
+                    self.metas.setdefault(name, content.strip())
             elif tag == "base":
                 self.base = self.base or (attributes.get("href") or "").strip()
             elif tag == "link":
@@ -49,7 +53,7 @@ class Head:
             elif tag == "title":
                 # The drawings in a page have titles, too.
                 if not self.title and node.parent is not None and node.parent.tag in ("head", "body", "html"):
-                    self.title = _tidy(node.text(deep=True) or "")
+                    self.title = _tidy(node.text(deep=True) or "")[:_LONGEST_STATED]
             elif (attributes.get("type") or "").lower() == "application/ld+json" and len(self.data) < _MOST_DATA:
                 self.data += (node.text(deep=True) or "")[:_MOST_DATA]
 
@@ -59,10 +63,11 @@ def title(head: Head, page: Tree, region: Node) -> tuple[str, bool]:
 
     The heading of the text says it best; the title of the window, without the name of the site, comes next.
     """
-    site = head.metas.get("og:site_name") or head.metas.get("application-name") or ""
-    stated = head.metas.get("og:title") or head.title
+    site = (head.metas.get("og:site_name") or head.metas.get("application-name") or "")[:_LONGEST_STATED]
+    stated = (head.metas.get("og:title") or head.title)[:_LONGEST_STATED]
     shown = [node for node in page.headings if not node.boilerplate]
-    names = {site.casefold(), *(part.casefold() for part in _SEPARATOR.split(head.title)[1:])}
+    # The name of the site stands last; what stands between is a heading more often.
+    names = {site.casefold(), *(part.casefold() for part in _SEPARATOR.split(head.title)[1:][-1:])}
     for node in sorted(shown, key=lambda node: not region.holds(node)):
         text = line(node, readings=False)[:_LONGEST_TITLE]
         # A logo is a heading on many a page.
@@ -73,7 +78,7 @@ def title(head: Head, page: Tree, region: Node) -> tuple[str, bool]:
         text = line(node, readings=False)[:_LONGEST_TITLE] if node.boilerplate else ""
         if text and (_tidy(stated).startswith(text) or not stated):
             return text, True
-    heading = line(shown[0], readings=False) if shown else ""
+    heading = next((line(node, readings=False) for node in (*shown, *page.headings)), "")
     return (_without_site(stated, site or heading, heading) or heading)[:_LONGEST_TITLE], False
 
 

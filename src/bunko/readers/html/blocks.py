@@ -31,6 +31,7 @@ _FILE_NAME = re.compile(r"(?i)[\w./-]*\.(?:png|jpe?g|gif|svg|webp|avif|bmp)")
 _LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight-source|brush:)[-\s]?([\w+#-]{1,20})")
 _TICKS = re.compile("`+")
 _LONGEST_FENCE = 20
+_DEEPEST_MARKS = 8  # of lists and quotes; with more, each short line would carry hundreds of characters
 
 
 def markdown(root: Node, *, dense: bool = True, boilerplate: bool = False, readings: bool = True) -> str:
@@ -215,10 +216,11 @@ class _Writer:
         first = rest = ""
         tight = False
         if not bare and self._marks:
-            first = "".join(mark for mark, _ in self._marks)
-            rest = "".join(mark for _, mark in self._marks)
-            tight = any(mark != other for mark, other in self._marks)
-            for mark in self._marks:
+            shown = self._marks[-_DEEPEST_MARKS:]
+            first = "".join(mark for mark, _ in shown)
+            rest = "".join(mark for _, mark in shown)
+            tight = any(mark != other for mark, other in shown)
+            for mark in shown:
                 mark[0] = mark[1]
         if rest:
             text = text.replace("\n", f"\n{rest}")

@@ -66,6 +66,11 @@ def decode(data: bytes, charset: str = "") -> tuple[str, str]:
         return data.decode(codec, "replace"), codec
 
 
+def knows(label: str) -> bool:
+    """Say whether a charset of this name may be read."""
+    return bool(_codecs(label))
+
+
 def _declared(data: bytes) -> str:
     head = _COMMENT.sub(b"", data[:_LOOKED_AT])
     found = _META.search(head) or _XML.match(head)

@@ -24,10 +24,14 @@ _ROLES = frozenset(
     "navigation banner contentinfo complementary search menu menubar dialog alertdialog tooltip toolbar".split()
 )
 _INVISIBLE = re.compile(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden")
-# Classes that keep a text from the eye, and numbers of lines beside a listing.
-_HIDDEN_CLASS = re.compile(
-    r"sr-only|visually-?hidden|screen-reader-text|gutter|lineno|linenos|line-numbers?|hljs-ln-numbers"
-)
+_HIDDEN_CLASS = re.compile(r"sr-only|visually-?hidden|screen-reader-text")
+# Numbers of lines beside a listing; some call the listing itself so, or a column of the page.
+_NUMBERS_CLASS = re.compile(r"gutter|lineno|linenos|line-numbers?|hljs-ln-numbers")
+_MOST_NUMBERS = 100_000  # characters
+_LETTER = re.compile(r"[^\W\d_]")
+# A button that shows an answer is the question.
+_QUESTION_CLASS = re.compile(r"(?i)accordion|faq|question|collapsible")
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary")
 _BOILERPLATE_CLASS = re.compile(
     r"(?:bread-?crumbs?|topic-?path|pankuzu)(?:-?(?:list|nav|wrap(?:per)?|container))?"
     r"|(?:sns|social)(?:-?(?:share|sharing|buttons?|links?|icons?|list|box|area))?|share(?:-?(?:buttons?|links?|bar|box|area))?"
@@ -37,14 +41,15 @@ _BOILERPLATE_CLASS = re.compile(
     r"|paginat(?:ion|or)|pager|page-?navi?|post-?navigation|prev-?next"
     r"|toc|table-?of-?contents|skip-?(?:link|nav|to-?content|to-?main)|nav-?bar|(?:global|site|main|g|top|foot|header)-?navi?"
     r"|global-?(?:menu|header|footer)|site-?(?:header|footer)|related-?(?:posts?|articles?|entries|entry|links?|contents?)"
-    r"|newsletter(?:-?\w+)?|mw-editsection|headerlink|anchor-?link|back-?to-?top|page-?top"
+    r"|newsletter(?:-?\w+)?|mw-(?:editsection|jump-link)|cat-?links|nav-?box|site-sub|menu-?bar|headerlink|anchor-?link|back-?to-?top|page-?top"
 )
+_FRAME_IDS = ("header", "footer")  # of the page; as a class they may be those of an article
 _NOTE_CLASS = re.compile(r"(?i)\b(?:note|msg|message|admonition|callout|warning|caution|tip|info|alert|hint)")
 _MAIN_NAME = re.compile(
     r"(?:main|content|contents|article|post|entry)(?:-?(?:body|content|contents|text|main|area|inner))?"
     r"|page-?(?:body|content)|markdown-body|mw-content-text|honbun"
 )
-_PERMALINK = frozenset(("¶", "#", "§", "🔗", "Permalink", "permalink", "link", "[編集]"))
+_PERMALINK = frozenset(("¶", "#", "§", "†", "^", "↑", "🔗", "Permalink", "permalink", "link", "[編集]"))
 
 
 class Node:
@@ -138,7 +143,7 @@ def tree(document: Any) -> Tree:
                 reading = "".join((node.text(deep=True) or "").split())
                 here.reading += reading
                 found.ruby_chars += len(reading)
-        elif tag not in _GONE and tag[0] != "-":
+        elif (tag not in _GONE or (tag == "button" and _is_question(node, here))) and tag[0] != "-":
             attributes = node.attributes
             if not attributes or not _is_hidden(attributes):
                 child = Node(tag, attributes)
@@ -196,6 +201,8 @@ def _enter(node: Node, above: list[_Above], inside: int, found: Tree) -> bool:
 
 def _complete(node: Node, parent: Node) -> None:
     """Add a finished element to the one around it."""
+    if node.attributes and _is_numbers(node):
+        return
     tag = node.tag
     if tag == "a":
         node.links += 1
@@ -246,6 +253,22 @@ def _is_hidden(attributes: dict[str, str | None]) -> bool:
     return bool(names) and _has_hidden_class(names or "")
 
 
+def _is_numbers(node: Node) -> bool:
+    names = node.attributes.get("class")
+    if not names or not _has_numbers_class(names) or node.chars > _MOST_NUMBERS:
+        return False
+    return _LETTER.search(text_of(node)) is None
+
+
+def _is_question(button: Any, around: Node) -> bool:
+    return around.tag in _HEADINGS or bool(_QUESTION_CLASS.search(button.attributes.get("class") or ""))
+
+
+@lru_cache(4096)
+def _has_numbers_class(names: str) -> bool:
+    return any(_NUMBERS_CLASS.fullmatch(name) for name in names.split())
+
+
 @lru_cache(4096)
 def _has_hidden_class(names: str) -> bool:
     return any(_HIDDEN_CLASS.fullmatch(name) for name in names.split())
@@ -261,7 +284,7 @@ def _is_boilerplate(attributes: dict[str, str | None]) -> bool:
 
 @lru_cache(4096)
 def _has_boilerplate_class(names: str, name: str) -> bool:
-    return any(_BOILERPLATE_CLASS.fullmatch(_plain(one)) for one in (*names.split(), name))
+    return name in _FRAME_IDS or any(_BOILERPLATE_CLASS.fullmatch(_plain(one)) for one in (*names.split(), name))
 
 
 @lru_cache(4096)

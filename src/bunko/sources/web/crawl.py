@@ -78,6 +78,7 @@ class Crawler:
         self._progress, self._stopped = progress, stopped
         self._links: Links | None = None
         self._named = False  # somebody asked for each page by its address
+        self._again = False  # only pages that are there are asked for
         self._done = Done()
         self._put: dict[str, WebPage] = {}
         self._contents: dict[str, bytes] = {}
@@ -101,6 +102,7 @@ class Crawler:
 
     def refresh(self, pages: Sequence[WebPage]) -> Done:
         """Ask again for pages that are known; what did not change is not sent again."""
+        self._again = True
         return self._run(pages)
 
     def crawl(self, rules: Rules, begun: str, *, goes_on: bool) -> Done:
@@ -130,18 +132,23 @@ class Crawler:
     def _mapped(self, links: Links) -> list[str]:
         """Return what the sitemaps of a site and its llms.txt name."""
         visitor, root = self._visitor, links.rules.root
+        here = visitor.guard.target(root)
 
         def get(url: str) -> bytes:
-            target = visitor.guard.target(url)
+            target = visitor.guard.sent(here, url)
             visitor.check(str(target))
             if not visitor.robots.allowed(str(target)):
                 raise SourceError(FORBIDDEN)
             visitor.wait(target)
             return visitor.fetcher.fetch(str(target), accept=(*SITEMAPS, "text/markdown")).content
 
-        origin = visitor.guard.target(root).origin
-        own = f"{origin}/llms.txt"
-        found = list(sitemap.named(get, list(visitor.robots.sitemaps(root)) or [f"{origin}/sitemap.xml"], self._note))
+        try:
+            visitor.check(root)
+        except BunkoError:
+            return []  # told when the page itself is asked for; until then not even robots.txt is
+        own = f"{here.origin}/llms.txt"
+        maps = list(visitor.robots.sitemaps(root)) or [f"{here.origin}/sitemap.xml"]
+        found = list(sitemap.named(get, maps, self._note))
         try:
             found += sitemap.listed(get, own)
         except SourceError as error:
@@ -215,10 +222,20 @@ class Crawler:
         return self._visitor.visit(row, site=site, indexing=self._indexing and not self._named and not is_document(row))
 
     def _write(self) -> None:
-        if self._put or self._gone:
-            put = list(self._put.values())
-            self._store.write_pages(self._tool_id, put=put, contents=self._contents, remove=self._gone)
-            self._put, self._contents, self._gone = {}, {}, []
+        if not self._put and not self._gone:
+            return
+        there = {page.url for page in self._store.pages(self._tool_id, list(self._put))}
+        for url, row in list(self._put.items()):
+            # Who was deleted meanwhile does not come back by being looked at again, and never without content.
+            bare = bool(row.content_hash) and url not in self._contents
+            if url not in there and (bare or (self._again and url in self._order)):
+                del self._put[url]
+                for some in (self._done.updated, self._done.unchanged):
+                    if url in some:
+                        some.remove(url)
+        put = list(self._put.values())
+        self._store.write_pages(self._tool_id, put=put, contents=self._contents, remove=self._gone)
+        self._put, self._contents, self._gone = {}, {}, []
 
     def _take(self, visit: Visit) -> list[WebPage]:
         """Note what came of one page; return the pages it leads to."""
@@ -260,7 +277,8 @@ class Crawler:
         digest = sha256(page.content).hexdigest()
         own = visit.url == row.url
         before = row if own else self._known([visit.url]).get(visit.url)
-        same = before is not None and before.content_hash == digest
+        whole = before is not None and (before.size > 0 or before.url in self._contents)
+        same = whole and before is not None and before.content_hash == digest
         into = done.unchanged if same else done.updated if before and is_document(before) else done.added
         into.append(visit.url)
         self._put[visit.url] = replace(

@@ -31,6 +31,8 @@ _MAX_HEADERS = 100
 _MAX_HEADER_BYTES = 32 << 10
 _MAX_ERROR_BYTES = 64 << 10  # read so that the connection can be used again, and for what an API says in it
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_ADD_UP = {"content-encoding": ", ", "x-robots-tag": "\n"}
+_WISHES = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")  # those with a colon
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([^\s\"';]+)", re.IGNORECASE)
 
 Headers = dict[str, str]
@@ -50,6 +52,7 @@ class Page:
     fetched_at: str
     location: str = ""  # where a redirect leads that was not followed
     retry_after: float = 0.0
+    noindex: bool = False  # its header X-Robots-Tag asks every robot, or this one, not to index it
 
     @property
     def whole(self) -> bool:
@@ -203,6 +206,7 @@ class Fetcher:
             fetched_at=datetime.now(UTC).isoformat(timespec="seconds"),
             location=_joined(str(target), location) if location else "",
             retry_after=_seconds(headers.get("retry-after", "")),
+            noindex=_noindex(headers.get("x-robots-tag", ""), self._agent),
         )
         encoding = headers.get("content-encoding", "")
         if not page.whole:
@@ -211,7 +215,7 @@ class Fetcher:
             return page
         if accept and media_type not in accept:
             raise FetchFailed(
-                f"it is {media_type or 'of no named type'}",
+                f"it is {media_type[:80] or 'of no named type'}",
                 hint=f"Pages can be {', '.join(accept)}; this cannot be read.",
             )
         if cut_at:
@@ -230,14 +234,14 @@ def _content(response: httpcore2.Response, unpacker: Unpacker) -> bytes:
 
 
 def _headers(pairs: Sequence[tuple[bytes, bytes]]) -> Headers:
-    """Return headers by their name in small letters; the first of a name counts, but encodings add up."""
+    """Return headers by their name in small letters; the first of a name counts, but some add up."""
     if len(pairs) > _MAX_HEADERS or sum(len(name) + len(value) for name, value in pairs) > _MAX_HEADER_BYTES:
         raise FetchFailed("its headers are too many or too long", hint="The server is at fault; leave it out.")
     found: Headers = {}
     for name, value in pairs:
         key, text = name.decode("ascii", "replace").lower(), _text(value)
-        if key == "content-encoding" and key in found:
-            found[key] += f", {text}"
+        if key in _ADD_UP and key in found:
+            found[key] += _ADD_UP[key] + text
         found.setdefault(key, text)
     return found
 
@@ -266,6 +270,22 @@ def _seconds(value: str) -> float:
         with suppress(ValueError, TypeError, OverflowError):
             return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
     return 0.0
+
+
+def _noindex(value: str, agent: str) -> bool:
+    """Say whether X-Robots-Tag asks not to index: `noindex`, or `bunkobot: noindex`; others' wishes are theirs."""
+    own = re.match(r"[\w-]*", agent.strip().lower())
+    for line in value.lower().split("\n"):
+        ours = True
+        for part in line.split(","):
+            name, colon, wish = (one.strip() for one in part.partition(":"))
+            if colon and name in _WISHES:
+                continue
+            if colon:  # the name of a robot: what follows is for it
+                ours = own is not None and name == own[0]
+            if ours and (wish or name) in ("noindex", "none"):
+                return True
+    return False
 
 
 def _good(page: Page, *, asked: bool) -> Page:

@@ -104,9 +104,19 @@ class Guard:
             raise Refused(f"{shown(url)} is not fetched: {target.host} {reason}", hint=_allow(target.host))
         return target
 
+    def sent(self, here: Target, url: str) -> Target:
+        """Return where a site sends us, if it may: a host of your own network is reached from there or by your word."""
+        there = self.target(url)
+        if self.allows(there.host, there.port) and not self.allows(here.host, here.port):
+            raise Refused(
+                f"{shown(url)} is not fetched: {here.host} sends us to a host of your own network",
+                hint="Name that address itself if it is what you want.",
+            )
+        return there
+
     def onward(self, here: Target, location: str) -> Target:
         """Return where a redirect leads, if a URL could lead there too; from https it never goes back to http."""
-        there = self.target(location)
+        there = self.sent(here, location)
         if here.scheme == "https" and there.scheme == "http":
             raise Refused(
                 f"{shown(str(here))} is not fetched: it redirects from https to http, {shown(location)}",

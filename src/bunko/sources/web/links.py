@@ -10,11 +10,15 @@ from bunko.errors import BunkoError, QueryError
 from bunko.sources.web.guard import PORTS, Guard, Target
 
 _LONGEST_PATTERN = 500
-# What a pattern is tried on: with what follows, a wild one could take for hours, and no real address needs it.
-_LONGEST_TRIED = 2000
-_REPEATED = r"(?:[*+]|\{\d*,\d*\})"
-# A group that repeats and has a repetition inside may take for ever on an address that nearly fits.
-_EXPLOSIVE = re.compile(rf"\((?:[^()\\]|\\.)*{_REPEATED}(?:[^()\\]|\\.)*\){_REPEATED}")
+# What a pattern is tried on, by how many times it says .* or .+: each multiplies the time by the length, and no real
+# address is so long. A fourth is not tried at all.
+_LONGEST_TRIED = (2000, 2000, 1000, 500)
+_PART = re.compile(
+    r"\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]|\(\?P=\w+\)"  # one character or class
+    r"|(?P<open>\((?:\?(?:P?<\w+>|<[=!]|[:=!>]|[a-zA-Z-]+:?))?)|(?P<close>\))|(?P<choice>\|)"
+    r"|(?P<times>[*+?]|\{\d*,?\d*\})|(?P<any>\.)|.",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +75,15 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     """Return the test that a pattern makes; one that is wrong or could take for ever is told of."""
     if len(pattern) > _LONGEST_PATTERN:
         raise QueryError(f"The pattern has {len(pattern)} characters", hint=f"Use at most {_LONGEST_PATTERN}.")
-    if _EXPLOSIVE.search(pattern):
+    explosive, wild = _cost(pattern)
+    if explosive:
         raise QueryError(
-            f"The pattern {pattern!r} repeats a group that repeats something, which could take for ever",
-            hint="Write it without one of the two repetitions.",
+            f"The pattern {pattern!r} repeats a group that repeats or chooses something, which could take for ever",
+            hint="Write it without the outer repetition.",
         )
+    if wild >= len(_LONGEST_TRIED):
+        raise QueryError(f"The pattern {pattern!r} says .* too often", hint="Say it three times at most.")
+    tried = _LONGEST_TRIED[wild]
     try:
         compiled = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
@@ -83,4 +91,26 @@ def matcher(pattern: str) -> Callable[[str], bool]:
             f"The pattern {pattern!r} is not a regular expression: {error}",
             hint=r"Write \.html$ for addresses that end in .html, or put a backslash before . ? * + ( ) [ ].",
         ) from error
-    return lambda url: compiled.search(url[:_LONGEST_TRIED]) is not None
+    return lambda url: compiled.search(url[:tried]) is not None
+
+
+def _cost(pattern: str) -> tuple[bool, int]:
+    """Say whether a group that repeats has more than one way to take the same text, and how often .* is said."""
+    ways = [False]  # of each group that is open: whether it holds a repetition or a choice
+    closed, wild, last = False, 0, ""  # of the group that just ended; what came last
+    for part in _PART.finditer(pattern):
+        kind, said = part.lastgroup or "", part[0]
+        if kind == "open":
+            ways.append(False)
+        elif kind == "close" and len(ways) > 1:
+            closed = ways.pop()
+            ways[-1] = ways[-1] or closed
+        elif kind == "choice":
+            ways[-1] = True
+        elif kind == "times":
+            if last == "close" and closed and said not in ("?", "{0,1}", "{1}"):
+                return True, wild
+            wild += last == "any" and said != "?"
+            ways[-1] = ways[-1] or re.fullmatch(r"\{\d+\}", said) is None
+        last = kind
+    return False, wild

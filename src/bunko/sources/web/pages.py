@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from bunko import readers
 from bunko.errors import SourceError
 from bunko.protocols import Scan, WebPage
+from bunko.text.clean import clean
 from bunko.types import Entry, Known, Text
 
 _HTML = ("text/html", "application/xhtml+xml")
@@ -55,9 +56,9 @@ def read(data: bytes, *, media_type: str, charset: str = "", url: str = "") -> T
     if media_type == _PDF:
         return readers.read(data, "page.pdf")
     if media_type in _MARKDOWN or (media_type == "text/plain" and urlsplit(url).path.endswith(_MARKDOWN_ENDINGS)):
-        return readers.read(_recoded(data, charset), "page.md")
+        return readers.read(_plain(data, charset), "page.md")
     if media_type == "text/plain":
-        return readers.read(_recoded(data, charset), "page.txt")
+        return readers.read(_plain(data, charset), "page.txt")
     raise SourceError(f"is {media_type or 'of no named type'}, which is not read")
 
 
@@ -66,12 +67,13 @@ def is_empty(text: Text) -> bool:
     return not text.text[text.body :].strip()
 
 
-def _recoded(data: bytes, charset: str) -> bytes:
-    """Return text as UTF-8 where the server's word for its encoding holds; else as it came, to be guessed."""
-    try:
-        return data.decode(charset).encode() if charset else data
-    except (LookupError, UnicodeError, ValueError):
-        return data
+def _plain(data: bytes, charset: str) -> bytes:
+    """Return text as UTF-8 that shows all it says: read as the server calls it where that holds, else as is guessed."""
+    from bunko.readers import encoding
+    from bunko.readers.html import decoding
+
+    text, _ = decoding.decode(data, charset) if decoding.knows(charset) else encoding.decode(data)
+    return clean(text).encode()
 
 
 class Held(Protocol):

@@ -24,6 +24,7 @@ _HOPS = 5  # RFC 9309, 2.3.1.2
 _ORIGINS = 1_000
 _RETRY = 60.0  # seconds until a robots.txt that failed is asked for again
 _LONGEST_DELAY = 86_400.0
+_LONG_DELAY = 30.0  # longer than anybody expects to wait without being told
 
 _TOKEN = re.compile(r"\*(?!\S)|[A-Za-z0-9_-]*")
 _AGENT = re.compile(r"\s*user[-\s]*agent\s*[:\s]([^#]*)", re.IGNORECASE)
@@ -69,8 +70,7 @@ class Robots:
 
     def delay(self, url: str) -> float:
         """Return the seconds that the site wants between two requests, 0 if it does not say."""
-        rules = self._rules(self._fetcher.guard.target(url)) if self._respect else None
-        return 0.0 if rules is None else min(float(rules.crawl_delay(self._agent) or 0.0), _LONGEST_DELAY)
+        return self._wanted(self._rules(self._fetcher.guard.target(url)) if self._respect else None)
 
     def sitemaps(self, url: str) -> tuple[str, ...]:
         """Return the addresses of the site's sitemaps, without those that may not be fetched."""
@@ -82,6 +82,9 @@ class Robots:
             except Refused as error:
                 log.warning("A sitemap of %s is left out. %s", url, error.message)
         return tuple(found)
+
+    def _wanted(self, rules: Protego | None) -> float:
+        return 0.0 if rules is None else min(float(rules.crawl_delay(self._agent) or 0.0), _LONGEST_DELAY)
 
     def _rules(self, target: Target) -> Protego | None:
         with self._lock:
@@ -95,6 +98,8 @@ class Robots:
                 try:
                     held.rules = self._fetched(target.origin)
                     held.until = self._now() + self._ttl
+                    if self._respect and (wanted := self._wanted(held.rules)) > _LONG_DELAY:
+                        log.warning("%s asks for %g seconds between two pages, and gets them.", target.origin, wanted)
                 except (FetchFailed, Refused) as error:
                     log.warning("Everything on %s is taken as allowed. %s", target.origin, error.message)
                     held.rules = None

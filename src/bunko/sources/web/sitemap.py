@@ -55,15 +55,15 @@ def _parsed(data: bytes, url: str) -> tuple[list[str], list[str]]:
     """Return the sitemaps and the pages that a sitemap names."""
     if data.startswith(b"\x1f\x8b"):
         data = gunzipped(data, _MOST_BYTES)
-    head = data[:1000].lstrip(b"\xef\xbb\xbf \t\r\n")
-    if not head.startswith(b"<"):
-        lines = data.decode("utf-8", "replace").split()
-        return [], [line for line in lines[:_MOST_URLS] if line.startswith(("http://", "https://"))]
-    # Entities could unfold a few bytes into gigabytes, and no sitemap has any.
-    if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
-        raise SourceError("is not a plain sitemap: it declares entities")
+    # Decoded here, and never as the file itself says: else what is looked for below could hide in another encoding.
+    text = data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig", "replace")
+    if not text[:1000].lstrip().startswith("<"):
+        return [], [line for line in text.split()[:_MOST_URLS] if line.startswith(("http://", "https://"))]
+    # Entities could unfold a few bytes into gigabytes, and no sitemap has any. NUL makes the parser guess UTF-16.
+    if "<!DOCTYPE" in text or "<!ENTITY" in text or "\0" in text:
+        raise SourceError("is not a plain sitemap: it declares entities, or its encoding is not said")
     try:
-        kind, found = _named(data)
+        kind, found = _named(text.lstrip())
     except (ElementTree.ParseError, ValueError, LookupError) as error:
         raise SourceError(f"is not a sitemap: {error}") from error
     if kind not in ("urlset", "sitemapindex"):
@@ -72,10 +72,10 @@ def _parsed(data: bytes, url: str) -> tuple[list[str], list[str]]:
     return (whole, []) if kind == "sitemapindex" else ([], whole)
 
 
-def _named(data: bytes) -> tuple[str, list[str]]:
+def _named(text: str) -> tuple[str, list[str]]:
     """Return what a file is, and the addresses of its entries; each entry is let go as soon as it was read."""
     root, depth, found = None, 0, list[str]()
-    for event, element in ElementTree.iterparse(io.BytesIO(data), events=("start", "end")):
+    for event, element in ElementTree.iterparse(io.StringIO(text), events=("start", "end")):
         if event == "start":
             root = element if root is None else root
             depth += 1

@@ -93,6 +93,11 @@ def reason(url: str, error: BunkoError) -> str:
     return error.message
 
 
+def _unwanted(visit: Visit) -> bool:
+    """Say whether a page asks not to be indexed, in its text or its header."""
+    return bool((visit.leads and visit.leads.noindex) or (visit.page and visit.page.noindex))
+
+
 class Visitor:
     """Asks for pages; may be used from several threads."""
 
@@ -119,7 +124,7 @@ class Visitor:
         visit = Visit(row, row.url)
         try:
             self._visit(visit, site, links=links)
-            if indexing and visit.leads is not None and visit.leads.noindex:
+            if indexing and _unwanted(visit):
                 visit.skipped = UNWANTED
         except BunkoError as error:
             visit.error = error
@@ -182,7 +187,7 @@ class Visitor:
                 visit.skipped = FORBIDDEN
                 return None
             self.wait(target)
-            known = visit.url == row.url and is_document(row)
+            known = visit.url == row.url and is_document(row) and row.size > 0
             etag, last_modified = (row.etag, row.last_modified) if known else ("", "")
             try:
                 return self.fetcher.fetch(visit.url, etag=etag, last_modified=last_modified, accept=READABLE)

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 _PAGED = ("query", "top_k", "tag_filter", "search_mode", "enable_rewrite", "extract", "max_chars", "since", "until")
 _MOST_TAGS = 20  # of one memo
+_NONE = "No memos for this query. Try other words."
+_NONE_SO = (
+    "No memos for this query with these tags and dates. Try other words, or leave out tag_filter, since and until."
+)
 # What the names and figures of a memo cost beside what it says, and a tag with its count.
 _FRAME, _TAG = 90, 12
 _MEMO = listed(
@@ -142,7 +146,8 @@ def _query(call: Call) -> Reply:
     if answer.notices:
         structured["notices"] = answer.notices
     mark = secrets.token_hex(3)
-    blocks = [f"{len(passages)} memos. {UNTRUSTED}"] if passages else ["No memos for this query. Try other words."]
+    narrowed = any(given.get(name) for name in ("tag_filter", "since", "until"))
+    blocks = [f"{_counted(len(passages), 'memo')}. {UNTRUSTED}"] if passages else [_NONE_SO if narrowed else _NONE]
     if answer.rewritten:
         blocks.append(f"Searched for\n{_between(mark, answer.rewritten)}")
     if common:
@@ -164,7 +169,7 @@ def _list(call: Call) -> Reply:
             break
     structured = {"tags": rows, "total": len(found), "note": UNTRUSTED}
     lines = [f"{row['tag']}: {row['count']}" for row in rows]
-    blocks = [f"{len(found)} tags. {UNTRUSTED}" if found else "No memo has a tag."]
+    blocks = [f"{_counted(len(found), 'tag')}. {UNTRUSTED}" if found else "No memo has a tag."]
     if found:
         blocks.append(_between(secrets.token_hex(3), "\n".join(lines)))
     if len(rows) < len(found):
@@ -185,7 +190,7 @@ def _recent(call: Call) -> Reply:
         results.append(result | ({"tool": tool.name} if several else {}))
     structured = {"results": results, "total": len(results), "note": UNTRUSTED}
     mark = secrets.token_hex(3)
-    head = f"{len(results)} memos, the latest first. {UNTRUSTED}" if results else "There are no memos yet."
+    head = f"{_counted(len(results), 'memo')}, the latest first. {UNTRUSTED}" if results else "There are no memos yet."
     return Reply("\n\n".join([head, *(_block(mark, number, one) for number, one in enumerate(results, 1))]), structured)
 
 
@@ -236,6 +241,10 @@ def _block(mark: str, number: int, one: dict[str, Any]) -> str:
 
 def _between(mark: str, text: str, opening: str = "") -> str:
     return f"<excerpt-{mark}>{' ' if opening else ''}{opening}\n{text}\n</excerpt-{mark}>"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _line(text: str) -> str:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 # What the names and figures of a result cost beside its text.
 _FRAME = 60
-# A page must not be able to begin a result of its own.
-_HEADS = re.compile(r"(?m)^(?=## Source:)")
 _URL = Param("url", "string", "http(s) address", required=True)
 
 _SAID: dict[str, dict[str, str]] = {
@@ -30,18 +28,22 @@ _SAID: dict[str, dict[str, str]] = {
         "cut": "（長いため一部を省略しました）",
         "added": "ページを取り込みました: {url} ({chunks}チャンク)",
         "crawled": "完了: {pages}ページ / {chunks}チャンク / エラー: {errors}件",
-        "stopped": "中断しました: {pages}ページ / {chunks}チャンク / エラー: {errors}件（同じ呼び出しで再開します）",
+        "stopped": "中断しました: {pages}ページ / {chunks}チャンク / エラー: {errors}件（同じ呼び出しで再開できます）",
+        "so_far": "エラー: {errors}件",
         "skipped": "取り込まなかったページ（robots.txt など）: {number}件",
-        "left": "上限を超えたリンク: {number}件",
+        "left": "上限を超えたため取り込まなかったリンク: {number}件",
         "deleted": "削除しました: {url} ({chunks}チャンク)",
         "stats": "ナレッジベース統計:\n総チャンク数: {chunks}\nソースURL数: {pages}",
         "waiting": "再開待ちのページ: {number}件",
         "add_failed": "エラー: ページの取り込みに失敗しました。\nURL: {url}\n原因: {reason}",
-        "crawl_failed": "エラー: クロールに失敗しました。\nURL: {url}\n原因: {reason}",
+        "crawl_failed": "エラー: クロールに失敗しました。\n原因: {reason}",
         "delete_failed": "エラー: 削除に失敗しました。\nURL: {url}\n原因: {reason}",
         "timeout": "接続がタイムアウトしました ({seconds:g}秒)",
         "refused": "アクセスが許可されていないURLです ({detail})",
         "unknown": "このURLは取り込まれていません",
+        "robots": "robots.txt で許可されていません",
+        "redirect": "{location} へリダイレクトされます",
+        "empty": "本文がありません",
     },
     "en": {
         "nothing": "No matching information was found",
@@ -50,19 +52,45 @@ _SAID: dict[str, dict[str, str]] = {
         "added": "Added the page: {url} ({chunks} chunks)",
         "crawled": "Done: {pages} pages / {chunks} chunks / {errors} errors",
         "stopped": "Stopped: {pages} pages / {chunks} chunks / {errors} errors (the same call goes on)",
+        "so_far": "{errors} errors",
         "skipped": "Pages left alone (robots.txt and the like): {number}",
         "left": "Links beyond the limit: {number}",
         "deleted": "Deleted: {url} ({chunks} chunks)",
         "stats": "Knowledge base:\nChunks: {chunks}\nSource URLs: {pages}",
         "waiting": "Pages that wait to be fetched: {number}",
         "add_failed": "Error: the page could not be added.\nURL: {url}\nReason: {reason}",
-        "crawl_failed": "Error: the crawl failed.\nURL: {url}\nReason: {reason}",
+        "crawl_failed": "Error: the crawl failed.\nReason: {reason}",
         "delete_failed": "Error: it could not be deleted.\nURL: {url}\nReason: {reason}",
         "timeout": "no answer within {seconds:g} s",
         "refused": "this address may not be fetched ({detail})",
         "unknown": "there is no such page",
+        "robots": "robots.txt does not allow it",
+        "redirect": "it redirects to {location}",
+        "empty": "it holds no text",
     },
 }
+# What to do about it, where the language is not that of the errors themselves.
+_ADVICE: dict[str, dict[str, str]] = {
+    "ja": {
+        "refused": "社内ネットワークのページであれば、crawl.allowed_hosts にホストを追加してください。",
+        "timeout": "しばらくしてからもう一度お試しください。",
+        "unknown": "取り込んだページは bunko web status で確認できます。",
+        "robots": "ご自身のサイトであれば、crawl.respect_robots_txt を false にしてください。",
+        "redirect": "リダイレクト先のURLを指定するか、crawl.follow_redirects を設定してください。",
+        "empty": "ブラウザーで確認してください。スクリプトが必要なページかもしれません。",
+        "missing": "URLを確認してください。ページが移動した可能性があります。",
+        "closed": "一般に公開されていないページです。",
+        "later": "しばらくしてからもう一度お試しください。",
+    },
+    "en": {},
+}
+# A page must not be able to begin a result of its own, nor to end them all by saying what we say behind the last.
+_OURS = re.compile(
+    r"(?im)^(?=[^\S\n]*(?:#{1,6}[^\S\n]*source[^\S\n]*[:：]|"
+    + "|".join(re.escape(said[name][:12]) for said in _SAID.values() for name in ("note", "cut"))
+    + "))"
+)
+_BREAKS = re.compile("\r\n?|[\u2028\u2029]")  # what is a line end to some readers, and to the pattern above is not
 _RESULTS = {
     "type": "array",
     "items": listed(
@@ -158,7 +186,7 @@ def _search(call: Call) -> Reply:
         structured["notices"] = answer.notices
     if not results:
         return Reply("\n\n".join([say("nothing"), *answer.notices]), structured)
-    blocks = [f"## Source: {one['source']}\n{_HEADS.sub('> ', one['text'])}" for one in results]
+    blocks = [f"## Source: {one['source']}\n{_OURS.sub('> ', _BREAKS.sub(chr(10), one['text']))}" for one in results]
     after = [*([say("cut")] if rest is not None else []), say("note"), *answer.notices]
     return Reply("\n\n".join([*blocks, *after]), structured)
 
@@ -166,9 +194,9 @@ def _search(call: Call) -> Reply:
 def _result(piece: Piece) -> dict[str, Any]:
     hit = piece.passage.hit
     return {
-        "source": " ".join(clean(hit.uri).split()),
+        "source": _line(hit.uri),
         "text": piece.text,
-        "title": " ".join(clean(hit.title).split()),
+        "title": _line(hit.title),
         "score": round(hit.score, 4),
         "distance": None if hit.vector_distance is None else round(hit.vector_distance, 4),
         "chunk_index": hit.chunk.index,
@@ -195,13 +223,13 @@ def _add(call: Call) -> Reply:
 
 
 def _crawl(call: Call) -> Reply:
-    url, pattern = call.arguments["url"], call.arguments["pattern"]
+    url, pattern, say = call.arguments["url"], call.arguments["pattern"], _voice(call)
 
     def work() -> Reply:
         found = call.library.web.crawl(
             url,
             pattern,
-            progress=lambda done: call.progress(done.pages, done.total, f"{done.problems} errors"),
+            progress=lambda done: call.progress(done.pages, done.total, say("so_far", errors=done.problems)),
             waiting=_waiting(call),
             stopped=call.stop.is_set,
         )
@@ -217,7 +245,7 @@ def _crawled(call: Call, found: Collected) -> Reply:
     lines += [say("skipped", number=len(done.skipped))] if done.skipped else []
     lines += [say("left", number=done.left)] if done.left else []
     problems = done.problems
-    lines += [f"- {one.uri}: {' '.join(one.reason.split())}" for one in problems[:20]]
+    lines += [f"- {_line(one.uri)}: {_line(one.reason)}" for one in problems[:20]]
     structured = {
         "pages_crawled": counts["pages"],
         "chunks_stored": counts["chunks"],
@@ -227,7 +255,7 @@ def _crawled(call: Call, found: Collected) -> Reply:
         "interrupted": done.interrupted,
         "problems": [{"url": one.uri, "reason": one.reason} for one in problems[:100]],
     }
-    return Reply(clean("\n".join(lines)), structured)
+    return Reply("\n".join(lines), structured)
 
 
 def _delete(call: Call) -> Reply:
@@ -250,35 +278,52 @@ def _stats(call: Call) -> Reply:
 
 def _voice(call: Call) -> Callable[..., str]:
     """Return what says a sentence in the language that was chosen."""
-    said = _SAID[call.library.settings.display.language or "ja"]
+    said = _SAID[_language(call)]
     return lambda name, **values: said[name].format(**values)
+
+
+def _language(call: Call) -> str:
+    return call.library.settings.display.language or "ja"
 
 
 def _told(call: Call, name: str, url: str, work: Callable[[], Reply]) -> Reply:
     """Return what the work answers; what goes wrong is said in the language that was chosen."""
-    say = _voice(call)
     try:
         return work()
     except BunkoError as error:
-        shown = " ".join(clean(url[:500]).split())
-        lines = [say(name, url=shown, reason=_reason(call, url, error)), *([error.hint] if error.hint else [])]
+        kind, reason = _explained(call, url, error)
+        hint = _ADVICE[_language(call)].get(kind, error.hint)
+        lines = [_voice(call)(name, url=_line(url), reason=_line(reason)), *([hint] if hint else [])]
         raise type(error)("\n".join(lines)) from error
 
 
-def _reason(call: Call, url: str, error: BunkoError) -> str:
-    from bunko.sources.web.visit import reason
+def _explained(call: Call, url: str, error: BunkoError) -> tuple[str, str]:
+    """Return what kind of thing went wrong, and that in words."""
+    from bunko.sources.web.visit import FORBIDDEN, NO_TEXT, reason
 
     say, status, detail = _voice(call), getattr(error, "status", 0), reason(url, error)
     if isinstance(error, UnknownName):
-        return say("unknown")
-    if status and not getattr(error, "location", ""):
+        return "unknown", say("unknown")
+    if location := getattr(error, "location", ""):
+        return "redirect", say("redirect", location=location)
+    if status:
         known = {one.value: one.phrase for one in HTTPStatus}
-        return f"HTTP {status} {known.get(status, '')}".strip()
+        kind = "missing" if status in (404, 410) else "closed" if status in (401, 403, 407, 451) else "later"
+        return kind, f"HTTP {status} {known.get(status, '')}".strip()
+    if detail == FORBIDDEN:
+        return "robots", say("robots")
     if error.code == "refused":
-        return say("refused", detail=detail)
+        return "refused" if "crawl.allowed_hosts" in error.hint else "", say("refused", detail=detail)
+    if error.hint == NO_TEXT:
+        return "empty", say("empty")
     if error.code == "fetch" and "within" in detail:
-        return say("timeout", seconds=call.library.settings.crawl.timeout_seconds)
-    return detail
+        return "timeout", say("timeout", seconds=call.library.settings.crawl.timeout_seconds)
+    return "", detail
+
+
+def _line(text: str) -> str:
+    """Return on one line what a site may have chosen, so that no address writes a sentence of ours."""
+    return " ".join(clean(text[:500]).split())
 
 
 def _waiting(call: Call) -> Callable[[str], None]:
