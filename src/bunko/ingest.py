@@ -7,13 +7,11 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
 
 from bunko import chunkers, readers
@@ -25,7 +23,9 @@ from bunko.protocols import Chunker, Embedder, Failed, Prepared, Reading, Scan, 
 from bunko.text import words
 from bunko.timing import timer
 from bunko.types import WHOLE_FILE, Chunk, Document, Entry, Excerpt, Lines, Problem, Report, Tool
-from bunko.workers import Workers, usual_number
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 
@@ -213,11 +213,17 @@ def _made(
     Only a few batches are there at a time, whatever the entries hold.
     """
     todo = batches(entries, lambda entry: entry.work)
-    number = usual_number() if workers is None else workers
     waiting: deque[tuple[list[Entry], Future[list[_Made]]]] = deque()
-    if number > 1 and total >= _WORTH_WORKERS:
+    if workers != 1 and total >= _WORTH_WORKERS:
+        # Only here: a search imports this file too, and processes take time to load.
+        from concurrent.futures.process import BrokenProcessPool
+
+        from bunko.workers import usual_number
+
+        number = usual_number() if workers is None else workers
         try:
-            yield from _by_workers(source, cutting, todo, number, waiting)
+            if number > 1:
+                yield from _by_workers(source, cutting, todo, number, waiting)
         except BrokenProcessPool:
             # Where memory runs out, the system kills a worker; one process needs less of it than several.
             _log.warning("A worker process was killed; the import goes on without workers.")
@@ -232,6 +238,8 @@ def _by_workers(
     number: int,
     waiting: deque[tuple[list[Entry], Future[list[_Made]]]],  # what was begun and not yet given back
 ) -> Iterator[list[_Made]]:
+    from bunko.workers import Workers
+
     with Workers(number) as pool:
         for batch in todo:
             waiting.append((batch, pool.submit(_make, source, cutting, batch)))
