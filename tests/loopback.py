@@ -1,4 +1,4 @@
-"""A service of vectors on loopback that speaks as OpenAI and Gemini do, and answers what a test tells it to."""
+"""A service of vectors and chat on loopback that speaks as OpenAI and Gemini do, and answers what a test tells it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import base64
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
+
+KEY = "sk-very-secret-0123456789"
 
 
 class Asked:
@@ -130,3 +132,40 @@ def openai_error(status: int, message: str, **headers: str) -> Reply:
 def gemini_error(status: int, name: str, message: str, *details: object, **headers: str) -> Reply:
     error = {"code": status, "message": message, "status": name, "details": list(details)}
     return told({"error": error}, status, **headers)
+
+
+def said(text: object, **more: Any) -> Reply:
+    """Return a whole answer in the format of chat completions."""
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}} | more
+    return told({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]})
+
+
+def hang(service: Loopback) -> None:
+    """Let every answer wait until the service is closed."""
+
+    def wait(_: Asked) -> None:
+        service.released.wait()
+
+    service.always = wait
+
+
+def chatting(service: Loopback, **environ: str) -> dict[str, str]:
+    """Return the environment of somebody whose chat model is this service."""
+    return {
+        "BUNKO_CHAT_PROVIDER": "openrouter",
+        "OPENROUTER_BASE_URL": f"{service.address}/v1",
+        "OPENROUTER_API_KEY": KEY,
+        "BUNKO_REWRITE_TIMEOUT": "20",
+        **environ,
+    }
+
+
+@contextmanager
+def saying(text: str) -> Iterator[Loopback]:
+    """Run a service that answers every chat with this text."""
+    found = Loopback()
+    found.always = lambda _: said(text)
+    try:
+        yield found
+    finally:
+        found.close()

@@ -15,7 +15,7 @@ from bunko.index import bm25, segment
 from bunko.index.bm25 import Wanted
 from bunko.index.snapshot import Part, Snapshot
 from bunko.index.terms import pack, unpack
-from bunko.protocols import StoredChunk
+from bunko.stored import StoredChunk
 
 CONSTANTS = st.sampled_from([(1.2, 0.75), (1.5, 0.75), (2.5, 0.5), (0.0, 0.0), (0.9, 1.0)])
 QUERY = st.lists(

@@ -13,9 +13,7 @@ import pytest
 
 from bunko.embedders import PROVIDERS
 from tests.conftest import Run
-from tests.loopback import Loopback, openai_error
-
-KEY = "sk-very-secret-0123456789"
+from tests.loopback import KEY, Loopback, openai_error
 
 
 @pytest.fixture

@@ -25,9 +25,7 @@ from bunko.errors import EmbedderError, UnknownName
 from bunko.service import retry_after
 from bunko.settings import load
 from tests.conftest import Opener
-from tests.loopback import Asked, Loopback, Reply, gemini_error, listed, openai_error, told
-
-KEY = "sk-very-secret-0123456789"
+from tests.loopback import KEY, Asked, Loopback, Reply, gemini_error, listed, openai_error, told
 
 
 @pytest.fixture

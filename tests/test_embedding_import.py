@@ -20,7 +20,8 @@ from bunko.home import in_folder
 from bunko.library import Library
 from bunko.opening import open_library
 from bunko.pack import opened
-from bunko.protocols import Prepared, Spent, Store
+from bunko.protocols import Store
+from bunko.stored import Prepared, Spent
 from bunko.stores import memory, sqlite
 from bunko.types import Text, Tool
 from tests.conftest import Opener, Run

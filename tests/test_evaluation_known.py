@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bunko.evaluation.known import MENTIONED, NAMED, halves, known_items
 from bunko.evaluation.variants import KINDS, loanwords, variants
-from bunko.protocols import Found
+from bunko.stored import Found
 from bunko.types import Chunk
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from bunko import catalog
 from bunko.library import Library
-from bunko.protocols import Filter
 from bunko.readers import jsonl
 from bunko.readers.memo import Bad, Memo, unified
 from bunko.sources.jsonl import parse
+from bunko.stored import Filter
 from bunko.types import Tool
 from tests.test_memos_source import Opener, opened, write
 

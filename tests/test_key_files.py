@@ -15,9 +15,8 @@ from bunko.settings import load
 from bunko.settings.starter import starter
 from bunko.settings.tree import SETTINGS
 from tests.conftest import Opener, Run
-from tests.loopback import Loopback, openai_error
+from tests.loopback import KEY, Loopback, openai_error
 
-KEY = "sk-very-secret-0123456789"
 SECRETS = sorted(key for key, setting in SETTINGS.items() if setting.secret)
 
 

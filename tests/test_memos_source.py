@@ -25,10 +25,10 @@ from bunko.interfaces.mcp.desk import Desk
 from bunko.interfaces.mcp.server import Bunko
 from bunko.library import Library
 from bunko.opening import open_library
-from bunko.protocols import Filter
 from bunko.readers import changelog
 from bunko.readers.memo import Bad, Memo, unified
 from bunko.sources import memos as source
+from bunko.stored import Filter
 from bunko.text.dates import iso, moment
 from bunko.types import Text, Tool
 

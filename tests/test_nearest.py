@@ -8,7 +8,7 @@ import pytest
 from bunko.index import segment
 from bunko.index.nearest import cosines, nearest
 from bunko.index.snapshot import Part, Snapshot
-from bunko.protocols import StoredChunk
+from bunko.stored import StoredChunk
 
 
 def built(vectors: np.ndarray) -> segment.Segment:

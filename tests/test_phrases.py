@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bunko.describe import LONGEST, describe, spoken
 from bunko.phrases import Phrase, phrases
-from bunko.protocols import Found
+from bunko.stored import Found
 from bunko.types import Chunk, Tool
 
 

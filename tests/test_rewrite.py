@@ -22,14 +22,15 @@ from bunko import chat, memos
 from bunko.chat import Chat
 from bunko.interfaces.mcp.desk import Desk
 from bunko.library import Library
-from bunko.protocols import Filter, Store
+from bunko.protocols import Store
 from bunko.rewrite import rewritten
 from bunko.service import Failure
 from bunko.settings import load
+from bunko.stored import Filter
 from bunko.stores import memory, sqlite
 from bunko.types import Answer
 from tests.conftest import Run
-from tests.test_embedders_remote import KEY, Asked, Loopback, Reply, openai_error, told
+from tests.loopback import KEY, Loopback, Reply, chatting, hang, openai_error, said, saying, told
 from tests.test_mcp import call
 from tests.test_memos_toolset import DIARY, opened, write
 
@@ -37,35 +38,10 @@ QUESTION = "あの川の横で運動したのっていつだっけ"
 WORDS = "ランニング 走る 川沿い"
 
 
-def said(text: object, **more: Any) -> Reply:
-    """Return a whole answer in the format of chat completions."""
-    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}} | more
-    return told({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]})
-
-
-def hang(service: Loopback) -> None:
-    def wait(_: Asked) -> None:
-        service.released.wait()
-
-    service.always = wait
-
-
-def chatting(service: Loopback, **environ: str) -> dict[str, str]:
-    return {
-        "BUNKO_CHAT_PROVIDER": "openrouter",
-        "OPENROUTER_BASE_URL": f"{service.address}/v1",
-        "OPENROUTER_API_KEY": KEY,
-        "BUNKO_REWRITE_TIMEOUT": "20",
-        **environ,
-    }
-
-
 @pytest.fixture
 def service() -> Iterator[Loopback]:
-    found = Loopback()
-    found.always = lambda _: said(WORDS)
-    yield found
-    found.close()
+    with saying(WORDS) as found:
+        yield found
 
 
 class Notes:

@@ -163,7 +163,7 @@ def test_loanwords_can_be_switched_off(pages: Path, open_docs: Opener) -> None:
 
 
 def test_filters_narrow_the_answer(docs: Path, open_docs: Opener) -> None:
-    from bunko.protocols import Filter
+    from bunko.stored import Filter
 
     (docs / "a.md").write_text("---\ntags: [Design, 設計]\ndate: 2024-01-15\n---\n# 検索\n\n検索の設計について書く。")
     (docs / "b.md").write_text("---\ntags: ops\ndate: 2024-06-01\n---\n# 検索\n\n検索の運用について書く。")

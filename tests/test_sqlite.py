@@ -9,7 +9,7 @@ import pytest
 
 from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew
 from bunko.index.terms import pack
-from bunko.protocols import Prepared
+from bunko.stored import Prepared
 from bunko.stores import schema, sqlite
 from bunko.text import words
 from bunko.types import Chunk, Document, Entry, Lines, Text, Tool

@@ -15,10 +15,9 @@ from bunko.library import Library
 from bunko.summarize import Summary, summary, written
 from bunko.types import Answer
 from tests.conftest import Run
-from tests.test_embedders_remote import KEY, Loopback, Reply, openai_error
+from tests.loopback import KEY, Loopback, Reply, chatting, hang, openai_error, said, saying
 from tests.test_mcp import call
 from tests.test_memos_toolset import DIARY, opened, write
-from tests.test_rewrite import chatting, hang, said
 
 TEXT = "広告費を減らし、検証環境に回した（2024-01-15）。移行の途中で予算の追加を頼んだ（2024-03-10）。"
 MODEL = "openrouter:openai/gpt-4o-mini"
@@ -26,10 +25,8 @@ MODEL = "openrouter:openai/gpt-4o-mini"
 
 @pytest.fixture
 def service() -> Iterator[Loopback]:
-    found = Loopback()
-    found.always = lambda _: said(TEXT)
-    yield found
-    found.close()
+    with saying(TEXT) as found:
+        yield found
 
 
 class Notes:

@@ -8,8 +8,9 @@ from typing import Literal
 
 from bunko.errors import QueryError
 from bunko.extract import lines_hash
-from bunko.protocols import Store, StoredDocument
+from bunko.protocols import Store
 from bunko.readers.outline import unify
+from bunko.stored import StoredDocument
 from bunko.types import cited
 
 _CITATION = re.compile(r"(?P<uri>.+):L(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?", re.DOTALL)

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Literal
 
 from bunko.phrases import Phrase
-from bunko.protocols import Found
+from bunko.stored import Found
 from bunko.text.clean import clean
 from bunko.text.language import language as language_of
 from bunko.types import Tool

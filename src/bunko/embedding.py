@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from bunko.embedders import checked, vector_keys
 from bunko.errors import BunkoError, EmbedderError
-from bunko.protocols import Counts, Embedder, Paid, Prepared, Spent, Store
+from bunko.protocols import Counts, Embedder, Paid, Store
+from bunko.stored import Prepared, Spent
 from bunko.timing import timer
 
 if TYPE_CHECKING:

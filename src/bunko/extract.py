@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from bunko.protocols import StoredDocument
 from bunko.readers.outline import Heading, scan, unify
+from bunko.stored import StoredDocument
 from bunko.text import words
 from bunko.text.clean import clean
 from bunko.text.window import SIZE, Looked, marked, marks, shortened, window

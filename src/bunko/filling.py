@@ -9,7 +9,8 @@ from contextlib import closing
 from bunko.embedding import TooLong, embedded
 from bunko.index import terms
 from bunko.ingest import ChunkerSettings, Progress, batches
-from bunko.protocols import Chunker, Embedder, Failed, Prepared, Store
+from bunko.protocols import Chunker, Embedder, Store
+from bunko.stored import Failed, Prepared
 from bunko.text import words
 from bunko.types import Document, Entry, Report, Text, Tool
 

@@ -19,7 +19,8 @@ from bunko.embedding import TooLong, embedded
 from bunko.errors import BunkoError, SourceError
 from bunko.failpoints import reach
 from bunko.index import terms
-from bunko.protocols import Chunker, Embedder, Failed, Prepared, Reading, Scan, Source, Store
+from bunko.protocols import Chunker, Embedder, Reading, Scan, Source, Store
+from bunko.stored import Failed, Prepared
 from bunko.text import words
 from bunko.timing import timer
 from bunko.types import WHOLE_FILE, Chunk, Document, Entry, Excerpt, Lines, Problem, Report, Tool

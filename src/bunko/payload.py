@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bunko.extract import Extract, looked_for, passages
-from bunko.protocols import StoredDocument
+from bunko.stored import StoredDocument
 from bunko.text.window import marks
 from bunko.types import Answer, Explanation, Hit, Report, cited
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bunko.protocols import Found
+from bunko.stored import Found
 from bunko.text import words
 from bunko.text.language import language
 from bunko.text.nouns import Noun, is_boilerplate, nouns, plain, verbs

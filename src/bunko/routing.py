@@ -16,7 +16,7 @@ from functools import cache
 from itertools import combinations
 from math import isclose, log
 
-from bunko.protocols import Found
+from bunko.stored import Found
 from bunko.text import words
 from bunko.text.nouns import is_boilerplate, plain
 from bunko.types import Tool

@@ -17,7 +17,8 @@ from bunko.index import bm25
 from bunko.index.bm25 import GRAM_WEIGHT, Wanted
 from bunko.index.nearest import Near, cosines, nearest
 from bunko.index.snapshot import NOTHING, Ranking, Snapshot
-from bunko.protocols import ANYWHERE, Embedder, Filter, Found, Store
+from bunko.protocols import Embedder, Store
+from bunko.stored import ANYWHERE, Filter, Found
 from bunko.text import bridge, grams, words
 from bunko.text.normalise import printable
 from bunko.timing import timer

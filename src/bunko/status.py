@@ -10,7 +10,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
-from bunko.protocols import Room, Source, Spent, Store, Totals
+from bunko.protocols import Source, Store
+from bunko.stored import Room, Spent, Totals
 from bunko.text.language import language
 from bunko.timing import now
 from bunko.types import Problem, Tool

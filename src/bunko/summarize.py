@@ -14,7 +14,7 @@ from math import log, sqrt
 
 from bunko.extract import looked_for
 from bunko.phrases import phrases
-from bunko.protocols import Found
+from bunko.stored import Found
 from bunko.text import common, words
 from bunko.text.language import language
 from bunko.text.nouns import plain

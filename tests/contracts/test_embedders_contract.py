@@ -13,9 +13,8 @@ import pytest
 from bunko import embedders
 from bunko.embedders import checked
 from bunko.protocols import Embedder
-from tests.loopback import Loopback
+from tests.loopback import KEY, Loopback
 
-KEY = "sk-very-secret-0123456789"
 REMOTE = ("gemini", "openai", "lmstudio", "openrouter", "ollama")
 # What needs a model that is not in the package has tests of its own.
 HERE = ("static", "hashing")

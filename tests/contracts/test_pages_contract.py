@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from bunko.errors import SourceError
-from bunko.protocols import Store, WebPage
+from bunko.protocols import Store
 from bunko.sources.web import pages
+from bunko.stored import WebPage
 from bunko.stores import memory, sqlite
 from bunko.stores.pages import Rows
 from bunko.types import Known, Tool

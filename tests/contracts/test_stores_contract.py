@@ -12,8 +12,9 @@ import pytest
 from bunko.errors import LibraryError
 from bunko.index.live import Live
 from bunko.index.terms import pack
-from bunko.protocols import Failed, Filter, Prepared, Room, Spent, Store
+from bunko.protocols import Store
 from bunko.search import Request, search
+from bunko.stored import Failed, Filter, Prepared, Room, Spent
 from bunko.stores import memory, sqlite
 from bunko.text import words
 from bunko.types import Chunk, Document, Entry, Lines, Text, Tool

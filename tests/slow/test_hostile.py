@@ -18,7 +18,7 @@ from bunko.interfaces.cli import search as cli_search
 from bunko.interfaces.cli import show
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.library import Library
-from bunko.protocols import Filter
+from bunko.stored import Filter
 from bunko.text.dates import moment
 from bunko.text.tags import tag
 from bunko.types import MODES, Report

@@ -15,7 +15,7 @@ from bunko.catalog import safe
 from bunko.errors import SourceError
 from bunko.evaluation.dataset import load_queries, text_of
 from bunko.library import Library
-from bunko.protocols import Kept
+from bunko.stored import Kept
 from bunko.text.language import language
 from bunko.text.normalise import normalise, printable
 from bunko.types import MODES, Hit, Tool

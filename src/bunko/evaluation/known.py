@@ -16,8 +16,9 @@ from bunko.index import bm25
 from bunko.index.bm25 import Wanted
 from bunko.index.snapshot import Snapshot
 from bunko.phrases import phrases
-from bunko.protocols import Found, Store
+from bunko.protocols import Store
 from bunko.routing import questions
+from bunko.stored import Found
 from bunko.text import grams, words
 from bunko.text.language import language
 from bunko.text.normalise import normalise

@@ -18,7 +18,8 @@ from bunko.errors import LibraryError
 from bunko.index import segment as segments
 from bunko.index.segment import Damaged, Segment
 from bunko.index.snapshot import Part, Snapshot
-from bunko.protocols import Store, StoredChunk
+from bunko.protocols import Store
+from bunko.stored import StoredChunk
 from bunko.text import grams, words
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from bunko import arrays
 from bunko.arrays import Damaged
 from bunko.index import postings
 from bunko.index.postings import Postings
-from bunko.protocols import StoredChunk
+from bunko.stored import StoredChunk
 from bunko.text import grams
 
 if TYPE_CHECKING:

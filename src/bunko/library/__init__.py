@@ -16,8 +16,9 @@ from bunko.library.packs import Packs
 from bunko.library.recipe import Recipe
 from bunko.library.reembedding import Reembedding
 from bunko.library.telling import Telling
-from bunko.protocols import Kept, Store
+from bunko.protocols import Store
 from bunko.settings import Settings
+from bunko.stored import Kept
 from bunko.types import Tool
 
 if TYPE_CHECKING:

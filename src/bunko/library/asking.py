@@ -19,10 +19,11 @@ from bunko.library import pages
 from bunko.library.indexes import Indexes
 from bunko.library.recipe import Recipe, has_vectors
 from bunko.library.telling import Telling
-from bunko.protocols import Dated, Embedder, Store, StoredDocument
+from bunko.protocols import Embedder, Store
 from bunko.refresh import Refresh
 from bunko.search import LONGEST_QUERY, Request, log_answer, owned, search
 from bunko.settings import Settings
+from bunko.stored import Dated, StoredDocument
 from bunko.text.dates import zone
 from bunko.text.normalise import printable
 from bunko.timing import now

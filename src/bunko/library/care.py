@@ -13,9 +13,10 @@ from bunko.home import Home
 from bunko.library.importing import Importing
 from bunko.library.indexes import Indexes
 from bunko.library.recipe import Recipe
-from bunko.protocols import Found, Store
+from bunko.protocols import Store
 from bunko.search import owned
 from bunko.status import Details, Status, details, status
+from bunko.stored import Found
 from bunko.types import Tool
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ from bunko.ingest import Progress, ingest
 from bunko.library.indexes import Indexes
 from bunko.library.lock import held
 from bunko.library.recipe import Recipe
-from bunko.protocols import Scan, Source, Spent, Store
+from bunko.protocols import Scan, Source, Store
 from bunko.refresh import Refresh
+from bunko.stored import Spent
 from bunko.timing import now
 from bunko.types import Failure, Report, Text, Tool
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from bunko.index.live import Live
 from bunko.index.snapshot import Snapshot
-from bunko.protocols import Found, Store
+from bunko.protocols import Store
+from bunko.stored import Found
 
 _READ_AT_ONCE = 200
 

@@ -14,7 +14,8 @@ from bunko.failpoints import reach
 from bunko.ingest import Progress, batches
 from bunko.library.importing import OWN, Importing
 from bunko.library.recipe import Recipe
-from bunko.protocols import Prepared, Store
+from bunko.protocols import Store
+from bunko.stored import Prepared
 from bunko.types import Failure, Report, Tool
 
 _log = logging.getLogger("bunko.library")

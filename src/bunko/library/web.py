@@ -15,8 +15,9 @@ from bunko.ingest import Progress as Imported
 from bunko.library.importing import Importing
 from bunko.library.lock import held
 from bunko.library.recipe import Recipe
-from bunko.protocols import Store, WebPage
+from bunko.protocols import Store
 from bunko.settings import Settings
+from bunko.stored import WebPage
 from bunko.timing import now
 from bunko.types import Problem, Report, Tool
 

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.protocols import Prepared
+from bunko.stored import Prepared
 from bunko.types import Chunk, Document, Entry, Text
 
 if TYPE_CHECKING:

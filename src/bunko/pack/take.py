@@ -14,7 +14,8 @@ from bunko.failpoints import reach
 from bunko.ingest import ChunkerSettings, Progress, batches, packed_terms
 from bunko.pack.file import Pack
 from bunko.pack.records import Record
-from bunko.protocols import Embedder, Prepared, Spent, Store
+from bunko.protocols import Embedder, Store
+from bunko.stored import Prepared, Spent
 from bunko.types import Report, Tool
 
 if TYPE_CHECKING:

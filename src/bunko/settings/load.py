@@ -15,7 +15,7 @@ from bunko.settings.keyfile import ENDING, KeyFile
 from bunko.settings.tree import SECTIONS, SETTINGS, Settings
 
 _Found = tuple[str, object, str]  # key, value, origin
-# What a folder of documents cannot decide: where texts and keys are sent and what that costs, what is run, who is let in.
+# What a folder of documents cannot decide: where texts and keys go and what that costs, what is run, who is let in.
 _NOT_THEIRS = (
     "chat.", "crawl.", "embedding.", "log.keep_searches", "rewrite.", "safety.", "serve.", "summarize.",
 )  # fmt: skip
@@ -89,6 +89,13 @@ def load(
         if isinstance(value, KeyFile):  # only the one that holds is looked at
             values[key] = value.read(key, origins[key], notices)
             origins[key] = f"file {value.path()}, named by {origins[key]}"
+    _imply(values, origins)
+    check_pairs(values, origins)
+    return Loaded(_tree(values), origins, notices, file[0] if file else None)
+
+
+def _imply(values: dict[str, object], origins: dict[str, str]) -> None:
+    """Set what was left alone and follows from what was set."""
     # Sizes in tokens are of use to one chunker only: who sets them and names none means that one.
     sized = [origins[key] for key in ("chunking.size", "chunking.overlap") if origins[key] != "default"]
     if sized and origins["chunker.kind"] == "default":
@@ -99,8 +106,6 @@ def load(
             # No limit for all is no limit here; not set would mean the one that pages have by default.
             own = 0.0 if key.endswith("min_combined_score") and values[general] is None else values[general]
             values[key], origins[key] = own, f"{general} of {origins[general]}"
-    check_pairs(values, origins)
-    return Loaded(_tree(values), origins, notices, file[0] if file else None)
 
 
 def _from_file(path: Path, table: dict[object, object]) -> Iterator[_Found]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from hashlib import blake2b
 
-from bunko.protocols import Filter
+from bunko.stored import Filter
 from bunko.text.dates import local, zone
 from bunko.types import Chunk, Entry, Known
 

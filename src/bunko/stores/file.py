@@ -178,6 +178,11 @@ class File:
                 connection.close()
 
 
+def marks(values: Sequence[Any]) -> str:
+    """Return a question mark for each value, as a list in a statement wants them."""
+    return ",".join("?" * len(values))
+
+
 def _log_ahead(connection: sqlite3.Connection) -> None:
     """Switch to WAL. While others open a new file at the same moment, SQLite refuses that without waiting: we wait."""
     deadline = time.monotonic() + BUSY_SECONDS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from bunko.protocols import Dated, Listed, Room, Totals
+from bunko.stored import Dated, Listed, Room, Totals
 from bunko.stores.facts import BEGINNING, counted, dated, latest
 from bunko.stores.file import File
 from bunko.types import Lines

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from bunko.errors import LibraryError
 from bunko.index.terms import unpack
-from bunko.protocols import (
+from bunko.stored import (
     Dated,
     Failed,
     Filter,

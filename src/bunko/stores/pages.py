@@ -11,8 +11,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from bunko.protocols import Store, WebPage
-from bunko.stores.file import File
+from bunko.protocols import Store
+from bunko.stored import WebPage
+from bunko.stores.file import File, marks
 
 _NAMES = [leaf.name for leaf in fields(WebPage) if leaf.name != "size"]
 _COLUMNS = ", ".join(_NAMES)
@@ -29,7 +30,7 @@ def known(file: File, tool_id: int, urls: Sequence[str] | None) -> list[WebPage]
     wanted, found = sorted(set(urls)), []
     for at in range(0, len(wanted), _AT_ONCE):
         some = wanted[at : at + _AT_ONCE]
-        found += file.rows(f"{select} AND url IN ({','.join('?' * len(some))}) ORDER BY url", (tool_id, *some))
+        found += file.rows(f"{select} AND url IN ({marks(some)}) ORDER BY url", (tool_id, *some))
     return [WebPage(*row) for row in found]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bunko.errors import LibraryError
-from bunko.protocols import Spent
+from bunko.stored import Spent
 from bunko.stores import schema
 from bunko.stores.file import File
 
@@ -45,6 +45,11 @@ def keep(connection: sqlite3.Connection, tool_id: int, embedder: str, keys: Iter
 def are_kept(file: File) -> bool:
     """Say whether anything is kept."""
     return bool(file.rows(_HAS_KEPT)) and bool(file.rows("SELECT 1 FROM kept LIMIT 1"))
+
+
+def release(connection: sqlite3.Connection, tool_id: int, embedder: str | None) -> None:
+    """Let a sweep forget what was kept for a tool, of one embedder or of all."""
+    connection.execute("DELETE FROM kept WHERE tool_id = ? AND embedder = ifnull(?, embedder)", (tool_id, embedder))
 
 
 def sweep(connection: sqlite3.Connection) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.protocols import Prepared
-from bunko.stores.file import File
+from bunko.stored import Prepared
+from bunko.stores.file import File, marks
 from bunko.types import Chunk, Document, Entry, Lines, Text
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def documents(file: File, tool_id: int, uris: Sequence[str]) -> list[Prepared]:
     for some in _batches(uris):
         rows = file.rows(
             "SELECT id, uri, size, modified_ns, seen_ns, text, media_type, encoding, title, date, tags, body,"
-            f" content_hash, terms, first_line, last_line FROM documents WHERE tool_id = ? AND uri IN ({_marks(some)})",
+            f" content_hash, terms, first_line, last_line FROM documents WHERE tool_id = ? AND uri IN ({marks(some)})",
             [tool_id, *some],
         )
         pieces = _chunks(file, {row[0]: row[5] for row in rows})
@@ -42,7 +42,7 @@ def _chunks(file: File, texts: dict[int, str]) -> dict[int, tuple[list[Chunk], l
     ids = list(texts)
     for row in file.rows(
         "SELECT document_id, ordinal, start, end, first_line, last_line, text, heading, heading_path, vector_key"
-        f" FROM chunks WHERE document_id IN ({_marks(ids)}) ORDER BY document_id, ordinal",
+        f" FROM chunks WHERE document_id IN ({marks(ids)}) ORDER BY document_id, ordinal",
         ids,
     ):
         text = texts[row[0]][row[2] : row[3]] if row[6] is None else row[6]
@@ -56,14 +56,19 @@ def vectors(file: File, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.flo
     """Return the vectors of these names that are stored."""
     found = {}
     for some in _batches(list(set(keys))):
-        for key, vector in file.rows(f"SELECT key, vector FROM vectors WHERE key IN ({_marks(some)})", some):
+        for key, vector in file.rows(f"SELECT key, vector FROM vectors WHERE key IN ({marks(some)})", some):
             found[key] = np.frombuffer(vector, np.float32)
     return found
 
 
+def missing(file: File, keys: Iterable[bytes]) -> set[bytes]:
+    """Return those vector names that are not stored."""
+    wanted = list(set(keys))
+    found: set[bytes] = set()
+    for some in _batches(wanted):
+        found |= {row[0] for row in file.rows(f"SELECT key FROM vectors WHERE key IN ({marks(some)})", some)}
+    return set(wanted) - found
+
+
 def _batches(names: Sequence[Any]) -> Iterable[Sequence[Any]]:
     return (names[at : at + _AT_ONCE] for at in range(0, len(names), _AT_ONCE))
-
-
-def _marks(values: Sequence[Any]) -> str:
-    return ",".join("?" * len(values))

@@ -10,7 +10,7 @@ from bunko.interfaces.cli.options import chosen, is_terminal, on_one_line, print
 from bunko.types import cited
 
 if TYPE_CHECKING:
-    from bunko.protocols import Dated
+    from bunko.stored import Dated
 
 _BEGINNING = 60  # characters that stand for a title where there is none
 

@@ -131,7 +131,7 @@ def plain(answer: Answer, *, named: bool = False) -> str:
 
 
 def _filter(options: dict[str, Any], now: datetime) -> Any:
-    from bunko.protocols import Filter
+    from bunko.stored import Filter
     from bunko.text.dates import moment
     from bunko.text.tags import tag
 

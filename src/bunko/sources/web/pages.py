@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from bunko import readers
 from bunko.errors import SourceError
-from bunko.protocols import Scan, WebPage
+from bunko.protocols import Scan
+from bunko.stored import WebPage
 from bunko.text.clean import clean
 from bunko.types import Entry, Known, Text
 

@@ -15,7 +15,7 @@ from bunko.interfaces.mcp.call import NUMBER, TEXT, TRUTH, WHOLE, Call, Reply, T
 from bunko.interfaces.mcp.params import Param
 from bunko.interfaces.mcp.toolsets import searching
 from bunko.paging import Cursor, Piece, page, read_cursor
-from bunko.protocols import Filter
+from bunko.stored import Filter
 from bunko.text.clean import clean
 from bunko.text.dates import moment
 from bunko.text.tags import tags

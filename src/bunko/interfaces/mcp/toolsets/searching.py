@@ -10,7 +10,7 @@ from bunko.interfaces.mcp import answers
 from bunko.interfaces.mcp.call import Call, Reply
 from bunko.interfaces.mcp.params import Param
 from bunko.paging import Cursor, page, read_cursor
-from bunko.protocols import Filter
+from bunko.stored import Filter
 from bunko.text.dates import moment
 from bunko.text.tags import tag
 
