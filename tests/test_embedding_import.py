@@ -234,7 +234,7 @@ def test_whoever_presses_ctrl_c_does_not_wait_for_a_service_that_hangs(
     service.always = lambda _: None
     service.asked.clear()
     assert subprocess.run(command, env=environ, capture_output=True).returncode == 0
-    assert len(documents(service)) == 200, "six requests of a hundred were answered before"
+    assert len(documents(service)) == 200, f"six requests of a hundred were answered before: {told}"
 
 
 def test_texts_that_are_given_are_kept_too(service: Loopback, open_docs: Opener) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,3 +135,30 @@ def test_a_library_that_is_not_there_cannot_be_opened_for_reading(tmp_path: Path
     with pytest.raises(LibraryError, match="no library"):
         sqlite.build(tmp_path / "library.db", read_only=True)
     assert not (tmp_path / "library.db").exists()
+
+
+def test_ctrl_c_right_behind_the_beginning_of_a_transaction_leaves_none_open(tmp_path: Path) -> None:
+    class Interrupted:
+        """A connection that is interrupted at the first moment when Python looks again."""
+
+        def __init__(self, connection: sqlite3.Connection) -> None:
+            self._connection, self._once = connection, True
+
+        def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+            cursor = self._connection.execute(statement, *values)
+            if statement.startswith("BEGIN") and self._once:
+                self._once = False
+                raise KeyboardInterrupt
+            return cursor
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._connection, name)
+
+    store = sqlite.build(tmp_path / "library.db")
+    store._file._writer = Interrupted(store._file._writer)
+    with pytest.raises(KeyboardInterrupt):
+        store.put_tool(Tool("docs"))
+    assert store.tools() == []
+    store.put_tool(Tool("docs"))
+    assert [tool.name for tool in store.tools()] == ["docs"]
+    store.close()

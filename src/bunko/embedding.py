@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
+from threading import Event, Semaphore, Thread
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from bunko.embedders import checked, vector_keys
@@ -179,35 +180,35 @@ class _Behind(Generic[T]):
         self._given: set[bytes] = set()  # with batches that were given out, and are stored by now
         self._came: dict[bytes, npt.NDArray[np.float32]] = {}
         self._error: EmbedderError | None = None
+        self._turns, self._over = Semaphore(_IN_FLIGHT), Event()
 
     def run(self, batches: Iterable[T], prepared: Callable[[T], list[Prepared]]) -> Generator[Embedded[T], None, None]:
         """Return batches in their order, each as soon as its vectors are there."""
-        pool = ThreadPoolExecutor(_IN_FLIGHT, "embedding")
         try:
             for batch in batches:
                 self._add(batch, prepared(batch))
                 while len(self._unsent) >= self._embedder.batch:
-                    self._send(pool)
+                    self._send()
                 if len(self._waiting) <= _MOST_WAITING:
                     self._collect(leave=_AHEAD)
                 else:
                     if self._unsent and not self._sent:
-                        self._send(pool)
+                        self._send()
                     self._collect(leave=0)
                 if self._error is not None:
                     break
                 yield from self._ready()
             while self._unsent and self._error is None:
-                self._send(pool)
+                self._send()
             while self._sent and self._error is None:
                 self._collect(leave=len(self._sent) - 1)
                 yield from self._ready()
             if self._error is not None:
-                self._end(pool)
+                self._end()
                 yield from self._ready()
                 raise self._error
         finally:
-            self._end(pool)
+            self._end()
             self._keep()
 
     def _add(self, batch: T, prepared: list[Prepared]) -> None:
@@ -220,10 +221,25 @@ class _Behind(Generic[T]):
         self._asked.update(new)
         self._account.known += len(texts) - len(new)
 
-    def _send(self, pool: ThreadPoolExecutor) -> None:
+    def _send(self) -> None:
         keys = list(self._unsent)[: self._embedder.batch]
         texts = [self._unsent.pop(key) for key in keys]
-        self._sent.append((keys, pool.submit(_made, self._embedder, texts)))
+        future: Future[npt.NDArray[np.float32]] = Future()
+        # Noted first: Ctrl-C may come while the thread starts, and what it asks for is not to be forgotten. A process
+        # that ends does not wait for such a thread.
+        self._sent.append((keys, future))
+        Thread(target=self._ask, args=(texts, future), name="embedding", daemon=True).start()
+
+    def _ask(self, texts: list[str], future: Future[npt.NDArray[np.float32]]) -> None:
+        with self._turns:
+            if self._over.is_set():
+                future.cancel()
+                future.set_running_or_notify_cancel()  # only then do those who wait hear of it
+                return
+            try:
+                future.set_result(_made(self._embedder, texts))
+            except BaseException as error:  # whoever waits has to hear of it
+                future.set_exception(error)
 
     def _collect(self, *, leave: int) -> None:
         """Take what has come; wait until no more than so many calls are under way."""
@@ -257,14 +273,13 @@ class _Behind(Generic[T]):
         self._account.calls = self._embedder.counts.calls - self._calls
         return self._account.since()
 
-    def _end(self, pool: ThreadPoolExecutor) -> None:
+    def _end(self) -> None:
         """Ask for nothing more, and take what is paid for already, if it comes soon."""
+        self._over.set()
         if not self._sent:
-            pool.shutdown(wait=False)
             return
         self._embedder.cancel()
-        pool.shutdown(wait=False, cancel_futures=True)
-        wait([future for _, future in self._sent if not future.cancelled()], timeout=_GRACE)
+        wait([future for _, future in self._sent], timeout=_GRACE)
         while self._sent:
             keys, future = self._sent.popleft()
             if not future.done() or future.cancelled():

@@ -108,8 +108,8 @@ class File:
         if self._read_only:
             raise LibraryReadOnly(f"{self.path} is open for reading only", hint="Open it for writing to change it.")
         with self._write_lock, translated(self.path):
-            self._writer.execute("BEGIN IMMEDIATE")
             try:
+                self._writer.execute("BEGIN IMMEDIATE")  # Ctrl-C may come right behind it
                 yield self._writer
                 reach("store.commit")
                 self._writer.execute("COMMIT")
