@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -16,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from bunko.embedders.parts import TooLong, cut, mean, split, tokens
+from bunko.embedders.questions import Questions
 from bunko.errors import EmbedderError
 from bunko.protocols import Counts
 from bunko.service import Failure, explained, without_user
+from bunko.text.pieces import writable
 
 if TYPE_CHECKING:
     from bunko.types import Vectors
@@ -30,8 +31,6 @@ _LONGEST_WAIT = 120.0
 _CROWDED = 3.0  # times the usual wait, where a service says that it is asked too often and not how long to wait
 _GRACE = 2.0  # seconds in which an answer that is paid for may still come after nobody waits for the rest
 _SHORTEST = 16  # characters; a service that refuses less than that means something else
-_QUERIES = 256  # remembered; 3 MB at most of the largest vectors
-_LONE = re.compile("[\ud800-\udfff]")
 
 
 class Service(Protocol):
@@ -95,7 +94,7 @@ class Remote:
         self._service, self._limits, self._sleep = service, limits, sleep
         self._size = service.size
         self._lock = Lock()
-        self._queries: dict[str, Vectors] = {}
+        self._questions = Questions()
         self._flights: set[_Flight] = set()
         # For all who ask for vectors of documents: no more requests are in flight than are allowed.
         self._slots = Semaphore(limits.parallel)
@@ -146,18 +145,11 @@ class Remote:
         self._count(texts=len(texts))
         if not query or len(texts) > 1:
             return self._embed(texts, query=query)
-        # The same question is often asked in several ways, and of several tools.
-        found = self._queries.get(texts[0])
-        if found is None:
-            found = self._embed(texts, query=True)
-            if len(self._queries) >= _QUERIES:
-                self._queries.clear()
-            self._queries[texts[0]] = found
-        return found.copy()
+        return self._questions.vector(texts[0], lambda: self._embed(texts, query=True))
 
     def _embed(self, texts: Sequence[str], *, query: bool) -> Vectors:
         before = self.counts.too_long
-        clean = [_LONE.sub("\ufffd", text) or " " for text in texts]  # no service takes an empty text
+        clean = [writable(text) or " " for text in texts]  # no service takes an empty text
         pieces = [self._pieces(text) for text in clean]
         flat = [piece for some in pieces for piece in some]
         rows, error = self._all(flat, query)

@@ -17,6 +17,7 @@ import numpy as np
 from bunko.embedders.checkpoint import Checkpoint, Place, has_weights
 from bunko.embedders.network import TRUST, Device, Network, give_back, needs_trust
 from bunko.embedders.parts import TooLong, cut, mean
+from bunko.embedders.questions import Questions
 from bunko.embedders.remote import lacking, missing
 from bunko.errors import EmbedderError
 from bunko.protocols import Counts
@@ -30,7 +31,6 @@ _log = logging.getLogger("bunko.embedders")
 PLAMO = "pfnet/plamo-embedding-1b"
 _PACKAGES = ("torch", "transformers", "psutil")
 _BATCH = 32  # texts handed over at once: what is embedded is stored so often
-_QUERIES = 256  # remembered
 # Where memory is scarce, a model is let go this soon after its last use, in seconds: an import is not over between two
 # batches, and loading takes longer than that.
 _PAUSE = 5.0
@@ -68,7 +68,7 @@ class Transformers:
         self._turn = 0  # how often it was loaded
         self._used = 0.0
         self._wake = Event()
-        self._queries: dict[str, Vectors] = {}
+        self._questions = Questions()
         self.counts = Counts()
 
     def __repr__(self) -> str:
@@ -125,14 +125,7 @@ class Transformers:
             self.counts.texts += len(texts)
             if not query or len(texts) > 1:
                 return self._embed(texts, query=query)
-            # The same question is often asked in several ways, and of several tools.
-            found = self._queries.get(texts[0])
-            if found is None:
-                found = self._embed(texts, query=True)
-                if len(self._queries) >= _QUERIES:
-                    self._queries.clear()
-                self._queries[texts[0]] = found
-            return found.copy()
+            return self._questions.vector(texts[0], lambda: self._embed(texts, query=True))
 
     def unload(self) -> None:
         """Give the memory of the model back; the next text loads it again."""
