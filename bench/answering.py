@@ -8,7 +8,7 @@ from bench import queries
 from bench.clock import apart, race
 from bench.libraries import LARGE, MEDIUM, SMALL, Libraries
 from bench.table import Result, Table, check, number
-from bunko.stored import Filter
+from bunko.records import Filter
 from bunko.types import MODES
 
 TOP = 10

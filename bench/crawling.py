@@ -14,9 +14,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from bench.table import Result, Table, check, number
-from bunko.home import locate
-from bunko.library import Library
-from bunko.opening import open_library
+from bunko.library.library import Library
+from bunko.library.open import open_library
+from bunko.library.paths import locate
 
 PAGES = 200
 CONCURRENCY = 4

@@ -13,7 +13,7 @@ from bench.libraries import open_docs
 from bench.table import Check, Result, Table, check, number
 
 if TYPE_CHECKING:
-    from bunko.stored import Prepared
+    from bunko.records import Prepared
 
 SIZE, TEXTS, LEAST = 400, 2000, 5000
 # A remote service: how late it answers, how many chunks go through it, in requests of how many, how many at once.
@@ -108,7 +108,7 @@ def _remote() -> tuple[Table, list[Check]]:
 def _through(server: service.Service, folder: Path, chunks: int) -> Spent:
     """Store documents that are cut already, with vectors of a remote embedder, as an import does."""
     from bunko.embedders import build
-    from bunko.embedding import embedded
+    from bunko.ingest.embed import embedded
     from bunko.stores import sqlite
     from bunko.types import Tool
 
@@ -126,7 +126,7 @@ def _through(server: service.Service, folder: Path, chunks: int) -> Spent:
 
 def _batches(chunks: int) -> list[list[Prepared]]:
     """Return documents of eight chunks, a hundred at a time; they are not looked for, so that they have no terms."""
-    from bunko.stored import Prepared
+    from bunko.records import Prepared
     from bunko.types import Chunk, Document, Entry, Text
 
     whole = "\n".join(text for _, text in corpus.pages(400))

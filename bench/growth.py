@@ -12,8 +12,8 @@ from bench.clock import apart, cpu
 from bench.libraries import SIZES, Libraries
 from bench.starting import visits
 from bench.table import Result, Table, number
-from bunko.index.nearest import nearest
-from bunko.search import analyse, lexical
+from bunko.indexes.embedded.vectors import nearest
+from bunko.search.rank import analyse, lexical
 
 TOP = 10
 CURVES = {

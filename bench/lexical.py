@@ -9,10 +9,10 @@ from bench import peers, queries
 from bench.clock import apart, race
 from bench.libraries import LARGE, MEDIUM, SMALL, Libraries
 from bench.table import Check, Result, Table, check, number
-from bunko.index import bm25
-from bunko.index.bm25 import Wanted
-from bunko.search import Analysis, analyse, lexical
-from bunko.text import words
+from bunko.indexes.embedded import bm25
+from bunko.indexes.embedded.bm25 import Wanted
+from bunko.search.rank import Analysis, analyse, lexical
+from bunko.text import analyzer
 
 TOP = 10
 Micros = dict[str, dict[str, float]]
@@ -88,7 +88,7 @@ def _wanted(query: str) -> Sequence[Wanted]:
 
 def only_words(query: str) -> list[Wanted]:
     """Return the keys of a query's words, without its grams."""
-    found = dict.fromkeys(words.key(term.spelling) for run in words.runs(query) for term in words.terms(run))
+    found = dict.fromkeys(analyzer.key(term.spelling) for run in analyzer.runs(query) for term in analyzer.terms(run))
     return [Wanted(key, 1.0) for key in found]
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from bench import corpus
 from bench.clock import Spent, child
-from bunko.home import locate
-from bunko.index.snapshot import Snapshot
-from bunko.library import Library
-from bunko.opening import open_library
+from bunko.indexes.embedded.snapshot import Snapshot
+from bunko.library.library import Library
+from bunko.library.open import open_library
+from bunko.library.paths import locate
 
 SMALL, MEDIUM, LARGE = 640, 10_000, 100_000
 SIZES = (SMALL, 2_560, MEDIUM, 40_000, LARGE)

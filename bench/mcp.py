@@ -147,9 +147,9 @@ def main() -> None:
     """Serve a folder as bunko does, with one more tool that does nothing."""
     import anyio
 
-    from bunko.interfaces.mcp.call import Reply, Tool, listed
-    from bunko.interfaces.mcp.desk import Desk
     from bunko.interfaces.mcp.server import serve_stdio
+    from bunko.interfaces.tools.registry import Desk
+    from bunko.interfaces.tools.tool import Reply, Tool, listed
 
     empty = Tool("empty", "Nothing", "Does nothing", (), listed({}), lambda _: Reply("", {}))
 

@@ -12,11 +12,11 @@ from bench import corpus, queries
 from bench.clock import apart, child, cpu
 from bench.libraries import LARGE, MEDIUM, SMALL, VECTORS, Libraries
 from bench.table import Result, Table, check, number
-from bunko.home import locate
-from bunko.index import bm25
-from bunko.library import Library
-from bunko.opening import open_library
-from bunko.search import Request, analyse, ranked
+from bunko.indexes.embedded import bm25
+from bunko.library.library import Library
+from bunko.library.open import open_library
+from bunko.library.paths import locate
+from bunko.search.rank import Request, analyse, ranked
 from bunko.sources import build
 
 SIZES = (SMALL, MEDIUM, LARGE)

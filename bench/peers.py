@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bunko.index.bm25 import Wanted
-from bunko.index.postings import Postings
-from bunko.index.snapshot import Snapshot
+from bunko.indexes.embedded.bm25 import Wanted
+from bunko.indexes.embedded.postings import Postings
+from bunko.indexes.embedded.snapshot import Snapshot
 
 K1, B = 1.2, 0.75
 

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from bunko.evaluation import beir
 from bunko.evaluation.dataset import Query
+from bunko.evaluation.eval_library import holding
 from bunko.evaluation.measures import of_ranking
-from bunko.evaluation.place import holding
-from bunko.index.snapshot import Snapshot
-from bunko.library import Library
-from bunko.search import Analysis, analyse, lexical
+from bunko.indexes.embedded.snapshot import Snapshot
+from bunko.library.library import Library
+from bunko.search.rank import Analysis, analyse, lexical
 from bunko.settings import Settings
 
 K, CHUNKS = 10, 100

@@ -11,7 +11,7 @@ from bench import queries
 from bench.clock import apart, race
 from bench.libraries import LARGE, MEDIUM, SMALL, Libraries
 from bench.table import Result, Table, check, number
-from bunko.index.nearest import nearest
+from bunko.indexes.embedded.vectors import nearest
 
 TOP = 10
 _CHROMA_BATCH = 5_000  # it refuses more at a time

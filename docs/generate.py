@@ -12,7 +12,7 @@ import click
 
 from bunko.errors import BunkoError
 from bunko.interfaces.cli.main import EXIT_CODES, INTERRUPTED, bunko
-from bunko.settings.page import reference
+from bunko.settings.docs import reference
 
 HEAD = """\
 # The command line

@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from bunko.interfaces.mcp.call import Tool
-from bunko.interfaces.mcp.desk import Desk
-from bunko.interfaces.mcp.toolsets import NAMES
+from bunko.interfaces.tools.registry import Desk
+from bunko.interfaces.tools.tool import Tool
+from bunko.interfaces.tools.toolsets import NAMES
 
 ROOT = Path(__file__).resolve().parent.parent
 _PLACE = re.compile(r"(<!-- tools -->\n).*?(<!-- /tools -->)", re.DOTALL)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from bunko.home import locate
 from bunko.interfaces.cli.main import main
-from bunko.library import Library
-from bunko.opening import open_library
+from bunko.library.library import Library
+from bunko.library.open import open_library
+from bunko.library.paths import locate
 
 # Whoever is started in the background ignores Ctrl-C, and hands that down to the processes that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from pairs import lines
 
-from bunko import arrays
-from bunko.text import bridge, words
+from bunko import array_file
+from bunko.text import analyzer, bridge
 
 # Words that build sentences: what they are aligned with is chance.
 LIGHT = frozenset(
@@ -73,9 +73,9 @@ def main(out: Path, paths: list[Path]) -> None:
 
 def japanese_words(text: str) -> Iterator[tuple[str, ...]]:
     """Return the words of a text, and each two that stand together."""
-    for run in words.runs(text):
+    for run in analyzer.runs(text):
         before = ""
-        for terms in words.by_word(run):
+        for terms in analyzer.by_word(run):
             word = terms[0].spelling if terms and not terms[0].spelling.isascii() else ""
             word = "" if word in LIGHT else word
             if word:
@@ -87,8 +87,8 @@ def japanese_words(text: str) -> Iterator[tuple[str, ...]]:
 
 def english_words(text: str) -> Iterator[str]:
     """Return the words of a text."""
-    for run in words.runs(text):
-        for term in words.terms(run):
+    for run in analyzer.runs(text):
+        for term in analyzer.terms(run):
             word = term.spelling
             if term.role == "" and word.isascii() and not word.isdigit() and len(word) > 1 and word not in LIGHT:
                 yield word
@@ -200,17 +200,17 @@ def save(out: Path, table: dict[str, list[tuple[str, float]]]) -> None:
     """Write the table as `bunko.text.bridge` reads it."""
     names = sorted({meaning for some in table.values() for meaning, _ in some})
     number = {name: at for at, name in enumerate(names)}
-    order = sorted(table, key=words.key)
+    order = sorted(table, key=analyzer.key)
     written = [name.encode() for name in names]
     found = {
-        "keys": np.array([words.key(word) for word in order], np.uint64),
+        "keys": np.array([analyzer.key(word) for word in order], np.uint64),
         "starts": np.cumsum([0, *(len(table[word]) for word in order)]).astype(np.uint32),
         "targets": np.array([number[meaning] for word in order for meaning, _ in table[word]], np.uint32),
         "weights": np.array([round(255 * weight) for word in order for _, weight in table[word]], np.uint8),
         "ends": np.cumsum([len(name) for name in written]).astype(np.uint32),
         "letters": np.frombuffer(b"".join(written), np.uint8),
     }
-    arrays.save(out, found, format=bridge.FORMAT, stamp={"name": "bridge", "words": words.VERSION})
+    array_file.save(out, found, format=bridge.FORMAT, stamp={"name": "bridge", "words": analyzer.VERSION})
 
 
 if __name__ == "__main__":

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from bunko import arrays
+from bunko import array_file
 from bunko.embedders import static
 
 
 def main(folder: Path, out: Path, name: str) -> None:
     """Join and save."""
     found = {"rows": np.load(folder / "rows.npy"), "shifts": np.load(folder / "shifts.npy")}
-    arrays.save(out, found, format=static.FORMAT, stamp={"name": name})
+    array_file.save(out, found, format=static.FORMAT, stamp={"name": name})
     print({key: value.shape for key, value in found.items()}, out.stat().st_size, "bytes")
 
 

@@ -19,8 +19,8 @@ import numpy as np
 from judge import ndcg
 
 from bunko.evaluation import beir
-from bunko.evaluation.place import holding
-from bunko.search import Request, ranked
+from bunko.evaluation.eval_library import holding
+from bunko.search.rank import Request, ranked
 from bunko.settings import Settings
 
 DEPTH = 200  # chunks by words for each question

@@ -20,7 +20,7 @@ import sentencepiece
 import unidic_lite
 from pairs import texts
 
-from bunko.text.pieces import spaced
+from bunko.text.subwords import spaced
 
 VOCABULARY = 48_000
 MOST_TEXTS_OF_A_SOURCE = 40_000

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from bunko.stored import (
+from bunko.records import (
     Dated,
     Failed,
     Filter,

@@ -11,10 +11,10 @@ import pytest
 
 from bunko.errors import SourceError
 from bunko.protocols import Store
+from bunko.records import WebPage
 from bunko.sources.web import pages
-from bunko.stored import WebPage
 from bunko.stores import memory, sqlite
-from bunko.stores.pages import Rows
+from bunko.stores.sqlite.pages import Rows
 from bunko.types import Known, Tool
 
 A, B = "https://example.com/a", "https://example.com/b"

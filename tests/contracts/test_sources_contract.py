@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bunko import sources
-from bunko.ingest import ChunkerSettings, ingest
+from bunko.ingest.pipeline import ChunkerSettings, ingest
 from bunko.protocols import Source, Store
 from bunko.stores import memory
 from bunko.types import Report, Tool

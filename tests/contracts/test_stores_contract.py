@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from bunko.errors import LibraryError
-from bunko.index.live import Live
-from bunko.index.terms import pack
+from bunko.indexes.embedded.tool_index import Live
 from bunko.protocols import Store
-from bunko.search import Request, search
-from bunko.stored import Failed, Filter, Prepared, Room, Spent
+from bunko.records import Failed, Filter, Prepared, Room, Spent
+from bunko.search.rank import Request, search
 from bunko.stores import memory, sqlite
-from bunko.text import words
+from bunko.text import analyzer
+from bunko.text.term_codec import pack
 from bunko.types import Chunk, Document, Entry, Lines, Text, Tool
 
 STORES: dict[str, Callable[[Path], Store]] = {
@@ -43,7 +43,7 @@ def prepared(uri: str, *chunks: str, date: str = "", tags: tuple[str, ...] = (),
         Text(text, "text/markdown", "utf-8", f"title of {uri}", date, tags),
         f"hash of {text}",
     )
-    return Prepared(document, pieces, pack([words.keys(chunk) for chunk in chunks]))
+    return Prepared(document, pieces, pack([analyzer.keys(chunk) for chunk in chunks]))
 
 
 def found(store: Store, tool: Tool, live: Live, query: str, **options: object) -> list[tuple[str, int, float]]:

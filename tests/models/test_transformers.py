@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from bunko.embedders import network, transformers
+from bunko.embedders import torch_model, transformers
 from bunko.errors import EmbedderError
 from tests.conftest import Opener, Run
 from tests.models.conftest import Maker, write
@@ -556,7 +556,7 @@ def test_a_device_that_is_not_there_is_an_error_and_auto_picks_one_that_is(make:
     embedder.embed(["cat"])
     assert embedder._network is not None
     assert embedder._network.device == wanted
-    assert embedder._network.batch == network.BATCHES[wanted]
+    assert embedder._network.batch == torch_model.BATCHES[wanted]
     for name in {"cuda", "mps"} - {wanted}:
         with pytest.raises(EmbedderError, match=f"no {name} here"):
             built(folder, device=name).embed(["cat"])

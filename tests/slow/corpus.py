@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bunko.home import locate
-from bunko.library import Library
-from bunko.opening import open_library
+from bunko.library.library import Library
+from bunko.library.open import open_library
+from bunko.library.paths import locate
 from bunko.types import Mode
 
 Files = dict[str, str]

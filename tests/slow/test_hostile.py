@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from bunko import payload
 from bunko.errors import BunkoError
+from bunko.interfaces import serialize
+from bunko.interfaces.cli import render
 from bunko.interfaces.cli import search as cli_search
-from bunko.interfaces.cli import show
 from bunko.interfaces.cli.main import EXIT_CODES
-from bunko.library import Library
-from bunko.stored import Filter
+from bunko.library.library import Library
+from bunko.records import Filter
 from bunko.text.dates import moment
 from bunko.text.tags import tag
 from bunko.types import MODES, Report
@@ -185,10 +185,10 @@ def test_every_string_can_be_searched_for_in_every_mode_and_shown(
         for mode in MODES:
             answer = imported.library.search(string, mode=mode, top_k=3, explain=True, refresh=False)
             assert len(answer.hits) <= 3
-            printed = json.dumps(payload.answer(answer, imported.library.document_of), ensure_ascii=False)
+            printed = json.dumps(serialize.answer(answer, imported.library.document_of), ensure_ascii=False)
             assert json.loads(printed)["query"] == string
             cli_search.plain(answer)
-        show.answer(answer)
+        render.answer(answer)
     shown = capsys.readouterr().out
     assert "\x1b]0;" not in shown, "a document can change the title of the terminal"
     assert "\x1b[2J" not in shown, "a document can clear the terminal"
@@ -232,8 +232,8 @@ def test_doctor_and_status_can_tell_about_hostile_documents(imported: Imported) 
     assert imported.library.store.check() == ""
     assert not [finding for finding in imported.library.diagnose() if finding.state == "error"]
     status = imported.library.status()
-    show.status(status)
-    show.findings(imported.library.diagnose())
+    render.status(status)
+    render.findings(imported.library.diagnose())
 
 
 @pytest.mark.parametrize(
@@ -248,9 +248,9 @@ def test_a_folder_may_have_any_name(name: str, tmp_path: Path, capsys: pytest.Ca
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
     with corpus.opened(docs) as library:
-        show.status(library.status())
-        show.findings(library.diagnose())
-        show.answer(library.search("京都"))
+        render.status(library.status())
+        render.findings(library.diagnose())
+        render.answer(library.search("京都"))
     assert "\x1b[2J" not in capsys.readouterr().out
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bunko.interfaces.mcp.toolsets import NAMES
+from bunko.interfaces.tools.toolsets import NAMES
 from tests.slow import corpus, npm, serving
 
 pytestmark = pytest.mark.slow

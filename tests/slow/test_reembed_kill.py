@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from bunko.home import locate
 from bunko.interfaces.cli.main import INTERRUPTED
-from bunko.library import Library
-from bunko.opening import open_library
+from bunko.library.library import Library
+from bunko.library.open import open_library
+from bunko.library.paths import locate
 from tests.loopback import Loopback
 from tests.slow import corpus
 

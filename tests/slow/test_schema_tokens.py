@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bunko.interfaces.mcp.toolsets import NAMES
-from bunko.text.tokens import tokens
+from bunko.interfaces.tools.toolsets import NAMES
+from bunko.text.token_count import tokens
 from tests.slow import corpus, npm, serving
 
 pytestmark = pytest.mark.slow

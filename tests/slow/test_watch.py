@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.library.test_watch import Printed
 from tests.slow import corpus
-from tests.test_watch import Printed
 
 pytestmark = pytest.mark.slow
 

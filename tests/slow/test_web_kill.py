@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from bunko.home import locate
 from bunko.interfaces.cli.main import INTERRUPTED
-from bunko.library import Library
-from bunko.opening import open_library
+from bunko.library.library import Library
+from bunko.library.open import open_library
+from bunko.library.paths import locate
 from tests.site import Answer, Asked, Reply, Site
-from tests.test_web_crawl import article
+from tests.web.test_crawl import article
 
 pytestmark = pytest.mark.slow
 

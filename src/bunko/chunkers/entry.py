@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bunko.chunkers import pieces
+from bunko.chunkers import merge
 from bunko.chunkers.detect import MARKDOWN
 from bunko.chunkers.headings import Headings
-from bunko.chunkers.pieces import Piece
+from bunko.chunkers.merge import Piece
 from bunko.chunkers.split import split
 from bunko.readers.outline import unify
 from bunko.types import Chunk, Text
@@ -21,13 +21,13 @@ class Entry:
     def chunks(self, text: Text) -> list[Chunk]:
         """Return the pieces in order."""
         lines = unify(text.text)
-        start, end = pieces.trimmed(lines, text.body, len(lines))
+        start, end = merge.trimmed(lines, text.body, len(lines))
         if end - start > self._max_chars:
             if text.media_type in MARKDOWN:
                 return self._headings.chunks(text)
             parts = split(lines, start, end, self._max_chars)
-            return pieces.chunks(text.text, lines, [Piece(part.start, part.end) for part in parts])
-        return pieces.chunks(text.text, lines, [Piece(start, end)] if start < end else [])
+            return merge.chunks(text.text, lines, [Piece(part.start, part.end) for part in parts])
+        return merge.chunks(text.text, lines, [Piece(start, end)] if start < end else [])
 
 
 def build(max_chars: int, headings: Headings) -> Entry:

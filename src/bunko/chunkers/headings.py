@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bunko.chunkers import pieces
-from bunko.chunkers.pieces import Piece
+from bunko.chunkers import merge
+from bunko.chunkers.merge import Piece
 from bunko.chunkers.split import Solid, split
 from bunko.chunkers.tables import markdown_tables
 from bunko.readers.outline import Heading, Verbatim, scan, unify
@@ -19,7 +19,7 @@ class Headings:
 
     def __init__(self, max_chars: int, min_chars: int, levels: Sequence[int], overlap: int = 0) -> None:
         self._max_chars, self._overlap = max_chars, overlap
-        self._full = pieces.enough(min_chars)
+        self._full = merge.enough(min_chars)
         self._levels = frozenset(levels)
 
     def chunks(self, text: Text) -> list[Chunk]:
@@ -38,7 +38,7 @@ class Headings:
                 open_headings.append(mark)
                 start, heading, verbatim = mark.start, mark, []
         self._section(found, lines, start, len(lines), heading, open_headings, verbatim)
-        return pieces.chunks(text.text, lines, pieces.joined(lines, found, self._max_chars, self._full))
+        return merge.chunks(text.text, lines, merge.joined(lines, found, self._max_chars, self._full))
 
     def _section(
         self,
@@ -50,7 +50,7 @@ class Headings:
         open_headings: Sequence[Heading],
         verbatim: Sequence[Verbatim],
     ) -> None:
-        start, end = pieces.trimmed(lines, start, end)
+        start, end = merge.trimmed(lines, start, end)
         if start >= end:
             return
         path = tuple(heading.title for heading in open_headings if heading.title)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bunko.chunkers import pieces
-from bunko.chunkers.pieces import Piece
+from bunko.chunkers import merge
+from bunko.chunkers.merge import Piece
 from bunko.chunkers.split import split
 from bunko.readers.outline import unify
 from bunko.types import Chunk, Text
@@ -18,12 +18,12 @@ class Paragraphs:
 
     def __init__(self, max_chars: int, min_chars: int, overlap: int = 0) -> None:
         self._max_chars, self._overlap = max_chars, overlap
-        self._full = pieces.enough(min_chars)
+        self._full = merge.enough(min_chars)
 
     def chunks(self, text: Text) -> list[Chunk]:
         """Return the pieces in order."""
         lines = unify(text.text)
-        return pieces.chunks(text.text, lines, self.pieces(lines, text.body, len(lines)))
+        return merge.chunks(text.text, lines, self.pieces(lines, text.body, len(lines)))
 
     def pieces(self, lines: str, start: int, end: int) -> list[Piece]:
         """Return the pieces of one stretch of a text."""
@@ -33,10 +33,10 @@ class Paragraphs:
             start = gap.end()
         self._add(found, lines, start, end)
         # A short paragraph is most often a title or the start of a list, and belongs to what follows.
-        return pieces.joined(lines, found, self._max_chars, self._full, lambda piece, following: True)
+        return merge.joined(lines, found, self._max_chars, self._full, lambda piece, following: True)
 
     def _add(self, found: list[Piece], lines: str, start: int, end: int) -> None:
-        start, end = pieces.trimmed(lines, start, end)
+        start, end = merge.trimmed(lines, start, end)
         if end - start <= self._max_chars:
             if start < end:
                 found.append(Piece(start, end))

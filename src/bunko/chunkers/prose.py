@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bunko.chunkers import pieces
+from bunko.chunkers import merge
 from bunko.chunkers.split import split
 from bunko.readers.outline import unify
 from bunko.types import Chunk, Text
@@ -19,7 +19,7 @@ class Prose:
         """Return the pieces in order, each beginning with the end of the one before."""
         lines = unify(text.text)
         parts = split(lines, text.body, len(lines), self._size, overlap=self._overlap)
-        return pieces.chunks(text.text, lines, [pieces.Piece(part.start, part.end) for part in parts])
+        return merge.chunks(text.text, lines, [merge.Piece(part.start, part.end) for part in parts])
 
 
 def build(size: int = 200, overlap: int = 30) -> Prose:

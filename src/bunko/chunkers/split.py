@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bunko.chunkers.pieces import trimmed
+from bunko.chunkers.merge import trimmed
 from bunko.text import sentences
 
 

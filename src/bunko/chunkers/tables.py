@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bunko.chunkers import pieces
+from bunko.chunkers import merge
+from bunko.chunkers.merge import Piece
 from bunko.chunkers.paragraphs import Paragraphs
-from bunko.chunkers.pieces import Piece
 from bunko.chunkers.split import split
 from bunko.readers.outline import unify
 from bunko.types import Chunk, Text
@@ -100,7 +100,7 @@ class Tables:
             found += self._rows(lines, table)
             start = table.end
         found += self._paragraphs.pieces(lines, start, len(lines))
-        return pieces.chunks(text.text, lines, found)
+        return merge.chunks(text.text, lines, found)
 
     def _rows(self, lines: str, table: Table) -> Iterator[Piece]:
         rows = list(_rows(lines, table))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 
-from bunko.chunkers import pieces
+from bunko.chunkers import merge
 from bunko.chunkers.detect import MARKDOWN
-from bunko.chunkers.pieces import Piece
+from bunko.chunkers.merge import Piece
 from bunko.chunkers.split import safe
 from bunko.readers.outline import Heading, scan, unify
-from bunko.text.pieces import spans
+from bunko.text.subwords import spans
 from bunko.types import Chunk, Text
 
 # Tokens are counted block by block, so that a huge file does not need a hundred times its size in memory.
@@ -33,12 +33,12 @@ class Tokens:
         for first in range(0, len(borders) - 1, self._step):
             last = min(first + self._size, len(borders) - 1)
             start, end = (safe(lines, borders[at], text.body, len(lines)) for at in (first, last))
-            start, end = pieces.trimmed(lines, start, end)
+            start, end = merge.trimmed(lines, start, end)
             if start < end:
                 found.append(_under(outline, Piece(start, end)))
             if last == len(borders) - 1:
                 break
-        return pieces.chunks(text.text, lines, found)
+        return merge.chunks(text.text, lines, found)
 
 
 def _borders(lines: str, body: int) -> array[int]:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from bunko.embedders.parts import TooLong
+from bunko.embedders.long_texts import TooLong
 from bunko.embedders.remote import Limits, Remote, lacking, missing
-from bunko.service import Failure, key_problem, retry_after
+from bunko.remote import Failure, key_problem, retry_after
 
 if TYPE_CHECKING:
     from google.genai import Client

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bunko.text import grams
+from bunko.text import ngrams
 
 if TYPE_CHECKING:
     from bunko.types import Vectors
@@ -23,7 +23,7 @@ class Hashing:
     remote = False
 
     def __init__(self, size: int) -> None:
-        self.name = f"hashing:{size}:{grams.VERSION}"
+        self.name = f"hashing:{size}:{ngrams.VERSION}"
         self.size = size
         self.floor = 0.28
 
@@ -35,7 +35,7 @@ class Hashing:
         """Return one row for each text; queries and documents are treated alike."""
         vectors = np.zeros((len(texts), self.size), np.float32)
         for row, text in zip(vectors, texts, strict=True):
-            mixed = grams.keys(text) * _MIX
+            mixed = ngrams.keys(text) * _MIX
             bucket = (mixed >> np.uint64(40)) % np.uint64(self.size)
             sign = np.where(mixed >> np.uint64(63), np.float32(1), np.float32(-1))
             np.add.at(row, bucket.astype(np.int64), sign)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bunko.embedders.parts import TooLong
+from bunko.embedders.long_texts import TooLong
 from bunko.embedders.remote import Limits, Remote, lacking, missing
-from bunko.service import Failure, key_problem, openai_client, openai_failures, user_in, without_user
+from bunko.remote import Failure, key_problem, openai_client, openai_failures, user_in, without_user
 
 if TYPE_CHECKING:
     from openai import OpenAI

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from bunko.embedders.parts import TooLong, cut, mean, split, tokens
-from bunko.embedders.questions import Questions
+from bunko.embedders.long_texts import TooLong, cut, mean, split, tokens
+from bunko.embedders.query_cache import Questions
 from bunko.errors import EmbedderError
 from bunko.protocols import Counts
-from bunko.service import Failure, explained, without_user
-from bunko.text.pieces import writable
+from bunko.remote import Failure, explained, without_user
+from bunko.text.subwords import writable
 
 if TYPE_CHECKING:
     from bunko.types import Vectors

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko import arrays
+from bunko import array_file
 from bunko.text.normalise import normalise
-from bunko.text.pieces import MODEL, spaced, writable
+from bunko.text.subwords import MODEL, spaced, writable
 
 if TYPE_CHECKING:
     from bunko.types import Vectors
@@ -93,7 +93,7 @@ _UNKNOWN = np.zeros(1, np.int32)
 
 @cache
 def _loaded(table: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    return arrays.load(table, format=FORMAT, check=False)
+    return array_file.load(table, format=FORMAT, check=False)
 
 
 @cache

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bunko.embedders.checkpoint import Checkpoint, Place, has_weights
-from bunko.embedders.network import TRUST, Device, Network, give_back, needs_trust
-from bunko.embedders.parts import TooLong, cut, mean
-from bunko.embedders.questions import Questions
+from bunko.embedders.long_texts import TooLong, cut, mean
+from bunko.embedders.query_cache import Questions
 from bunko.embedders.remote import lacking, missing
+from bunko.embedders.torch_model import TRUST, Device, Network, give_back, needs_trust
 from bunko.errors import EmbedderError
 from bunko.protocols import Counts
-from bunko.text.pieces import writable
+from bunko.text.subwords import writable
 
 if TYPE_CHECKING:
     from bunko.types import Vectors

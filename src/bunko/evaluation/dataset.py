@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bunko.errors import SourceError
-from bunko.evaluation.members import NotThere, members
+from bunko.evaluation.json_positions import NotThere, members
 from bunko.text.language import language
 from bunko.text.normalise import printable
 

@@ -11,11 +11,11 @@ from typing import Any
 from bunko.errors import SettingsError, SourceError
 from bunko.evaluation.compare import Comparison, compare
 from bunko.evaluation.dataset import Judged
-from bunko.evaluation.place import TOOL, alike, holding, seen_through
+from bunko.evaluation.eval_library import TOOL, alike, holding, seen_through
 from bunko.evaluation.run import Run, may_abstain, run
-from bunko.ingest import Progress
-from bunko.library import Library
-from bunko.search import owned
+from bunko.ingest.pipeline import Progress
+from bunko.library.library import Library
+from bunko.search.rank import owned
 from bunko.settings import Settings
 from bunko.types import Mode
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from bunko.errors import SourceError
-from bunko.evaluation import baseline, beir, dataset, page, report, trec
+from bunko.evaluation import baseline, beir, dataset, html_report, report, trec
 from bunko.evaluation.baseline import Verdict
 from bunko.evaluation.dataset import Judged, JudgedDocument
+from bunko.evaluation.eval_library import documents_in
 from bunko.evaluation.evaluate import Evaluation
-from bunko.evaluation.place import documents_in
 from bunko.settings import Settings
 
 DATASET = Path("tests/fixtures/rag_evaluation_dataset.json")
@@ -136,7 +136,7 @@ def save_reports(done: Evaluation, found: Verdict | None, output: Path, run_file
     texts = {
         output / "report.json": _dumped(report.as_json(done, found)),
         output / "report.md": report.as_markdown(done, found),
-        output / "report.html": page.as_html(done, found),
+        output / "report.html": html_report.as_html(done, found),
     }
     if run_file is not None:
         for run in done.runs:

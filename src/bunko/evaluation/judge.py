@@ -11,11 +11,11 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from bunko.catalog import safe
 from bunko.errors import SourceError
 from bunko.evaluation.dataset import load_queries, text_of
-from bunko.library import Library
-from bunko.stored import Kept
+from bunko.library.catalog import safe
+from bunko.library.library import Library
+from bunko.records import Kept
 from bunko.text.language import language
 from bunko.text.normalise import normalise, printable
 from bunko.types import MODES, Hit, Tool

@@ -11,9 +11,9 @@ from typing import Any
 from bunko.evaluation import measures
 from bunko.evaluation.compare import intervals
 from bunko.evaluation.dataset import Query
-from bunko.evaluation.place import TOOL
-from bunko.library import Library
-from bunko.search import Request
+from bunko.evaluation.eval_library import TOOL
+from bunko.library.library import Library
+from bunko.search.rank import Request
 from bunko.types import Answer, Mode, cited
 
 # One document may fill many chunks: three are asked for where one document is wanted, and more where that finds too

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bunko.evaluation.arms import Ask, Desk, vectors_of
+from bunko.evaluation.cached_search import Ask, Desk, vectors_of
 from bunko.evaluation.compare import Difference, compare
-from bunko.evaluation.known import NAMES, TOPICS, Known, Places, halves, known_items
-from bunko.evaluation.variants import KINDS
-from bunko.library import Library
-from bunko.settings.tree import Search
+from bunko.evaluation.known_items import NAMES, TOPICS, Known, Places, halves, known_items
+from bunko.evaluation.query_variants import KINDS
+from bunko.library.library import Library
+from bunko.settings.schema import Search
 from bunko.types import Tool
 
 MEASURE = "ndcg@10"

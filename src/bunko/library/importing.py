@@ -9,19 +9,19 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Any, Literal
 
-from bunko import catalog, doctor
-from bunko.embedding import paid
 from bunko.errors import BunkoError, LibraryError, LibraryMismatch, LibraryReadOnly, SourceError
-from bunko.filling import fill
-from bunko.home import Home
-from bunko.index.snapshot import Snapshot
-from bunko.ingest import Progress, ingest
+from bunko.indexes.embedded.snapshot import Snapshot
+from bunko.ingest.embed import paid
+from bunko.ingest.pipeline import Progress, ingest
+from bunko.ingest.texts import fill
+from bunko.library import catalog, doctor
+from bunko.library.build_config import Recipe
 from bunko.library.indexes import Indexes
 from bunko.library.lock import held
-from bunko.library.recipe import Recipe
+from bunko.library.paths import Home
+from bunko.library.refresh import Refresh
 from bunko.protocols import Scan, Source, Store
-from bunko.refresh import Refresh
-from bunko.stored import Spent
+from bunko.records import Spent
 from bunko.timing import now
 from bunko.types import Failure, Report, Text, Tool
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bunko.index.live import Live
-from bunko.index.snapshot import Snapshot
+from bunko.indexes.embedded.snapshot import Snapshot
+from bunko.indexes.embedded.tool_index import Live
 from bunko.protocols import Store
-from bunko.stored import Found
+from bunko.records import Found
 
 _READ_AT_ONCE = 200
 

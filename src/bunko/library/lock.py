@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bunko.errors import LibraryBusy, LibraryReadOnly
-from bunko.home import Home
+from bunko.library.paths import Home
 
 # How often one who waits looks again, so that it can be stopped meanwhile.
 _LOOK_SECONDS = 0.2

@@ -8,22 +8,22 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from bunko import catalog
 from bunko.errors import BunkoError, FetchFailed, SettingsError, SourceError, UnknownName
-from bunko.home import Home
-from bunko.ingest import Progress as Imported
+from bunko.ingest.pipeline import Progress as Imported
+from bunko.library import catalog
+from bunko.library.build_config import Recipe
 from bunko.library.importing import Importing
 from bunko.library.lock import held
-from bunko.library.recipe import Recipe
+from bunko.library.paths import Home
 from bunko.protocols import Store
+from bunko.records import WebPage
 from bunko.settings import Settings
-from bunko.stored import WebPage
 from bunko.timing import now
 from bunko.types import Problem, Report, Tool
 
 if TYPE_CHECKING:
     from bunko.sources.web.crawl import Crawler, Done, Progress
-    from bunko.sources.web.guard import Guard
+    from bunko.sources.web.ssrf_guard import Guard
 
 # The tool that pages belong to where nobody names one.
 TOOL = "knowledge"
@@ -227,7 +227,7 @@ class Web:
         )
 
     def _guard(self) -> Guard:
-        from bunko.sources.web.guard import Guard
+        from bunko.sources.web.ssrf_guard import Guard
 
         return Guard(self._settings.crawl.allowed_hosts)
 
@@ -236,7 +236,7 @@ class Web:
         self, name: str | None, ways: _Ways, guard: Guard, *, make: bool = False
     ) -> Iterator[tuple[Tool, Crawler]]:
         """Hold the right to collect, which one process has at a time, so that each host's pace holds."""
-        from bunko.library.crawling import crawler
+        from bunko.library.build_crawler import crawler
 
         safety = self._settings.safety
         if safety.url_check and not safety.google_safe_browsing_api_key:

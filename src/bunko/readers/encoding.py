@@ -31,9 +31,9 @@ def decode(data: bytes) -> tuple[str, str]:
             return _first(data, (codec,), f"it begins like {name}, but does not go on so")
     controls = len(data) - len(data.translate(None, _CONTROL))
     if controls:
-        from bunko.readers import legacy
+        from bunko.readers import legacy_encodings
 
-        if wide := legacy.wide(data):
+        if wide := legacy_encodings.wide(data):
             return wide
     if 0 in data:
         raise _binary("it holds NUL bytes")
@@ -45,11 +45,11 @@ def decode(data: bytes) -> tuple[str, str]:
         return data.decode("utf-8"), "utf-8"
     except UnicodeDecodeError as error:
         # Most files never come here, so what it takes to guess is loaded only now.
-        from bunko.readers import legacy
+        from bunko.readers import legacy_encodings
 
-        if found := legacy.guess(data):
+        if found := legacy_encodings.guess(data):
             return found
-        if legacy.looks_like_utf_8(data):
+        if legacy_encodings.looks_like_utf_8(data):
             why = f"it looks like UTF-8, but is cut off or damaged at byte {error.start}"
         else:
             why = f"it is not UTF-8 from byte {error.start} on, and no Japanese or Western encoding fits"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from bunko.errors import SourceError
 from bunko.readers.html.blocks import WIDE, escaped
-from bunko.text.clean import clean
 from bunko.text.dates import iso
+from bunko.text.hidden_chars import clean
 from bunko.types import Text
 
 if TYPE_CHECKING:

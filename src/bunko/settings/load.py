@@ -9,10 +9,10 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from bunko.errors import SettingsError
-from bunko.settings import sources
-from bunko.settings.check import check_pairs, checked, found, kind_of, parsed, unknown
+from bunko.settings import files
 from bunko.settings.keyfile import ENDING, KeyFile
-from bunko.settings.tree import SECTIONS, SETTINGS, Settings
+from bunko.settings.schema import SECTIONS, SETTINGS, Settings
+from bunko.settings.validate import check_pairs, checked, found, kind_of, parsed, unknown
 
 _Found = tuple[str, object, str]  # key, value, origin
 # What a folder of documents cannot decide: where texts and keys go and what that costs, what is run, who is let in.
@@ -64,7 +64,7 @@ def load(
     Nor may it have the user's searches kept, or say what is fetched from the web and how.
     """
     notices: list[str] = []
-    file = (config, sources.given(config)) if config is not None else sources.found(folders, notices)
+    file = (config, files.given(config)) if config is not None else files.found(folders, notices)
     values: dict[str, object] = {key: setting.default for key, setting in SETTINGS.items()}
     origins = dict.fromkeys(SETTINGS, "default")
 
@@ -82,7 +82,7 @@ def load(
     beside = [file[0].parent] if file else []
     for folder in reversed(list(dict.fromkeys([*dotenv_folders, *beside]))):
         path = folder / ".env"
-        take(_from_names(sources.dotenv(path, notices), f".env {path}", folder), folder if config is None else None)
+        take(_from_names(files.dotenv(path, notices), f".env {path}", folder), folder if config is None else None)
     take(_from_names(environ, "environment", Path()))
     take(_from_flags(flags))
     for key, value in values.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from bunko.settings.tree import SECTIONS, SETTINGS, Setting
+from bunko.settings.schema import SECTIONS, SETTINGS, Setting
 
 _HEAD = """\
 # Settings of bunko. Every setting stands here at its default: take the # before one away to change it.

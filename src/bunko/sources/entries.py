@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from bunko.errors import SourceError
 from bunko.protocols import Scan
-from bunko.readers.lines import Read
+from bunko.readers.line_stream import Read
 from bunko.readers.memo import Bad, Memo, few_bad, with_damage
 from bunko.sources.folder import Folder
 from bunko.text.normalise import normalise

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from bunko.errors import SourceError
 from bunko.protocols import Scan
-from bunko.readers.lines import AT_ONCE
+from bunko.readers.line_stream import AT_ONCE
 from bunko.sources.gitignore import Patterns, patterns
 from bunko.types import Entry, Known, Problem
 

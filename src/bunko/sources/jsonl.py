@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bunko.readers import jsonl
-from bunko.readers.lines import lines
+from bunko.readers.line_stream import lines
 from bunko.sources.entries import Entries, Parsed, told
 from bunko.sources.folder import Folder
 

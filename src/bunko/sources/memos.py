@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from bunko import readers
 from bunko.errors import SourceError
-from bunko.readers.lines import Read, lines, mended
+from bunko.readers.line_stream import Read, lines, mended
 from bunko.readers.memo import Bad, Memo
 from bunko.sources import jsonl
 from bunko.sources.entries import Entries, Parsed, told

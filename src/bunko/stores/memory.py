@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from bunko.errors import LibraryError
-from bunko.index.terms import unpack
-from bunko.stored import (
+from bunko.records import (
     Dated,
     Failed,
     Filter,
@@ -29,7 +28,8 @@ from bunko.stored import (
     Totals,
     WebPage,
 )
-from bunko.stores.facts import BEGINNING, counted, dated, known, latest, order, own_text, passes
+from bunko.stores.filters import BEGINNING, counted, dated, known, latest, order, own_text, passes
+from bunko.text.term_codec import unpack
 from bunko.types import Entry, Known, Problem, Tool
 
 if TYPE_CHECKING:

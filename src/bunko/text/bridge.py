@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from bunko.text import words
+from bunko.text import analyzer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +45,7 @@ class _Table(NamedTuple):
 def meanings(spelling: str) -> tuple[Meaning, ...]:
     """Return what a word may be in the other language, the surest first; nothing if it is not known."""
     table = _table()
-    key = words.key(spelling)
+    key = analyzer.key(spelling)
     at = int(table.keys.searchsorted(key))
     if at == len(table.keys) or int(table.keys[at]) != key:
         return ()
@@ -72,7 +72,7 @@ def synonyms(spelling: str) -> tuple[Meaning, ...]:
 
 @cache
 def _table() -> _Table:
-    from bunko import arrays
+    from bunko import array_file
 
-    found, _ = arrays.load(TABLE, format=FORMAT, check=False)
+    found, _ = array_file.load(TABLE, format=FORMAT, check=False)
     return _Table(*(found[name] for name in _Table._fields))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from bunko.text.words import JAPANESE
+from bunko.text.analyzer import JAPANESE
 
 _JAPANESE = re.compile(rf"[{JAPANESE}]")
 _LATIN = re.compile(r"[A-Za-z]")

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from bunko.text import common, words
-from bunko.text.clean import clean
+from bunko.text import analyzer, stopwords
+from bunko.text.hidden_chars import clean
 from bunko.text.normalise import normalise
 
-_J = words.JAPANESE
+_J = analyzer.JAPANESE
 # What is markup, code or an address is not what a text is about.
 _DROPPED = re.compile(
     r"^(?P<fence>```+|~~~+).*?(?:^(?P=fence)|\Z)"  # code blocks
@@ -72,7 +72,7 @@ def nouns(text: str) -> Iterator[Noun]:
 
 def is_boilerplate(text: str) -> bool:
     """Say whether a heading or phrase is one that any document may have."""
-    return " ".join(normalise(text).casefold().split()).strip(" :：.。") in common.HEADINGS
+    return " ".join(normalise(text).casefold().split()).strip(" :：.。") in stopwords.HEADINGS
 
 
 def verbs(text: str) -> Iterator[str]:
@@ -120,12 +120,12 @@ def _western(token: str, gap: bool) -> _Unit | None:
     word = _POSSESSIVE.sub("", token)
     if len(word) > _LONGEST_WORD or not _WORD.fullmatch(word) or len(_BORDER.findall(word)) > 2:
         return None
-    if word.lower() in common.ENGLISH or len(word) < (3 if word.islower() else 2):
+    if word.lower() in stopwords.ENGLISH or len(word) < (3 if word.islower() else 2):
         return None
     # A long word of both letters and digits is a key or a hash, hardly ever a name.
     if len(word) > 12 and any(c.isdigit() for c in word):
         return None
-    return _Unit(word, _form(word), "common" if word.lower() in common.ENGLISH_NOUNS else "word", gap)
+    return _Unit(word, _form(word), "common" if word.lower() in stopwords.ENGLISH_NOUNS else "word", gap)
 
 
 def _japanese(run: str, gap: bool) -> list[_Unit | None]:
@@ -144,7 +144,7 @@ def _role(surface: str, speech: str) -> str:
     if kind == "名詞":
         if "数詞" in finer or "助動詞語幹" in finer:
             return "drop"
-        if surface in common.JAPANESE or "副詞可能" in finer or "助数詞可能" in finer or len(surface) == 1:
+        if surface in stopwords.JAPANESE or "副詞可能" in finer or "助数詞可能" in finer or len(surface) == 1:
             return "plain"
         # Kana nouns are mostly formal ones, or pieces of words the dictionary does not know.
         return "plain" if _KANA_OR_MARK.fullmatch(surface) and len(surface) < 3 else "noun"
@@ -192,7 +192,12 @@ def _stands(units: list[_Unit], start: int, end: int) -> bool:
     if len(some) == 1 and len(text) < 2:
         return False
     # 設定方法 is 設定 and 方法: a compound of nothing but common nouns says nothing.
-    return telling and len(text) <= _LONGEST["ja"] and text not in common.JAPANESE and some[-1].text not in common.TAILS
+    return (
+        telling
+        and len(text) <= _LONGEST["ja"]
+        and text not in stopwords.JAPANESE
+        and some[-1].text not in stopwords.TAILS
+    )
 
 
 def _written(units: list[_Unit], start: int, end: int) -> str:
@@ -205,7 +210,7 @@ def _forms(units: list[_Unit], start: int, end: int) -> tuple[str, ...]:
 
 @lru_cache(20_000)
 def _form(word: str) -> str:
-    found = words.terms(normalise(word))
+    found = analyzer.terms(normalise(word))
     return found[0].spelling if found else word.lower()
 
 

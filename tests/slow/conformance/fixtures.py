@@ -16,7 +16,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from bunko.errors import QueryError
-from bunko.interfaces.mcp.call import Call, Reply, Tool, listed
+from bunko.interfaces.tools.tool import Call, Reply, Tool, listed
 
 Context = ServerRequestContext[Any, Any]
 Answer = types.CallToolResult | types.InputRequiredResult

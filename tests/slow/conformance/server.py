@@ -17,12 +17,12 @@ import uvicorn
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.subscriptions import PromptsListChanged
 
-from bunko.home import locate
 from bunko.interfaces.mcp import http, server
-from bunko.interfaces.mcp.call import Call, Reply, Tool, listed
-from bunko.interfaces.mcp.desk import Desk
-from bunko.library import Library
-from bunko.opening import open_library
+from bunko.interfaces.tools.registry import Desk
+from bunko.interfaces.tools.tool import Call, Reply, Tool, listed
+from bunko.library.library import Library
+from bunko.library.open import open_library
+from bunko.library.paths import locate
 from bunko.types import Tool as LibraryTool
 from tests.slow.conformance import fixtures
 from tests.slow.conformance.fixtures import Context

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from bunko.errors import SourceError
 from bunko.evaluation.dataset import text_of
-from bunko.evaluation.sweep.page import as_html
+from bunko.evaluation.sweep.html_report import as_html
 from bunko.evaluation.sweep.report import as_csv, as_json, as_markdown
-from bunko.evaluation.sweep.swept import Score, Sweep, key_of
+from bunko.evaluation.sweep.result import Score, Sweep, key_of
 
 
 def save(done: Sweep, output: Path) -> list[Path]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from bunko.errors import SettingsError
-from bunko.evaluation.flags import cutting
-from bunko.settings.check import checked, parsed, unknown
-from bunko.settings.tree import SETTINGS, Setting
+from bunko.evaluation.overrides import cutting
+from bunko.settings.schema import SETTINGS, Setting
+from bunko.settings.validate import checked, parsed, unknown
 
 # The one thing that is no setting of its own: how many results are judged, and so how many a search gives.
 N_RESULTS = "n_results"

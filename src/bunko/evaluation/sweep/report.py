@@ -10,7 +10,7 @@ from typing import Any
 from bunko import __version__
 from bunko.evaluation.report import table
 from bunko.evaluation.sweep.grid import Values, written
-from bunko.evaluation.sweep.swept import Side, Sweep
+from bunko.evaluation.sweep.result import Side, Sweep
 from bunko.timing import now
 
 SHOWN = 20

@@ -10,17 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bunko.evaluation.arms import Ask, vectors_of, with_measure
+from bunko.evaluation.cached_search import Ask, vectors_of, with_measure
 from bunko.evaluation.compare import compare, intervals
 from bunko.evaluation.dataset import Judged, Query
+from bunko.evaluation.eval_library import TOOL, folder_for, opened, put, seen_through
 from bunko.evaluation.evaluate import Watch, possible
-from bunko.evaluation.place import TOOL, folder_for, opened, put, seen_through
 from bunko.evaluation.run import Run, run
 from bunko.evaluation.sweep.grid import N_RESULTS, Values
-from bunko.evaluation.sweep.swept import BUILDING, Plan, Score, Side, Sweep, enough, fingerprint, halves, key_of
-from bunko.evaluation.sweep.units import let_go, spread, units
-from bunko.ingest import Progress
-from bunko.library import Library
+from bunko.evaluation.sweep.jobs import let_go, spread, units
+from bunko.evaluation.sweep.result import BUILDING, Plan, Score, Side, Sweep, enough, fingerprint, halves, key_of
+from bunko.ingest.pipeline import Progress
+from bunko.library.library import Library
 from bunko.settings import Settings
 from bunko.workers import usual_number
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.interfaces.cli.import_report import problems, progress
 from bunko.interfaces.cli.options import PATH, chosen, print_json, say, shared
-from bunko.interfaces.cli.report import problems, progress
 
 if TYPE_CHECKING:
     from bunko.types import Report
@@ -50,12 +50,12 @@ def command(
     if output is not None and asked.library is not None:
         raise click.UsageError("Give --output or --library, not both.")
     asked = replace(asked, library=output or asked.library)
-    from bunko.memos import build
+    from bunko.library.memos import build
 
     with asked.open() as library, progress() as shown:
         report = build(library, source, vectors=not skip_embeddings, everything=force, progress=shown, waiting=say)
     if asked.as_json:
-        from bunko.payload import report as payload
+        from bunko.interfaces.serialize import report as payload
 
         print_json(payload(report))
         return

@@ -32,7 +32,7 @@ def show(key: str | None, **options: Any) -> None:
       bunko config show search
     """
     asked = chosen(options)
-    from bunko.opening import settings_for
+    from bunko.library.open import settings_for
 
     loaded = settings_for(asked.home(), environ=os.environ, config=asked.config)
     for notice in loaded.notices:
@@ -43,7 +43,7 @@ def show(key: str | None, **options: Any) -> None:
     if asked.as_json:
         print_json({name: {"value": value, "origin": origin} for name, value, origin in rows})
     elif is_terminal():
-        from bunko.interfaces.cli.show import settings
+        from bunko.interfaces.cli.render import settings
 
         settings(rows)
     else:

@@ -28,7 +28,7 @@ def command(**options: Any) -> None:
     if asked.as_json:
         print_json({"findings": [asdict(finding) for finding in findings]})
     elif is_terminal():
-        from bunko.interfaces.cli.show import findings as show
+        from bunko.interfaces.cli.render import findings as show
 
         show(findings)
     else:

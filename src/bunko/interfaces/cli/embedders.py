@@ -33,7 +33,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     if ctx.invoked_subcommand is not None:
         ctx.obj = asked
         return
-    from bunko.library.providers import providers
+
+    from bunko.library.embedder_status import providers
 
     found = providers(_settings(asked))
     if asked.as_json:
@@ -58,7 +59,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         return
     rows = [(one.name, one.state, one.model, one.install, one.key, one.about) for one in found]
     if is_terminal():
-        from bunko.interfaces.cli.show import table
+        from bunko.interfaces.cli.render import table
 
         table(_COLUMNS, rows)
     else:
@@ -86,32 +87,32 @@ def test(before: Chosen, /, name: str | None, **options: Any) -> None:
     for option in ("library", "database", "docs_dir", "data_dir", "config"):
         if getattr(asked, option) is None:
             setattr(asked, option, getattr(before, option))
-    from bunko.library import providers
+    from bunko.library import embedder_status
 
     asked.log()
     settings = _settings(asked)
     name = name or settings.embedding.provider
-    found = providers.trial(settings, name)
+    found = embedder_status.trial(settings, name)
     if asked.as_json or before.as_json:
         print_json(
             {
                 "name": found.name,
                 "dimension": found.size,
                 "seconds": round(found.seconds, 4),
-                "sentences": [providers.JAPANESE, providers.ENGLISH, providers.OTHER],
+                "sentences": [embedder_status.JAPANESE, embedder_status.ENGLISH, embedder_status.OTHER],
                 "same_meaning": round(found.same, 4),
                 "other_meaning": [round(one, 4) for one in found.others],
             }
         )
         return
     rows = [
-        (f"{found.same:.3f}", providers.JAPANESE, providers.ENGLISH),
-        (f"{found.others[0]:.3f}", providers.JAPANESE, providers.OTHER),
-        (f"{found.others[1]:.3f}", providers.ENGLISH, providers.OTHER),
+        (f"{found.same:.3f}", embedder_status.JAPANESE, embedder_status.ENGLISH),
+        (f"{found.others[0]:.3f}", embedder_status.JAPANESE, embedder_status.OTHER),
+        (f"{found.others[1]:.3f}", embedder_status.ENGLISH, embedder_status.OTHER),
     ]
     head = f"{visible(found.name)}: {found.size} dimensions, {found.seconds * 1000:.0f} ms"
     if is_terminal():
-        from bunko.interfaces.cli.show import table
+        from bunko.interfaces.cli.render import table
 
         table(("similarity", "sentence", "and"), rows, title=head, numbers=("similarity",))
     else:
@@ -123,7 +124,7 @@ def test(before: Chosen, /, name: str | None, **options: Any) -> None:
 
 
 def _settings(asked: Chosen) -> Settings:
-    from bunko.opening import settings_for
+    from bunko.library.open import settings_for
 
     loaded = settings_for(asked.home(), environ=os.environ, config=asked.config)
     for notice in loaded.notices:

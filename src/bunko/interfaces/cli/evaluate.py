@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.measuring import print_table, watching
+from bunko.interfaces.cli.evaluation_output import print_table, watching
 from bunko.interfaces.cli.options import PATH, chosen, print_json, say, shared, tool_names
 
 if TYPE_CHECKING:
@@ -83,9 +83,9 @@ def command(context: click.Context, /, **options: Any) -> None:
     asked.log()
     from bunko.evaluation import baseline, files
     from bunko.evaluation.evaluate import Plan, evaluate, possible
-    from bunko.evaluation.flags import cutting
+    from bunko.evaluation.overrides import cutting
     from bunko.evaluation.report import as_json
-    from bunko.opening import settings_for
+    from bunko.library.open import settings_for
 
     existing = _existing(asked, options["name"])
     is_public = options["corpus"] is not None
@@ -200,7 +200,7 @@ def _modes(named: Sequence[str], *, as_settings: bool) -> tuple[Any, ...]:
 
 def _side(pairs: Sequence[str], settings: Callable[[dict[str, object]], Settings]) -> Side | None:
     from bunko.evaluation.evaluate import Side
-    from bunko.evaluation.flags import flags
+    from bunko.evaluation.overrides import flags
 
     if not pairs:
         return None

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from bunko.interfaces.cli.import_report import progress
 from bunko.interfaces.cli.options import PATH, chosen, counted, print_json, say, shared, visible
-from bunko.interfaces.cli.report import progress
 
 
 @click.command(name="import-pack")
@@ -31,9 +31,9 @@ def command(file: Path, name: str | None, source: Path | None, replace: bool, **
     """
     asked = chosen(options)
     from bunko.interfaces.cli.status import size
-    from bunko.opening import unmade_if_refused
-    from bunko.pack import opened
-    from bunko.payload import report as payload
+    from bunko.interfaces.serialize import report as payload
+    from bunko.library.open import unmade_if_refused
+    from bunko.library.pack import opened
 
     # The pack first: a library must not come to be for one that cannot be read.
     with opened(file) as packed, asked.open() as library, unmade_if_refused(library), progress() as shown:

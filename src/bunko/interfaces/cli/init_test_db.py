@@ -33,10 +33,10 @@ def command(
     asked = chosen(options)
     asked.log()
     from bunko.evaluation import files
-    from bunko.evaluation.flags import cutting
-    from bunko.evaluation.place import holding
-    from bunko.interfaces.cli.measuring import watching
-    from bunko.opening import settings_for
+    from bunko.evaluation.eval_library import holding
+    from bunko.evaluation.overrides import cutting
+    from bunko.interfaces.cli.evaluation_output import watching
+    from bunko.library.open import settings_for
 
     documents = files.documents(fixture)
     flags = cutting(chunk_size, chunk_overlap)

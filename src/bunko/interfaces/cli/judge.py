@@ -14,7 +14,7 @@ from bunko.interfaces.cli.options import PATH, chosen, print_json, say, shared, 
 
 if TYPE_CHECKING:
     from bunko.evaluation.judge import Judgements
-    from bunko.library import Library
+    from bunko.library.library import Library
     from bunko.types import Hit, Tool
 
 _KEYS = "y yes · n no · 1 2 3 how well · s skip · u undo · q quit"
@@ -118,7 +118,7 @@ class _Judging:
             yield from ((query, hit) for hit in left)
 
     def _show(self, query: str, hit: Hit) -> None:
-        from bunko.payload import citation
+        from bunko.interfaces.serialize import citation
 
         self._print(f"\n{hit.title or hit.uri}   for: {query}\n{citation(hit)}")
         if hit.chunk.heading_path:

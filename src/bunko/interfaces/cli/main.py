@@ -46,7 +46,7 @@ COMMANDS = {
 }
 
 # A module cannot be named by a word of the language, nor with a dash.
-_MODULES = {"import": "importing", "init-test-db": "init_test_db", "import-pack": "import_pack"}
+_MODULES = {"import": "import_tools", "init-test-db": "init_test_db", "import-pack": "import_pack"}
 
 # Every error code has its exit code, so that scripts can tell them apart. 2 is a wrong command line or setting.
 EXIT_CODES = {

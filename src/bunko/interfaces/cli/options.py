@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from bunko.home import Home
-    from bunko.library import Library
+    from bunko.library.library import Library
+    from bunko.library.paths import Home
 
 F = TypeVar("F", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
@@ -37,7 +37,7 @@ class Chosen:
 
     def home(self) -> Home:
         """Return the library that is meant."""
-        from bunko.home import locate
+        from bunko.library.paths import locate
 
         return locate(
             library=self.library,
@@ -53,7 +53,7 @@ class Chosen:
 
     def open(self, *, create: bool = True, read_only: bool = False) -> Library:
         """Open the library that is meant; what the settings have to say goes to stderr."""
-        from bunko.opening import open_library
+        from bunko.library.open import open_library
 
         _log(self.verbose, debug=False)
         library = open_library(self.home(), environ=os.environ, config=self.config, create=create, read_only=read_only)
@@ -131,7 +131,7 @@ def chosen(options: dict[str, Any]) -> Chosen:
 
 def tool_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Return the tools that a shell may complete to; where there is no library, none, and without a word."""
-    from bunko.opening import tool_names as names
+    from bunko.library.open import tool_names as names
 
     place = {name: ctx.params.get(name) for name in ("library", "database", "docs_dir", "data_dir", "config")}
     try:

@@ -10,7 +10,7 @@ from bunko.interfaces.cli.options import chosen, is_terminal, on_one_line, print
 from bunko.types import cited
 
 if TYPE_CHECKING:
-    from bunko.stored import Dated
+    from bunko.records import Dated
 
 _BEGINNING = 60  # characters that stand for a title where there is none
 
@@ -48,7 +48,7 @@ def command(name: str | None, limit: int, **options: Any) -> None:
             ]
         )
     elif found and is_terminal():
-        from bunko.interfaces.cli.show import table
+        from bunko.interfaces.cli.render import table
 
         table(
             ("date", "title", "tags", "place"),

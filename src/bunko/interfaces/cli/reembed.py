@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from bunko.interfaces.cli.import_report import failures, problems, progress
 from bunko.interfaces.cli.options import chosen, counted, print_json, say, shared, tool_names
-from bunko.interfaces.cli.report import failures, problems, progress
 
 
 @click.command()
@@ -33,7 +33,7 @@ def command(name: str | None, everything: bool, **options: Any) -> None:
         names = [tool.name for tool in library.tools()] if everything else [library.only(name).name]
         report = library.reembed(names, progress=shown, waiting=say, going_on=everything)
     if asked.as_json:
-        from bunko.payload import report as payload
+        from bunko.interfaces.serialize import report as payload
 
         print_json(payload(report))
     else:

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from bunko.interfaces.cli.import_report import progress, show
 from bunko.interfaces.cli.options import chosen, say, shared, tool_names
-from bunko.interfaces.cli.report import progress, show
 
 
 @click.command()

@@ -65,7 +65,7 @@ def command(query: str, **options: Any) -> None:
       bunko search "予算" -n memos --since 6m --extract snippet --summary
     """
     asked = chosen(options)
-    from bunko.payload import answer as payload
+    from bunko.interfaces.serialize import answer as payload
 
     with asked.open(create=asked.docs_dir is not None) as library:
         answer = library.search(
@@ -98,11 +98,11 @@ def command(query: str, **options: Any) -> None:
         if answer.rewritten:
             click.echo(f"searched: {on_one_line(answer.rewritten)}\n")
         if common is not None and answer.hits:
-            from bunko.summarize import written
+            from bunko.search.summaries import written
 
             click.echo(visible(written(common)) + "\n")
         if is_terminal():
-            from bunko.interfaces.cli.show import answer as show
+            from bunko.interfaces.cli.render import answer as show
 
             show(answer, named=named)
         else:
@@ -111,7 +111,7 @@ def command(query: str, **options: Any) -> None:
 
 def plain(answer: Answer, *, named: bool = False) -> str:
     """Return an answer as lines for a pipe, hits named after their tools where there are several."""
-    from bunko.payload import citation, reasons
+    from bunko.interfaces.serialize import citation, reasons
 
     if not answer.hits:
         return f"No results among {answer.total_chunks} chunks."
@@ -131,7 +131,7 @@ def plain(answer: Answer, *, named: bool = False) -> str:
 
 
 def _filter(options: dict[str, Any], now: datetime) -> Any:
-    from bunko.stored import Filter
+    from bunko.records import Filter
     from bunko.text.dates import moment
     from bunko.text.tags import tag
 

@@ -10,7 +10,7 @@ import click
 from bunko.interfaces.cli.options import Chosen, chosen, say, shared
 
 if TYPE_CHECKING:
-    from bunko.interfaces.mcp.desk import Desk
+    from bunko.interfaces.tools.registry import Desk
 
 
 @click.command()
@@ -39,7 +39,7 @@ def command(
     """
     asked = chosen(options)
     home = asked.home()  # a wrong folder is told at once, in the terminal
-    from bunko.interfaces.mcp.desk import Desk
+    from bunko.interfaces.tools.registry import Desk
 
     names = tuple(name.strip() for name in (toolsets or "").split(",") if name.strip())
     folder = str(home.docs_dir) if home.docs_dir else ""
@@ -59,7 +59,7 @@ def command(
 
 def _over_http(asked: Chosen, desk: Desk, host: str | None, port: int | None, allow_remote: bool) -> None:
     from bunko.interfaces.mcp.http import listening, serve, token_from
-    from bunko.opening import settings_for
+    from bunko.library.open import settings_for
 
     home = asked.home()
     settings = settings_for(home, environ=os.environ, config=asked.config).settings.serve

@@ -19,7 +19,7 @@ from bunko.interfaces.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from bunko.status import Details, Status, ToolStatus
+    from bunko.library.status import Details, Status, ToolStatus
 
 SOURCES = {
     "missing": "the source is not there; what was indexed is kept",
@@ -64,17 +64,17 @@ def command(name: str | None, page: int | None, page_size: int | None, **options
 
 
 def _print(found: Status | Details, *, as_json: bool) -> None:
-    from bunko.status import Status
+    from bunko.library.status import Status
 
     if as_json:
         print_json(payload(found) if isinstance(found, Status) else detailed(found))
     elif is_terminal():
-        from bunko.interfaces.cli import show
+        from bunko.interfaces.cli import render
 
         if isinstance(found, Status):
-            show.status(found)
+            render.status(found)
         else:
-            show.details(found)
+            render.details(found)
     else:
         lines = plain(found) if isinstance(found, Status) else plain_details(found)
         click.echo(visible("\n".join(lines)))

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.measuring import print_table
-from bunko.interfaces.cli.measuring import watching as bars
+from bunko.interfaces.cli.evaluation_output import print_table
+from bunko.interfaces.cli.evaluation_output import watching as bars
 from bunko.interfaces.cli.options import PATH, chosen, is_terminal, print_json, say, shared, visible
 
 if TYPE_CHECKING:
     from bunko.evaluation.dataset import Judged
     from bunko.evaluation.sweep.grid import Grid
-    from bunko.evaluation.sweep.heat import Heat
-    from bunko.evaluation.sweep.swept import Sweep
+    from bunko.evaluation.sweep.heatmap import Heat
+    from bunko.evaluation.sweep.result import Sweep
     from bunko.settings import Settings
 
 _PUBLIC = ("corpus", "queries", "qrels")
@@ -82,12 +82,12 @@ def command(context: click.Context, /, **options: Any) -> None:
     asked = chosen(options)
     asked.log()
     from bunko.evaluation.files import OUTPUT
-    from bunko.evaluation.flags import cutting
+    from bunko.evaluation.overrides import cutting
     from bunko.evaluation.report import counted
     from bunko.evaluation.sweep import files, report
+    from bunko.evaluation.sweep.result import Plan, check_measure, fingerprint
     from bunko.evaluation.sweep.run import sweep
-    from bunko.evaluation.sweep.swept import Plan, check_measure, fingerprint
-    from bunko.opening import settings_for
+    from bunko.library.open import settings_for
 
     flags = cutting(options["chunk_size"], options["chunk_overlap"])
     flags |= {"search.vector_weight": options["vector_weight"], "search.similarity_threshold": options["threshold"]}
@@ -195,13 +195,13 @@ def _watching(last: list[int]) -> Iterator[Callable[[str, int, int], None]]:
 def show(done: Sweep) -> None:
     """Print the best point, what questions held back say about it, and the lines for a settings file."""
     from bunko.evaluation.report import counted
-    from bunko.evaluation.sweep import heat, report
+    from bunko.evaluation.sweep import heatmap, report
 
     title = f"{done.measure}: {counted(len(done.tuning), 'question')} to choose by, {len(done.held_out)} held back"
     print_table(title, report.SIDES, report.sides(done))
     print_table("Best points", *report.best_points(done, _BEST_SHOWN))
     print_table("What matters", report.INFLUENCE, report.influences(done))
-    found = heat.heat(done)
+    found = heatmap.heat(done)
     if is_terminal() and found is not None and found.down is not None and len(found.across.values) <= _WIDEST_MAP:
         _map(found, done.measure)
     for notice in done.notices:
@@ -219,7 +219,7 @@ def _map(found: Heat, measure: str) -> None:
     from rich.text import Text
 
     from bunko.evaluation.sweep.grid import written
-    from bunko.evaluation.sweep.heat import short
+    from bunko.evaluation.sweep.heatmap import short
 
     assert found.down is not None
     title = f"{measure} by {found.across.name} (across) and {found.down.name} (down); the best is underlined"

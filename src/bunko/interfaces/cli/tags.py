@@ -28,7 +28,7 @@ def command(name: str | None, **options: Any) -> None:
     if asked.as_json:
         print_json([{"tag": tag, "count": count} for tag, count in found])
     elif found and is_terminal():
-        from bunko.interfaces.cli.show import table
+        from bunko.interfaces.cli.render import table
 
         table(("tag", "count"), [(tag, f"{count:,}") for tag, count in found], numbers=("count",))
     else:

@@ -27,7 +27,7 @@ from bunko.interfaces.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from bunko.library import Library
+    from bunko.library.library import Library
     from bunko.types import Tool
 
 _EXTRACT = click.Choice(["chunk", "section", "full"])
@@ -86,8 +86,8 @@ def add(
     asked = chosen(options)
     if source is None and kind != "web":
         raise click.UsageError("Missing option '--source' / '-s'.")
-    from bunko import catalog
-    from bunko.opening import unmade_if_refused
+    from bunko.library import catalog
+    from bunko.library.open import unmade_if_refused
 
     with asked.open() as library, unmade_if_refused(library):
         tool = catalog.add(
@@ -139,7 +139,7 @@ def update(
       bunko tool update -n api-docs -d "How users sign in, and what the API answers"
     """
     asked = chosen(options)
-    from bunko import catalog
+    from bunko.library import catalog
 
     if description is None and source is None and not include and not exclude and extract is None:
         raise click.UsageError("Give --description, --source, --include, --exclude or --extract.")
@@ -170,7 +170,7 @@ def delete(name: str, yes: bool, **options: Any) -> None:
       bunko tool delete -n api-docs
     """
     asked = chosen(options)
-    from bunko import catalog
+    from bunko.library import catalog
 
     with _existing(asked) as library:
         tool = catalog.named(library.store, name)
@@ -238,7 +238,7 @@ def ls(everything: bool, form: str | None, **options: Any) -> None:
         if (form or library.settings.display.default_format) == "json":
             print_json([described(tool) for tool in tools])
         elif is_terminal():
-            from bunko.interfaces.cli.show import tools as show
+            from bunko.interfaces.cli.render import tools as show
 
             show(tools)
         else:
@@ -261,7 +261,7 @@ def describe(name: str, write: bool, language: Literal["ja", "en"] | None, **opt
       bunko tool describe -n api-docs --write
     """
     asked = chosen(options)
-    from bunko import catalog
+    from bunko.library import catalog
 
     with _existing(asked) as library:
         flags = asked.flags(library)
@@ -300,16 +300,16 @@ def check(**options: Any) -> None:
       bunko tool check
     """
     asked = chosen(options)
-    from bunko.interfaces.cli import routes
+    from bunko.interfaces.cli import tool_check
 
     with _existing(asked) as library:
         routing, flags = library.route(), asked.flags(library)
     if asked.as_json:
-        print_json(routes.payload(routing))
+        print_json(tool_check.payload(routing))
     elif is_terminal():
-        routes.show(routing, flags)
+        tool_check.show(routing, flags)
     else:
-        click.echo(routes.plain(routing, flags))
+        click.echo(tool_check.plain(routing, flags))
     if routing.warnings:
         sys.exit(1)
 
@@ -329,7 +329,7 @@ def described(tool: Tool) -> dict[str, Any]:
 
 
 def _activate(asked: Chosen, name: str, *, active: bool) -> None:
-    from bunko import catalog
+    from bunko.library import catalog
 
     with _existing(asked) as library:
         tool = catalog.activate(library.store, name, active=active)

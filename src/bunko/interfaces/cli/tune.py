@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.measuring import print_table, watching
+from bunko.interfaces.cli.evaluation_output import print_table, watching
 from bunko.interfaces.cli.options import chosen, print_json, shared, tool_names, visible
 
 if TYPE_CHECKING:

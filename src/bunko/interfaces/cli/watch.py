@@ -15,8 +15,8 @@ import click
 from bunko.interfaces.cli.options import Chosen, chosen, is_terminal, say, shared, tool_names, visible
 
 if TYPE_CHECKING:
+    from bunko.library.watch import News
     from bunko.types import Report
-    from bunko.watch import News
 
 
 @click.command()
@@ -46,7 +46,7 @@ def command(name: str | None, poll: float | None, **options: Any) -> None:
       bunko watch --docs-dir ~/notes --json
     """
     asked = chosen(options)
-    from bunko.watch import watch
+    from bunko.library.watch import watch
 
     with _until_told() as stop:
         watch(
@@ -123,7 +123,7 @@ def _payload(news: News) -> dict[str, Any]:
             for place in news.places
         ]
     if news.report is not None:
-        from bunko.payload import report
+        from bunko.interfaces.serialize import report
 
         told |= report(news.report)
     return told

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.interfaces.cli.import_report import progress as importing
 from bunko.interfaces.cli.options import (
     chosen,
     counted,
@@ -23,7 +24,6 @@ from bunko.interfaces.cli.options import (
     tool_names,
     visible,
 )
-from bunko.interfaces.cli.report import progress as importing
 
 if TYPE_CHECKING:
     from bunko.library.web import Collected, Holdings
@@ -177,7 +177,7 @@ def status(name: str | None, **options: Any) -> None:
     if asked.as_json:
         print_json({"tools": [_held(one) for one in found]})
     elif is_terminal():
-        from bunko.interfaces.cli.show import table
+        from bunko.interfaces.cli.render import table
 
         rows = [(one.tool.name, str(one.pages), str(one.chunks), _hosts(one), one.oldest or "never") for one in found]
         table(("tool", "pages", "chunks", "sites", "oldest look"), rows, numbers=("pages", "chunks"))
@@ -194,7 +194,7 @@ def status(name: str | None, **options: Any) -> None:
 
 
 def _payload(found: Collected) -> dict[str, Any]:
-    from bunko.payload import report
+    from bunko.interfaces.serialize import report
 
     done = found.done
     return {

@@ -14,8 +14,8 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bunko.errors import SettingsError
-from bunko.interfaces.mcp.desk import Desk
 from bunko.interfaces.mcp.server import Bunko
+from bunko.interfaces.tools.registry import Desk
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

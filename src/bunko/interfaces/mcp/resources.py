@@ -10,9 +10,9 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from bunko.interfaces.mcp.desk import Desk
-from bunko.interfaces.mcp.toolsets.tools import safe_names
-from bunko.text.clean import clean
+from bunko.interfaces.tools.registry import Desk
+from bunko.interfaces.tools.toolsets.tools import safe_names
+from bunko.text.hidden_chars import clean
 
 NOT_FOUND = -32002  # until 2025-11-25; from 2026-07-28 on it is an invalid parameter like others
 _PAGE = 100

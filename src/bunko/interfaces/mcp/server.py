@@ -23,9 +23,9 @@ from mcp.shared.exceptions import MCPError
 
 from bunko import __version__
 from bunko.errors import BunkoError
-from bunko.interfaces.mcp.call import Call, Reply, Tool
-from bunko.interfaces.mcp.desk import Desk, sentence
-from bunko.interfaces.mcp.params import schema
+from bunko.interfaces.tools.params import schema
+from bunko.interfaces.tools.registry import Desk, sentence
+from bunko.interfaces.tools.tool import Call, Reply, Tool
 
 _log = logging.getLogger("bunko.mcp")
 

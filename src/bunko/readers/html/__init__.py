@@ -30,27 +30,29 @@ class Html:
 
 def read(data: bytes, *, charset: str = "", url: str = "") -> Html:
     """Read a page; `charset` is what the server said, `url` what its links are relative to. Never fails."""
-    from bunko.readers.html import about, blocks, decoding, region, tree
+    from bunko.readers.html import blocks, decoding, main_content, metadata, tree
 
     text, encoding = decoding.decode(data, charset)
     document = tree.parse(text)
     page = tree.tree(document)
-    head = about.Head(document)
-    body = region.main_text(page)
+    head = metadata.Head(document)
+    body = main_content.main_text(page)
     readings = page.ruby_chars <= max(_FEW, _SPARSE * page.body.chars)
     written = blocks.markdown(body, dense=body is not page.body, readings=readings)
     if not written:
         written = blocks.markdown(page.body, readings=readings) or blocks.markdown(
             page.body, boilerplate=True, readings=readings
         )
-    title, outside = about.title(head, page, body)
+    title, outside = metadata.title(head, page, body)
     if outside and written:
         written = f"# {title}\n\n{written}"
-    base = about.address(head.base, url) or url
+    base = metadata.address(head.base, url) or url
     return Html(
-        Text(text=written, media_type="text/html", encoding=encoding, title=title, date=about.date(head, page, body)),
-        about.links(document, base),
-        about.address(head.canonical, base) if head.canonical else "",
-        about.spoken(document, head, written),
-        about.noindex(head),
+        Text(
+            text=written, media_type="text/html", encoding=encoding, title=title, date=metadata.date(head, page, body)
+        ),
+        metadata.links(document, base),
+        metadata.address(head.canonical, base) if head.canonical else "",
+        metadata.spoken(document, head, written),
+        metadata.noindex(head),
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bunko.readers.html import grid
+from bunko.readers.html import tables
 from bunko.readers.html.tree import Node, text_of
-from bunko.text.clean import clean
+from bunko.text.hidden_chars import clean
 
 _BLOCKS = frozenset(
     "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure"
@@ -109,9 +109,9 @@ class _Writer:
         elif tag == "pre" and not self._plain:
             self._flush()
             self._code(node)
-        elif tag == "table" and not self._plain and not grid.is_layout(node):
+        elif tag == "table" and not self._plain and not tables.is_layout(node):
             self._flush()
-            self._block(grid.markdown(node, self._cell), bare=True)
+            self._block(tables.markdown(node, self._cell), bare=True)
         elif tag == "sup" and node.chars <= 3 and text_of(node).strip().isdigit():
             self._inline.append(f"^{text_of(node).strip()}")
         else:

@@ -10,7 +10,7 @@ import codecs
 import re
 
 from bunko.errors import SourceError
-from bunko.readers import encoding, legacy
+from bunko.readers import encoding, legacy_encodings
 
 _LOOKED_AT = 4096  # bytes; the standard asks for 1024, and pages that write comments first do exist
 _META = re.compile(rb"(?i)<meta[^>]{0,1000}?charset\s*=\s*[\"']?\s*([^\s\"'/>;]{1,40})")
@@ -56,7 +56,7 @@ def decode(data: bytes, charset: str = "") -> tuple[str, str]:
             text = _strict(data, codec)
             if text is not None:
                 return text, codec
-    if declared == ("utf-8",) and legacy.looks_like_utf_8(data):
+    if declared == ("utf-8",) and legacy_encodings.looks_like_utf_8(data):
         return data.decode("utf-8", "replace"), "utf-8"
     # Servers that were never set up call everything Western, which any byte is.
     try:

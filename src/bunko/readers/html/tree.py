@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from bunko.readers.html.tame import tamed
+from bunko.readers.html.sanitize import tamed
 
 _MOST_NODES = 1_000_000
 _SMALL_FORM = 200  # characters; some sites put the whole page into one form

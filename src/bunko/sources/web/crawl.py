@@ -12,13 +12,13 @@ from hashlib import sha256
 
 from bunko.errors import BunkoError, Refused, SourceError
 from bunko.protocols import Store
+from bunko.records import WebPage
 from bunko.sources.web import sitemap
-from bunko.sources.web.crew import Crew
 from bunko.sources.web.fetch import SITEMAPS
 from bunko.sources.web.links import Links, Rules, site_of
 from bunko.sources.web.pages import is_document, read
+from bunko.sources.web.threads import Crew
 from bunko.sources.web.visit import FORBIDDEN, Visit, Visitor, reason
-from bunko.stored import WebPage
 from bunko.timing import now
 from bunko.types import Problem
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import urljoin
 
 from bunko.errors import FetchFailed
-from bunko.sources.web.guard import Guard, Target, shown
-from bunko.sources.web.unpack import ENCODINGS, Unpacker
+from bunko.sources.web.decompress import ENCODINGS, Unpacker
+from bunko.sources.web.ssrf_guard import Guard, Target, shown
 
 if TYPE_CHECKING:
     import ssl
@@ -84,7 +84,7 @@ class Fetcher:
     ) -> None:
         import httpcore2
 
-        from bunko.sources.web.pinned import Clock, Pinned
+        from bunko.sources.web.pinned_connection import Clock, Pinned
 
         self.guard = guard
         # No clock of the system counts further than some years.

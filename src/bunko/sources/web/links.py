@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from bunko.errors import BunkoError, QueryError
-from bunko.sources.web.guard import PORTS, Guard, Target
+from bunko.sources.web.ssrf_guard import PORTS, Guard, Target
 
 _LONGEST_PATTERN = 500
 # What a pattern is tried on, by how many times it says .* or .+: each multiplies the time by the length, and no real

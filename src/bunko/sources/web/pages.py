@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from bunko import readers
 from bunko.errors import SourceError
 from bunko.protocols import Scan
-from bunko.stored import WebPage
-from bunko.text.clean import clean
+from bunko.records import WebPage
+from bunko.text.hidden_chars import clean
 from bunko.types import Entry, Known, Text
 
 _HTML = ("text/html", "application/xhtml+xml")
@@ -36,15 +36,15 @@ def leads(data: bytes, *, media_type: str, charset: str = "", url: str = "", lin
     """Return where a page leads, which takes a fraction of the time that its text does."""
     if media_type not in _HTML:
         return Leads()
-    from bunko.readers.html import about, decoding, tree
+    from bunko.readers.html import decoding, metadata, tree
 
     document = tree.parse(decoding.decode(data, charset)[0])
-    head = about.Head(document)
-    base = about.address(head.base, url) or url
+    head = metadata.Head(document)
+    base = metadata.address(head.base, url) or url
     return Leads(
-        about.links(document, base) if links else (),
-        about.address(head.canonical, base) if head.canonical else "",
-        about.noindex(head),
+        metadata.links(document, base) if links else (),
+        metadata.address(head.canonical, base) if head.canonical else "",
+        metadata.noindex(head),
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from bunko.errors import FetchFailed, Refused
 from bunko.sources.web.fetch import Fetcher, Page
-from bunko.sources.web.guard import Target
+from bunko.sources.web.ssrf_guard import Target
 
 if TYPE_CHECKING:
     from protego import Protego

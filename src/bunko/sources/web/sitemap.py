@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 from xml.etree import ElementTree
 
 from bunko.errors import BunkoError, SourceError
-from bunko.sources.web.unpack import gunzipped
+from bunko.sources.web.decompress import gunzipped
 
 # The protocol's own limit for one file is 50,000 addresses and 50 MB; a crawl wants far fewer.
 _MOST_FILES = 20

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from bunko.errors import BunkoError, FetchFailed, Refused, SourceError
+from bunko.records import WebPage
 from bunko.sources.web.fetch import Fetcher, Page
-from bunko.sources.web.guard import Target, shown
 from bunko.sources.web.links import site_of
 from bunko.sources.web.pages import READABLE, Leads, is_document, is_empty, leads, read
-from bunko.stored import WebPage
+from bunko.sources.web.ssrf_guard import Target, shown
 
 _log = logging.getLogger("bunko.web")
 

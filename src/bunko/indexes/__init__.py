@@ -1,0 +1,1 @@
+"""Search indexes: derived from a store and rebuildable at any time."""

@@ -1,0 +1,1 @@
+"""Read sources into a store: scan, read, chunk, embed, write."""

@@ -1,0 +1,83 @@
+"""Documents whose text is known already in, a tool that holds exactly them out: no folder, no files to look at."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from contextlib import closing
+
+from bunko.ingest.embed import TooLong, embedded
+from bunko.ingest.pipeline import ChunkerSettings, Progress, batches
+from bunko.protocols import Chunker, Embedder, Store
+from bunko.records import Failed, Prepared
+from bunko.text import analyzer, term_codec
+from bunko.types import Document, Entry, Report, Text, Tool
+
+# One transaction: about as much as one of an import from files, where bytes are counted.
+_BATCH_CHARACTERS = 250_000
+
+
+def fill(
+    store: Store,
+    tool: Tool,
+    texts: Mapping[str, Text],
+    cutting: ChunkerSettings,
+    embedder: Embedder | None,
+    *,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> Report:
+    """Let a tool hold exactly these texts, named by uri; only what changed is cut and embedded again."""
+    known = store.known(tool.id)
+    hashes = {uri: _hash(text) for uri, text in texts.items()}
+    gone = [uri for uri in known if uri not in texts]
+    changed = [uri for uri in texts if uri not in known or known[uri].content_hash != hashes[uri]]
+    report = Report(unchanged=len(texts) - len(changed), deleted=len(gone))
+    if gone:
+        store.write(tool.id, remove=gone)
+    chunker = cutting.build()
+    total = sum(len(texts[uri].text) for uri in changed)
+    done = Progress(0, len(changed), 0, 0, total)
+    too_long = TooLong(embedder)
+    made = (
+        (batch, [_made(uri, texts[uri], hashes[uri], chunker) for uri in batch])
+        for batch in batches(changed, lambda uri: len(texts[uri].text), _BATCH_CHARACTERS)
+    )
+    with closing(embedded(store, embedder, made, _prepared, owner=tool.id)) as stream:
+        for one in stream:
+            (batch, found), put = one.batch, one.put
+            fail = [failed for failed in found if isinstance(failed, Failed)]
+            store.write(tool.id, put=put, fail=fail, vectors=one.vectors, spent=one.spent)
+            report.embedded += len(one.vectors)
+            for prepared in put:
+                if prepared.document.uri in known:
+                    report.updated += 1
+                else:
+                    report.added += 1
+            done = Progress(
+                done.files + len(batch), done.total_files, done.chunks + sum(len(one.chunks) for one in put),
+                done.bytes + sum(len(texts[uri].text) for uri in batch), total,
+            )  # fmt: skip
+            progress(done)
+    report.notices += too_long.told()
+    report.problems += store.failures(tool.id)
+    report.total_chunks = store.totals(tool.id).chunks
+    return report
+
+
+def _prepared(batch: tuple[list[str], list[Prepared | Failed]]) -> list[Prepared]:
+    return [one for one in batch[1] if isinstance(one, Prepared)]
+
+
+def _made(uri: str, text: Text, content_hash: str, chunker: Chunker) -> Prepared | Failed:
+    entry = Entry(uri, len(text.text), 0)
+    pieces = chunker.chunks(text)
+    if not pieces:
+        return Failed(entry, content_hash, "holds no text")
+    # An address is a name, not what the text says: unlike the name of a file it is not looked for.
+    packed = term_codec.pack([analyzer.keys(piece.in_context(text.title)) for piece in pieces])
+    return Prepared(Document(entry, text, content_hash), pieces, packed)
+
+
+def _hash(text: Text) -> str:
+    content = "\0".join((text.media_type, text.title, text.text))
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()

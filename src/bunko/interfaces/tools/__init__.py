@@ -1,0 +1,1 @@
+"""Tools that an assistant can call, independent of any protocol."""

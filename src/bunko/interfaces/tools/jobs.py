@@ -1,0 +1,102 @@
+"""Work that outlasts a client's patience: it runs in a thread, and a number tells how it goes."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from bunko.errors import BunkoError, UnknownName
+from bunko.interfaces.tools.params import Param
+from bunko.interfaces.tools.tool import TEXT, Call, Reply, Tool, listed
+
+_log = logging.getLogger("bunko.mcp")
+
+_KEPT = 50  # jobs that are remembered after they ended
+
+
+@dataclass(slots=True)
+class Job:
+    """One piece of work in the background."""
+
+    id: str
+    name: str
+    stop: threading.Event = field(default_factory=threading.Event)
+    state: str = "running"  # then: done, failed or cancelled
+    progress: str = ""
+    reply: Reply | None = None
+    error: str = ""
+
+    def told(self) -> Reply:
+        """Return how it goes, or how it went."""
+        found: dict[str, Any] = {"job": self.id, "name": self.name, "status": self.state, "progress": self.progress}
+        lines = [f"Job {self.id} ({self.name}): {self.state}. {self.progress}".strip()]
+        if self.reply is not None:
+            found["result"] = self.reply.structured
+            lines.append(self.reply.text)
+        if self.error:
+            found["error"] = self.error
+            lines.append(self.error)
+        return Reply("\n".join(lines), found)
+
+
+class Jobs:
+    """The jobs of one server."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self._numbers = itertools.count(1)
+
+    def start(self, name: str, run: Callable[[Call], Reply], call: Call) -> Job:
+        """Begin a job."""
+        job = Job(f"{name}-{next(self._numbers)}", name)
+        ended = [one.id for one in self._jobs.values() if one.state != "running"]
+        for old in ended[: max(0, len(ended) - _KEPT)]:
+            del self._jobs[old]
+        self._jobs[job.id] = job
+        call.stop = job.stop
+        call.progress = lambda done, total, message: setattr(job, "progress", f"{done:g} of {total:g}, {message}")
+        threading.Thread(target=_work, args=(job, run, call), name=job.id, daemon=True).start()
+        return job
+
+    def stop(self) -> None:
+        """Ask all jobs to end; what they wrote stays."""
+        for job in self._jobs.values():
+            job.stop.set()
+
+    def tool(self) -> Tool:
+        """Return the tool that tells how a job goes."""
+        return Tool(
+            "job",
+            "Background job",
+            "Tell how a job started with background: true is going, or cancel it.",
+            (Param("id", "string", required=True), Param("cancel", "boolean", default=False)),
+            listed({"status": TEXT, "progress": TEXT}, "status"),
+            self._tell,
+        )
+
+    def _tell(self, call: Call) -> Reply:
+        job = self._jobs.get(call.arguments["id"])
+        if job is None:
+            known = ", ".join(self._jobs) or "none"
+            raise UnknownName(f"There is no job {call.arguments['id']!r}", hint=f"Jobs of this server: {known}.")
+        if call.arguments["cancel"] and job.state == "running":
+            job.stop.set()
+            job.progress = "stopping after the documents in hand"
+        return job.told()
+
+
+def _work(job: Job, run: Callable[[Call], Reply], call: Call) -> None:
+    try:
+        job.reply = run(call)
+        job.state = "cancelled" if job.stop.is_set() else "done"
+    except BunkoError as error:
+        job.error, job.state = str(error), "failed"
+    except Exception as error:
+        # At the end the library may be closed under a job that was told to stop; that is no news.
+        _log.log(logging.DEBUG if job.stop.is_set() else logging.ERROR, "%s failed", job.id, exc_info=True)
+        job.error = f"{job.name} failed inside bunko ({type(error).__name__}). The server's log says more."
+        job.state = "failed"

@@ -1,0 +1,66 @@
+"""The settings and a tool in, what fetches its pages out, and hangs up in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from bunko.protocols import Store
+from bunko.settings import Settings
+from bunko.sources.web.crawl import Crawler, Progress
+from bunko.sources.web.fetch import Fetcher
+from bunko.sources.web.robots import Robots
+from bunko.sources.web.safe_browsing import SafeBrowsing
+from bunko.sources.web.ssrf_guard import Guard
+from bunko.sources.web.visit import Visitor
+from bunko.types import Tool
+
+
+@contextmanager
+def crawler(
+    settings: Settings,
+    store: Store,
+    tool: Tool,
+    guard: Guard,
+    *,
+    progress: Callable[[Progress], None],
+    stopped: Callable[[], bool],
+) -> Iterator[Crawler]:
+    """Give a crawler that is made as the settings say."""
+    crawl, safety = settings.crawl, settings.safety
+    with ExitStack() as stack:
+        fetcher = stack.enter_context(
+            Fetcher(guard, agent=crawl.user_agent, timeout=crawl.timeout_seconds, max_bytes=crawl.max_bytes)
+        )
+        robots = Robots(
+            fetcher, agent=crawl.user_agent, ttl=crawl.robots_txt_cache_ttl, respect=crawl.respect_robots_txt
+        )
+        checked = None
+        if safety.url_check:
+            checked = stack.enter_context(
+                SafeBrowsing(
+                    safety.google_safe_browsing_api_key,
+                    ttl=safety.cache_ttl,
+                    timeout=safety.timeout,
+                    fail_open=safety.fail_open,
+                    base_url=safety.base_url,
+                    guard=guard,
+                )
+            )
+        visitor = Visitor(
+            fetcher,
+            robots,
+            checked,
+            lambda url: store.page_content(tool.id, url),
+            delay=crawl.delay_sec,
+            hops=crawl.follow_redirects,
+        )
+        yield Crawler(
+            store,
+            tool.id,
+            visitor,
+            concurrency=crawl.concurrency,
+            indexing=crawl.respect_robots_txt,
+            progress=progress,
+            stopped=stopped,
+        )

@@ -1,0 +1,1 @@
+"""Ask a chat model to rewrite queries and to summarize results."""

@@ -1,0 +1,1 @@
+"""Answer queries: analyze, rank, fuse, extract passages, cite."""

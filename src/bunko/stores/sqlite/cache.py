@@ -1,0 +1,71 @@
+"""A library file and what was asked in, out what is remembered of it: kept searches, and answers of remote models."""
+
+from __future__ import annotations
+
+from bunko.records import Kept
+from bunko.stores.sqlite import schema
+from bunko.stores.sqlite.connection import File
+
+
+def keep(file: File, query: str, tool: str, at: str, *, most: int) -> bool:
+    """Remember that a search was made, and at most so many; say no instead of waiting for whoever writes."""
+    return file.attempt(
+        [
+            (schema.ASKED, ()),
+            (
+                "INSERT INTO asked VALUES (?, ?, 1, ?)"
+                " ON CONFLICT (query, tool) DO UPDATE SET count = count + 1, last = excluded.last",
+                (query, tool, at),
+            ),
+            (
+                "DELETE FROM asked WHERE (query, tool) IN"
+                " (SELECT query, tool FROM asked ORDER BY last DESC, count DESC, query, tool LIMIT -1 OFFSET ?)",
+                (most,),
+            ),
+        ]
+    )
+
+
+def kept(file: File) -> list[Kept]:
+    """Return the searches that are remembered, the most frequent first."""
+    if not _keeps(file):
+        return []
+    rows = file.rows("SELECT query, tool, count, last FROM asked ORDER BY count DESC, query, tool")
+    return [Kept(*row) for row in rows]
+
+
+def clear(file: File) -> int:
+    """Forget all searches; return how many there were."""
+    number = len(kept(file))
+    if _keeps(file):
+        with file.transaction() as connection:
+            # What is forgotten should not stay readable in the file's free pages.
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("DROP TABLE IF EXISTS asked")
+            connection.execute("PRAGMA secure_delete = OFF")
+    return number
+
+
+def _keeps(file: File) -> bool:
+    return bool(file.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'asked'"))
+
+
+def answer(file: File, kind: str, key: bytes, at: float) -> str | None:
+    """Return what a remote model answered, unless it is out of date by then, in seconds since 1970."""
+    rows = file.rows("SELECT value FROM answers WHERE kind = ? AND key = ? AND until > ?", (kind, key, at))
+    return str(rows[0][0]) if rows else None
+
+
+def put_answer(file: File, kind: str, key: bytes, value: str, *, at: float, until: float, most: int) -> bool:
+    """Keep an answer until then, and at most so many of a kind; say no instead of waiting for whoever writes."""
+    return file.attempt(
+        [
+            ("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)", (kind, key, value, until)),
+            ("DELETE FROM answers WHERE until <= ?", (at,)),
+            (
+                "DELETE FROM answers WHERE kind = ?1 AND key IN"
+                " (SELECT key FROM answers WHERE kind = ?1 ORDER BY until DESC, key LIMIT -1 OFFSET ?2)",
+                (kind, most),
+            ),
+        ]
+    )

@@ -1,0 +1,196 @@
+"""A path in, an open library file out: made, checked, brought up to date, read in one state, changed as a whole."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from bunko.errors import LibraryBusy, LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew
+from bunko.failpoints import reach
+from bunko.stores.sqlite import schema
+from bunko.stores.sqlite.errors import BUSY_SECONDS, translated
+
+
+class File:
+    """One SQLite file, with a connection to read and one to write."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        self._read_only = read_only
+        self._read_lock, self._write_lock = threading.RLock(), threading.RLock()
+        self._reading = 0
+        with translated(path):
+            if not read_only:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._reader = self._connect(read_only=read_only)
+            self._writer = self._reader if read_only else self._connect(read_only=False)
+            self._check()
+
+    def _connect(self, *, read_only: bool) -> sqlite3.Connection:
+        uri = f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+        log = self.path.with_name(f"{self.path.name}-wal")
+        if read_only and not log.exists() and not os.access(self.path.parent, os.W_OK):
+            # Even to read, SQLite makes files beside the library. Where it may not, and nobody has the library open,
+            # we promise that nobody will change it.
+            uri += "&immutable=1"
+        connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA cache_size = -8000")
+        if not read_only:
+            # WAL lets readers go on while one writes; FULL makes a commit survive a power cut.
+            _log_ahead(connection)
+            connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+    def _check(self) -> None:
+        # In this order: another process may be making the library, and its version comes with its tables.
+        empty = not self._number("SELECT count(*) FROM sqlite_master")
+        version = self._number("PRAGMA user_version")
+        if version == 0 and empty:
+            if self._read_only:
+                raise LibraryError(f"{self.path} is an empty file", hint="Import something first: bunko reindex.")
+            self._create()
+            version = self._number("PRAGMA user_version")
+        if self._number("PRAGMA application_id") != schema.APPLICATION_ID:
+            raise LibraryDamaged(
+                f"{self.path} is a database, but not a bunko library",
+                hint="Name another file or folder with --database or --library.",
+            )
+        if version > schema.VERSION:
+            raise LibraryTooNew(
+                f"{self.path} was made by a newer bunko (schema {version}, this one knows {schema.VERSION})",
+                hint="Upgrade bunko (pip install -U bunko), or use another library.",
+            )
+        if version < schema.VERSION:
+            self._migrate(version)
+
+    def _create(self) -> None:
+        try:
+            schema.create(self._writer)
+        except sqlite3.OperationalError:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            if not self._number("PRAGMA user_version"):  # else another process was quicker
+                raise
+
+    def _migrate(self, version: int) -> None:
+        if self._read_only:
+            raise LibraryReadOnly(
+                f"{self.path} has the older schema {version}, and it may not be changed",
+                hint="Open it once for writing, so that it can be brought up to date.",
+            )
+        backup = self.path.with_name(f"{self.path.name}.schema{version}.backup")
+        if not backup.exists():
+            with sqlite3.connect(backup) as copy:
+                self._writer.backup(copy)
+            copy.close()
+        while version < schema.VERSION:
+            with self.transaction() as connection:
+                # Another process may have been quicker: what counts is the version under the lock.
+                version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+                if version < schema.VERSION:
+                    schema.MIGRATIONS[version](connection)
+                    version += 1
+                    connection.execute(f"PRAGMA user_version = {version}")
+
+    def _number(self, query: str) -> int:
+        return int(self._reader.execute(query).fetchone()[0])
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Change the file, wholly or not at all; whoever else writes is waited for."""
+        if self._read_only:
+            raise LibraryReadOnly(f"{self.path} is open for reading only", hint="Open it for writing to change it.")
+        with self._write_lock, translated(self.path):
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")  # Ctrl-C may come right behind it
+                yield self._writer
+                reach("store.commit")
+                self._writer.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._writer.execute("ROLLBACK")
+                raise
+            reach("store.committed")
+
+    def attempt(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> bool:
+        """Run statements in one transaction if nobody else is writing just now; say whether they ran.
+
+        For what may be lost: it waits neither for other writers nor for the disk.
+        """
+        if self._read_only or not self._write_lock.acquire(blocking=False):
+            return False
+        writer = self._writer
+        try:
+            with translated(self.path):
+                writer.execute("PRAGMA busy_timeout = 0")
+                writer.execute("PRAGMA synchronous = NORMAL")
+                try:
+                    writer.execute("BEGIN IMMEDIATE")
+                    for statement, values in statements:
+                        writer.execute(statement, values)
+                    writer.execute("COMMIT")
+                except BaseException:
+                    with suppress(sqlite3.Error):
+                        writer.execute("ROLLBACK")
+                    raise
+                finally:
+                    writer.execute("PRAGMA synchronous = FULL")
+                    writer.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
+        except LibraryBusy:
+            return False
+        finally:
+            self._write_lock.release()
+        return True
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Let everything that is read inside come from one state, whatever is written meanwhile."""
+        with self._read_lock:
+            outermost = not self._reading
+            self._reading += 1
+            try:
+                if outermost:
+                    with translated(self.path):
+                        self._reader.execute("BEGIN")
+                yield
+            finally:
+                self._reading -= 1
+                if outermost:
+                    with suppress(sqlite3.Error):
+                        self._reader.execute("COMMIT")
+
+    def rows(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
+        """Return what a query finds, as of the state that is being read."""
+        with self._read_lock, translated(self.path):
+            return self._reader.execute(query, values).fetchall()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._write_lock, self._read_lock:
+            for connection in {self._reader, self._writer}:
+                connection.close()
+
+
+def marks(values: Sequence[Any]) -> str:
+    """Return a question mark for each value, as a list in a statement wants them."""
+    return ",".join("?" * len(values))
+
+
+def _log_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to WAL. While others open a new file at the same moment, SQLite refuses that without waiting: we wait."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)

@@ -1,0 +1,98 @@
+"""A library file and vectors in, what was paid for stored, kept, given to chunks, counted and swept out."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bunko.errors import LibraryError
+from bunko.records import Spent
+from bunko.stores.sqlite import schema
+from bunko.stores.sqlite.connection import File
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_HAS_KEPT = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'kept'"
+_SPENT = "spent "  # begins the keys under which what was spent is noted
+
+
+def put(
+    connection: sqlite3.Connection, vectors: Mapping[bytes, npt.NDArray[np.float32]], spent: Mapping[str, Spent]
+) -> None:
+    """Store vectors, and add what was spent on them to what was spent before."""
+    connection.executemany(
+        "INSERT OR IGNORE INTO vectors VALUES (?, ?)",
+        [(key, vector.astype(np.float32, copy=False).tobytes()) for key, vector in vectors.items()],
+    )
+    for name, more in spent.items():
+        row = connection.execute("SELECT value FROM meta WHERE key = ?", (_SPENT + name,)).fetchone()
+        total = more + (_read(row[0]) if row else Spent())
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_SPENT + name, json.dumps(asdict(total))))
+
+
+def keep(connection: sqlite3.Connection, tool_id: int, embedder: str, keys: Iterable[bytes]) -> None:
+    """Let no sweep forget some vectors."""
+    connection.execute(schema.KEPT)
+    connection.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?, ?)", [(tool_id, key, embedder) for key in keys])
+
+
+def are_kept(file: File) -> bool:
+    """Say whether anything is kept."""
+    return bool(file.rows(_HAS_KEPT)) and bool(file.rows("SELECT 1 FROM kept LIMIT 1"))
+
+
+def release(connection: sqlite3.Connection, tool_id: int, embedder: str | None) -> None:
+    """Let a sweep forget what was kept for a tool, of one embedder or of all."""
+    connection.execute("DELETE FROM kept WHERE tool_id = ? AND embedder = ifnull(?, embedder)", (tool_id, embedder))
+
+
+def sweep(connection: sqlite3.Connection) -> None:
+    """Forget vectors that no chunk has and that are not kept."""
+    kept = " AND key NOT IN (SELECT key FROM kept)" if connection.execute(_HAS_KEPT).fetchone() else ""
+    connection.execute(
+        f"DELETE FROM vectors WHERE key NOT IN (SELECT vector_key FROM chunks WHERE vector_key IS NOT NULL){kept}"
+    )
+
+
+def rekey(connection: sqlite3.Connection, tool_id: int, generation: int, keys: Mapping[str, Sequence[bytes]]) -> None:
+    """Give all chunks of a tool other vectors, and let every reader take its documents for new ones."""
+    rows = connection.execute("SELECT id, uri FROM documents WHERE tool_id = ?", (tool_id,)).fetchall()
+    connection.execute(
+        "UPDATE chunks SET vector_key = NULL WHERE document_id IN (SELECT id FROM documents WHERE tool_id = ?)",
+        (tool_id,),
+    )
+    connection.executemany(
+        "UPDATE chunks SET vector_key = ? WHERE document_id = ? AND ordinal = ?",
+        [(key, number, place) for number, uri in rows for place, key in enumerate(keys.get(uri, ()))],
+    )
+    # A document that died and one that is newer may be the same: readers drop what died before they add what is new.
+    connection.execute(
+        "INSERT INTO removed SELECT tool_id, id, ? FROM documents WHERE tool_id = ?", (generation, tool_id)
+    )
+    connection.execute("UPDATE documents SET generation = ? WHERE tool_id = ?", (generation, tool_id))
+    number, named, stored = connection.execute(
+        "SELECT count(*), count(vector_key), count(vectors.key) FROM chunks"
+        " JOIN documents ON documents.id = document_id LEFT JOIN vectors ON vectors.key = vector_key WHERE tool_id = ?",
+        (tool_id,),
+    ).fetchone()
+    if stored != named or named != (number if any(keys.values()) else 0):
+        raise LibraryError(
+            "The documents changed while their vectors were made",
+            hint="Run bunko reembed again; what was made is kept.",
+        )
+
+
+def spent(file: File) -> dict[str, Spent]:
+    """Return what imports had of each embedder, by its name."""
+    rows = file.rows("SELECT key, value FROM meta WHERE substr(key, 1, ?) = ? ORDER BY key", (len(_SPENT), _SPENT))
+    return {key.removeprefix(_SPENT): _read(value) for key, value in rows}
+
+
+def _read(value: str) -> Spent:
+    return Spent(**json.loads(value))

@@ -1,0 +1,226 @@
+"""What `bunko status` tells about a library and one of its tools: in a pipe, as JSON, on a terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bunko.interfaces.cli.main import EXIT_CODES
+from bunko.library import catalog
+from bunko.library.library import Library
+from bunko.library.open import open_library
+from bunko.library.paths import in_folder
+from bunko.library.status import Bin, spread
+from tests.cli.test_cli import at_a_terminal, subprocess_environment
+
+TOOL = {
+    "name", "kind", "active", "source", "source_state", "documents", "chunks", "vectors", "characters", "bytes",
+    "import_state", "last_import", "rebuild_documents", "built", "problems",
+}  # fmt: skip
+DETAILS = TOOL | {
+    "description", "created_at", "options", "embedding", "room", "freshness", "chunk_lengths", "page", "page_size",
+    "pages", "document_list",
+}  # fmt: skip
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "library"
+
+
+@pytest.fixture
+def library(docs: Path, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
+    """A library with a tool `notes` over two documents, imported, and a tool `later` that is not."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (docs / "寺.md").write_text(
+        "---\ntitle: 京都の寺\n---\n# 京都\n\n" + "秋の京都で寺の庭を巡る。" * 20, encoding="utf-8"
+    )
+    (docs / "server.md").write_text("# The server\n\nThe server keeps the index and answers.\n", encoding="utf-8")
+    (docs / "blank.md").write_text(" \n\n", encoding="utf-8")
+    with open_library(in_folder(place), environ={}) as opened:
+        catalog.add(opened.store, "notes", "旅行と開発のメモ", docs, exclude=["*.txt"])
+        catalog.add(opened.store, "later", "Not yet", docs)
+        opened.reindex(tool="notes")
+        yield opened
+
+
+def run(place: Path, *arguments: str | Path, code: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "bunko", "status", "--library", str(place), *map(str, arguments)],
+        capture_output=True, text=True, encoding="utf-8", env=subprocess_environment(place.parent),
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def width(line: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in line)
+
+
+def test_a_library_tells_of_each_tool_what_it_holds_and_what_room_it_takes(library: Library, place: Path) -> None:
+    later, notes = library.status().tools
+    assert (notes.totals.documents, notes.totals.vectors) == (2, notes.totals.chunks)
+    assert notes.room.text == sum(
+        len(document.text.encode())
+        for uri in ("寺.md", "server.md")
+        if (document := library.store.document(notes.tool.id, uri))
+    )
+    assert notes.room.vectors == notes.totals.vectors * notes.room.dimension * 4
+    derived = sum(path.stat().st_size for path in (place / "index").iterdir())
+    assert notes.derived_bytes == derived > 0
+    assert notes.bytes == notes.room.text + notes.room.index + notes.room.vectors + derived
+    assert (notes.import_state, later.import_state) == ("done", "never")
+    assert (later.totals.documents, later.bytes) == (0, 0)
+
+
+def test_a_source_that_vanished_is_told_and_its_index_stays(library: Library, docs: Path, place: Path) -> None:
+    moved = docs.rename(docs.with_name("away"))
+    assert [one.source_state for one in library.status().tools] == ["missing", "missing"]
+    found = library.tool_status("notes")
+    assert (found.held.source_state, found.changes, len(found.documents)) == ("missing", None, 2)
+    assert "the source is not there; what was indexed is kept" in run(place)
+    docs.mkdir()
+    # Nothing is known of the other tool: to it, an empty folder is a folder.
+    assert [one.source_state for one in library.status().tools] == ["ok", "empty"]
+    docs.rmdir()
+    moved.rename(docs)
+    assert [one.source_state for one in library.status().tools] == ["ok", "ok"]
+
+
+def test_a_tool_tells_what_changed_in_its_source_and_imports_nothing(library: Library, docs: Path) -> None:
+    generation = library.store.generation()
+    changes = library.tool_status("notes").changes
+    assert changes is not None
+    assert (changes.new, changes.changed, changes.gone, changes.moved) == (0, 0, 0, 0)
+    (docs / "new.md").write_text("# 奈良\n\n奈良の鹿。", encoding="utf-8")
+    (docs / "ignored.txt").write_text("This is excluded.", encoding="utf-8")
+    (docs / "server.md").rename(docs / "machine.md")
+    (docs / "寺.md").write_text("# 京都\n\n京都の新しい寺。", encoding="utf-8")
+    (docs / "blank.md").unlink()  # it was no document, so none is gone
+    (docs / "empty.md").touch()
+    found = library.tool_status("notes")
+    assert found.changes is not None
+    assert (found.changes.new, found.changes.changed, found.changes.gone, found.changes.moved) == (1, 1, 0, 1)
+    assert "empty.md" in {problem.uri for problem in found.held.problems}
+    (docs / "machine.md").unlink()
+    changes = library.tool_status("notes").changes
+    assert changes is not None
+    assert (changes.new, changes.changed, changes.gone, changes.moved) == (1, 1, 1, 0)
+    assert library.store.generation() == generation
+
+
+def test_documents_are_listed_in_pages_with_their_language(library: Library) -> None:
+    first = library.tool_status("notes", page_size=1)
+    second = library.tool_status("notes", page=2, page_size=1)
+    beyond = library.tool_status("notes", page=3, page_size=1)
+    assert (first.pages, second.pages) == (2, 2)
+    assert [(one.uri, one.title, one.language) for one in first.documents] == [("server.md", "The server", "en")]
+    assert [(one.uri, one.title, one.language) for one in second.documents] == [("寺.md", "京都の寺", "ja")]
+    assert (beyond.documents, beyond.page) == ([], 3)
+    assert sum(one.chunks for one in (*first.documents, *second.documents)) == first.held.totals.chunks
+
+
+def test_json_has_the_same_names_for_every_tool(library: Library, place: Path) -> None:
+    whole = json.loads(run(place, "--json"))
+    assert whole.keys() == {"library", "generation", "bytes", "derived_bytes", "tools", "embedders"}
+    assert [one.keys() for one in whole["tools"]] == [TOOL, TOOL]
+    notes: dict[str, Any] = json.loads(run(place, "-n", "notes", "--json"))
+    later = json.loads(run(place, "-n", "later", "--json"))
+    assert notes.keys() == later.keys() == DETAILS
+    assert notes["options"] == {"exclude": ["*.txt"]}
+    assert notes["embedding"] == {"model": notes["built"]["embedder"], "dimension": 256}
+    assert notes["freshness"]["new"] == 0
+    assert later["freshness"]["new"] == 3
+    assert later["chunk_lengths"] is None
+    assert sum(one["chunks"] for one in notes["chunk_lengths"]["bins"]) == notes["chunks"]
+    assert notes["document_list"][1].keys() == {"file_path", "title", "chunks", "characters", "language"}
+    assert [one["file_path"] for one in notes["problems"]] == ["blank.md"]
+
+
+def test_a_pipe_gets_plain_lines(library: Library, place: Path) -> None:
+    first, later, notes, *_ = run(place).splitlines()
+    assert first.startswith(f"library: {place / 'library.db'} (")
+    assert re.match(r"later: active, 0 documents, 0 chunks, 0 vectors, 0 B, last import never, from ", later)
+    assert re.match(r"notes: active, 2 documents, \d+ chunks, \d+ vectors, [\d.]+ kB, last import 20", notes)
+    details = run(place, "-n", "notes", "--page-size", "1")
+    assert "exclude: *.txt\n" in details
+    assert re.search(r"^chunk lengths: min \d+, median \d+, p90 \d+, max \d+, mean [\d.]+ characters$", details, re.M)
+    assert "now: 0 new, 0 changed, 0 gone, 0 moved\n" in details
+    assert "problem: blank.md: holds no text" in details
+    assert "page 1 of 2, 2 documents; --page 2 shows the next" in details
+    assert re.search(r"^server\.md\tThe server\t1\t\d+\ten$", details, re.M)
+    assert "寺.md" not in details
+    assert "\x1b" not in details
+
+
+def test_a_terminal_gets_bars_and_tables_whose_columns_stand_in_line(library: Library, place: Path) -> None:
+    terminal = subprocess_environment(place.parent, TERM="xterm-256color", COLUMNS="100")
+    shown = _STYLE.sub("", at_a_terminal("status", "-n", "notes", "--library", place, env=terminal))
+    bars = re.findall(r"^ *[\d,]+–[\d,]+ ([█▏▎▍▌▋▊▉]*) * \d+\s*$", shown, re.M)
+    assert len(bars) >= 2
+    assert "█" * 40 in bars
+    rows = [line.rstrip() for line in shown.splitlines() if line.startswith("│")]
+    assert any("京都の寺" in row and "寺.md" in row for row in rows)
+    assert {width(row) for row in rows} == {width(rows[0])}
+    assert len({tuple(width(row[:at]) for at, one in enumerate(row) if one == "│") for row in rows}) == 1
+
+
+def test_an_unknown_tool_and_a_page_without_a_tool_are_errors(library: Library, place: Path) -> None:
+    said = run(place, "-n", "nothing", code=EXIT_CODES["unknown"])
+    assert "There is no tool called 'nothing'" in said
+    assert "later, notes" in said
+    assert "--page and --page-size go with --name" in run(place, "--page", "2", code=2)
+    assert "--page" in run(place, "-n", "notes", "--page", "0", code=2)
+
+
+def test_a_document_cannot_steer_the_terminal_on_which_it_is_listed(library: Library, docs: Path, place: Path) -> None:
+    (docs / "na\x1b[2Jme.md").write_text("# 京都 \x1b]0;owned\x07\n\n京都の寺の庭。", encoding="utf-8")
+    library.reindex(tool="notes")
+    for term in ("xterm-256color", "dumb"):
+        terminal = subprocess_environment(place.parent, TERM=term, COLUMNS="100")
+        written = at_a_terminal("status", "-n", "notes", "--library", place, env=terminal)
+        assert "\x1b[2J" not in written
+        assert "\x1b]0;" not in written
+
+
+def test_bins_have_round_borders_and_hold_every_length() -> None:
+    found = spread([(3, 1), (98, 4), (250, 4), (1000, 1)])
+    assert found is not None
+    assert (found.chunks, found.least, found.median, found.p90, found.most) == (10, 3, 98, 250, 1000)
+    assert found.mean == 239.5
+    assert found.bins[0] == Bin(0, 99, 5)
+    assert found.bins[2] == Bin(200, 299, 4)
+    assert found.bins[-1] == Bin(1000, 1099, 1)
+    assert spread([]) is None
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1))
+def test_a_spread_says_of_any_lengths_what_sorting_them_says(lengths: list[int]) -> None:
+    ordered = sorted(lengths)
+    found = spread([(length, ordered.count(length)) for length in sorted(set(lengths))])
+    assert found is not None
+    assert (found.least, found.most) == (ordered[0], ordered[-1])
+    assert found.median == ordered[(len(ordered) + 1) // 2 - 1]
+    assert found.p90 == ordered[-(-len(ordered) * 9 // 10) - 1]
+    assert len(found.bins) <= 12
+    assert [one.count for one in found.bins] == [
+        sum(b.low <= length <= b.high for length in lengths) for b in found.bins
+    ]
+    assert sum(one.count for one in found.bins) == len(lengths)
+
+
+def test_a_page_that_is_not_there_says_how_many_there_are(library: Library, place: Path) -> None:
+    told = run(place, "-n", "notes", "--page", "99")
+    assert "there is no page 99: 2 documents fill 1 page; --page 1 is the first" in told
+    assert "page 99 of" not in told

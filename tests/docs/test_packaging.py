@@ -1,0 +1,75 @@
+"""What registries and desktop assistants read about bunko: well formed, and the same everywhere."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import bunko
+from bunko.interfaces.cli.main import bunko as program
+
+ROOT = Path(__file__).parents[2]
+FOLDER_TOOLS = [tool.name for tool in runpy.run_path(str(ROOT / "docs" / "tools.py"))["fixed"](("folder",))]
+
+
+def read(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((ROOT / name).read_text(encoding="utf-8"))
+    return found
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    server = read("server.json")
+    versions = {
+        "pyproject.toml": tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"],
+        "server.json": server["version"],
+        "server.json, package": server["packages"][0]["version"],
+        "mcpb/manifest.json": read("mcpb/manifest.json")["version"],
+    }
+    assert versions == dict.fromkeys(versions, bunko.__version__)
+
+
+def test_server_json_follows_the_official_schema() -> None:
+    # A linter for such files ships the schemas as they were released; the registry itself is not asked.
+    released = files("skillsaw.schemas.mcp_registry.v2025_12_11") / "server.schema.json"
+    schema = json.loads(released.read_text(encoding="utf-8"))
+    server = read("server.json")
+    assert server["$schema"] == schema["$id"]
+    jsonschema.Draft202012Validator(schema).validate(server)
+    # The schema allows unknown fields; a misspelt one would be lost without a word.
+    package = schema["definitions"]["Package"]["properties"]
+    assert server.keys() <= schema["definitions"]["ServerDetail"]["properties"].keys()
+    assert all(one.keys() <= package.keys() for one in server["packages"])
+
+
+def test_the_readme_on_the_package_index_proves_whose_server_it_is() -> None:
+    assert f"<!-- mcp-name: {read('server.json')['name']} -->" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("source", ["server.json", "mcpb/manifest.json"])
+def test_the_command_that_others_start_exists(source: str) -> None:
+    if source == "server.json":
+        arguments = read(source)["packages"][0]["packageArguments"]
+        line = [part for one in arguments for part in (one.get("name"), one.get("value", ".")) if part]
+    else:
+        config = read(source)["server"]["mcp_config"]
+        line = [part.replace("${user_config.docs_dir}", ".") for part in config["args"]]
+        line = line[line.index("bunko") + 1 :]
+    assert line[0] == "serve"
+    context = program.make_context("bunko", line)
+    _, command, rest = program.resolve_command(context, line)
+    assert command is not None
+    assert command.make_context("serve", rest, parent=context).params["docs_dir"] == Path()
+
+
+def test_the_bundle_names_the_tools_that_it_brings() -> None:
+    manifest = read("mcpb/manifest.json")
+    assert [tool["name"] for tool in manifest["tools"]] == FOLDER_TOOLS
+    assert (ROOT / manifest["server"]["entry_point"]).exists()
+    assert manifest["user_config"].keys() == {"docs_dir"}

@@ -1,0 +1,170 @@
+"""The README's walk through tools is followed line by line at a real terminal, and prints what the page shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import shutil
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_docs import READMES, ROOT, shown
+
+pty = pytest.importorskip("pty", reason="there are no terminals to open on this system")
+
+# No table is folded, however long the path of a temporary folder is.
+ROWS, COLUMNS = 50, 400
+MOST_SECONDS = 60.0
+
+_PIECE = re.compile(r"\x1b\[\??[\d;]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+")
+_WHEN = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|\d\d:\d\d:\d\d")
+_SIZE = re.compile(r"\b[\d.]+ k?B\b")
+_SCORE = re.compile(r"(?<=hybrid )[\d.]+")
+_RULE = re.compile(r"[━─]+")
+
+
+class Terminal:
+    """A person's window: commands in, all that was written to it out."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        home, programs = folder / "home", folder / "bin"
+        home.mkdir()
+        programs.mkdir()
+        (programs / "bunko").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m bunko "$@"\n')
+        (programs / "bunko").chmod(0o755)
+        self._environ = {
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(home),
+            "PYTHONUTF8": "1",
+            "TERM": "xterm-256color",
+        }
+
+    def run(self, command: str, *answers: tuple[str, Callable[[], str]]) -> str:
+        """Run a command to its end; where a text is seen, type what follows from it."""
+        ours, theirs = pty.openpty()
+        _resize(theirs)
+        # Opened by its name in a session of its own, it is the terminal whose Ctrl-C the command gets.
+        line = f'exec <"$0" >"$0" 2>&1; {"exec " if command.startswith("bunko ") else ""}{command}'
+        arguments = ["sh", "-c", line, os.ttyname(theirs)]
+        with subprocess.Popen(arguments, cwd=self._folder, env=self._environ, start_new_session=True) as process:
+            try:
+                written = _read(ours, theirs, process, list(answers))
+            finally:
+                process.kill()
+                os.close(ours)
+                os.close(theirs)
+        assert process.returncode == 0, f"{command} ended with {process.returncode}:\n{screen(written)}"
+        return written
+
+
+def _resize(terminal: int) -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+
+
+def _read(
+    ours: int, theirs: int, process: subprocess.Popen[bytes], answers: list[tuple[str, Callable[[], str]]]
+) -> str:
+    written, seen = b"", 0
+    deadline = time.monotonic() + MOST_SECONDS
+    while True:
+        ended = process.poll() is not None  # asked before the last look, so that nothing is missed
+        if select.select([ours], [], [], 0.02)[0]:
+            written += os.read(ours, 65536)
+        elif ended:
+            return written.decode()
+        text = written.decode(errors="ignore")
+        if answers and answers[0][0] in text[seen:]:
+            seen = len(text)
+            os.write(ours, answers.pop(0)[1]().encode())
+        if time.monotonic() > deadline:
+            raise AssertionError(f"still running after {MOST_SECONDS} s:\n{screen(text)}")
+
+
+def screen(written: str) -> str:
+    """Return what is left to see: colours and what was written over are gone."""
+    lines, at, column = [""], 0, 0
+    for piece in _PIECE.findall(written):
+        if piece == "\n":
+            at += 1
+            lines += [""] * (at == len(lines))
+        elif piece == "\r":
+            column = 0
+        elif piece == "\x1b[2K":
+            lines[at] = ""
+        elif moved := re.fullmatch(r"\x1b\[(\d+)A", piece):
+            at -= int(moved[1])
+        elif not piece.startswith("\x1b"):
+            lines[at] = lines[at][:column].ljust(column) + piece + lines[at][column + len(piece) :]
+            column += len(piece)
+    return "\n".join(lines)
+
+
+def steady(text: str) -> str:
+    """Return a text without what differs from run to run and from window to window."""
+    for pattern, mark in ((_WHEN, "(when)"), (_SIZE, "(size)"), (_SCORE, "(score)"), (_RULE, "─")):
+        text = pattern.sub(mark, text)
+    return " ".join(text.split())
+
+
+def agrees(expected: str, printed: str) -> bool:
+    """Say whether a page shows what was printed; an ellipsis stands for what it leaves out."""
+    pattern = ".*".join(re.escape(part.strip()) + r"\s*" for part in steady(expected).split("…"))
+    return re.fullmatch(pattern, steady(printed)) is not None
+
+
+def test_the_walk_through_tools_prints_what_the_readme_shows(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples" / "library", tmp_path / ".demo")
+    terminal = Terminal(tmp_path)
+    saved = tmp_path / ".demo" / "handbook" / "oncall.md"
+
+    def save() -> str:
+        saved.write_text(saved.read_text(encoding="utf-8") + "\nBring a torch.\n", encoding="utf-8")
+        return ""
+
+    answers = {
+        "bunko tool delete -n copy": [("[y/N]: ", lambda: "y\n")],
+        "bunko watch": [("Ctrl-C stops it.", save), (" updated", lambda: "\x03")],
+    }
+    walk = shown("README.md", at_a_terminal=True)
+    assert answers.keys() <= dict(walk).keys()
+    for command, expected in walk:
+        written = terminal.run(command, *answers.get(command, ()))
+        assert agrees(expected, screen(written)), f"{command} printed:\n{screen(written)}"
+        if command.startswith("bunko import "):
+            # The bar is drawn and, at the end, wiped away.
+            assert re.search(r"Importing \x1b\[[\d;]+m━", written)
+            assert "Importing" not in screen(written)
+    assert screen(terminal.run("bunko tool ls")).split() == ["handbook", "memos", "project"]
+    assert "tool=project\n" in screen(terminal.run("bunko search サーバー -k 1 | cat"))
+    assert "tool=" not in screen(terminal.run("bunko search サーバー -n project -k 1 | cat"))
+
+
+def test_a_watch_over_no_tools_says_what_it_waits_for(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    terminal.run("bunko init")
+    seen = screen(terminal.run("bunko watch", ("waiting for bunko tool add", lambda: "\x03")))
+    assert "Watching 0 tools: none yet" in seen
+    assert "Stopped" in seen
+
+
+def test_both_readmes_walk_the_same_way() -> None:
+    one, other = (shown(page, at_a_terminal=True) for page in READMES)
+    assert one == other
+
+
+@pytest.mark.parametrize("wrong", ["5 added", "4 added, 0 moved", "4 added\nmore"])
+def test_a_page_that_shows_something_else_is_noticed(wrong: str) -> None:
+    assert agrees("4 added", "4 added\n")
+    assert agrees("4 …", wrong) == wrong.startswith("4")
+    assert not agrees("4 added", wrong)

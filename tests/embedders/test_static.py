@@ -1,0 +1,241 @@
+"""The model that comes with bunko: the files we measured, and for every text one vector that means something."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bunko.embedders import checked, static
+from bunko.text.bridge import TABLE as BRIDGE
+from bunko.text.subwords import MODEL as PIECES
+
+# What docs/model.md says about the model was measured with these files.
+SHIPPED = {
+    PIECES: "e770e8de0f55796c948b77f9c4b8a8e7419ef6d3b3da110f31774af87121014c",
+    BRIDGE: "3f698fed731cff17e0f4326e47281076e1ae3166d292ff35c015449900913bf3",
+    static.TABLE: "d23639c8398fd2c4f955185da043bb0824948bbf1519d5e1843a34858b06a70c",
+}
+
+PAIRS = [
+    ("明日は雨が降るそうです。", "They say it will rain tomorrow."),
+    ("駅まで歩いて十分かかります。", "It takes ten minutes to walk to the station."),
+    ("猫が窓のそばで寝ている。", "A cat is sleeping by the window."),
+    ("毎朝コーヒーを一杯飲みます。", "I drink a cup of coffee every morning."),
+    ("図書館で本を三冊借りた。", "I borrowed three books from the library."),
+    ("病院の予約を変更したい。", "I want to change my appointment at the hospital."),
+    ("この店のパンはとても美味しい。", "The bread of this shop is delicious."),
+    ("子供たちは公園で遊んでいる。", "The children are playing in the park."),
+    ("飛行機の切符はいくらですか。", "How much is a plane ticket?"),
+    ("祖母の誕生日に花を贈った。", "I gave flowers to my grandmother for her birthday."),
+    ("財布をなくして警察に行った。", "I lost my wallet and went to the police."),
+    ("夏休みに海で泳ぎたい。", "I want to swim in the sea in the summer holidays."),
+    ("玉ねぎを細かく刻んで炒める。", "Chop the onions finely and fry them."),
+    ("彼女はピアノを上手に弾く。", "She plays the piano well."),
+    ("冬の山は雪で真っ白だ。", "In winter the mountains are white with snow."),
+    ("会議は来週の月曜日に延期された。", "The meeting was postponed to next Monday."),
+    ("家賃は毎月末に払ってください。", "Please pay the rent at the end of each month."),
+    ("歯が痛いので歯医者に行く。", "I have a toothache, so I am going to the dentist."),
+    ("フォームの入力値を送信前に検証する。", "Validate the values of a form before it is submitted."),
+    ("パスワードを忘れた場合は再設定してください。", "Reset your password if you have forgotten it."),
+    ("データベースのバックアップを毎晩作成する。", "Make a backup of the database every night."),
+    ("サーバーを再起動すると接続が切れる。", "Restarting the server closes the connections."),
+    ("環境変数で設定を上書きできます。", "Settings can be overridden with environment variables."),
+    ("非同期の関数は約束を返す。", "An asynchronous function returns a promise."),
+    ("ファイルを暗号化して保存する。", "Encrypt the file and save it."),
+    ("画像の大きさを変えて圧縮する。", "Resize and compress the image."),
+    ("メモリ不足でプログラムが停止した。", "The program stopped because it ran out of memory."),
+    ("単体テストが失敗した原因を調べる。", "Find out why the unit test failed."),
+    ("利用者の権限を管理者が変更する。", "An administrator changes the permissions of a user."),
+    ("配列の要素を並べ替える方法", "How to sort the elements of an array"),
+    ("ネットワークの遅延を測定する。", "Measure the latency of the network."),
+    ("古いブラウザーには対応していません。", "Old browsers are not supported."),
+    ("ログに警告が出力される。", "A warning is written to the log."),
+    ("索引を作り直すと検索が速くなる。", "Searching gets faster after the index is rebuilt."),
+    ("コンテナーのイメージを作成する。", "Build the image of a container."),
+    ("取引先に請求書を送る。", "Send an invoice to the customer."),
+    # Near each other in topic, so that a word in common does not decide.
+    ("駅の近くに引っ越した。", "I moved to a place near the station."),
+    ("駅で友達を待っている。", "I am waiting for a friend at the station."),
+    ("終電に乗り遅れた。", "I missed the last train."),
+    ("風邪をひいて熱がある。", "I have caught a cold and have a fever."),
+    ("薬は食後に飲んでください。", "Take this medicine after meals."),
+    ("パスワードは八文字以上にしてください。", "A password must have at least eight characters."),
+    ("ログインに何度も失敗するとアカウントがロックされる。", "An account is locked after several failed logins."),
+    ("バックアップからデータを復元する。", "Restore the data from a backup."),
+    ("データベースへの接続が時間切れになった。", "The connection to the database timed out."),
+    ("サーバーの証明書の期限が切れた。", "The certificate of the server has expired."),
+    ("関数の引数に既定値を与える。", "Give a parameter of a function a default value."),
+    ("使われていない変数を削除する。", "Remove variables that are not used."),
+    ("依存関係を最新の版に更新する。", "Update the dependencies to their latest versions."),
+    ("有給休暇を申請する。", "Apply for paid leave."),
+    ("出張の経費を精算する。", "Claim the expenses of a business trip."),
+    ("議事録を参加者に配る。", "Hand out the minutes to those who took part."),
+    ("給料は銀行口座に振り込まれる。", "Wages are paid into a bank account."),
+    ("契約は自動的に更新される。", "The contract is renewed automatically."),
+]
+JAPANESE, ENGLISH = (list(side) for side in zip(*PAIRS, strict=True))
+
+
+@pytest.fixture(scope="module")
+def model() -> static.Static:
+    return static.build()
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_the_shipped_files_are_the_ones_that_were_measured(path: Path) -> None:
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == SHIPPED[path]
+
+
+TEXTS = [
+    *JAPANESE,
+    *ENGLISH,
+    "",
+    " \n\t　",
+    "検索" * 3000,
+    "DEC-0054 と max_chunk_chars",
+    "🦀🎉 สวัสดีชาวโลก",
+    "a",
+    "同じ同じ同じ",
+]
+
+
+def test_a_text_has_the_same_vector_alone_and_in_any_company(model: static.Static) -> None:
+    alone = {text: model.embed([text])[0] for text in TEXTS}
+    chance = random.Random(3)
+    for size in (2, 3, 7, 31, 32, 33, 64, 65, 200):
+        some = chance.choices(TEXTS, k=size)
+        for text, vector in zip(some, model.embed(some), strict=True):
+            assert (vector == alone[text]).all(), (size, text[:40])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(st.characters(), max_size=60), min_size=2, max_size=40), st.randoms(use_true_random=False))
+def test_company_and_order_never_matter_whatever_the_text(texts: list[str], chance: random.Random) -> None:
+    model = static.build()
+    vectors = model.embed(texts)
+    order = chance.sample(range(len(texts)), len(texts))
+    assert (model.embed([texts[at] for at in order]) == vectors[order]).all()
+    assert (np.concatenate([model.embed([text]) for text in texts]) == vectors).all()
+
+
+def test_every_process_makes_the_same_vectors(model: static.Static) -> None:
+    script = (
+        "import hashlib, json, sys; from bunko.embedders import static; "
+        "vectors = static.build().embed(json.load(sys.stdin)); "
+        "print(hashlib.sha256(vectors.tobytes()).hexdigest())"
+    )
+    here = hashlib.sha256(model.embed(TEXTS).tobytes()).hexdigest()
+    for seed, threads in (("1", "1"), ("2", "4")):
+        environ = os.environ | {"PYTHONHASHSEED": seed, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            input=json.dumps(TEXTS),
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == here
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "　\t\r\n",
+        "\0",
+        "".join(map(chr, range(32))) + "\x7f\x85\u200b\ufeff\u202e",
+        "あ" * 100_000,
+        "word " * 20_000,
+        "x" * 100_000,
+        "🦀",
+        "👩‍👩‍👧‍👦🏳️‍🌈🇯🇵",
+        "ภาษาไทยไม่มีช่องว่าง",
+        "اللغة العربية تكتب من اليمين",
+        "𒀀𒁁𒂂𒃃",
+        "\ud800",
+        "検索\udfffする \ud83d",
+        "\ue000\U0010ffff\ufffe",
+        "Z̷̧̛͉a̴̢͝l̵̡̛g̶̛͜o̷̧͝",
+    ],
+    ids=lambda text: ascii(text[:8]),
+)
+@pytest.mark.parametrize("size", [256, 128])
+def test_whatever_is_written_becomes_one_vector_of_length_one(size: int, text: str) -> None:
+    model = static.build(size)
+    for texts in ([text], [text, "検索", text]):
+        vectors = checked(model, texts)
+        assert vectors.shape == (len(texts), size)
+        assert vectors.dtype == np.float32
+        assert np.isfinite(vectors).all()
+        assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+
+
+def test_no_texts_are_no_vectors(model: static.Static) -> None:
+    assert checked(model, []).shape == (0, 256)
+
+
+def test_a_query_and_a_document_of_the_same_words_are_the_same(model: static.Static) -> None:
+    assert (model.embed(JAPANESE, query=True) == model.embed(JAPANESE)).all()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ＡＰＩ　ｒｅｆｅｒｅｎｃｅ　２０２６", "API reference 2026"),
+        ("ｻｰﾊﾞｰの再起動", "サーバーの再起動"),
+        ("Restart The SERVER", "restart the server"),
+        ("form  validation\n", " form validation"),
+        ("GitHubで公開", "GitHub で公開"),
+        ("公式ＡＰＩの説明", "公式APIの説明"),
+    ],
+)
+def test_width_case_and_spaces_do_not_matter(model: static.Static, one: str, other: str) -> None:
+    first, second = model.embed([one, other])
+    assert (first == second).all()
+
+
+def test_half_a_vector_is_the_beginning_of_the_whole(model: static.Static) -> None:
+    whole, half = model.embed(TEXTS), static.build(128).embed(TEXTS)
+    beginning = whole[:, :128] / np.linalg.norm(whole[:, :128], axis=1, keepdims=True)
+    assert half == pytest.approx(beginning, abs=1e-6)
+
+
+def test_models_of_different_size_have_different_names() -> None:
+    assert static.build(128).name != static.build(256).name
+
+
+# Both sizes find all 54 in both directions, and miss one of 108 where sentences of the same language are in the way.
+@pytest.mark.parametrize("size", [256, 128])
+def test_the_nearest_of_all_sentences_is_the_translation(size: int) -> None:
+    model = static.build(size)
+    japanese, english = model.embed(JAPANESE), model.embed(ENGLISH)
+    own = np.arange(len(PAIRS))
+    near = japanese @ english.T
+    assert np.count_nonzero(near.argmax(axis=1) == own) >= 51
+    assert np.count_nonzero(near.argmax(axis=0) == own) >= 51
+    everything = np.concatenate([japanese, english])
+    near = everything @ everything.T - 2 * np.eye(len(everything))
+    partner = np.concatenate([own + len(own), own])
+    assert np.count_nonzero(near.argmax(axis=1) == partner) >= 102
+
+
+@pytest.mark.parametrize("size", [256, 128])
+def test_a_translation_is_far_nearer_than_an_unrelated_sentence(size: int) -> None:
+    model = static.build(size)
+    near = model.embed(JAPANESE) @ model.embed(ENGLISH).T
+    unrelated = near[~np.eye(len(PAIRS), dtype=bool)]
+    assert np.diag(near).mean() > 0.5
+    assert abs(unrelated.mean()) < 0.1
+    assert np.quantile(unrelated, 0.99) < np.quantile(np.diag(near), 0.1)

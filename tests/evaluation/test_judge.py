@@ -1,0 +1,404 @@
+"""`bunko judge` as people and scripts meet it, down to the number that `bunko evaluate` makes of the judgements."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bunko.protocols import Store
+from bunko.stores import memory, sqlite
+from tests.cli.test_cli import subprocess_environment
+from tests.conftest import Opener, Run
+
+ESCAPE = "\x1b"
+TEXTS = {
+    "temple.md": "# 京都の寺\n\n京都の寺の庭を巡る。",
+    "deer.md": "# 奈良の鹿\n\n奈良の公園に鹿がいる。京都からは電車で行く。",
+    "server.md": f"# サーバー\n\nサーバーを再起動する。{ESCAPE}[31m",
+    "backup.md": "# Backup\n\nCopy the database every night.",
+}
+STORES: dict[str, Callable[[Path], Store]] = {
+    "memory": lambda path: memory.build(),
+    "sqlite": lambda path: sqlite.build(path / "library.db"),
+}
+
+
+@pytest.fixture
+def notes(docs: Path, run: Run) -> Path:
+    """A folder whose documents are indexed."""
+    for name, text in TEXTS.items():
+        (docs / name).write_text(text, encoding="utf-8")
+    assert run("reindex", "--docs-dir", docs).code == 0
+    return docs
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    """Where judgements go."""
+    return tmp_path / "judged.json"
+
+
+@pytest.fixture
+def judge(run: Run, notes: Path, output: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Judge with keys, one a line, and return what was printed."""
+
+    def judging(*arguments: str | Path, keys: str) -> str:
+        monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{key}\n" for key in keys)))
+        ran = run("judge", *arguments, "--docs-dir", notes, "--output", output)
+        assert ran.code == 0, ran.err
+        return ran.out
+
+    return judging
+
+
+def judged(path: Path) -> dict[str, dict[str, float]]:
+    rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["queries"]
+    return {row["query"]: row["grades"] for row in rows}
+
+
+def test_judgements_become_a_number(run: Run, judge: Callable[..., str], notes: Path, output: Path) -> None:
+    printed = judge("京都の寺", keys="3nnn")
+    assert "京都の寺   for: 京都の寺" in printed
+    assert "temple.md:L1-L3" in printed
+    assert judged(output)["京都の寺"]["temple.md"] == 3
+    done = run(
+        "evaluate", "--dataset", output, "--name", "documents", "--docs-dir", notes, "--json", "--mode", "bm25",
+        "--output-dir", output.parent / "out",
+    ).json()  # fmt: skip
+    assert done["measures"]["ndcg@5"] == 1.0  # type: ignore[index]
+    assert done["judged"]["documents"] == len(TEXTS)  # type: ignore[index]
+
+
+def test_documents_of_all_modes_are_pooled_and_each_is_asked_once(judge: Callable[..., str], output: Path) -> None:
+    printed = judge("database", keys="ynnn")
+    assert printed.count("backup.md:L") == 1
+    assert len(judged(output)["database"]) > 1, "vectors find what words do not"
+
+
+def test_what_is_judged_is_not_asked_again(judge: Callable[..., str], output: Path) -> None:
+    judge("京都の寺", keys="3q")
+    assert judged(output) == {"京都の寺": {"temple.md": 3}}
+    again = judge("京都の寺", keys="nnn")
+    assert "temple.md:L" not in again
+    assert "1 judged already" in again
+    assert len(judged(output)["京都の寺"]) == 4
+    assert "Right?" not in judge("京都の寺", keys="")
+    assert "Right?" not in judge("  京都の寺 ", keys=""), "the same query in other spaces"
+
+
+def test_undo_goes_back_also_to_the_query_before(judge: Callable[..., str], output: Path) -> None:
+    judge("京都の寺", "-k", "1", keys="yu2")
+    assert judged(output)["京都の寺"]["temple.md"] == 2
+    output.unlink()
+    judge("京都の寺", "backup", "-k", "1", keys="uq")
+    assert not output.exists(), "there was nothing to undo, and nothing was judged"
+    first = judge("京都の寺", "-k", "1", keys="yyyy")
+    pooled = first.count("Right?")
+    assert "That was the last." in first
+    output.unlink()
+    judge("京都の寺", "backup", "-k", "1", keys="y" * pooled + "un" + "q")
+    grades = judged(output)
+    assert list(grades) == ["京都の寺"]
+    assert list(grades["京都の寺"].values()) == [1] * (pooled - 1) + [0]
+
+
+def test_taking_everything_back_leaves_no_file(judge: Callable[..., str], output: Path) -> None:
+    judge("京都の寺", keys="yuq")
+    assert not output.exists()
+    judge("京都の寺", keys="y")
+    assert judged(output)["京都の寺"] == {"temple.md": 1}
+
+
+def test_skipping_writes_nothing_and_other_keys_mean_nothing(judge: Callable[..., str], output: Path) -> None:
+    printed = judge("京都の寺", "-k", "1", keys="sx?s")
+    assert not output.exists()
+    assert "Right?" in printed
+
+
+def test_queries_come_from_a_file_and_each_is_judged_once(judge: Callable[..., str], output: Path) -> None:
+    listed = output.with_name("queries.txt")
+    listed.write_text("京都の寺\n\n  backup  \n京都の寺\n", encoding="utf-8")
+    printed = judge("--queries", listed, "-k", "1", keys="y" * 20)
+    assert "Query 1 of 2: 京都の寺" in printed
+    assert "Query 2 of 2: backup" in printed
+    assert set(judged(output)) == {"京都の寺", "backup"}
+
+
+def test_json_has_the_summary_alone_on_stdout(run: Run, notes: Path, output: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    ran = run("judge", "京都の寺", "--docs-dir", notes, "--output", output, "--json")
+    assert ran.json() == {"tool": "documents", "file": str(output), "new": 1, "queries": 1, "judgements": 1}
+    assert "temple.md" in ran.err
+
+
+def test_text_from_documents_cannot_steer_a_terminal(judge: Callable[..., str]) -> None:
+    printed = judge("サーバー", keys="n")
+    assert "サーバーを再起動する。\ufffd[31m" in printed
+    assert ESCAPE not in printed
+
+
+def test_a_file_about_another_tool_or_with_a_mistake_is_refused(run: Run, notes: Path, output: Path) -> None:
+    output.write_text('{"tool": "other", "queries": [{"id": "1", "query": "x", "expected_sources": []}]}')
+    ran = run("judge", "x", "--docs-dir", notes, "--output", output)
+    assert ran.code == 3
+    assert "is about other" in ran.err
+    output.write_text('{"queries": [{"id": "1"}]}')
+    ran = run("judge", "x", "--docs-dir", notes, "--output", output)
+    assert ran.code == 3
+    assert f"{output}:1:" in ran.err
+    assert output.read_text() == '{"queries": [{"id": "1"}]}'
+
+
+def test_a_file_with_an_empty_question_is_told_with_its_line(run: Run, notes: Path, output: Path) -> None:
+    output.write_text('{"queries": [\n{}]}', encoding="utf-8")
+    done = run("judge", "京都", "--docs-dir", notes, "--output", output)
+    assert done.code == 3
+    assert f'{output}:2: "query" is missing' in done.err
+
+
+def test_one_of_a_thing_is_not_told_as_many(judge: Callable[..., str]) -> None:
+    assert "1 judgement about 1 query in" in judge("京都の寺", keys="yq")
+
+
+def test_without_a_query_and_without_kept_ones_there_is_nothing_to_do(run: Run, notes: Path) -> None:
+    ran = run("judge", "--docs-dir", notes)
+    assert ran.code == 2
+    assert "Which query is to be judged?" in ran.err
+
+
+def terminal(notes: Path, output: Path, tmp_path: Path) -> tuple[subprocess.Popen[bytes], int]:
+    pty = pytest.importorskip("pty", reason="there are no terminals to open on this system")
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bunko", "judge", "京都の寺", "--docs-dir", notes, "--output", output],
+        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        env=subprocess_environment(tmp_path, TERM="xterm-256color"),
+    )  # fmt: skip
+    os.close(theirs)
+    return process, ours
+
+
+def asked(ours: int) -> str:
+    """Return what was written up to the next question, once the terminal waits for a single key."""
+    import termios
+
+    written = b""
+    while b"Right?" not in written:
+        written += os.read(ours, 65536)
+    while termios.tcgetattr(ours)[3] & termios.ICANON:
+        time.sleep(0.01)
+    return written.decode()
+
+
+def test_single_keys_are_enough_at_a_terminal_and_a_kill_loses_none(notes: Path, output: Path, tmp_path: Path) -> None:
+    process, ours = terminal(notes, output, tmp_path)
+    assert "temple.md:L1-L3" in asked(ours)
+    os.write(ours, b"2")
+    asked(ours)  # the next one is asked when the last is written
+    assert judged(output) == {"京都の寺": {"temple.md": 2}}
+    os.write(ours, b"n")
+    asked(ours)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    os.close(ours)
+    assert len(judged(output)["京都の寺"]) == 2
+    process, ours = terminal(notes, output, tmp_path)
+    assert "2 judged already" in asked(ours)
+    os.write(ours, b"q")
+    assert process.wait() == 0
+    os.close(ours)
+
+
+# Judging a tool in use
+
+
+def test_a_document_that_is_gone_is_left_out_of_the_evaluation(
+    run: Run, judge: Callable[..., str], notes: Path, output: Path, tmp_path: Path
+) -> None:
+    judge("京都の寺", "backup", keys="y" * 20)
+    (notes / "temple.md").unlink()
+    assert run("reindex", "--docs-dir", notes).code == 0
+    asked = (
+        "evaluate",
+        "--dataset",
+        output,
+        "--name",
+        "documents",
+        "--docs-dir",
+        notes,
+        "--output-dir",
+        tmp_path / "o",
+    )
+    ran = run(*asked)
+    assert ran.code == 0, ran.err
+    assert "1 judged document is not in documents any more" in ran.err
+    for name in ("deer.md", "server.md", "backup.md"):
+        (notes / name).unlink()
+    (notes / "new.md").write_text("# new", encoding="utf-8")
+    assert run("reindex", "--docs-dir", notes).code == 0
+    ran = run(*asked)
+    assert ran.code == 3
+    assert "none of its questions is about a document of documents" in ran.err
+
+
+def test_an_evaluation_of_a_tool_uses_its_own_settings_unless_told_otherwise(
+    run: Run, judge: Callable[..., str], open_docs: Opener, notes: Path, output: Path, tmp_path: Path
+) -> None:
+    judge("京都の寺", keys="ynnn")
+    open_docs().tune("documents", {"mode": "hybrid", "k1": 0.5})
+    asked = (
+        "evaluate", "--dataset", output, "--name", "documents", "--docs-dir", notes, "--output-dir", tmp_path / "o",
+        "--json",
+    )  # fmt: skip
+    done = run(*asked).json()
+    assert done["mode"] == "hybrid"
+    assert done["settings"]["k1"] == 0.5  # type: ignore[index]
+    assert done["settings"]["vector_weight"] is None  # type: ignore[index]
+    changed = run(*asked, "--mode", "bm25", "--vector-weight", "0.9").json()
+    assert changed["mode"] == "bm25"
+    assert changed["settings"]["vector_weight"] == 0.9  # type: ignore[index]
+    sides = run(*asked, "--with", "k1=2.0").json()["comparisons"]
+    assert [(one["first"], one["second"]) for one in sides] == [("hybrid", "k1=2.0")]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--with", "max_chunk_chars=100"), "measured as it is"),
+        (("--chunk-size", "100"), "--chunk-size does not go with --name"),
+        (("--fixture", "x.json"), "--fixture does not go with --name"),
+    ],
+)
+def test_a_tool_is_never_cut_anew_to_be_measured(
+    run: Run, judge: Callable[..., str], notes: Path, output: Path, more: tuple[str, ...], said: str
+) -> None:
+    judge("京都の寺", keys="ynnn")
+    ran = run("evaluate", "--dataset", output, "--name", "documents", "--docs-dir", notes, *more)
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_a_tool_is_only_measured_with_questions_about_it(run: Run, notes: Path) -> None:
+    ran = run("evaluate", "--name", "documents", "--docs-dir", notes)
+    assert ran.code == 2
+    assert "--dataset" in ran.err
+
+
+# Searches that are kept
+
+
+@pytest.fixture(params=sorted(STORES))
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    made = STORES[request.param](tmp_path)
+    yield made
+    made.close()
+
+
+def test_kept_searches_are_counted_bounded_and_forgotten(store: Store) -> None:
+    assert store.kept_searches() == []
+    assert store.clear_searches() == 0
+    for at, (query, tool) in enumerate([("a", ""), ("b", ""), ("a", ""), ("a", "docs"), ("c", "")]):
+        assert store.keep_search(query, tool, f"2024-01-0{at + 1}", most=3)
+    found = [(one.query, one.tool, one.count, one.last) for one in store.kept_searches()]
+    # Four were made, three have room, and b was asked longest ago.
+    assert found == [("a", "", 2, "2024-01-03"), ("a", "docs", 1, "2024-01-04"), ("c", "", 1, "2024-01-05")]
+    assert store.clear_searches() == 3
+    assert store.kept_searches() == []
+    assert store.keep_search("d", "", "2024-01-09", most=3)
+    assert [one.query for one in store.kept_searches()] == ["d"]
+
+
+def test_nothing_is_kept_unless_the_settings_say_so(run: Run, notes: Path) -> None:
+    assert run("search", "京都", "--docs-dir", notes).code == 0
+    listed = run("judge", "--kept", "--docs-dir", notes, "--json").json()
+    assert listed == {"keeping": False, "searches": []}
+    assert "京都" not in str(tables(notes))
+    # A folder of documents may come from somebody else, who has no right to what is asked there.
+    (notes / "bunko.toml").write_text("[log]\nkeep_searches = true\n", encoding="utf-8")
+    assert "log.keep_searches is ignored" in run("search", "京都", "--docs-dir", notes).err
+    assert run("judge", "--kept", "--docs-dir", notes, "--json").json()["searches"] == []
+
+
+def tables(notes: Path) -> list[str]:
+    connection = sqlite3.connect(notes / ".rag-index" / "library.db")
+    found = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    connection.close()
+    return found
+
+
+def test_searches_are_kept_offered_most_frequent_first_and_forgotten(
+    run: Run, judge: Callable[..., str], notes: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "asked" not in tables(notes)
+    monkeypatch.setenv("BUNKO_LOG_KEEP_SEARCHES", "true")
+    for query in ("backup", "京都の寺", "京都の寺"):
+        assert run("search", query, "--docs-dir", notes).code == 0
+    assert run("search", "京都の寺", "-n", "documents", "--docs-dir", notes).code == 0
+    listed = run("judge", "--kept", "--docs-dir", notes).out.splitlines()
+    assert [line.split("\t")[0::2] for line in listed] == [["2", "(all)"], ["1", "(all)"], ["1", "documents"]]
+    printed = judge(keys="y" * 20)
+    assert "Query 1 of 2: 京都の寺" in printed
+    assert "Query 2 of 2: backup" in printed
+    assert run("judge", "--docs-dir", notes, "--output", output).code == 2, "all are judged"
+    assert run("judge", "--clear-kept", "--docs-dir", notes).out == "Forgot 3 searches.\n"
+    assert run("judge", "--kept", "--docs-dir", notes, "--json").json()["searches"] == []
+    assert run("judge", "--kept", "--clear-kept", "--docs-dir", notes).code == 2
+
+
+def test_what_was_forgotten_is_not_left_in_the_file(run: Run, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BUNKO_LOG_KEEP_SEARCHES", "true")
+    database = notes / ".rag-index" / "library.db"
+    secret = "xyzzyplughplover"
+    assert run("search", secret, "--docs-dir", notes).code == 0
+    assert secret.encode() in database.read_bytes()
+    assert run("judge", "--clear-kept", "--docs-dir", notes).code == 0
+    assert secret.encode() not in database.read_bytes()
+
+
+def test_a_search_does_not_wait_for_a_writer_to_be_kept(notes: Path, open_docs: Opener) -> None:
+    library = open_docs(BUNKO_LOG_KEEP_SEARCHES="true")
+    writer = sqlite3.connect(library.home.database, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    library.remember("京都")  # would wait half a minute, then fail
+    writer.execute("ROLLBACK")
+    writer.close()
+    assert library.kept() == []
+    library.remember("京都")
+    assert [one.query for one in library.kept()] == ["京都"]
+
+
+def test_a_library_that_may_only_be_read_keeps_nothing_and_answers(notes: Path, open_docs: Opener) -> None:
+    open_docs(BUNKO_LOG_KEEP_SEARCHES="true").remember("before")
+    library = open_docs(read_only=True, BUNKO_LOG_KEEP_SEARCHES="true")
+    assert library.search("京都").hits
+    library.remember("京都")
+    assert [one.query for one in library.kept()] == ["before"]
+
+
+def test_an_assistants_searches_are_kept_once_however_many_pages_it_reads(notes: Path, open_docs: Opener) -> None:
+    from threading import Event
+
+    from bunko.interfaces.tools.tool import Call
+    from bunko.interfaces.tools.toolsets import search_tool
+
+    library = open_docs(BUNKO_LOG_KEEP_SEARCHES="true")
+    given = {"query": "京都の寺", "top_k": 1, "extract": "chunk", "response_format": "concise"}
+
+    def asked(**more: Any) -> Any:
+        return search_tool.search(Call(library, given | more, lambda *_: None, Event()), None)
+
+    first = asked()
+    cursor = first.structured["next_cursor"]
+    asked(cursor=cursor)
+    assert [(one.query, one.count) for one in library.kept()] == [("京都の寺", 1)]

@@ -1,0 +1,251 @@
+"""`bunko tune`: keeps settings that prove themselves on documents that did not choose them, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.test_cli import at_a_terminal, subprocess_environment
+from tests.conftest import Opener, Run
+
+# By these vectors alone a name is lost in a long text: bad where long texts are what people look for.
+POOR = '[search]\nmode = "semantic"\n\n[embedding]\nprovider = "hashing"\n'
+WORDS_ALONE = '[search]\nmode = "bm25"\n\n[embedding]\nprovider = "none"\n'
+FILLER = "The committee met in the afternoon and went through the usual points of the agenda without haste. "
+FIRST, SECOND = ("ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro"), ("kar", "tol", "vem", "zin", "dul", "fos")
+
+
+def word(number: int) -> str:
+    """Return a word that no other number gives and no dictionary knows."""
+    spelt = ""
+    for at in range(3):
+        spelt += FIRST[(number // 9**at) % 9] + SECOND[(number * (at + 2) + at) % 6]
+    return spelt
+
+
+def corpus(docs: Path, hard: str) -> None:
+    """Write 45 texts with names of two words, each beside a short one that holds one of the two.
+
+    Long texts, which answer badly by vectors alone, are in `both` halves, or in the `first` alone: there the texts of
+    the other half are short, and no other text holds a word of their names.
+    """
+    uris = [f"{kind}{n}.md" for n in range(45) for kind in ("long", "short")]
+    half = set(sorted(uris, key=lambda uri: sha256(uri.encode()).digest())[::2])
+    for n in range(45):
+        one, other = word(2 * n), word(2 * n + 1)
+        name = f"{one.title()} {other.title()}"
+        is_long = hard == "both" or f"long{n}.md" in half
+        (docs / f"long{n}.md").write_text(f"# {name}\n\n{FILLER * 12 if is_long else ''}", encoding="utf-8")
+        mention = one if is_long else word(500 + n)
+        title = f"{word(1000 + 2 * n).title()} {word(1001 + 2 * n).title()}"
+        (docs / f"short{n}.md").write_text(f"# {title}\n\nSee {mention} there.\n", encoding="utf-8")
+
+
+@pytest.fixture
+def tool(docs: Path, run: Run) -> Path:
+    """A tool whose settings are bad for it."""
+    corpus(docs, "both")
+    (docs / "bunko.toml").write_text(POOR, encoding="utf-8")
+    assert run("reindex", "--docs-dir", docs).code == 0
+    return docs
+
+
+def tuned(run: Run, docs: Path, *more: str) -> dict[str, Any]:
+    return dict(run("tune", "-n", "documents", "--docs-dir", docs, "--json", *more).json())
+
+
+def config(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "chosen.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def own(run: Run, docs: Path) -> object:
+    ran = run("status", "-n", "documents", "--docs-dir", docs, "--json").json()
+    assert isinstance(ran["options"], dict)
+    return ran["options"].get("search")
+
+
+def test_settings_that_prove_themselves_are_adopted_and_can_be_undone(run: Run, tool: Path) -> None:
+    done = tuned(run, tool)
+    assert done["adopted"] is True
+    assert done["before"] == {"mode": "semantic"}
+    assert done["best"] == {"mode": "hybrid", "fusion": "cc", "loanwords": True}, "the defaults, which do as well"
+    low, high = done["checked_on"]["interval"]
+    assert 0 < low < done["checked_on"]["difference"] < high
+    assert done["chosen_on"]["after"] > done["chosen_on"]["before"]
+    assert sum(done["questions"].values()) == done["chosen_on"]["questions"] + done["checked_on"]["questions"]
+    assert set(done["questions"]) >= {"as written", "width", "inflection", "order", "typo", "question"}
+    assert own(run, tool) == done["best"]
+    [listed] = json.loads(run("tool", "ls", "--all", "--docs-dir", tool, "--json").out)
+    assert listed["search"] == done["best"]
+    assert "mode=hybrid" in run("status", "-n", "documents", "--docs-dir", tool).out
+
+    again = tuned(run, tool)
+    assert again["before"] == done["best"], "the next time begins from what was adopted"
+    assert again["adopted"] is False
+
+    assert "mode hybrid" in run("tune", "--undo", "--docs-dir", tool).out
+    assert own(run, tool) is None
+    assert "no settings of its own" in run("tune", "--undo", "--docs-dir", tool).out
+
+
+def test_a_tool_whose_own_settings_are_worse_than_the_librarys_gets_those_back(
+    run: Run, docs: Path, open_docs: Opener
+) -> None:
+    corpus(docs, "both")
+    (docs / "bunko.toml").write_text('[embedding]\nprovider = "hashing"\n', encoding="utf-8")
+    library = open_docs()
+    library.reindex()
+    library.tune("documents", {"mode": "hybrid", "fusion": "cc", "vector_weight": 1.0})
+    dry = tuned(run, docs, "--dry-run")
+    assert dry["before"] == {"mode": "hybrid", "fusion": "cc", "vector_weight": 1.0, "loanwords": True}
+    assert dry["best"] == {"mode": "hybrid", "fusion": "cc", "loanwords": True}
+    assert own(run, docs) == {"mode": "hybrid", "fusion": "cc", "vector_weight": 1.0}
+    assert "searched as the settings say again" in run("tune", "--docs-dir", docs).out
+    assert own(run, docs) is None
+    assert tuned(run, docs)["before"] == dry["best"]
+
+
+def test_a_gain_on_the_half_that_chose_alone_is_not_adopted(run: Run, docs: Path) -> None:
+    corpus(docs, "first")
+    (docs / "bunko.toml").write_text(POOR, encoding="utf-8")
+    assert run("reindex", "--docs-dir", docs).code == 0
+    done = tuned(run, docs)
+    assert done["chosen_on"]["after"] > done["chosen_on"]["before"] + 0.05
+    assert done["checked_on"]["interval"][0] <= 0
+    assert done["adopted"] is False
+    assert "does not confirm it" in done["reason"]
+    assert own(run, docs) is None
+    assert "Nothing is adopted: the other half" in run("tune", "--docs-dir", docs).out
+
+
+def test_a_dry_run_shows_the_same_and_changes_nothing(run: Run, tool: Path) -> None:
+    dry = tuned(run, tool, "--dry-run")
+    assert (dry["better"], dry["adopted"]) == (True, False)
+    assert own(run, tool) is None
+    assert tuned(run, tool, "--dry-run") == dry, "the same content gives the same questions and the same choice"
+    printed = run("tune", "--docs-dir", tool, "--dry-run").out
+    assert "Nothing was changed." in printed
+    assert "| checked on |" in printed
+    assert "| typo |" in printed
+
+
+def test_a_small_tool_is_told_so_instead_of_being_tuned(run: Run, docs: Path) -> None:
+    for n in range(20):
+        (docs / f"{n}.md").write_text(f"# {word(n).title()}\n\n{FILLER}", encoding="utf-8")
+    assert run("reindex", "--docs-dir", docs).code == 0
+    done = tuned(run, docs)
+    assert done["adopted"] is False
+    assert "too small" in done["reason"]
+    assert done["tried"] == 0
+
+
+def test_an_empty_tool_is_told_so(run: Run, docs: Path) -> None:
+    assert run("reindex", "--docs-dir", docs).code == 0
+    assert "too small" in tuned(run, docs)["reason"]
+
+
+def test_a_tool_with_vectors_tries_them_too_and_changes_no_more_than_it_must(
+    run: Run, docs: Path, tmp_path: Path
+) -> None:
+    corpus(docs, "both")
+    assert run("reindex", "--docs-dir", docs, "--config", config(tmp_path, WORDS_ALONE)).code == 0
+    alone = tuned(run, docs, "--config", str(config(tmp_path, WORDS_ALONE)))
+    assert alone["tried"] == 2, "loanwords are all there is to try without vectors"
+    assert run("reindex", "--force", "--docs-dir", docs, "--config", config(tmp_path, POOR)).code == 0
+    done = tuned(run, docs, "--config", str(config(tmp_path, POOR)))
+    assert done["tried"] > alone["tried"] + 8
+    assert done["best"]["loanwords"] is True, "no loanwords are at stake here"
+    assert done["adopted"] is True
+
+
+def test_the_calls_own_arguments_win_over_the_tools_which_win_over_the_settings(docs: Path, open_docs: Opener) -> None:
+    (docs / "a.md").write_text("# Alpha\n\nbeta gamma", encoding="utf-8")
+    library = open_docs(BUNKO_SEARCH_K1="1.7", BUNKO_SEARCH_MODE="bm25")
+    library.reindex()
+    tool = library.tune("documents", {"mode": "hybrid", "k1": 0.4})
+    assert library.search("alpha").mode == "hybrid"
+    assert library.search("alpha", mode="bm25").mode == "bm25"
+    assert library.search("alpha", own=False).mode == "bm25"
+    request = library.request("alpha", tools=[tool])
+    assert (request.k1, request.b) == (0.4, 0.75)
+    assert library.request("alpha", tools=[tool], k1=0.9).k1 == 0.9
+    assert library.request("alpha").k1 == 1.7
+
+
+def test_tools_that_disagree_are_searched_together_as_the_settings_say(docs: Path, open_docs: Opener) -> None:
+    from bunko.types import Tool
+
+    library = open_docs()
+    one, same = (Tool(name, options={"search": {"k1": 0.4}}) for name in ("one", "same"))
+    other, none = Tool("other", options={"search": {"k1": 2.0}}), Tool("none")
+    assert library.request("x", tools=[one]).k1 == 0.4
+    assert library.request("x", tools=[one, same]).k1 == 0.4
+    assert library.request("x", tools=[one, other]).k1 == 1.2
+    assert library.request("x", tools=[one, none]).k1 == 1.2
+
+
+def test_what_makes_no_sense_in_a_tools_own_settings_is_left_out(docs: Path, open_docs: Opener) -> None:
+    from bunko.types import Tool
+
+    wrong = {"mode": "telepathy", "k1": -1, "b": "x", "vector_weight": float("nan"), "loanwords": 1, "top_k": 900}
+    library = open_docs()
+    for options in (wrong, [], "k1", {"where": {}, 3: 4}):
+        tool = Tool("odd", options={"search": options})
+        assert library.request("x", tools=[tool]) == library.request("x")
+
+
+def test_a_tuned_tool_travels_with_its_settings(run: Run, tool: Path, tmp_path: Path) -> None:
+    best = tuned(run, tool)["best"]
+    assert run("export", "--docs-dir", tool, "--output", tmp_path / "packed.bunko").code == 0
+    config = tmp_path / "none.toml"
+    config.write_text('[embedding]\nprovider = "none"\n', encoding="utf-8")
+    place = ("--library", tmp_path / "there", "--config", config)
+    done = run("import-pack", tmp_path / "packed.bunko", "-n", "copy", *place)
+    assert done.code == 0, done.err
+    found = run("status", "-n", "copy", *place, "--json").json()
+    assert found["options"]["search"] == best  # type: ignore[index]
+
+
+def test_a_pack_cannot_bring_settings_that_make_no_sense(
+    run: Run, docs: Path, open_docs: Opener, tmp_path: Path
+) -> None:
+    (docs / "a.md").write_text("# Alpha\n\nbeta gamma", encoding="utf-8")
+    library = open_docs()
+    library.reindex()
+    [tool] = library.tools()
+    library.store.put_tool(replace(tool, options={"search": {"mode": "telepathy"}}))
+    assert run("export", "--docs-dir", docs, "--output", tmp_path / "packed.bunko").code == 0
+    done = run("import-pack", tmp_path / "packed.bunko", "--library", tmp_path / "there")
+    assert done.code != 0
+    assert "'search' is not of the right kind" in done.err
+
+
+def test_a_terminal_sees_tables(tool: Path, tmp_path: Path) -> None:
+    terminal = subprocess_environment(tmp_path, TERM="xterm-256color", COLUMNS="160")
+    shown = at_a_terminal("tune", "--docs-dir", tool, env=terminal)
+    assert "Trying settings" in shown
+    assert "│ checked on" in shown
+    assert "Adopted: documents is searched so from now on." in shown
+
+
+def test_undo_and_dry_run_do_not_go_together(run: Run, docs: Path) -> None:
+    assert run("tune", "--undo", "--dry-run", "--docs-dir", docs).code == 2
+
+
+def test_what_is_tuned_is_what_a_search_uses(run: Run, tool: Path) -> None:
+    def first(query: str) -> str:
+        ran = run("search", query, "--docs-dir", tool, "--json").json()
+        return str(ran["results"][0]["file_path"])  # type: ignore[index]
+
+    queries = {f"{word(2 * n)} {word(2 * n + 1)}": f"long{n}.md" for n in range(45)}
+    before = sum(first(query) == uri for query, uri in list(queries.items())[:12])
+    assert json.dumps(tuned(run, tool)["best"])
+    after = sum(first(query) == uri for query, uri in list(queries.items())[:12])
+    assert after > before

@@ -1,0 +1,164 @@
+"""Tools: what may be called how, and what happens to their documents."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bunko.errors import SettingsError, SourceError, UnknownName
+from bunko.library import catalog
+from bunko.stores import memory
+from bunko.types import Tool
+
+
+def test_a_folder_is_registered_under_a_name_with_its_description(tmp_path: Path) -> None:
+    store = memory.build()
+    made = catalog.add(store, "api-docs", "  How the\nAPI works ", tmp_path, include=["*.md"], exclude=["drafts/"])
+    assert (made.name, made.description, made.source) == ("api-docs", "How the API works", str(tmp_path))
+    assert made.options == {"include": ["*.md"], "exclude": ["drafts/"]}
+    assert catalog.named(store, "api-docs") == made
+
+
+@pytest.mark.parametrize("name", ["", "社内文書", "~docs", "///"])
+def test_a_name_that_no_assistant_accepts_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be a tool's name"):
+        catalog.add(memory.build(), name, "x", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["search", "Reindex", "rag_search", "query_memos"])
+def test_the_names_of_fixed_tools_are_reserved(name: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="of bunko itself"):
+        catalog.add(memory.build(), name, "x", tmp_path)
+
+
+def test_names_that_would_look_the_same_to_an_assistant_are_refused_with_both(tmp_path: Path) -> None:
+    store = memory.build()
+    catalog.add(store, "api docs", "x", tmp_path)
+    with pytest.raises(SettingsError, match="'API_docs' and 'api docs'"):
+        catalog.add(store, "API_docs", "x", tmp_path)
+    with pytest.raises(SettingsError, match="already"):
+        catalog.add(store, "api docs", "x", tmp_path)
+    with pytest.raises(SettingsError, match="'API docs' and 'api docs' differ only in case"):
+        catalog.add(store, "API docs", "x", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a/b", "api docs", "a" * 70])
+def test_a_name_that_assistants_would_not_accept_is_taken_and_told_as_they_see_it(name: str, tmp_path: Path) -> None:
+    from bunko.interfaces.tools.toolsets.tools import safe_names
+
+    seen = catalog.called(name)
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", seen)
+    assert safe_names([name]) == {name: seen}
+    added = bunko(tmp_path, "tool", "add", "-n", name, "-d", "x y", "-s", str(tmp_path))
+    assert f"Assistants see it as {seen}." in added.stdout
+
+
+def test_a_file_in_the_place_of_a_folder_is_called_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# A\n")
+    with pytest.raises(SourceError, match=r"a\.md is a file, not a folder"):
+        catalog.add(memory.build(), "docs", "x", tmp_path / "a.md")
+
+
+def test_a_tool_needs_a_description_and_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="description"):
+        catalog.add(memory.build(), "docs", " ", tmp_path)
+    with pytest.raises(SourceError, match="no folder"):
+        catalog.add(memory.build(), "docs", "x", tmp_path / "nowhere")
+
+
+def test_a_tool_is_changed_hidden_and_removed_by_name(tmp_path: Path) -> None:
+    store = memory.build()
+    catalog.add(store, "docs", "old", tmp_path)
+    store.put_tool(Tool("~docs"))
+    assert catalog.update(store, "docs", description="new").description == "new"
+    assert catalog.activate(store, "docs", active=False).active is False
+    catalog.delete(store, "docs")
+    assert store.tools() == []
+    with pytest.raises(UnknownName, match="no tool called 'docs'"):
+        catalog.named(store, "docs")
+
+
+def bunko(tmp_path: Path, *arguments: str, answer: str = "") -> subprocess.CompletedProcess[str]:
+    environ = os.environ | {
+        "BUNKO_LIBRARY": str(tmp_path / "library"),
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "EMBEDDING_PROVIDER": "none",
+    }
+    command = [sys.executable, "-m", "bunko", *arguments]
+    return subprocess.run(command, env=environ, input=answer, capture_output=True, text=True, check=False)
+
+
+def test_the_life_of_a_tool_on_the_command_line(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.md").write_text("# 京都\n\n京都の寺を三日かけて巡った。庭園の紅葉がとても美しかったことを覚えている。")
+    (docs / "draft.md").write_text("# 下書き\n\nこれはまだ下書きなので、検索の対象にはしないでおくつもりの文章である。")
+    added = bunko(tmp_path, "tool", "add", "-n", "travel", "-d", "旅の記録", "-s", str(docs), "--exclude", "draft.md")
+    assert "1 file to import. Bring it in with: bunko import -n travel\n" in added.stdout
+    assert bunko(tmp_path, "tool", "ls").stdout == "travel\n"
+    assert bunko(tmp_path, "import", "-n", "travel").stdout.startswith("1 added")
+    again = bunko(tmp_path, "import", "-n", "travel")
+    assert again.returncode != 0
+    assert "--mode update" in again.stderr
+    assert "--mode replace" in again.stderr
+    assert "1 unchanged" in bunko(tmp_path, "import", "-n", "travel", "--mode", "update").stdout
+    assert "1 updated" in bunko(tmp_path, "import", "-n", "travel", "--mode", "replace").stdout
+    assert "a.md" in bunko(tmp_path, "search", "京都", "-n", "travel").stdout
+    assert bunko(tmp_path, "tool", "disable", "-n", "travel").stdout == "Disabled travel.\n"
+    assert bunko(tmp_path, "tool", "ls").stdout == ""
+    listed = json.loads(bunko(tmp_path, "tool", "ls", "--all", "--format", "json").stdout)
+    assert [(one["name"], one["active"], one["exclude"]) for one in listed] == [("travel", False, ["draft.md"])]
+    kept = bunko(tmp_path, "tool", "delete", "-n", "travel", answer="n\n")
+    assert kept.returncode == 1
+    assert "1 document and 1 chunk of its index" in kept.stderr
+    assert "Nothing was deleted" in kept.stderr
+    assert "Deleted travel" in bunko(tmp_path, "tool", "delete", "-n", "travel", "-y").stdout
+    assert list((tmp_path / "library" / "index").glob("*.segment")) == []
+    assert (docs / "a.md").exists()
+
+
+def test_one_import_takes_in_all_tools(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.md").write_text(f"# {name}\n\nThe documents of {name} are about quite different things.")
+        bunko(tmp_path, "tool", "add", "-n", name, "-d", f"About {name}", "-s", str(tmp_path / name))
+    assert bunko(tmp_path, "import", "--all").stdout.startswith("2 added")
+    assert "Give --name or --all.\n" in bunko(tmp_path, "import").stderr
+    assert "not both" in bunko(tmp_path, "import", "--all", "-n", "one").stderr
+
+
+def test_a_deletion_that_nobody_confirms_says_that_nothing_was_deleted(tmp_path: Path) -> None:
+    bunko(tmp_path, "tool", "add", "-n", "one", "-d", "About one", "-s", str(tmp_path))
+    unanswered = bunko(tmp_path, "tool", "delete", "-n", "one")
+    assert unanswered.returncode == 1
+    assert "Nothing was deleted. Delete without being asked with -y." in unanswered.stderr
+    assert "Interrupted" not in unanswered.stderr
+    assert bunko(tmp_path, "tool", "ls").stdout == "one\n"
+
+
+def test_ctrl_c_at_the_question_says_that_nothing_was_deleted(tmp_path: Path) -> None:
+    bunko(tmp_path, "tool", "add", "-n", "one", "-d", "About one", "-s", str(tmp_path))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bunko", "tool", "delete", "-n", "one"],
+        env=os.environ | {"BUNKO_LIBRARY": str(tmp_path / "library"), "XDG_CONFIG_HOME": str(tmp_path / "config")},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert process.stderr is not None
+        asked = b""
+        while b"[y/N]" not in asked:
+            asked += process.stderr.read(1)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 1
+    assert b"Nothing was deleted" in told
+    assert bunko(tmp_path, "tool", "ls").stdout == "one\n"

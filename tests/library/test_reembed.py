@@ -1,0 +1,294 @@
+"""Another embedder for a library that is there: beside the old vectors, which answer until the new ones are whole."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bunko.embedders import openai
+from bunko.errors import EmbedderError, LibraryMismatch
+from bunko.library.library import Library
+from bunko.library.open import open_library
+from bunko.library.paths import in_folder
+from bunko.types import Tool
+from tests.conftest import Opener, Run
+from tests.loopback import Loopback, openai_error
+
+HASHING = {"EMBEDDING_PROVIDER": "hashing"}
+
+
+@pytest.fixture
+def service() -> Iterator[Loopback]:
+    found = Loopback(768)
+    yield found
+    found.close()
+
+
+def remote(service: Loopback) -> dict[str, str]:
+    return {
+        "EMBEDDING_PROVIDER": "local",
+        "LMSTUDIO_BASE_URL": f"{service.address}/v1",
+        "BUNKO_RETRY_MAX_RETRIES": "0",
+    }
+
+
+def write(docs: Path, files: int) -> None:
+    for number in range(files):
+        about = f"Page {number} is about 犬 and numbers, at some length so that it stands alone."
+        text = f"# 頁 {number}\n\n{about}\n\n## More\n\n{'words ' * 20}of {number}.\n"
+        (docs / f"{number:03}.md").write_text(text, encoding="utf-8")
+
+
+def rows(library: Library, query: str) -> list[Any]:
+    return library.store._file.rows(query)  # type: ignore[attr-defined,no-any-return]
+
+
+def kept_apart(library: Library) -> list[Any]:
+    """Return all that a change of vectors must leave alone."""
+    return [
+        rows(library, "SELECT id, uri, content_hash, size, modified_ns, title, text, terms FROM documents ORDER BY id"),
+        rows(library, "SELECT id, document_id, ordinal, start, end, heading_path, text FROM chunks ORDER BY id"),
+        rows(library, "SELECT name, imported_at, checked_at, options FROM tools"),
+    ]
+
+
+def name_of(library: Library) -> str:
+    embedder = library.embedder()
+    assert embedder is not None
+    return embedder.name
+
+
+def test_only_the_vectors_change(docs: Path, open_docs: Opener) -> None:
+    write(docs, 30)
+    before = open_docs()
+    before.reindex()
+    old = kept_apart(before)
+    after = open_docs(**HASHING)
+    report = after.reembed(["documents"])
+    assert (report.updated, report.unchanged) == (30, 0)
+    assert report.embedded == report.total_chunks == after.store.totals(after.only(None).id).vectors
+    assert kept_apart(after) == old
+    assert after.only(None).built["embedder"] == name_of(after)
+    assert [hit.uri for hit in after.search("頁 7", mode="semantic", top_k=3).hits]
+    assert rows(after, "SELECT count(*) FROM vectors") == [(report.embedded,)], "the old ones are swept"
+    assert not any(finding.state == "error" for finding in after.diagnose())
+    again = after.reembed(["documents"])
+    assert (again.updated, again.unchanged, again.embedded) == (0, 30, 0)
+
+
+def test_it_answers_as_a_library_that_was_imported_so(docs: Path, open_docs: Opener, tmp_path: Path) -> None:
+    write(docs, 30)
+    open_docs().reindex()
+    changed = open_docs(**HASHING)
+    changed.reembed(["documents"])
+    fresh = tmp_path / "fresh"
+    shutil.copytree(docs, fresh, ignore=shutil.ignore_patterns(".rag-index"))
+    with open_library(in_folder(tmp_path / "library"), environ=HASHING) as other:
+        other.store.put_tool(Tool("documents", source=str(fresh)))
+        other.import_tools(["documents"])
+        for query in ("犬", "page 12", "words of numbers"):
+            for mode in ("semantic", "hybrid", "bm25"):
+                ours = [(hit.uri, hit.chunk.index, hit.score) for hit in changed.search(query, mode=mode).hits]
+                theirs = [(hit.uri, hit.chunk.index, hit.score) for hit in other.search(query, mode=mode).hits]
+                assert ours == theirs
+
+
+def test_the_source_may_be_gone(docs: Path, tmp_path: Path) -> None:
+    write(docs, 5)
+    place = in_folder(tmp_path / "library")
+    with open_library(place, environ={}) as library:
+        library.store.put_tool(Tool("notes", source=str(docs)))
+        library.import_tools(["notes"])
+    shutil.rmtree(docs)
+    with open_library(place, environ=HASHING) as library:
+        assert library.reembed(["notes"]).updated == 5
+        answer = library.search("犬")
+        assert answer.hits
+        assert ["has vanished" in notice for notice in answer.notices] == [True]
+
+
+@pytest.mark.parametrize("sizes", ["smaller", "larger"])
+def test_one_who_reads_meanwhile_gets_old_answers_until_all_is_whole_and_is_then_told(
+    sizes: str, docs: Path, open_docs: Opener, service: Loopback
+) -> None:
+    first, second = ({}, remote(service)) if sizes == "larger" else (remote(service), {})
+    write(docs, 60)
+    reader = open_docs(**first)
+    reader.reindex()
+    old = [hit.uri for hit in reader.search("犬 12", mode="semantic").hits]
+    watching = open_docs(**second)  # opened before the change, as another process would be
+    with pytest.raises(LibraryMismatch, match="another embedder") as caught:
+        watching.search("犬 12")
+    assert "bunko reembed" in caught.value.hint
+    found: list[list[str]] = []
+    writer = open_docs(**second)
+    writer.reembed(
+        ["documents"],
+        progress=lambda _: found.append([hit.uri for hit in reader.search("犬 12", mode="semantic").hits]),
+    )
+    assert found
+    assert all(one == old for one in found)
+    assert watching.search("犬 12", mode="semantic").hits
+    with pytest.raises(LibraryMismatch, match="another embedder"):
+        reader.search("犬 12", mode="hybrid")
+    assert reader.search("犬 12", mode="bm25").hits
+    watching.reindex()
+    assert watching.search("犬 12", mode="semantic").hits
+
+
+def test_by_words_a_library_with_other_vectors_still_answers_and_says_what_it_does_not_take_in(
+    docs: Path, open_docs: Opener
+) -> None:
+    write(docs, 3)
+    open_docs().reindex()
+    library = open_docs(**HASHING)
+    assert library.search("犬", mode="bm25").notices == []
+    (docs / "new.md").write_text("# 新しい\n\n鹿の話\n", encoding="utf-8")
+    answer = library.search("犬", mode="bm25")
+    assert answer.hits
+    assert ["bunko reembed" in notice for notice in answer.notices] == [True]
+    with pytest.raises(LibraryMismatch):
+        library.reindex()
+    assert [one.uri for _, one in library.recent()]
+    (told,) = [one for one in library.diagnose() if one.state == "error"]
+    assert "bunko reembed" in told.hint
+
+
+def test_a_failure_half_way_changes_nothing_and_keeps_what_was_paid_for(
+    docs: Path, open_docs: Opener, service: Loopback
+) -> None:
+    write(docs, 400)
+    before = open_docs()
+    before.reindex()
+    old = rows(before, "SELECT id, vector_key FROM chunks ORDER BY id")
+    left = threading.Semaphore(5)
+    service.always = lambda _: None if left.acquire(blocking=False) else openai_error(500, "out of order")
+    library = open_docs(**remote(service))
+    with pytest.raises(EmbedderError, match="out of order"):
+        library.reembed(["documents"])
+    assert rows(library, "SELECT id, vector_key FROM chunks ORDER BY id") == old
+    assert before.search("犬 12", mode="semantic").hits
+    library.close()
+    (docs / "000.md").write_text("# 頁 0\n\nChanged under the old settings.\n", encoding="utf-8")
+    before.reindex()
+    before.store.sweep()  # what is kept for the next attempt stays
+    service.always = lambda _: None
+    service.asked.clear()
+    library = open_docs(**remote(service))
+    report = library.reembed(["documents"])
+    asked = [text for text in service.texts() if text.startswith(openai.DOCUMENT)]
+    assert report.total_chunks == 799
+    assert 299 <= len(asked) <= 301, "500 were paid for before, one or two of them for a page that is gone"
+    assert report.updated == 400
+
+
+def test_what_was_kept_for_a_tool_goes_with_it(docs: Path, open_docs: Opener, service: Loopback) -> None:
+    write(docs, 400)
+    first = open_docs()
+    first.reindex()
+    left = threading.Semaphore(2)
+    service.always = lambda _: None if left.acquire(blocking=False) else openai_error(500, "out of order")
+    with pytest.raises(EmbedderError):
+        open_docs(**remote(service)).reembed(["documents"])
+    assert rows(first, "SELECT count(*) FROM kept") != [(0,)]
+    first.delete_tool("documents")
+    assert rows(first, "SELECT count(*) FROM kept") == [(0,)]
+    assert rows(first, "SELECT count(*) FROM vectors") == [(0,)]
+
+
+def test_whoever_stays_with_the_old_model_lets_go_of_what_was_made_by_the_new_one(
+    docs: Path, open_docs: Opener, service: Loopback
+) -> None:
+    write(docs, 400)
+    first = open_docs()
+    first.reindex()
+    left = threading.Semaphore(2)
+    service.always = lambda _: None if left.acquire(blocking=False) else openai_error(500, "out of order")
+    with pytest.raises(EmbedderError):
+        open_docs(**remote(service)).reembed(["documents"])
+    first.reindex()
+    assert rows(first, "SELECT count(*) FROM vectors") == [(1000,)], "an import lets the change be gone on with"
+    assert first.reembed(["documents"]).updated == 0
+    assert rows(first, "SELECT count(*) FROM kept") == [(0,)]
+    assert rows(first, "SELECT count(*) FROM vectors") == [(800,)]
+
+
+def test_vectors_can_be_given_to_a_tool_without_and_taken_away_again(docs: Path, open_docs: Opener) -> None:
+    write(docs, 4)
+    bare = open_docs(EMBEDDING_PROVIDER="none")
+    bare.reindex()
+    library = open_docs()
+    assert library.reembed(["documents"]).embedded == 8
+    assert library.search("犬", mode="semantic").hits
+    again = open_docs(EMBEDDING_PROVIDER="none")
+    assert again.reembed(["documents"]).updated == 4
+    assert again.store.totals(again.only(None).id).vectors == 0
+    assert again.search("犬").mode == "bm25"
+
+
+def test_a_tool_that_is_cut_another_way_has_to_be_rebuilt(docs: Path, open_docs: Opener) -> None:
+    write(docs, 3)
+    open_docs().reindex()
+    library = open_docs(**HASHING, BUNKO_CHUNKER_MAX_CHUNK_CHARS="500")
+    with pytest.raises(LibraryMismatch, match="chunker") as caught:
+        library.reembed(["documents"])
+    assert "reindex" in caught.value.hint
+    assert "--force" in caught.value.hint
+
+
+def test_it_can_be_stopped_and_goes_on_later(docs: Path, open_docs: Opener) -> None:
+    write(docs, 350)
+    open_docs().reindex()
+    library = open_docs(**HASHING)
+    made: list[int] = []
+    stopped = library.reembed(["documents"], progress=lambda one: made.append(one.files), stopped=lambda: made[-1] > 0)
+    assert stopped.interrupted
+    assert 0 < stopped.embedded < 700
+    assert library.only(None).built["embedder"] != name_of(library)
+    assert library.reembed(["documents"]).embedded == 700 - stopped.embedded
+
+
+# The command
+
+
+def test_the_command_says_what_it_did(docs: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(docs, 3)
+    assert run("reindex", "--docs-dir", docs).code == 0
+    monkeypatch.setenv("EMBEDDING_PROVIDER", "hashing")
+    refused = run("search", "犬", "--docs-dir", docs)
+    assert refused.code == 14
+    assert f"bunko reembed --docs-dir {docs}" in refused.err
+    assert run("reembed", "--docs-dir", docs).out == "3 documents with new vectors, 6 texts embedded.\n"
+    assert run("search", "犬", "--docs-dir", docs).code == 0
+    told = "0 documents with new vectors, 0 texts embedded, 3 documents had the right vectors already.\n"
+    assert run("reembed", "--docs-dir", docs).out == told
+    monkeypatch.delenv("EMBEDDING_PROVIDER")
+    found = run("reembed", "--docs-dir", docs, "--json").json()
+    assert (found["updated"], found["embedded"]) == (3, 6)
+
+
+def test_all_tools_of_a_library_are_done_and_one_that_cannot_be_is_told_of(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "library"
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, 2)
+        run("tool", "add", "-n", name, "-d", name, "-s", tmp_path / name, "--library", place)
+        assert run("import", "-n", name, "--library", place).code == 0
+    monkeypatch.setenv("EMBEDDING_PROVIDER", "hashing")
+    assert run("reembed", "--library", place).code != 0, "which one is meant has to be said"
+    assert run("reembed", "-n", "one", "--all", "--library", place).code == 2
+    assert run("reembed", "-n", "one", "--library", place).code == 0
+    done = run("reembed", "--all", "--library", place)
+    assert (done.code, done.out.split(",")[0]) == (0, "2 documents with new vectors")
+    monkeypatch.setenv("BUNKO_CHUNKER_MAX_CHUNK_CHARS", "500")
+    failed = run("reembed", "--all", "--library", place, "--json")
+    assert failed.code == 14
+    assert {one["tool"] for one in json.loads(failed.out)["failures"]} == {"one", "two"}

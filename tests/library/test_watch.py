@@ -1,0 +1,543 @@
+"""A watched library follows its folders: real files, the real events of the system, the real library."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bunko.errors import SourceError, UnknownName
+from bunko.library import catalog
+from bunko.library.library import Library
+from bunko.library.open import open_library
+from bunko.library.paths import in_folder, locate
+from bunko.library.watch import News, watch
+from bunko.sources.events import Events, remote
+from tests.cli.test_cli import subprocess_environment
+
+PATIENCE = 60.0
+linux = pytest.mark.skipif(sys.platform != "linux", reason="folders are watched one by one only where inotify is")
+
+
+def wait_until(true: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end, f"waited in vain: {what}"
+        time.sleep(0.02)
+
+
+class Watcher(threading.Thread):
+    """A watch in a thread of this process, and all it told."""
+
+    def __init__(self, opener: Callable[[], Library], **how: object) -> None:
+        super().__init__(daemon=True)
+        self.news: list[News] = []
+        self.stop = threading.Event()
+        self.error: Exception | None = None
+        self._opener, self._how = opener, how
+
+    def run(self) -> None:
+        try:
+            watch(self._opener, self.news.append, self.stop, **self._how)  # type: ignore[arg-type]
+        except Exception as error:
+            self.error = error
+
+    def end(self) -> None:
+        self.stop.set()
+        self.join(PATIENCE)
+        assert not self.is_alive()
+        if self.error is not None:
+            raise self.error
+
+    def told(self, kind: str, tool: str = "", message: str = "") -> list[News]:
+        return [one for one in self.news if one.kind == kind and tool in ("", one.tool) and message in one.message]
+
+    def wait_for(self, kind: str, tool: str = "", message: str = "", *, times: int = 1) -> News:
+        def is_told() -> bool:
+            assert self.error is None, self.error
+            return len(self.told(kind, tool, message)) >= times
+
+        wait_until(is_told, f"{kind} {tool} {message!r} in {self.news}")
+        return self.told(kind, tool, message)[-1]
+
+
+Start = Callable[..., Watcher]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a library of several tools lies."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return tmp_path / "library"
+
+
+@pytest.fixture
+def start(place: Path) -> Iterator[Start]:
+    """Watch the library, or that of a folder, in the background."""
+    started: list[Watcher] = []
+
+    def starter(docs: Path | None = None, **how: object) -> Watcher:
+        one = Watcher(lambda: opened(place, docs, create=docs is not None), **how)
+        started.append(one)
+        one.start()
+        return one
+
+    yield starter
+    for one in started:
+        one.end()
+
+
+def opened(place: Path, docs: Path | None = None, *, create: bool = True) -> Library:
+    home = locate(docs_dir=docs, environ={}) if docs else in_folder(place)
+    return open_library(home, environ={}, create=create)
+
+
+def add(place: Path, name: str, folder: Path, **how: object) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with opened(place) as library:
+        catalog.add(library.store, name, f"About {name}", folder, **how)  # type: ignore[arg-type]
+
+
+def uris(place: Path, name: str) -> set[str]:
+    with opened(place) as library:
+        tools = [tool.id for tool in library.tools() if tool.name == name]
+        return set(library.store.known(tools[0])) if tools else set()
+
+
+def saved_by_rename(path: Path, text: str) -> None:
+    beside = path.with_name(f".{path.name}.tmp~")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
+
+
+def test_it_first_brings_everything_up_to_date_and_then_follows(place: Path, tmp_path: Path, start: Start) -> None:
+    notes = tmp_path / "notes"
+    add(place, "notes", notes)
+    (notes / "old.md").write_text("# 以前からの文書\n", encoding="utf-8")
+    watcher = start()
+    begun = watcher.wait_for("watching")
+    assert [(one.tool, one.path, one.polled) for one in begun.places] == [("notes", str(notes), "")]
+    first = watcher.wait_for("imported", "notes").report
+    assert first is not None
+    assert first.added == 1
+
+    saved_by_rename(notes / "old.md", "# 保存し直した文書\n")
+    second = watcher.wait_for("imported", "notes", times=2).report
+    assert second is not None
+    assert (second.added, second.updated) == (0, 1)
+
+    (notes / "deep" / "er").mkdir(parents=True)
+    (notes / "deep" / "er" / "new.md").write_text("# New below new folders\n", encoding="utf-8")
+    wait_until(lambda: uris(place, "notes") == {"old.md", "deep/er/new.md"}, "a file in new folders")
+    imports = len(watcher.told("imported"))
+    (notes / "deep" / "er" / "new.md").write_text("# Changed where the folder was new\n", encoding="utf-8")
+    watcher.wait_for("imported", "notes", times=imports + 1)
+    shutil.rmtree(notes / "deep")
+    wait_until(lambda: uris(place, "notes") == {"old.md"}, "a deleted folder")
+
+
+@linux
+def test_a_folder_that_is_deleted_and_made_again_at_once_is_still_heard(
+    place: Path, tmp_path: Path, start: Start
+) -> None:
+    notes = tmp_path / "notes"
+    add(place, "notes", notes)
+    (notes / "sub").mkdir()
+    (notes / "keep.md").write_text("# stays\n", encoding="utf-8")
+    (notes / "sub" / "a.md").write_text("# first\n", encoding="utf-8")
+    watcher = start()
+    watcher.wait_for("imported", "notes")
+    shutil.rmtree(notes / "sub")
+    (notes / "sub").mkdir()
+    (notes / "sub" / "b.md").write_text("# second\n", encoding="utf-8")
+    wait_until(lambda: uris(place, "notes") == {"keep.md", "sub/b.md"}, "the folder made again")
+    (notes / "sub" / "c.md").write_text("# third\n", encoding="utf-8")
+    wait_until(lambda: uris(place, "notes") == {"keep.md", "sub/b.md", "sub/c.md"}, "a later file in it")
+
+
+@pytest.mark.parametrize("own", [".rag-index", "notes/mine", "."], ids=["usual", "elsewhere", "beside the documents"])
+def test_its_own_writes_cause_no_further_import(docs: Path, tmp_path: Path, own: str) -> None:
+    add(docs / own, "notes", docs)
+    command = [sys.executable, "-m", "bunko", "watch", "--json", "--verbose", "--library", str(docs / own)]
+    with Printed(command, tmp_path) as printed:
+        printed.wait_for("watching")
+        for number in range(3):
+            (docs / f"{number}.md").write_text(f"# 文書 {number}\n", encoding="utf-8")
+            printed.wait_for("imported", times=number + 1)
+        _, err = printed.end()
+    assert [line["added"] for line in printed.lines if line["event"] == "imported"] == [1, 1, 1]
+    # One at the start, which may find nothing yet, and one for each file.
+    assert err.count("INFO Importing notes") <= 4
+
+
+def test_a_vanished_folder_keeps_its_index_and_is_watched_again_when_it_is_back(
+    place: Path, tmp_path: Path, start: Start
+) -> None:
+    notes = tmp_path / "notes"
+    add(place, "notes", notes)
+    (notes / "a.md").write_text("# 残るもの\n", encoding="utf-8")
+    watcher = start()
+    watcher.wait_for("imported", "notes")
+    notes.rename(tmp_path / "away")
+    watcher.wait_for("problem", "notes", "is not there")
+    assert uris(place, "notes") == {"a.md"}
+    (tmp_path / "away").rename(notes)
+    watcher.wait_for("recovered", "notes")
+    (notes / "b.md").write_text("# after the return\n", encoding="utf-8")
+    wait_until(lambda: uris(place, "notes") == {"a.md", "b.md"}, "a file written after the return")
+    assert len(watcher.told("problem")) == 1
+
+
+def test_a_library_that_vanishes_with_its_folder_is_opened_again_with_it(
+    docs: Path, tmp_path: Path, start: Start
+) -> None:
+    (docs / "a.md").write_text("# 一緒に消える\n", encoding="utf-8")
+    watcher = start(docs)
+    watcher.wait_for("imported", "documents")
+    docs.rename(tmp_path / "away")
+    watcher.wait_for("problem", message="is not there any more")
+    shutil.rmtree(tmp_path / "away")
+    docs.mkdir()
+    (docs / "b.md").write_text("# 新しい始まり\n", encoding="utf-8")
+    watcher.wait_for("recovered", message="The library is back")
+    wait_until(lambda: (docs / ".rag-index").exists() and _documents(docs) == {"b.md"}, "the new folder's files")
+
+
+def test_a_library_that_is_gone_for_a_while_is_waited_for(place: Path, tmp_path: Path, start: Start) -> None:
+    notes = tmp_path / "notes"
+    add(place, "notes", notes)
+    watcher = start()
+    watcher.wait_for("watching")
+    place.rename(tmp_path / "away")
+    watcher.wait_for("problem", message="is not there any more")
+    (notes / "a.md").write_text("# その間に書いた\n", encoding="utf-8")
+    (tmp_path / "away").rename(place)
+    watcher.wait_for("recovered", message="The library is back")
+    watcher.wait_for("imported", "notes")
+
+
+def _documents(docs: Path) -> set[str]:
+    with opened(docs, docs) as library:
+        return set(library.store.known(library.tools()[0].id)) if library.tools() else set()
+
+
+def test_a_folder_that_is_not_there_at_the_start_is_waited_for(place: Path, tmp_path: Path, start: Start) -> None:
+    notes = tmp_path / "late"
+    add(place, "late", notes)
+    notes.rmdir()
+    watcher = start()
+    watcher.wait_for("problem", "late", "is not there")
+    notes.mkdir()
+    (notes / "a.md").write_text("# 遅れて来た\n", encoding="utf-8")
+    watcher.wait_for("imported", "late")
+
+
+def test_tools_may_come_go_sleep_and_move_while_they_are_watched(place: Path, tmp_path: Path, start: Start) -> None:
+    one, two, other = tmp_path / "one", tmp_path / "two", tmp_path / "other"
+    add(place, "one", one)
+    watcher = start()
+    watcher.wait_for("watching")
+    two.mkdir()
+    (two / "a.md").write_text("# added later\n", encoding="utf-8")
+    add(place, "two", two)
+    watcher.wait_for("imported", "two")
+
+    other.mkdir()
+    (other / "b.md").write_text("# elsewhere\n", encoding="utf-8")
+    with opened(place) as library:
+        catalog.update(library.store, "two", source=other)
+    wait_until(lambda: uris(place, "two") == {"b.md"}, "the tool's new folder")
+    (other / "c.md").write_text("# 移動先\n", encoding="utf-8")
+    wait_until(lambda: uris(place, "two") == {"b.md", "c.md"}, "a change in the new folder")
+
+    with opened(place) as library:
+        catalog.activate(library.store, "two", active=False)
+    wait_until(lambda: [p.tool for p in watcher.told("watching")[-1].places] == ["one"], "the disabled tool is let go")
+    (other / "d.md").write_text("# nobody watches\n", encoding="utf-8")
+    (one / "e.md").write_text("# somebody watches\n", encoding="utf-8")
+    wait_until(lambda: uris(place, "one") == {"e.md"}, "the other tool")
+    assert uris(place, "two") == {"b.md", "c.md"}
+
+    with opened(place) as library:
+        catalog.activate(library.store, "two", active=True)
+    wait_until(lambda: uris(place, "two") == {"b.md", "c.md", "d.md"}, "the enabled tool")
+    with opened(place) as library:
+        library.delete_tool("two")
+    wait_until(lambda: [p.tool for p in watcher.told("watching")[-1].places] == ["one"], "the deleted tool is let go")
+    assert watcher.told("problem") == []
+
+
+def test_one_tool_can_be_watched_alone_even_if_it_is_hidden(place: Path, tmp_path: Path, start: Start) -> None:
+    add(place, "one", tmp_path / "one")
+    add(place, "two", tmp_path / "two")
+    with opened(place) as library:
+        catalog.activate(library.store, "two", active=False)
+    (tmp_path / "one" / "a.md").write_text("# not asked for\n", encoding="utf-8")
+    (tmp_path / "two" / "a.md").write_text("# asked for\n", encoding="utf-8")
+    watcher = start(name="two")
+    watcher.wait_for("imported", "two")
+    assert uris(place, "one") == set()
+
+
+def test_an_unknown_tool_is_an_error_at_the_start(place: Path) -> None:
+    with pytest.raises(UnknownName):
+        watch(lambda: opened(place), print, threading.Event(), name="nobody")
+
+
+def test_it_waits_for_another_import_and_goes_on(place: Path, tmp_path: Path, start: Start) -> None:
+    notes = tmp_path / "notes"
+    add(place, "notes", notes)
+    watcher = start()
+    watcher.wait_for("watching")
+    with opened(place) as library, library.writing():
+        (notes / "a.md").write_text("# 待たされた文書\n", encoding="utf-8")
+        watcher.wait_for("waiting", message="Another process is importing")
+        assert uris(place, "notes") == set()
+    watcher.wait_for("imported", "notes")
+
+
+def test_it_ends_while_it_waits_for_another_import(place: Path, tmp_path: Path, start: Start) -> None:
+    add(place, "notes", tmp_path / "notes")
+    (tmp_path / "notes" / "a.md").write_text("# never taken\n", encoding="utf-8")
+    with opened(place) as library, library.writing():
+        watcher = start()
+        watcher.wait_for("waiting")
+        watcher.end()
+    assert watcher.news[-1].kind == "stopped"
+    assert watcher.told("problem") == []
+
+
+def test_changes_in_excluded_folders_and_through_links_are_not_heard(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for folder in (root / "sub", root / "node_modules" / "x", outside):
+        folder.mkdir(parents=True)
+    (root / "sub" / "loop").symlink_to(root)
+    (root / "out").symlink_to(outside)
+    (root / "self").symlink_to("self")
+    events = Events([str(root)], lambda path: "node_modules" in path)
+    (root / "node_modules" / "x" / "a.md").write_text("no", encoding="utf-8")
+    (outside / "b.md").write_text("no", encoding="utf-8")
+    (root / "sub" / "c.md").write_text("yes", encoding="utf-8")
+    heard = events.wait(threading.Event())
+    events.close()
+    assert heard == {str(root / "sub" / "c.md")}
+    if sys.platform == "linux":
+        assert events.folders == {str(root), str(root / "sub")}
+
+
+def test_a_file_that_cannot_be_indexed_is_told_once_and_forgotten_when_it_is_well(
+    place: Path, tmp_path: Path, start: Start
+) -> None:
+    notes = tmp_path / "notes"
+    add(place, "notes", notes)
+    (notes / "empty.md").write_bytes(b"")
+    (notes / "a.md").write_text("# fine\n", encoding="utf-8")
+    watcher = start()
+    watcher.wait_for("problem", "notes", "empty.md")
+    (notes / "b.md").write_text("# also fine\n", encoding="utf-8")
+    watcher.wait_for("imported", "notes", times=2)
+    assert len(watcher.told("problem", "notes")) == 1
+    (notes / "empty.md").write_text("# not empty any more\n", encoding="utf-8")
+    wait_until(lambda: uris(place, "notes") == {"a.md", "b.md", "empty.md"}, "the file with something in it")
+
+
+def test_without_events_it_looks_every_few_seconds(place: Path, tmp_path: Path, start: Start) -> None:
+    notes = tmp_path / "notes"
+    add(place, "notes", notes)
+    watcher = start(poll=0.1)
+    assert watcher.wait_for("watching").places[0].polled
+    (notes / "a.md").write_text("# 巡回で見つかる\n", encoding="utf-8")
+    watcher.wait_for("imported", "notes")
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [("ext4", ""), ("nfs4", "nfs4"), ("cifs", "cifs"), ("fuse.sshfs", "fuse.sshfs"), ("fuseblk", ""), ("9p", "9p")],
+)
+def test_a_file_system_that_others_change_is_known_by_its_kind(tmp_path: Path, kind: str, told: str) -> None:
+    device = tmp_path.stat().st_dev
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        "22 1 0:0 / /proc rw shared:1 - proc proc rw\n"
+        f"36 22 {os.major(device)}:{os.minor(device)} / /x rw,noatime shared:2 master:1 - {kind} /dev/x rw\n",
+        encoding="utf-8",
+    )
+    assert remote(tmp_path, mounts) == told
+    assert remote(tmp_path / "missing", mounts) == remote(tmp_path, tmp_path / "missing") == ""
+
+
+def _may_have_a_namespace() -> bool:
+    try:
+        tried = "echo 9 > /proc/sys/user/max_inotify_watches"
+        return subprocess.run(["unshare", "-Ur", "sh", "-c", tried], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+@linux
+def test_where_the_system_watches_no_more_folders_it_says_so_and_looks_instead(tmp_path: Path) -> None:
+    if not _may_have_a_namespace():
+        pytest.skip("the limit on watches is lowered in a user namespace, which is not allowed here")
+    docs = tmp_path / "docs"
+    for number in range(20):
+        (docs / str(number)).mkdir(parents=True)
+    (docs / "1" / "a.md").write_text("# 上限\n", encoding="utf-8")
+    limited = 'echo 9 > /proc/sys/user/max_inotify_watches; exec "$@"'
+    command = [sys.executable, "-m", "bunko", "watch", "--json", "--docs-dir", str(docs)]
+    with Printed(["unshare", "-Ur", "sh", "-c", limited, "sh", *command], tmp_path) as printed:
+        problem = printed.wait_for("problem")
+        assert "watches no more folders" in problem["message"]
+        assert "tool" not in problem
+        assert "max_user_watches" in problem["hint"]
+        printed.wait_for("imported")
+        (docs / "2" / "b.md").write_text("# 巡回\n", encoding="utf-8")
+        printed.wait_for("imported", times=2)
+
+
+class Printed:
+    """A `bunko watch --json` in a process of its own, and the lines it printed."""
+
+    def __init__(self, command: list[str], tmp_path: Path) -> None:
+        self.process = subprocess.Popen(
+            command,
+            env=subprocess_environment(tmp_path),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+        self.lines: list[dict[str, str]] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(json.loads(line))
+
+    def wait_for(self, event: str, *, times: int = 1) -> dict[str, str]:
+        def found() -> list[dict[str, str]]:
+            return [line for line in self.lines if line["event"] == event]
+
+        wait_until(lambda: len(found()) >= times or self.process.poll() is not None, f"{event} in {self.lines}")
+        assert len(found()) >= times, self.lines
+        return found()[-1]
+
+    def end(self, number: int = signal.SIGINT) -> tuple[int, str]:
+        """Send a signal and return the exit code and what went to stderr."""
+        self.process.send_signal(number)
+        code = self.process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
+        assert self.process.stderr is not None
+        return code, self.process.stderr.read()
+
+    def __enter__(self) -> Printed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def watching(docs: Path, tmp_path: Path, *flags: str) -> Printed:
+    return Printed([sys.executable, "-m", "bunko", "watch", "--docs-dir", str(docs), *flags], tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_search_in_another_process_finds_what_the_watch_took_in_and_a_signal_ends_it_well(
+    docs: Path, tmp_path: Path, number: int
+) -> None:
+    (docs / "a.md").write_text("# 最初の文書\n\n本文です。\n", encoding="utf-8")
+    with watching(docs, tmp_path, "--json") as printed:
+        first = printed.wait_for("imported")
+        assert (first["tool"], first["added"]) == ("documents", 1)
+        saved_by_rename(docs / "a.md", "# 紫陽花の剪定\n\n梅雨の後に切ります。\n")
+
+        def is_found() -> bool:
+            command = [sys.executable, "-m", "bunko", "search", "紫陽花", "--no-refresh", "--json"]
+            done = subprocess.run(
+                [*command, "--docs-dir", str(docs)],
+                env=subprocess_environment(tmp_path),
+                capture_output=True,
+                text=True,
+            )
+            return "紫陽花" in json.dumps(json.loads(done.stdout)["results"], ensure_ascii=False)
+
+        wait_until(is_found, "the search finds the new text")
+        code, err = printed.end(number)
+    assert (code, err) == (0, "")
+    assert printed.lines[-1]["event"] == "stopped"
+    assert printed.lines[0]["tools"] == [{"name": "documents", "path": str(docs)}]
+
+
+def test_for_people_it_prints_a_line_for_each_change(docs: Path, tmp_path: Path) -> None:
+    (docs / "a.md").write_text("# 一つ目\n", encoding="utf-8")
+    (docs / "empty\x1b[31m.md").write_bytes(b"")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bunko", "watch", "--docs-dir", str(docs)],
+        env=subprocess_environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+    try:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(3)]
+        process.send_signal(signal.SIGINT)
+        rest, err = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    assert lines[0].endswith("Watching 1 tool: documents. Ctrl-C stops it.\n")
+    assert lines[1].endswith(f"documents: {docs}\n")
+    assert lines[2].endswith("documents: 1 added\n")
+    assert rest.endswith("Stopped; what was written stays.\n")
+    assert "is empty" in err
+    assert "\x1b" not in err
+    assert process.returncode == 0
+
+
+def test_memos_and_json_lines_are_watched_in_a_file_and_in_a_folder(place: Path, tmp_path: Path, start: Start) -> None:
+    diary, log = tmp_path / "ChangeLog", tmp_path / "log"
+    diary.write_text("* First 2024-01-15\n\nThe first entry of the diary.\n", encoding="utf-8")
+    log.mkdir()
+    (log / "a.jsonl").write_text('{"title": "One", "text": "The first line of the log."}\n', encoding="utf-8")
+    with opened(place) as library:
+        catalog.add(library.store, "diary", "About days", diary, kind="memos")
+        catalog.add(library.store, "log", "About events", log, kind="jsonl")
+    watcher = start()
+    watcher.wait_for("imported", "diary")
+    watcher.wait_for("imported", "log")
+    places = {one.tool: one.polled for one in watcher.told("watching")[-1].places}
+    assert places == {"diary": "it is one file", "log": ""}
+    with diary.open("a", encoding="utf-8") as file:
+        file.write("\n* Second 2024-01-16\n\nThe second entry of the diary.\n")
+    with (log / "a.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"title": "Two", "text": "The second line of the log."}\n')
+    for name in ("diary", "log"):
+        report = watcher.wait_for("imported", name, times=2).report
+        assert report is not None
+        assert report.added == 1
+        assert len(uris(place, name)) == 2
+
+
+def test_what_has_no_folder_and_no_file_is_not_watched(place: Path) -> None:
+    from bunko.types import Tool
+
+    with opened(place) as library:
+        library.store.put_tool(Tool("pages", "web", "Pages", "https://example.com"))
+    with pytest.raises(SourceError, match="no folder or file to watch"):
+        watch(lambda: opened(place), print, threading.Event(), name="pages")

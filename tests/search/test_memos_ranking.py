@@ -1,0 +1,86 @@
+"""How memos are ranked by words: the terms of their texts, and BM25 as it is written down."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bunko.indexes.embedded import bm25
+from bunko.indexes.embedded.bm25 import Wanted
+from bunko.library import memos
+from bunko.library.library import Library
+from bunko.library.open import open_library
+from bunko.library.paths import locate
+from bunko.text import analyzer
+
+ENTRIES = [
+    ("機械学習の勉強", "機械学習は統計学の応用です。統計の本を読み直した。"),
+    ("会議", "予算と日程を決めた。予算は去年と同じ。予算の残りは来月に回す。"),
+    ("Python API", "The API returns JSON. We call the API from Python and cache the answer."),
+    ("サーバー移行", "サーバーを新しい環境へ移行した。API の応答が速くなった。"),
+    ("読書", "統計学入門を三章まで読んだ。例題が良い。"),
+    ("Garden", "Planted tomatoes; the server room was too hot for a fern."),
+    ("予算案", "来年の予算案を書いた。"),
+]
+QUERIES = ["機械学習は統計学の応用です", "予算", "Python API", "サーバーの移行", "統計 予算 api", "server", "読んだ本"]
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    text = "\n".join(f"* {title} 2024-01-{day:02d}\n  {body}\n" for day, (title, body) in enumerate(ENTRIES, 1))
+    (tmp_path / "diary.txt").write_text(text, encoding="utf-8")
+    with open_library(locate(library=tmp_path / "library", environ={}), environ={}) as opened:
+        memos.build(opened, tmp_path / "diary.txt", vectors=False)
+        yield opened
+
+
+def spellings(text: str) -> list[str]:
+    return [term.spelling for run in analyzer.runs(text) for term in analyzer.terms(run)]
+
+
+def test_a_sentence_comes_to_its_words_without_particles_and_auxiliaries() -> None:
+    assert spellings("機械学習は統計学の応用です") == ["機械", "学習", "統計", "学", "応用"]
+
+
+def test_memos_are_scored_as_the_formula_says_in_double_precision(library: Library) -> None:
+    """Σ idf · (k1 + 1) · tf / (tf + k1 · (1 − b + b · L / Lavg)), with idf ln(1 + (N − df + 0.5) / (df + 0.5))."""
+    k1, b = 1.5, 0.75
+    # What is indexed of a memo: the name of its file, its title and its text.
+    texts = [Counter(spellings(f"diary\n{title}\n{body}")) for title, body in ENTRIES]
+    average = sum(sum(text.values()) for text in texts) / len(texts)
+
+    def score(text: Counter[str], terms: set[str]) -> float:
+        total = 0.0
+        for term in terms:
+            df = sum(term in other for other in texts)
+            idf = math.log(1 + (len(texts) - df + 0.5) / (df + 0.5))
+            tf, length = text[term], sum(text.values())
+            total += idf * (k1 + 1) * tf / (tf + k1 * (1 - b + b * length / average))
+        return total
+
+    tools = library.tools()
+    with library.store.reading():
+        snapshot = library.snapshot([tool.id for tool in tools])
+        for query in QUERIES:
+            terms = set(spellings(query))
+            asked = library.request(query, tools=tools)
+            wanted = [Wanted(analyzer.key(term), 1.0) for term in terms]
+            found = bm25.rank(snapshot, wanted, 10, k1=asked.k1, b=asked.b, masks=snapshot.masks(None))
+            stored = library.store.chunks([snapshot.chunk_id(row) for row in found.rows])
+            ours = {
+                stored[snapshot.chunk_id(row)].title: score for row, score in zip(found.rows, found.scores, strict=True)
+            }
+            plain = {title: score(text, terms) for (title, _), text in zip(ENTRIES, texts, strict=True)}
+            assert ours == pytest.approx({title: value for title, value in plain.items() if value}, rel=1e-6)
+            assert ours, query
+
+
+def test_memos_have_constants_of_their_own(library: Library) -> None:
+    request = library.request("予算", tools=library.tools())
+    assert (request.k1, request.b, request.top_k) == (1.5, 0.75, 10)
+    assert (library.request("予算").k1, library.request("予算").top_k) == (1.2, 5)

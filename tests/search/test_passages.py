@@ -1,0 +1,292 @@
+"""How much of a document comes back for its hits: a snippet, the chunk, its section, or all of it."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from itertools import pairwise, permutations
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bunko.library.library import Library
+from bunko.search.passages import EXTRACTS, Passage, looked_for, passages, quoted
+from bunko.text.sentences import ends
+from bunko.text.snippets import SIZE, Looked, marked, marks, shortened, window
+from bunko.types import Hit
+from tests.conftest import Opener
+
+FILLER = "この文は一つの塊になるだけの長さを保つために、少し長めに書かれている。" * 3
+GUIDE = f"""---
+title: 手引き
+---
+# 手引き
+
+前書きの文。{FILLER}
+
+## 導入
+
+導入の文。{FILLER}
+
+### 準備
+
+準備の文。{FILLER}
+
+## 運用
+
+運用の文。{FILLER}
+
+# 付録
+
+付録の文。{FILLER}
+"""
+
+
+def write(docs: Path, name: str, text: str) -> None:
+    (docs / name).write_text(text, encoding="utf-8")
+    os.utime(docs / name, (1_700_000_000, 1_700_000_000))
+
+
+def found(library: Library, query: str, *, count: int = 10) -> list[Hit]:
+    return library.search(query, top_k=count).hits
+
+
+def lines(passage: Passage) -> str:
+    return passage.citation.rpartition(":")[2]
+
+
+@pytest.fixture
+def guide(docs: Path, open_docs: Opener) -> Library:
+    write(docs, "guide.md", GUIDE)
+    return open_docs()
+
+
+def test_a_chunk_is_just_what_was_found(guide: Library) -> None:
+    hit = found(guide, "準備")[0]
+    [passage] = passages([hit], guide.document_of, "chunk")
+    assert passage.text == hit.chunk.text
+    assert passage.text.startswith("### 準備")
+    assert (passage.first_line, passage.last_line) == (hit.chunk.first_line, hit.chunk.last_line)
+
+
+def test_a_section_goes_from_its_heading_to_the_next_that_is_not_deeper(guide: Library) -> None:
+    hit = next(hit for hit in found(guide, "導入") if hit.chunk.heading == "## 導入")
+    [passage] = passages([hit], guide.document_of, "section")
+    assert passage.text.startswith("## 導入")
+    assert "### 準備" in passage.text
+    assert "運用" not in passage.text
+    assert passage.text == passage.text.rstrip()
+
+
+def test_the_last_section_goes_to_the_end_of_the_document(guide: Library) -> None:
+    [passage] = passages(found(guide, "付録", count=1), guide.document_of, "section")
+    assert passage.text == GUIDE[GUIDE.index("# 付録") :].rstrip()
+
+
+def test_all_of_a_document_begins_after_its_front_matter(guide: Library) -> None:
+    [passage] = passages(found(guide, "運用", count=1), guide.document_of, "full")
+    assert passage.text == GUIDE[GUIDE.index("# 手引き") :].rstrip()
+    assert passage.first_line == 4
+
+
+@pytest.mark.parametrize("extract", EXTRACTS)
+def test_a_passage_names_the_lines_it_really_stands_on(guide: Library, extract: str) -> None:
+    for hit in found(guide, "文"):
+        [passage] = passages([hit], guide.document_of, extract)  # type: ignore[arg-type]
+        stands = GUIDE.split("\n")[passage.first_line - 1 : passage.last_line]
+        assert "\n".join(stands).strip() == passage.text.strip()
+
+
+def test_lines_are_counted_alike_whatever_ends_them(docs: Path, open_docs: Opener) -> None:
+    for name, end in (("unix.md", "\n"), ("windows.md", "\r\n"), ("mac.md", "\r")):
+        (docs / name).write_bytes(GUIDE.replace("\n", end).encode())
+    library = open_docs()
+    cited = {(hit.uri, lines(passages([hit], library.document_of, "chunk")[0])) for hit in found(library, "準備")}
+    assert len({place for _, place in cited}) == 1
+    assert len(cited) == 3
+
+
+def test_neighbours_become_one_passage_in_whatever_order_they_were_found(guide: Library) -> None:
+    hits = sorted(found(guide, "文"), key=lambda hit: hit.chunk.index)[:3]
+    whole = GUIDE[hits[0].chunk.start : hits[2].chunk.end]
+    for order in permutations(hits):
+        [passage] = passages(order, guide.document_of, "chunk")
+        assert passage.text == whole
+        assert passage.hit == order[0]
+
+
+def test_what_stands_apart_stays_apart_and_keeps_the_order_of_the_hits(guide: Library) -> None:
+    first, _, third, *_ = sorted(found(guide, "文"), key=lambda hit: hit.chunk.index)
+    assert [one.hit for one in passages([third, first], guide.document_of, "chunk")] == [third, first]
+
+
+def test_the_same_lines_of_two_documents_are_two_passages(docs: Path, open_docs: Opener) -> None:
+    write(docs, "a.md", GUIDE)
+    write(docs, "b.md", GUIDE)
+    library = open_docs()
+    got = passages(found(library, "付録", count=2), library.document_of, "full")
+    assert sorted(one.hit.uri for one in got) == ["a.md", "b.md"]
+
+
+def test_what_an_earlier_page_gave_is_not_given_again(guide: Library) -> None:
+    hits = sorted(found(guide, "文"), key=lambda hit: hit.chunk.index)
+    assert passages(hits, guide.document_of, "full", given=1) == []
+    assert len(passages(hits, guide.document_of, "full")) == 1
+    # The introduction holds the preparation; the rest of the guide is new.
+    begun = [hit for hit in hits if hit.chunk.heading == "## 導入"]
+    rest = [hit for hit in hits if hit.chunk.heading in ("### 準備", "# 付録")]
+    assert [one.hit.chunk.heading for one in passages(begun + rest, guide.document_of, "section", given=1)] == [
+        "# 付録"
+    ]
+
+
+def test_a_document_that_changed_or_went_after_the_search_gives_nothing(docs: Path, guide: Library) -> None:
+    hits = found(guide, "文")
+    write(docs, "guide.md", "# 別の文書\n\n" + FILLER)
+    guide.reindex()
+    assert passages(hits, guide.document_of, "chunk") == []
+    (docs / "guide.md").unlink()
+    write(docs, "other.md", FILLER)
+    guide.reindex()
+    assert passages(hits, guide.document_of, "chunk") == []
+
+
+def test_a_row_of_a_table_carries_its_header(docs: Path, open_docs: Opener) -> None:
+    rows = "\n".join(f"| 部品{number} | {number}円 | 倉庫の棚{number}に置いてある |" for number in range(60))
+    write(docs, "parts.md", f"# 部品表\n\n| 名前 | 値段 | 場所 |\n|---|---|---|\n{rows}\n")
+    library = open_docs(BUNKO_CHUNKER_KIND="tables")
+    [passage] = passages(found(library, "部品42", count=1), library.document_of, "chunk")
+    assert "部品42" in passage.text
+    assert "値段" in passage.text
+
+
+def test_headings_are_shown_without_hidden_characters_and_no_longer_than_headings_are(
+    docs: Path, open_docs: Opener
+) -> None:
+    write(docs, "a.md", f"# 設\u200b定\n\n## {'長い' * 500}\n\n索引の文。{FILLER}")
+    library = open_docs()
+    [passage] = passages(found(library, "索引", count=1), library.document_of, "chunk")
+    assert passage.headings[0] == "設定"
+    assert len(passage.headings[1]) <= 101
+
+
+# Snippets
+
+BEFORE, AFTER = "これは前に置いた文です。" * 20, "あとに続く文がここにある。" * 20
+
+
+def seen(text: str, query: str) -> str:
+    return marked(text, marks(text, looked_for(query)))
+
+
+def snippet(text: str, query: str, size: int = SIZE) -> str:
+    start, end = window(text, looked_for(query), size)
+    return text[start:end]
+
+
+def test_a_word_is_marked_as_it_is_written_with_its_ending() -> None:
+    assert seen("昨日は川沿いを走ったので疲れた。", "走る") == "昨日は川沿いを**走った**ので疲れた。"
+    assert seen("走らなかった日もある。", "走った") == "**走らなかった**日もある。"
+    assert seen("The servers restarted.", "server restart") == "The **servers** **restarted**."
+    assert seen("機械学習の応用", "機械学習") == "**機械学習**の応用"
+
+
+def test_what_means_the_same_in_the_other_language_is_marked_too() -> None:
+    assert "**server**" in seen("The server is down.", "サーバー")
+    assert "**サーバー**" in seen("サーバーが止まった。", "server")
+
+
+def test_marks_stand_right_whatever_the_width_and_composition() -> None:
+    assert seen("ｻｰﾊﾞｰを見た。ＡＰＩを呼ぶ。", "サーバー API") == "**ｻｰﾊﾞｰ**を見た。**ＡＰＩ**を呼ぶ。"
+    apart = unicodedata.normalize("NFD", "かばんが届いた。")
+    assert seen(apart, "届く") == unicodedata.normalize("NFD", "かばんが**届いた**。")
+
+
+def test_what_is_no_word_is_marked_as_the_query_spells_it() -> None:
+    # Not a word that the dictionary knows, and the text goes on where the query ends.
+    assert seen("型番はzqx9983bです。", "qx99") == "型番はz**qx99**83bです。"
+
+
+def test_a_snippet_is_what_stands_around_the_match_and_begins_with_its_sentence() -> None:
+    text = f"{BEFORE}毎朝ひとりで川沿いの道を走った。気分がよい。{AFTER}"
+    found = snippet(text, "走る")
+    assert found.startswith("毎朝ひとりで川沿いの道を走った。")
+    assert found.endswith("。")
+    assert SIZE * 0.6 <= len(found) <= SIZE
+
+
+def test_a_snippet_goes_where_most_of_what_was_asked_for_stands() -> None:
+    text = f"予算の話。{BEFORE}広告の予算を減らしてサーバーに回した。{AFTER}"
+    assert "広告の予算を減らしてサーバーに回した" in snippet(text, "サーバーの予算")
+    assert "予算の話" in snippet(text, "予算の話")
+
+
+def test_inside_a_long_sentence_a_snippet_is_cut_between_words() -> None:
+    text = "one word follows another " * 20 + "until the server restarted " + "and nothing ended here " * 20
+    found = snippet(text, "server")
+    assert "server restarted" in found
+    assert set(found.split()) <= set(text.split())
+    assert len(found) <= SIZE
+
+
+def test_without_a_match_a_snippet_is_the_beginning() -> None:
+    assert (BEFORE + AFTER).startswith(snippet(BEFORE + AFTER, "量子"))
+    assert snippet("  短い文。\n", "量子") == "短い文。"
+
+
+def test_a_word_longer_than_the_snippet_is_cut_anywhere() -> None:
+    assert len(snippet("あ。" + "x" * 5000, "y")) <= SIZE
+    assert len(snippet("z" + "x" * 5000 + " 終わり", "z" + "x" * 5000)) <= SIZE
+
+
+@given(st.text(alphabet="走った川。、 \nserver.か\u3099ﾊﾞ㍿é…", max_size=400), st.integers(20, 200))
+def test_a_snippet_is_never_longer_than_asked_and_marks_lie_inside(text: str, size: int) -> None:
+    looked = looked_for("走る server 川")
+    start, end = window(text, looked, size)
+    assert 0 <= start <= end <= len(text)
+    assert end - start <= size
+    assert text.strip() == "" or end > start
+    ranges = marks(text, looked)
+    assert all(0 <= low < high <= len(text) for low, high in ranges)
+    assert all(left[1] < right[0] for left, right in pairwise(ranges))
+    assert marked(text, ranges).replace("**", "") == text.replace("**", "")
+
+
+@given(st.text(alphabet="走った。 server.\n", max_size=600), st.integers(1, 500))
+def test_a_text_is_cut_within_its_limit_and_after_a_sentence_where_one_ends_late_enough(text: str, most: int) -> None:
+    at = shortened(text, most)
+    assert (at == len(text)) if len(text) <= most else (0 < at <= most)
+    late = [end for end in ends(text[: most + 1]) if 0.6 * most <= end <= most]
+    assert len(text) <= most or not late or at == late[-1]
+
+
+def test_a_snippet_names_its_lines_and_what_was_left_out(docs: Path, open_docs: Opener) -> None:
+    write(docs, "a.md", f"# 題\n\n{BEFORE}\n毎朝ひとりで走った。\n{AFTER}\n")
+    library = open_docs()
+    [passage] = library.passages(found(library, "走る", count=1), "snippet", query="走る")
+    assert passage.first_line == 4
+    assert passage.before == len(f"# 題\n\n{BEFORE}")
+    assert passage.text.startswith("毎朝")
+    assert passage.after > len(AFTER) - SIZE
+    shown = quoted(passage.text, "snippet", looked_for("走る"), before=passage.before, after=passage.after)
+    assert shown.startswith("…毎朝ひとりで**走った**。")
+    assert shown.endswith("…")
+
+
+def test_an_entry_has_its_heading_and_is_cut_after_a_sentence_saying_how_much_is_left(
+    docs: Path, open_docs: Opener
+) -> None:
+    write(docs, "guide.md", GUIDE)
+    library = open_docs()
+    hits = found(library, "運用", count=1)
+    [whole] = library.passages(hits, "entry")
+    assert (whole.text, whole.before, whole.after) == (GUIDE.rstrip(), 0, 0)
+    [cut] = library.passages(hits, "full", max_chars=60)
+    assert cut.text == GUIDE[GUIDE.index("# 手引き") :][: len(cut.text)]
+    assert cut.text.endswith("。")
+    assert len(cut.text) <= 60
+    shown = quoted(cut.text, "full", Looked({}), before=cut.before, after=cut.after)
+    assert shown == f"{cut.text}… [{cut.after:,} more characters]"
+    assert len(cut.text) + cut.after == pytest.approx(len(GUIDE[GUIDE.index("# 手引き") :].strip()), abs=2)

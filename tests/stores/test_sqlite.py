@@ -1,0 +1,169 @@
+"""What only a file can go through: other versions, damage, other processes."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew
+from bunko.records import Prepared
+from bunko.stores import sqlite
+from bunko.stores.sqlite import schema
+from bunko.text import analyzer
+from bunko.text.term_codec import pack
+from bunko.types import Chunk, Document, Entry, Lines, Text, Tool
+
+
+def test_a_library_of_a_newer_schema_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    sqlite.build(tmp_path / "library.db").close()
+    with sqlite3.connect(tmp_path / "library.db") as connection:
+        connection.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+    connection.close()
+    with pytest.raises(LibraryTooNew, match="newer bunko") as caught:
+        sqlite.build(tmp_path / "library.db")
+    assert "pip install -U bunko" in caught.value.hint
+
+
+def test_an_older_library_is_brought_up_to_date_after_a_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "library.db"
+    old = sqlite.build(path)
+    old.put_tool(Tool("docs"))
+    old.close()
+    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
+    monkeypatch.setitem(
+        schema.MIGRATIONS, schema.VERSION - 1, lambda c: c.execute("ALTER TABLE tools ADD COLUMN colour TEXT")
+    )
+    new = sqlite.build(path)
+    assert [tool.name for tool in new.tools()] == ["docs"]
+    new.close()
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)
+        assert connection.execute("SELECT colour FROM tools").fetchall() == [(None,)]
+    connection.close()
+    with sqlite3.connect(f"{path}.schema{schema.VERSION - 1}.backup") as backup:
+        assert backup.execute("SELECT name FROM tools").fetchall() == [("docs",)]
+    backup.close()
+
+
+def test_a_library_of_the_first_schema_keeps_its_documents(tmp_path: Path) -> None:
+    path = tmp_path / "library.db"
+    store = sqlite.build(path)
+    tool = store.put_tool(Tool("docs"))
+    text = Text("京都の寺", "text/plain", "utf-8", "寺")
+    chunk = Chunk(0, 0, 4, 1, 1, "京都の寺")
+    store.write(
+        tool.id, put=[Prepared(Document(Entry("a.md", 12, 1), text, "h"), [chunk], pack([analyzer.keys("寺")]))]
+    )
+    store.close()
+    with sqlite3.connect(path) as connection:
+        for column in ("first_line", "last_line"):
+            connection.execute(f"ALTER TABLE documents DROP COLUMN {column}")
+        for table in ("pages", "answers"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    store = sqlite.build(path)
+    document = store.document(tool.id, "a.md")
+    assert document is not None
+    assert (document.text, document.lines) == ("京都の寺", Lines(1, 0))
+    store.write(
+        tool.id, put=[Prepared(Document(Entry("b.md", 12, 1), text, "h"), [chunk], pack([analyzer.keys("寺")]))]
+    )
+    assert store.uris(tool.id) == ["a.md", "b.md"]
+    store.close()
+    with sqlite3.connect(path) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    connection.close()
+    assert {"pages", "answers"} <= tables
+
+
+def test_a_migration_that_fails_leaves_the_old_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "library.db"
+    sqlite.build(path).close()
+    with monkeypatch.context() as patched:
+        patched.setattr(schema, "VERSION", schema.VERSION + 1)
+        patched.setitem(
+            schema.MIGRATIONS,
+            schema.VERSION - 1,
+            lambda c: (c.execute("DROP TABLE chunks"), c.execute("SELECT no such thing")),
+        )
+        with pytest.raises(LibraryError):
+            sqlite.build(path)
+    again = sqlite.build(path)
+    assert again.check() == ""
+    again.close()
+
+
+def test_a_file_that_is_no_database_is_named_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "library.db"
+    path.write_bytes(b"this is a letter to a friend, not a database" * 100)
+    with pytest.raises(LibraryDamaged, match="not a readable library"):
+        sqlite.build(path)
+
+
+def test_somebody_elses_database_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(LibraryDamaged, match="not a bunko library"):
+        sqlite.build(path)
+    assert path.read_bytes()[100:] == before[100:]
+
+
+def test_a_reader_sees_one_state_while_another_process_writes(tmp_path: Path) -> None:
+    path = tmp_path / "library.db"
+    reader, writer = sqlite.build(path), sqlite.build(path)
+    with reader.reading():
+        assert reader.tools() == []
+        writer.put_tool(Tool("docs"))
+        assert reader.tools() == []
+    assert [tool.name for tool in reader.tools()] == ["docs"]
+    reader.close()
+    writer.close()
+
+
+def test_a_library_opened_for_reading_cannot_be_changed(tmp_path: Path) -> None:
+    path = tmp_path / "library.db"
+    sqlite.build(path).close()
+    store = sqlite.build(path, read_only=True)
+    with pytest.raises(LibraryReadOnly, match="reading only"):
+        store.put_tool(Tool("docs"))
+    store.close()
+
+
+def test_a_library_that_is_not_there_cannot_be_opened_for_reading(tmp_path: Path) -> None:
+    with pytest.raises(LibraryError, match="no library"):
+        sqlite.build(tmp_path / "library.db", read_only=True)
+    assert not (tmp_path / "library.db").exists()
+
+
+def test_ctrl_c_right_behind_the_beginning_of_a_transaction_leaves_none_open(tmp_path: Path) -> None:
+    class Interrupted:
+        """A connection that is interrupted at the first moment when Python looks again."""
+
+        def __init__(self, connection: sqlite3.Connection) -> None:
+            self._connection, self._once = connection, True
+
+        def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+            cursor = self._connection.execute(statement, *values)
+            if statement.startswith("BEGIN") and self._once:
+                self._once = False
+                raise KeyboardInterrupt
+            return cursor
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._connection, name)
+
+    store = sqlite.build(tmp_path / "library.db")
+    store._file._writer = Interrupted(store._file._writer)
+    with pytest.raises(KeyboardInterrupt):
+        store.put_tool(Tool("docs"))
+    assert store.tools() == []
+    store.put_tool(Tool("docs"))
+    assert [tool.name for tool in store.tools()] == ["docs"]
+    store.close()

@@ -1,0 +1,201 @@
+"""Words of one language find texts of the other: what the table says, and what a search makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bunko.search.rank import ACROSS, analyse
+from bunko.text import analyzer, bridge
+from bunko.types import Mode
+from tests.conftest import Opener, Run
+
+ENGLISH = {
+    "form.md": "# Forms\n\nValidation checks what people typed before it is sent.",
+    "restart.md": "# Operations\n\nRestart the machine after the update and wait for the health check.",
+    "secret.md": "# Secrets\n\nEncryption keeps a file private even when the disk is stolen.",
+    "cook.md": "# Soup\n\nChop an onion, fry it slowly and add the stock.",
+    "sync.md": "# Clocks\n\nA synchronous clock follows the grid.",
+    "async.md": "# Functions\n\nAn asynchronous function gives control back at once.",
+}
+JAPANESE = {
+    "kensho.md": "# 入力\n\n利用者が書いた値は、送る前に検証する。",
+    "saikido.md": "# 運用\n\n更新の後は機械を再起動して、様子を見る。",
+    "ango.md": "# 秘密\n\n盗まれても読めないように、文書は暗号にしておく。",
+    "tamanegi.md": "# 汁物\n\n玉葱を刻んで、弱火でゆっくり炒める。",
+    "neko.md": "# 動物\n\n隣の猫が庭で昼寝をしている。",
+}
+
+
+def write(folder: Path, pages: dict[str, str]) -> None:
+    for name, text in pages.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def index_words(text: str) -> list[str]:
+    return [term.spelling for run in analyzer.runs(text) for term in analyzer.terms(run) if term.role == ""]
+
+
+def meanings(text: str) -> dict[str, float]:
+    (word,) = index_words(text)
+    return {one.spelling: one.weight for one in bridge.meanings(word)}
+
+
+@pytest.mark.parametrize(
+    ("japanese", "english"),
+    [
+        ("検証", "validation"), ("認証", "authentication"), ("暗号", "encryption"), ("環境", "environment"),
+        ("設定", "settings"), ("画面", "screen"), ("印刷", "print"), ("猫", "cat"), ("犬", "dog"), ("水", "water"),
+        ("天気", "weather"), ("病院", "hospital"), ("休暇", "holiday"), ("玉葱", "onion"), ("電車", "train"),
+    ],
+)  # fmt: skip
+def test_a_word_means_its_translation_and_the_other_way_round(japanese: str, english: str) -> None:
+    assert meanings(japanese)[index_words(english)[0]] >= 0.5
+    assert meanings(english)[index_words(japanese)[0]] >= 0.5
+
+
+@pytest.mark.parametrize(
+    ("english", "japanese"),
+    [
+        ("variable", "変数"), ("execute", "実行"), ("products", "製品"), ("enough", "十分"),
+        ("interface", "インターフェース"),
+    ],
+)  # fmt: skip
+def test_a_word_that_is_one_in_the_index_is_not_taken_for_two(english: str, japanese: str) -> None:
+    assert meanings(english)[japanese] >= 0.5
+
+
+def test_meanings_come_the_surest_first_and_are_few() -> None:
+    for word in ("検証", "料理", "valid", "train", "water"):
+        weights = [one.weight for one in bridge.meanings(word)]
+        assert weights == sorted(weights, reverse=True)
+        assert 1 <= len(weights) <= 5
+        assert all(0 < weight <= 1 for weight in weights)
+
+
+@pytest.mark.parametrize("word", ["", "qwxzv", "ぬるぽがっ", "𒀀𒁁", "1234567890", "\ud800", "為る", "the"])
+def test_a_word_that_nobody_translated_has_no_meaning(word: str) -> None:
+    assert bridge.meanings(word) == ()
+
+
+def test_the_table_stays_small() -> None:
+    assert bridge.TABLE.stat().st_size <= 4 * 10**6
+
+
+def test_a_compound_means_more_than_its_parts() -> None:
+    assert {"asynchron", "async"} >= {one.spelling for one in bridge.meanings("非同期")} != set()
+    asked = analyse("非同期", across=1.0)
+    meant = {spelling for spelling, role in zip(asked.spellings, asked.roles, strict=True) if role == "bridge"}
+    assert "asynchron" in meant
+    assert not meant & {"synchron", "sync"}, "同期 alone would mislead"
+    alone = analyse("同期", across=1.0)
+    assert "synchron" in alone.spellings
+
+
+def test_a_meaning_stands_in_the_group_of_its_word_and_counts_less() -> None:
+    asked = analyse("検証", across=ACROSS)
+    word, meaning = (asked.wanted[asked.spellings.index(spelling)] for spelling in ("検証", "valid"))
+    assert word.group == meaning.group >= 0
+    assert 0 < meaning.weight <= ACROSS < word.weight == 1.0
+
+
+def test_a_word_that_the_query_itself_holds_is_no_expansion() -> None:
+    asked = analyse("検証 validation", across=ACROSS)
+    at = asked.spellings.index("valid")
+    assert asked.spellings.count("valid") == 1
+    assert asked.roles[at] == ""
+    assert asked.wanted[at].weight == 1.0
+
+
+def test_without_the_bridge_a_query_is_only_its_own_words() -> None:
+    assert "bridge" not in analyse("検証の環境").roles
+    assert "bridge" in analyse("検証の環境", across=ACROSS).roles
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("入力検証", "form.md"), ("再起動", "restart.md"), ("暗号化", "secret.md"), ("玉ねぎ", "cook.md"),
+        ("非同期", "async.md"),
+    ],
+)  # fmt: skip
+def test_a_japanese_query_finds_english_text_by_its_words(
+    docs: Path, open_docs: Opener, query: str, expected: str
+) -> None:
+    write(docs, ENGLISH)
+    hit = open_docs().search(query, mode="bm25", explain=True).hits[0]
+    assert hit.uri == expected
+    assert hit.why is not None
+    assert hit.why.lane == "word"
+    assert "bridge" in dict(hit.why.expansions)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [("validation", "kensho.md"), ("encryption", "ango.md"), ("onions", "tamanegi.md"), ("a cat", "neko.md")],
+)  # fmt: skip
+def test_an_english_query_finds_japanese_text_by_its_words(
+    docs: Path, open_docs: Opener, query: str, expected: str
+) -> None:
+    write(docs, JAPANESE)
+    assert open_docs().search(query, mode="bm25").hits[0].uri == expected
+
+
+def test_explain_names_the_bridge(docs: Path, run: Run) -> None:
+    write(docs, ENGLISH)
+    flags = ("search", "検証", "--docs-dir", docs, "--mode", "bm25", "--explain")
+    results = run(*flags, "--json").json()["results"]
+    assert isinstance(results, list)
+    assert {"kind": "bridge", "term": "valid"} in results[0]["explain"]["expansions"]
+    assert "valid (bridge)" in run(*flags).out
+
+
+def test_a_setting_switches_the_bridge_off(docs: Path, open_docs: Opener) -> None:
+    write(docs, ENGLISH)
+    library = open_docs()
+    assert library.search("検証", mode="bm25").hits
+    assert library.search("検証", mode="bm25", bridge=False).hits == []
+    assert open_docs(BUNKO_SEARCH_BRIDGE="false").search("検証", mode="bm25").hits == []
+
+
+def test_a_text_that_holds_a_word_and_its_meaning_counts_it_once(docs: Path, open_docs: Opener) -> None:
+    # Of the same length, so that only what is counted can tell them apart; the others make both words rare.
+    write(
+        docs, {"word.md": "検証 alpha beta", "both.md": "検証 validation beta", "meaning.md": "validation alpha beta"}
+    )
+    write(docs, {f"other{n}.md": "gamma delta beta" for n in range(5)})
+    scores = {hit.uri: hit.score for hit in open_docs().search("検証", mode="bm25", top_k=10).hits}
+    assert scores.keys() == {"word.md", "both.md", "meaning.md"}
+    assert scores["both.md"] == scores["word.md"]
+    assert scores["meaning.md"] < scores["word.md"]
+
+
+@pytest.mark.parametrize("mode", ["bm25", "hybrid"])
+@pytest.mark.parametrize(
+    ("pages", "queries"),
+    [
+        (JAPANESE, ["検証", "機械の再起動", "玉ねぎを炒める", "暗号にした文書", "猫の昼寝", "送る前の値", "更新"]),
+        (ENGLISH, ["validation", "restart the machine", "fry an onion", "encrypt a file", "function", "clock"]),
+    ],
+    ids=["Japanese", "English"],
+)
+def test_nothing_changes_where_the_other_language_occurs_nowhere(
+    docs: Path, open_docs: Opener, pages: dict[str, str], queries: list[str], mode: Mode
+) -> None:
+    write(docs, pages)
+    library = open_docs()
+    for query in queries:
+        across, within = (library.search(query, mode=mode, top_k=20, bridge=bridge).hits for bridge in (True, False))
+        assert across
+        assert [(hit.uri, hit.bm25_score) for hit in across] == [(hit.uri, hit.bm25_score) for hit in within], query
+
+
+def test_the_second_word_of_a_compound_adds_no_meaning_of_its_own_even_after_a_loanword() -> None:
+    def meanings(query: str) -> set[str]:
+        found = analyse(query, across=ACROSS)
+        return {spelling for spelling, role in zip(found.spellings, found.roles, strict=True) if role == "bridge"}
+
+    assert "serversid" in meanings("サーバーサイド")
+    assert "sidebar" in meanings("サイド")
+    assert "sidebar" not in meanings("サーバーサイド")
