@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.table import Result, Table, check, number
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import locate
+from bunko.library.paths import locate_library
 
 PAGES = 200
 CONCURRENCY = 4
@@ -101,7 +101,7 @@ def opened(folder: Path, host: str) -> Library:
         "BUNKO_CRAWL_CONCURRENCY": str(CONCURRENCY),
         "XDG_CONFIG_HOME": str(folder),
     }
-    return open_library(locate(library=folder, environ=environ), environ=environ)
+    return open_library(locate_library(library=folder, environ=environ), environ=environ)
 
 
 def clock() -> tuple[float, float]:
@@ -114,10 +114,12 @@ def crawled(host: str) -> list[tuple[float, float]]:
     with tempfile.TemporaryDirectory() as place, opened(Path(place), host) as library:
         marks = [clock()]
         imported: list[tuple[float, float]] = []
-        found = library.web.crawl(f"http://{host}/", max_pages=PAGES + 1, imported=lambda _: imported.append(clock()))
+        found = library.web.crawl_site(
+            f"http://{host}/", max_pages=PAGES + 1, import_progress=lambda _: imported.append(clock())
+        )
         marks += [imported[0], clock()]
-    if len(found.done.held) != PAGES + 1:
-        raise SystemExit(f"{len(found.done.held)} of {PAGES + 1} pages were crawled")
+    if len(found.outcome.held_urls) != PAGES + 1:
+        raise SystemExit(f"{len(found.outcome.held_urls)} of {PAGES + 1} pages were crawled")
     return [(end[0] - start[0], end[1] - start[1]) for start, end in pairwise(marks)]
 
 

@@ -13,7 +13,7 @@ from bench.libraries import open_docs
 from bench.table import Check, Result, Table, check, number
 
 if TYPE_CHECKING:
-    from bunko.records import Prepared
+    from bunko.records import PreparedDocument
 
 SIZE, TEXTS, LEAST = 400, 2000, 5000
 # A remote service: how late it answers, how many chunks go through it, in requests of how many, how many at once.
@@ -108,7 +108,7 @@ def _remote() -> tuple[Table, list[Check]]:
 def _through(server: service.Service, folder: Path, chunks: int) -> Spent:
     """Store documents that are cut already, with vectors of a remote embedder, as an import does."""
     from bunko.embedders import build
-    from bunko.ingest.embed import embedded
+    from bunko.ingest.embed import embed_batches
     from bunko.stores import sqlite
     from bunko.types import Tool
 
@@ -118,16 +118,16 @@ def _through(server: service.Service, folder: Path, chunks: int) -> Spent:
     tool = store.put_tool(Tool("chunks"))
     batches = _batches(chunks)
     with spent() as found:
-        for one in embedded(store, embedder, batches, list, owner=tool.id):
-            store.write(tool.id, put=one.put, vectors=one.vectors, spent=one.spent)
+        for one in embed_batches(store, embedder, batches, list, owner_id=tool.id):
+            store.write(tool.id, upsert=one.documents, vectors=one.vectors, usage=one.usage)
     store.close()
     return found
 
 
-def _batches(chunks: int) -> list[list[Prepared]]:
+def _batches(chunks: int) -> list[list[PreparedDocument]]:
     """Return documents of eight chunks, a hundred at a time; they are not looked for, so that they have no terms."""
-    from bunko.records import Prepared
-    from bunko.types import Chunk, Document, Entry, Text
+    from bunko.records import PreparedDocument
+    from bunko.types import Chunk, Document, SourceEntry, Text
 
     whole = "\n".join(text for _, text in corpus.pages(400))
     prepared = []
@@ -138,6 +138,8 @@ def _batches(chunks: int) -> list[list[Prepared]]:
             Chunk(index, index * SIZE, (index + 1) * SIZE, 1, 1, text[index * SIZE : (index + 1) * SIZE], "", ())
             for index in range(8)
         ]
-        document = Document(Entry(f"{place}.txt", len(text), 1), Text(text, "text/plain", "utf-8", f"{place}"), "")
-        prepared.append(Prepared(document, pieces, b""))
+        document = Document(
+            SourceEntry(f"{place}.txt", len(text), 1), Text(text, "text/plain", "utf-8", f"{place}"), ""
+        )
+        prepared.append(PreparedDocument(document, pieces, b""))
     return [prepared[at : at + 100] for at in range(0, len(prepared), 100)]

@@ -13,7 +13,7 @@ from bench.libraries import SIZES, Libraries
 from bench.starting import visits
 from bench.table import Result, Table, number
 from bunko.indexes.embedded.vectors import nearest
-from bunko.search.rank import analyse, lexical
+from bunko.search.rank import analyse_query, rank_lexical
 
 TOP = 10
 CURVES = {
@@ -56,7 +56,7 @@ def _ours(libraries: Libraries, size: int) -> dict[str, float]:
         masks = snapshot.masks(None)
 
         def answer(query: str) -> object:
-            return lexical(snapshot, analyse(query), TOP, k1=peers.K1, b=peers.B, masks=masks)
+            return rank_lexical(snapshot, analyse_query(query), TOP, k1=peers.K1, b=peers.B, masks=masks)
 
         vector = library.embedder().embed(["環境構築の方法"], query=True)[0]
         near = cpu(lambda: nearest(snapshot, vector, TOP, masks=masks))
@@ -65,11 +65,11 @@ def _ours(libraries: Libraries, size: int) -> dict[str, float]:
 
 def _theirs(libraries: Libraries, size: int) -> dict[str, float]:
     with libraries.open(size) as (library, snapshot):
-        matrix = snapshot.parts[0].segment.vectors.copy()
+        matrix = snapshot.views[0].segment.vectors.copy()
         vector = library.embedder().embed(["環境構築の方法"], query=True)[0]
         product = cpu(lambda: matrix @ vector)
         engine = peers.Tantivy(snapshot)
-        terms = {query: engine.terms(analyse(query).wanted) for query in _asked("one word") + _asked("question")}
+        terms = {query: engine.terms(analyse_query(query).terms) for query in _asked("one word") + _asked("question")}
         return {
             **_medians("tantivy", lambda query: engine.search(terms[query], TOP)),
             "bare product": product * 1e6,

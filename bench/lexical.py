@@ -10,8 +10,8 @@ from bench.clock import apart, race
 from bench.libraries import LARGE, MEDIUM, SMALL, Libraries
 from bench.table import Check, Result, Table, check, number
 from bunko.indexes.embedded import bm25
-from bunko.indexes.embedded.bm25 import Wanted
-from bunko.search.rank import Analysis, analyse, lexical
+from bunko.indexes.embedded.bm25 import QueryTerm
+from bunko.search.rank import QueryAnalysis, analyse_query, rank_lexical
 from bunko.text import analyzer
 
 TOP = 10
@@ -44,17 +44,17 @@ def ours(libraries: Libraries, size: int) -> Micros:
     with libraries.open(size) as (_, snapshot):
         masks = snapshot.masks(None)
 
-        def given(analysis: Analysis) -> object:
-            return lexical(snapshot, analysis, TOP, k1=peers.K1, b=peers.B, masks=masks)
+        def given(analysis: QueryAnalysis) -> object:
+            return rank_lexical(snapshot, analysis, TOP, k1=peers.K1, b=peers.B, masks=masks)
 
-        def ranked(wanted: Sequence[Wanted]) -> object:
-            return bm25.rank(snapshot, wanted, TOP, k1=peers.K1, b=peers.B, masks=masks)
+        def ranked(wanted: Sequence[QueryTerm]) -> object:
+            return bm25.rank_terms(snapshot, wanted, TOP, k1=peers.K1, b=peers.B, masks=masks)
 
         return {
             kind: _micros(
                 {
-                    "all": (lambda query: given(analyse(query)), asked),
-                    "all given": (given, [analyse(query) for query in asked]),
+                    "all": (lambda query: given(analyse_query(query)), asked),
+                    "all given": (given, [analyse_query(query) for query in asked]),
                     "words": (lambda query: ranked(only_words(query)), asked),
                     "words given": (ranked, [only_words(query) for query in asked]),
                 }
@@ -82,14 +82,16 @@ def others(libraries: Libraries, size: int) -> Micros:
         return measured
 
 
-def _wanted(query: str) -> Sequence[Wanted]:
-    return analyse(query).wanted
+def _wanted(query: str) -> Sequence[QueryTerm]:
+    return analyse_query(query).terms
 
 
-def only_words(query: str) -> list[Wanted]:
+def only_words(query: str) -> list[QueryTerm]:
     """Return the keys of a query's words, without its grams."""
-    found = dict.fromkeys(analyzer.key(term.spelling) for run in analyzer.runs(query) for term in analyzer.terms(run))
-    return [Wanted(key, 1.0) for key in found]
+    found = dict.fromkeys(
+        analyzer.term_key(term.spelling) for run in analyzer.runs(query) for term in analyzer.terms(run)
+    )
+    return [QueryTerm(key, 1.0) for key in found]
 
 
 def ratios(line: dict[str, float]) -> tuple[float, float]:

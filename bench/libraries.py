@@ -11,7 +11,7 @@ from bench.clock import Spent, child
 from bunko.indexes.embedded.snapshot import Snapshot
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import locate
+from bunko.library.paths import locate_library
 
 SMALL, MEDIUM, LARGE = 640, 10_000, 100_000
 SIZES = (SMALL, 2_560, MEDIUM, 40_000, LARGE)
@@ -38,14 +38,14 @@ class Libraries:
     def open(self, chunks: int) -> Iterator[tuple[Library, Snapshot]]:
         """Open a library and take a snapshot of its index."""
         with open_docs(self.docs(chunks)) as library:
-            with library.store.reading():
+            with library.store.read_transaction():
                 snapshot = library.snapshot([tool.id for tool in library.tools()])
             yield library, snapshot
 
 
 def open_docs(docs: Path, environ: dict[str, str] = VECTORS) -> Library:
     """Open the library of a folder."""
-    return open_library(locate(docs_dir=docs, environ=environ), environ=environ)
+    return open_library(locate_library(docs_dir=docs, environ=environ), environ=environ)
 
 
 def reindex(docs: Path, environ: dict[str, str], *more: str) -> Spent:

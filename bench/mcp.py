@@ -148,13 +148,13 @@ def main() -> None:
     import anyio
 
     from bunko.interfaces.mcp.server import serve_stdio
-    from bunko.interfaces.tools.registry import Desk
-    from bunko.interfaces.tools.tool import Reply, Tool, listed
+    from bunko.interfaces.tools.registry import ToolRegistry
+    from bunko.interfaces.tools.tool import ToolDefinition, ToolReply, object_schema
 
-    empty = Tool("empty", "Nothing", "Does nothing", (), listed({}), lambda _: Reply("", {}))
+    empty = ToolDefinition("empty", "Nothing", "Does nothing", (), object_schema({}), lambda _: ToolReply("", {}))
 
-    class Beside(Desk):
-        def tools(self) -> list[Tool]:
+    class Beside(ToolRegistry):
+        def tools(self) -> list[ToolDefinition]:
             return sorted([*super().tools(), empty], key=lambda tool: tool.name)
 
     docs = Path(sys.argv[1])

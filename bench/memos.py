@@ -15,8 +15,8 @@ from bench.table import Result, Table, check, number
 from bunko.indexes.embedded import bm25
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import locate
-from bunko.search.rank import Request, analyse, ranked
+from bunko.library.paths import locate_library
+from bunko.search.rank import SearchRequest, analyse_query, rank_rows
 from bunko.sources import build
 
 SIZES = (SMALL, MEDIUM, LARGE)
@@ -73,7 +73,7 @@ def asked(place: Path, file: Path) -> dict[str, float]:
     source = build("memos", file, extensions=(), exclude_dirs=(), max_file_bytes=20_000_000)
     found = {"reading": cpu(lambda: source.scan({}), rounds=3) * 1e3}
     words = [one for kind in queries.one_word().values() for one in kind]
-    with open_library(locate(library=place, environ=VECTORS), environ=VECTORS) as library:
+    with open_library(locate_library(library=place, environ=VECTORS), environ=VECTORS) as library:
         embedder = library.embedder()
         found["embedding"] = _median(words, lambda word: embedder.embed([word], query=True))
         found["words"] = _median(words, _word_lane(library))
@@ -87,28 +87,28 @@ def asked(place: Path, file: Path) -> dict[str, float]:
 
 def _ranking(library: Library, mode: str) -> Callable[[str], object]:
     tools = library.tools()
-    with library.store.reading():
+    with library.store.read_transaction():
         snapshot = library.snapshot([tool.id for tool in tools])
     embedder, masks = library.embedder(), snapshot.masks(None)
-    requests: dict[str, Request] = {}
+    requests: dict[str, SearchRequest] = {}
 
     def answer(word: str) -> object:
         if word not in requests:
-            requests[word] = library.request(word, tools=tools, mode=mode, top_k=TOP)
-        return ranked(snapshot, word, embedder if mode == "hybrid" else None, requests[word], masks)
+            requests[word] = library.build_request(word, tools=tools, mode=mode, top_k=TOP)
+        return rank_rows(snapshot, word, embedder if mode == "hybrid" else None, requests[word], masks)
 
     return answer
 
 
 def _word_lane(library: Library) -> Callable[[str], object]:
     tools, own = library.tools(), library.settings.memos
-    with library.store.reading():
+    with library.store.read_transaction():
         snapshot = library.snapshot([tool.id for tool in tools])
     masks = snapshot.masks(None)
 
     def answer(word: str) -> object:
-        wanted = [one for one in analyse(word).wanted if not one.gram]
-        return bm25.rank(snapshot, wanted, TOP, k1=own.k1, b=own.b, masks=masks)
+        wanted = [one for one in analyse_query(word).terms if not one.is_gram]
+        return bm25.rank_terms(snapshot, wanted, TOP, k1=own.k1, b=own.b, masks=masks)
 
     return answer
 

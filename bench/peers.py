@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bunko.indexes.embedded.bm25 import Wanted
+from bunko.indexes.embedded.bm25 import QueryTerm
 from bunko.indexes.embedded.postings import Postings
 from bunko.indexes.embedded.snapshot import Snapshot
 
@@ -26,7 +26,7 @@ class Tantivy:
         for lane in ("words", "grams"):
             builder.add_text_field(lane, tokenizer_name="whitespace", index_option="freq")
         self._schema = builder.build()
-        segment = snapshot.parts[0].segment
+        segment = snapshot.views[0].segment
         self._lanes = {"words": segment.words, "grams": segment.grams}
         index = tantivy.Index(self._schema)
         writer = index.writer(2_000_000_000, 1)  # room for all of it, so that there is one segment as in ours
@@ -38,11 +38,11 @@ class Tantivy:
         index.reload()
         self._searcher = index.searcher()
 
-    def terms(self, wanted: Sequence[Wanted]) -> list[tuple[str, str, float]]:
+    def terms(self, wanted: Sequence[QueryTerm]) -> list[tuple[str, str, float]]:
         """Return field, token and weight of each key; what no chunk holds is left out, as a dictionary does."""
         found = []
         for one in wanted:
-            lane = "grams" if one.gram else "words"
+            lane = "grams" if one.is_gram else "words"
             at = _ordinal(self._lanes[lane], one.key)
             if at is not None:
                 found.append((lane, f"{at:x}", one.weight))
@@ -68,18 +68,18 @@ class Tantivy:
         return [(row, score) for row, (score, _) in zip(rows, hits, strict=True)]
 
 
-def bm25s(snapshot: Snapshot) -> tuple[Callable[[Sequence[Wanted]], list[int]], Callable[[list[int], int], Any]]:
+def bm25s(snapshot: Snapshot) -> tuple[Callable[[Sequence[QueryTerm]], list[int]], Callable[[list[int], int], Any]]:
     """Return what makes bm25s's tokens of our keys (words only), and what searches them."""
     from bm25s import BM25
     from bm25s.tokenization import Tokenized
 
-    lane = snapshot.parts[0].segment.words
+    lane = snapshot.views[0].segment.words
     engine = BM25(k1=K1, b=B, method="lucene")
-    ids = [row.tolist() for row in _rows(lane, len(snapshot.parts[0].segment))]
+    ids = [row.tolist() for row in _rows(lane, len(snapshot.views[0].segment))]
     engine.index(Tokenized(ids, {f"{at:x}": at for at in range(len(lane.keys))}), show_progress=False)
 
-    def tokens(wanted: Sequence[Wanted]) -> list[int]:
-        found = [_ordinal(lane, one.key) for one in wanted if not one.gram]
+    def tokens(wanted: Sequence[QueryTerm]) -> list[int]:
+        found = [_ordinal(lane, one.key) for one in wanted if not one.is_gram]
         return [at for at in found if at is not None]
 
     def search(query: list[int], k: int) -> Any:

@@ -48,7 +48,7 @@ def run(_: object) -> Result:
             [tool] = library.tools()
 
             def scan() -> None:
-                _all_unchanged(_folder(root).scan(library.store.known(tool.id)).unchanged)
+                _all_unchanged(_folder(root).scan(library.store.fingerprints(tool.id)).unchanged)
 
             steps = {
                 "bare scandir and stat": lambda: bare_walk(root),

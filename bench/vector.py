@@ -41,7 +41,7 @@ def measure(libraries: Libraries, size: int, names: Sequence[str]) -> dict[str, 
     with libraries.open(size) as (library, snapshot):
         texts = [one for kind in queries.questions().values() for one in kind]
         asked = library.embedder().embed(texts, query=True)
-        matrix, masks = np.array(snapshot.parts[0].segment.vectors), snapshot.masks(None)
+        matrix, masks = np.array(snapshot.views[0].segment.vectors), snapshot.masks(None)
         builders: dict[str, Callable[[], Callable[[Any], list[int]]]] = {
             "bunko": lambda: lambda vector: list(nearest(snapshot, vector, TOP, masks=masks).ranking.rows),
             "bare": lambda: lambda vector: _bare(matrix, vector),

@@ -19,7 +19,7 @@ def main() -> None:
     clock = time.process_time
     begin = clock()
     library = open_docs(Path(sys.argv[1]))
-    with library.store.reading():
+    with library.store.read_transaction():
         library.snapshot([tool.id for tool in library.tools()])
     opened = clock()
     library.search(asked[0], mode="bm25", refresh=False)

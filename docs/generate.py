@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from bunko.errors import BunkoError
-from bunko.interfaces.cli.main import EXIT_CODES, INTERRUPTED, bunko
-from bunko.settings.docs import reference
+from bunko.interfaces.cli.main import EXIT_CODES, INTERRUPTED_EXIT_CODE, bunko
+from bunko.settings.docs import settings_reference
 
 HEAD = """\
 # The command line
@@ -55,7 +55,7 @@ def _exits() -> Iterator[tuple[int, str, str]]:
     rows = [(exit, f"`{code}`", told[code]) for code, exit in EXIT_CODES.items()]
     rows.append((1, "", "`bunko doctor` found something that is wrong."))
     rows.append((2, "", "The command line itself makes no sense."))
-    rows.append((INTERRUPTED, "", "Ctrl-C. What was written stays, and the next run goes on from there."))
+    rows.append((INTERRUPTED_EXIT_CODE, "", "Ctrl-C. What was written stays, and the next run goes on from there."))
     yield from sorted(rows, key=lambda row: row[0])
 
 
@@ -67,4 +67,4 @@ def _tree(error: type[BunkoError]) -> Iterator[type[BunkoError]]:
 
 if __name__ == "__main__":
     Path(__file__).with_name("cli.md").write_text(command_line(), encoding="utf-8")
-    Path(__file__).with_name("settings.md").write_text(reference(), encoding="utf-8")
+    Path(__file__).with_name("settings.md").write_text(settings_reference(), encoding="utf-8")

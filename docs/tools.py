@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from bunko.interfaces.tools.registry import Desk
-from bunko.interfaces.tools.tool import Tool
-from bunko.interfaces.tools.toolsets import NAMES
+from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.interfaces.tools.tool import ToolDefinition
+from bunko.interfaces.tools.toolsets import TOOLSET_NAMES
 
 ROOT = Path(__file__).resolve().parent.parent
 _PLACE = re.compile(r"(<!-- tools -->\n).*?(<!-- /tools -->)", re.DOTALL)
@@ -43,9 +43,9 @@ def japanese() -> str:
     return _table("ツール", "引数（**必須**）", "はたらき", rows)
 
 
-def fixed(toolsets: Sequence[str] = tuple(name for name in NAMES if name != "tools")) -> list[Tool]:
+def fixed(toolsets: Sequence[str] = tuple(name for name in TOOLSET_NAMES if name != "tools")) -> list[ToolDefinition]:
     """Return the tools of some toolsets, or of all but the one whose tools a library names itself."""
-    return Desk(_nothing, toolsets=toolsets, folder="your folder").tools()
+    return ToolRegistry(_nothing, toolsets=toolsets, folder="your folder").tools()
 
 
 def refreshed(page: str, table: str) -> str:
@@ -55,13 +55,13 @@ def refreshed(page: str, table: str) -> str:
     return _PLACE.sub(lambda match: f"{match[1]}{table}{match[2]}", page)
 
 
-def _table(tool: str, arguments: str, about: str, rows: list[tuple[Tool, str]]) -> str:
+def _table(tool: str, arguments: str, about: str, rows: list[tuple[ToolDefinition, str]]) -> str:
     lines = [f"| {tool} | {arguments} | {about} |", "|---|---|---|"]
     lines += [f"| `{one.name}` | {_arguments(one)} | {text} |" for one, text in rows]
     return "\n".join(lines) + "\n"
 
 
-def _arguments(tool: Tool) -> str:
+def _arguments(tool: ToolDefinition) -> str:
     marks = [f"**`{param.name}`**" if param.required else f"`{param.name}`" for param in tool.params]
     return ", ".join(marks) or "none"
 

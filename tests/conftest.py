@@ -16,7 +16,7 @@ import pytest
 from bunko.interfaces.cli.main import main
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import locate
+from bunko.library.paths import locate_library
 
 # Whoever is started in the background ignores Ctrl-C, and hands that down to the processes that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
@@ -59,7 +59,7 @@ def open_docs(docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     opened: list[Library] = []
 
     def opener(*, read_only: bool = False, **environ: str) -> Library:
-        home = locate(docs_dir=docs, environ=environ)
+        home = locate_library(docs_dir=docs, environ=environ)
         environ.setdefault("BUNKO_SEARCH_FRESHNESS_SECONDS", "0")
         opened.append(open_library(home, environ=environ, read_only=read_only))
         return opened[-1]

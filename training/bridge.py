@@ -75,7 +75,7 @@ def japanese_words(text: str) -> Iterator[tuple[str, ...]]:
     """Return the words of a text, and each two that stand together."""
     for run in analyzer.runs(text):
         before = ""
-        for terms in analyzer.by_word(run):
+        for terms in analyzer.terms_by_word(run):
             word = terms[0].spelling if terms and not terms[0].spelling.isascii() else ""
             word = "" if word in LIGHT else word
             if word:
@@ -200,17 +200,19 @@ def save(out: Path, table: dict[str, list[tuple[str, float]]]) -> None:
     """Write the table as `bunko.text.bridge` reads it."""
     names = sorted({meaning for some in table.values() for meaning, _ in some})
     number = {name: at for at, name in enumerate(names)}
-    order = sorted(table, key=analyzer.key)
+    order = sorted(table, key=analyzer.term_key)
     written = [name.encode() for name in names]
     found = {
-        "keys": np.array([analyzer.key(word) for word in order], np.uint64),
+        "keys": np.array([analyzer.term_key(word) for word in order], np.uint64),
         "starts": np.cumsum([0, *(len(table[word]) for word in order)]).astype(np.uint32),
         "targets": np.array([number[meaning] for word in order for meaning, _ in table[word]], np.uint32),
         "weights": np.array([round(255 * weight) for word in order for _, weight in table[word]], np.uint8),
         "ends": np.cumsum([len(name) for name in written]).astype(np.uint32),
         "letters": np.frombuffer(b"".join(written), np.uint8),
     }
-    array_file.save(out, found, format=bridge.FORMAT, stamp={"name": "bridge", "words": analyzer.VERSION})
+    array_file.save_arrays(
+        out, found, format_version=bridge.FORMAT, stamp={"name": "bridge", "words": analyzer.VERSION}
+    )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import numpy as np
 import sentencepiece
 import torch
 from pairs import lines
-from spacing import spaced
+from spacing import space_words
 
 LONGEST = {"a": 64, "b": 160}  # tokens of each side of a pair
 LEAST = 4000  # pairs of a source that make a group of their own
@@ -28,7 +28,7 @@ class Tokenizer:
 
     def __call__(self, texts: list[str]) -> list[np.ndarray]:
         """Return the token numbers of each text."""
-        whole = [spaced(" ".join(text.split())) for text in texts]
+        whole = [space_words(" ".join(text.split())) for text in texts]
         return self._model.encode(whole, return_type="numpy", num_threads=16)
 
 

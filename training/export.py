@@ -17,7 +17,7 @@ from bunko.embedders import static
 def main(folder: Path, out: Path, name: str) -> None:
     """Join and save."""
     found = {"rows": np.load(folder / "rows.npy"), "shifts": np.load(folder / "shifts.npy")}
-    array_file.save(out, found, format=static.FORMAT, stamp={"name": name})
+    array_file.save_arrays(out, found, format_version=static.FORMAT, stamp={"name": name})
     print({key: value.shape for key, value in found.items()}, out.stat().st_size, "bytes")
 
 

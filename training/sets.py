@@ -19,8 +19,8 @@ import numpy as np
 from judge import ndcg
 
 from bunko.evaluation import beir
-from bunko.evaluation.eval_library import holding
-from bunko.search.rank import Request, ranked
+from bunko.evaluation.eval_library import judged_library
+from bunko.search.rank import SearchRequest, rank_rows
 from bunko.settings import Settings
 
 DEPTH = 200  # chunks by words for each question
@@ -46,20 +46,20 @@ def main() -> None:
 
 def laid_out(folder: Path, step: int, *, bridge: bool) -> dict[str, Any]:
     """Return one set: its chunks and their documents, its questions and their grades, and what words find."""
-    judged = beir.load(folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels.tsv")
+    judged = beir.load_beir(folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels.tsv")
     queries = [query.text for query in judged.queries[::step]]
-    with holding(judged.documents, Settings()) as library, library.store.reading():
+    with judged_library(judged.documents, Settings()) as library, library.store.read_transaction():
         snapshot = library.snapshot([tool.id for tool in library.tools()])
         ids = [snapshot.chunk_id(row) for row in range(snapshot.size)]
         chunks = library.store.chunks(ids)
         number = {uri: at for at, uri in enumerate(sorted({chunk.uri for chunk in chunks.values()}))}
         rows, scores = np.full((len(queries), DEPTH), -1, np.int32), np.zeros((len(queries), DEPTH), np.float32)
-        request, masks = Request("", mode="bm25", top_k=DEPTH, bridge=bridge), snapshot.masks(None)
+        request, masks = SearchRequest("", mode="bm25", top_k=DEPTH, bridge=bridge), snapshot.masks(None)
         for at, query in enumerate(queries):
-            for rank, one in enumerate(ranked(snapshot, query, None, request, masks)):
+            for rank, one in enumerate(rank_rows(snapshot, query, None, request, masks)):
                 rows[at, rank], scores[at, rank] = one.row, one.score
     return {
-        "texts": [chunks[one].chunk.in_context(chunks[one].title)[:LONGEST] for one in ids],
+        "texts": [chunks[one].chunk.text_in_context(chunks[one].title)[:LONGEST] for one in ids],
         "doc": np.array([number[chunks[one].uri] for one in ids]),
         "queries": queries,
         "rel": [

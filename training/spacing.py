@@ -4,6 +4,6 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
-from bunko.text.subwords import spaced
+from bunko.text.subwords import space_words
 
-__all__ = ["spaced"]
+__all__ = ["space_words"]

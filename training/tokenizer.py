@@ -20,7 +20,7 @@ import sentencepiece
 import unidic_lite
 from pairs import texts
 
-from bunko.text.subwords import spaced
+from bunko.text.subwords import space_words
 
 VOCABULARY = 48_000
 MOST_TEXTS_OF_A_SOURCE = 40_000
@@ -32,7 +32,9 @@ _tagger = fugashi.Tagger(f"-r {unidic_lite.DICDIR}/mecabrc -d {unidic_lite.DICDI
 
 def main(out: Path, paths: list[Path]) -> None:
     """Train and save."""
-    some = [bordered(spaced(" ".join(text[:LONGEST_TEXT].split()))) for text in texts(paths, MOST_TEXTS_OF_A_SOURCE)]
+    some = [
+        bordered(space_words(" ".join(text[:LONGEST_TEXT].split()))) for text in texts(paths, MOST_TEXTS_OF_A_SOURCE)
+    ]
     print(len(some), "texts,", sum(map(len, some)), "characters", flush=True)
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -53,7 +55,7 @@ def main(out: Path, paths: list[Path]) -> None:
     out.write_bytes(model.getvalue())
     tokenizer = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     for text in ("環境構築の方法を教えてください。", "How do I validate a form?", "GitHubActionsとDEC-0054について"):
-        print(tokenizer.encode(spaced(text), out_type=str))
+        print(tokenizer.encode(space_words(text), out_type=str))
 
 
 def bordered(text: str) -> str:

@@ -51,7 +51,7 @@ class SourceError(BunkoError):
     code = "source"
 
 
-class Refused(SourceError):
+class AddressRefused(SourceError):
     """An address that may not be fetched; nothing was sent to it."""
 
     code = "refused"
@@ -84,7 +84,7 @@ class EmbedderError(BunkoError):
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
-        self.came: Mapping[int, Any] = {}
+        self.partial_vectors: Mapping[int, Any] = {}
 
 
 class UnknownName(BunkoError):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import signal
 
-_armed, _, _count = os.environ.get("BUNKO_FAILPOINT", "").partition(":")
-_left = int(_count) if _count.isdigit() else 1
+_armed_name, _, _count = os.environ.get("BUNKO_FAILPOINT", "").partition(":")
+_visits_left = int(_count) if _count.isdigit() else 1
 
 
-def reach(name: str) -> None:
+def reach_failpoint(name: str) -> None:
     """Die as by `kill -9` here, if the test armed this place; otherwise do nothing."""
-    global _left
-    if name != _armed:
+    global _visits_left
+    if name != _armed_name:
         return
-    _left -= 1
-    if _left <= 0:
+    _visits_left -= 1
+    if _visits_left <= 0:
         os.kill(os.getpid(), signal.SIGKILL)

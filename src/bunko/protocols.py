@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from bunko.records import (
-    Dated,
-    Failed,
+    ChunkRow,
+    DatedDocument,
+    DocumentSummary,
+    EmbeddingUsage,
+    FailedDocument,
     Filter,
-    Found,
-    Kept,
-    Listed,
-    Prepared,
-    Room,
-    Spent,
+    LoggedSearch,
+    PreparedDocument,
+    StorageSize,
     StoredChunk,
     StoredDocument,
     Totals,
     WebPage,
 )
-from bunko.types import Chunk, Entry, Known, Problem, Text, Tool
+from bunko.types import Chunk, Fingerprint, Problem, SourceEntry, Text, Tool
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,18 +54,18 @@ class Embedder(Protocol):
         """Return the provider and the model, known without loading or asking anything."""
 
     @property
-    def floor(self) -> float:
+    def noise_floor(self) -> float:
         """Return the cosine below which texts have nothing in common; -1 where that is not known."""
 
     @property
-    def batch(self) -> int:
+    def batch_size(self) -> int:
         """Return how many texts are best handed over at once."""
 
     @property
-    def remote(self) -> bool:
+    def is_remote(self) -> bool:
         """Say whether texts go to a service: it takes time and not work, and it may cost money."""
 
-    def available(self) -> str:
+    def unavailable_reason(self) -> str:
         """Return nothing if vectors can be made, else what is missing and how to get it; nothing is loaded or paid."""
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
@@ -73,26 +73,26 @@ class Embedder(Protocol):
 
 
 @dataclass(slots=True)
-class Counts:
+class EmbedderStats:
     """What an embedder with limits did so far."""
 
     texts: int = 0
     calls: int = 0
     retries: int = 0
     too_long: int = 0  # texts that were embedded in parts, or cut
-    sizing: int = 0  # calls that asked for the size alone, until an import takes them to its account
+    sizing_calls: int = 0  # calls that asked for the size alone, until an import takes them to its account
 
 
-class Paid(Embedder, Protocol):
+class RemoteEmbedder(Embedder, Protocol):
     """An embedder whose `remote` is true."""
 
-    counts: Counts
+    stats: EmbedderStats
 
     @property
-    def request(self) -> int:
+    def request_size(self) -> int:
         """Return how many texts one request holds at most."""
 
-    def recall(self, name: str) -> None:
+    def restore_size(self, name: str) -> None:
         """Take the size from a name it had before: then a model of unknown size need not be asked for it."""
 
     def cancel(self) -> None:
@@ -103,35 +103,37 @@ class Paid(Embedder, Protocol):
 class Scan:
     """How a source differs from what the library remembers of it."""
 
-    added: list[Entry] = field(default_factory=list)
-    updated: list[Entry] = field(default_factory=list)
+    added: list[SourceEntry] = field(default_factory=list)
+    updated: list[SourceEntry] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     moved: dict[str, str] = field(default_factory=dict)  # new uri → old uri; the new one is in `added` too
-    touched: list[Entry] = field(default_factory=list)  # same content, other timestamp or place; noted last of all
+    touched: list[SourceEntry] = field(
+        default_factory=list
+    )  # same content, other timestamp or place; noted last of all
     unchanged: int = 0
     problems: list[Problem] = field(default_factory=list)
     # Gives back the entries it is given, in their order, with those texts that looking has left out.
-    texts: Callable[[Iterable[Entry]], Iterator[Entry]] = iter
+    load_texts: Callable[[Iterable[SourceEntry]], Iterator[SourceEntry]] = iter
 
 
 class Source(Protocol):
     """Where documents come from."""
 
-    def scan(self, known: Mapping[str, Known]) -> Scan:
+    def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
         """Compare what is there with what is known."""
 
-    def read(self, entry: Entry) -> tuple[bytes, Entry]:
+    def read(self, entry: SourceEntry) -> tuple[bytes, SourceEntry]:
         """Return the bytes and the entry as it was when they were read; not asked for an `Excerpt`."""
 
-    def lost(self, known: Iterable[str]) -> bool:
+    def has_vanished(self, known_uris: Iterable[str]) -> bool:
         """Say whether the whole source has vanished, so that nothing may be concluded from its absence."""
 
 
 @runtime_checkable
-class Reading(Protocol):
+class SelfReadingSource(Protocol):
     """A source that reads its own bytes, because their names do not tell what they are."""
 
-    def text(self, data: bytes, entry: Entry) -> Text:
+    def text(self, data: bytes, entry: SourceEntry) -> Text:
         """Return what the bytes of an entry say; a SourceError says why they are no text."""
 
 
@@ -140,7 +142,7 @@ class Store(Protocol):
 
     id: str  # no two libraries share it
 
-    def reading(self) -> AbstractContextManager[None]:
+    def read_transaction(self) -> AbstractContextManager[None]:
         """Let everything that is read inside come from one state, whatever is written meanwhile."""
 
     def tools(self) -> list[Tool]:
@@ -152,19 +154,19 @@ class Store(Protocol):
     def ensure_tool(self, tool: Tool) -> None:
         """Add a tool unless there is one of its name, which stays as it is."""
 
-    def mark(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
+    def update_build_info(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
         """Note how a tool's index was made or when; what somebody else says of the tool meanwhile stays."""
 
     def drop_tool(self, tool_id: int) -> None:
         """Remove a tool and all it holds."""
 
-    def swap(self, tool: Tool, shadow: Tool) -> int:
+    def swap_tools(self, tool: Tool, shadow: Tool) -> int:
         """Let a tool hold what its shadow holds instead, in one step, and remove the shadow."""
 
-    def adopt(self, tool: Tool, shadow: Tool) -> Tool:
+    def adopt_documents(self, tool: Tool, shadow: Tool) -> Tool:
         """Let a tool be as given and hold what a shadow holds, in one step; one of that name is replaced."""
 
-    def known(self, tool_id: int) -> dict[str, Known]:
+    def fingerprints(self, tool_id: int) -> dict[str, Fingerprint]:
         """Return what is remembered of each document, and of what failed, by uri."""
 
     def failures(self, tool_id: int) -> list[Problem]:
@@ -174,72 +176,72 @@ class Store(Protocol):
         self,
         tool_id: int,
         *,
-        put: Sequence[Prepared] = (),
-        fail: Sequence[Failed] = (),
+        upsert: Sequence[PreparedDocument] = (),
+        fail: Sequence[FailedDocument] = (),
         remove: Sequence[str] = (),
-        touch: Sequence[Entry] = (),
+        touch: Sequence[SourceEntry] = (),
         vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
-        spent: Mapping[str, Spent] | None = None,
+        usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> int:
         """Change documents, all of them or none; return the new generation. A failure replaces its document.
 
         What was `spent` on vectors is added, by embedder, to what was spent before.
         """
 
-    def keep(
+    def pin_vectors(
         self,
         tool_id: int,
         embedder: str,
         vectors: Mapping[bytes, npt.NDArray[np.float32]],
         *,
-        spent: Mapping[str, Spent] | None = None,
+        usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> None:
         """Store vectors that no chunk has yet, for a tool that will: no sweep forgets them until it is released."""
 
-    def release(self, tool_id: int, embedder: str | None = None) -> None:
+    def unpin_vectors(self, tool_id: int, embedder: str | None = None) -> None:
         """Let a sweep forget what was kept for a tool and no chunk has, of one embedder or of all."""
 
-    def rekey(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
+    def replace_vectors(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
         """Give all chunks of a tool other vectors, in one step; return the new generation.
 
         `keys` are the names of the vectors by uri, in the order of the chunks; no names mean no vectors. Texts and
         terms stay, and it is an error if a chunk would have a vector that is not stored.
         """
 
-    def spent(self) -> dict[str, Spent]:
+    def embedding_usage(self) -> dict[str, EmbeddingUsage]:
         """Return what imports had of each embedder, by its name."""
 
-    def missing(self, keys: Iterable[bytes]) -> set[bytes]:
+    def missing_vectors(self, keys: Iterable[bytes]) -> set[bytes]:
         """Return those vector names that are not stored."""
 
     def generation(self) -> int:
         """Return a number that grows with every change of what a search could see."""
 
-    def fresh(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
+    def changes_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
         """Return the chunks of all documents written after a generation, in the order they were written."""
 
-    def dead(self, tool_id: int, since: int) -> list[int] | None:
+    def removed_since(self, tool_id: int, since: int) -> list[int] | None:
         """Return the documents removed after a generation; None if that is too long ago to tell."""
 
-    def forget(self, tool_id: int, before: int) -> None:
+    def prune_removals(self, tool_id: int, before: int) -> None:
         """Stop remembering what was removed up to a generation."""
 
-    def name_derived(self, tool_id: int, name: str) -> None:
+    def set_index_file(self, tool_id: int, name: str) -> None:
         """Remember which derived file is true to this library."""
 
-    def derived_name(self, tool_id: int) -> str:
+    def index_file(self, tool_id: int) -> str:
         """Return which derived file is true to this library, if one is."""
 
-    def sweep(self) -> None:
+    def delete_orphan_vectors(self) -> None:
         """Forget vectors that no chunk has any more, and that are not kept."""
 
-    def chunks(self, ids: Sequence[int]) -> dict[int, Found]:
+    def chunks(self, ids: Sequence[int]) -> dict[int, ChunkRow]:
         """Return the chunks with these ids that still exist."""
 
     def document(self, tool_id: int, uri: str) -> StoredDocument | None:
         """Return one document."""
 
-    def whole(self, tool_id: int, uris: Sequence[str]) -> list[Prepared]:
+    def export_documents(self, tool_id: int, uris: Sequence[str]) -> list[PreparedDocument]:
         """Return documents as they were put, in the order of their uris."""
 
     def vectors(self, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
@@ -248,28 +250,28 @@ class Store(Protocol):
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the uris that follow one, in order."""
 
-    def with_hash(self, tool_id: int, beginning: str) -> list[str]:
+    def uris_with_hash(self, tool_id: int, prefix: str) -> list[str]:
         """Return the uris of the documents whose content hash begins so."""
 
-    def select(self, tool_id: int, where: Filter) -> list[int]:
+    def select_documents(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that pass a filter."""
 
     def totals(self, tool_id: int) -> Totals:
         """Return how much a tool holds."""
 
-    def room(self, tool_id: int) -> Room:
+    def storage_size(self, tool_id: int) -> StorageSize:
         """Return how many bytes a tool's rows take."""
 
-    def lengths(self, tool_id: int) -> list[tuple[int, int]]:
+    def chunk_lengths(self, tool_id: int) -> list[tuple[int, int]]:
         """Return how many chunks there are of each length in characters, the shortest first."""
 
-    def listed(self, tool_id: int, *, skip: int = 0, limit: int = 20) -> list[Listed]:
+    def list_documents(self, tool_id: int, *, skip: int = 0, limit: int = 20) -> list[DocumentSummary]:
         """Return some documents in the order of their uris."""
 
     def tags(self, tool_id: int) -> list[tuple[str, int]]:
         """Return each tag and how many documents have it, the most used first."""
 
-    def recent(self, tool_id: int, *, limit: int = 10) -> list[Dated]:
+    def recent_documents(self, tool_id: int, *, limit: int = 10) -> list[DatedDocument]:
         """Return the documents of the latest dates, the latest first; those without a date come last."""
 
     def pages(self, tool_id: int, urls: Sequence[str] | None = None) -> list[WebPage]:
@@ -282,25 +284,25 @@ class Store(Protocol):
         self,
         tool_id: int,
         *,
-        put: Sequence[WebPage] = (),
+        upsert: Sequence[WebPage] = (),
         contents: Mapping[str, bytes] | None = None,
         remove: Sequence[str] = (),
     ) -> None:
         """Change pages, all of them or none; one that is put without new content keeps what it has."""
 
-    def keep_search(self, query: str, tool: str, at: str, *, most: int) -> bool:
+    def log_search(self, query: str, tool: str, at: str, *, limit: int) -> bool:
         """Remember that a search was made, and at most so many; say no instead of waiting for whoever writes."""
 
-    def kept_searches(self) -> list[Kept]:
+    def logged_searches(self) -> list[LoggedSearch]:
         """Return the searches that are remembered, the most frequent first."""
 
     def clear_searches(self) -> int:
         """Forget all searches; return how many there were."""
 
-    def answer(self, kind: str, key: bytes, at: float) -> str | None:
+    def cached_answer(self, kind: str, key: bytes, at: float) -> str | None:
         """Return what a remote model answered, unless it is out of date by then, in seconds since 1970."""
 
-    def put_answer(self, kind: str, key: bytes, value: str, *, at: float, until: float, most: int) -> bool:
+    def cache_answer(self, kind: str, key: bytes, value: str, *, at: float, until: float, limit: int) -> bool:
         """Keep an answer until then, and at most so many of a kind; say no instead of waiting for whoever writes."""
 
     def check(self) -> str:

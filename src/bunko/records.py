@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from bunko.types import WHOLE_FILE, Chunk, Document, Entry, Lines
+from bunko.types import WHOLE_FILE, Chunk, Document, LineSpan, SourceEntry
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedDocument:
     """A document that is ready to be stored: cut, with the terms of each chunk."""
 
     document: Document
     chunks: list[Chunk]
-    terms: bytes  # for each chunk its distinct terms and their counts, as `index.terms` packs them
+    packed_terms: bytes  # for each chunk its distinct terms and their counts, as `index.terms` packs them
     vector_keys: list[bytes] = field(default_factory=list)  # for each chunk the name of its vector, if it has one
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedDocument:
     """An entry that was read and could not be used: remembered, so that it is not read again until it changes."""
 
-    entry: Entry
+    entry: SourceEntry
     content_hash: str
     reason: str
 
@@ -37,15 +37,15 @@ class StoredChunk:
 
     chunk_id: int
     document_id: int
-    order: int
+    tiebreak_order: int
     text: str  # in its context: what its grams are made from
-    keys: npt.NDArray[np.uint64]
-    counts: npt.NDArray[np.uint16]
+    term_keys: npt.NDArray[np.uint64]
+    term_counts: npt.NDArray[np.uint16]
     vector: npt.NDArray[np.float32] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ChunkRow:
     """One chunk as an answer needs it."""
 
     tool_id: int
@@ -69,8 +69,8 @@ class StoredDocument:
     content_hash: str
     media_type: str
     text: str
-    body: int
-    lines: Lines = WHOLE_FILE
+    body_start: int
+    lines: LineSpan = WHOLE_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Filter:
         return bool(self.path or self.tags or self.since or self.until)
 
 
-ANYWHERE = Filter()
+NO_FILTER = Filter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class EmbeddingUsage:
     """What imports had of one embedder."""
 
     texts: int = 0  # embedded
@@ -109,8 +109,8 @@ class Spent:
     saved_texts: int = 0  # whose vectors were stored already
     saved_calls: int = 0  # that these would have taken
 
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(
+    def __add__(self, other: EmbeddingUsage) -> EmbeddingUsage:
+        return EmbeddingUsage(
             self.texts + other.texts,
             self.calls + other.calls,
             self.saved_texts + other.saved_texts,
@@ -119,7 +119,7 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class StorageSize:
     """How many bytes a tool's rows take, without what SQLite adds for pages and indexes.
 
     A vector is counted once however many chunks have it; two tools that share one both count it.
@@ -132,7 +132,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class DocumentSummary:
     """One document in a list."""
 
     uri: str
@@ -143,7 +143,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Dated:
+class DatedDocument:
     """One document in a list by date."""
 
     uri: str
@@ -151,7 +151,7 @@ class Dated:
     date: str
     tags: tuple[str, ...]
     beginning: str  # of its body
-    lines: Lines
+    lines: LineSpan
 
 
 # waiting: to be fetched; held: fetched with success; failed: never; alias: held under another URL.
@@ -179,10 +179,10 @@ class WebPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class LoggedSearch:
     """A search that somebody made and that is remembered."""
 
     query: str
     tool: str  # the tool that was asked; empty where all were
     count: int
-    last: str  # when it was made last
+    last_searched_at: str  # when it was made last

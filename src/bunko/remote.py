@@ -13,7 +13,7 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     from openai import OpenAI
 
-_LONGEST_MESSAGE = 300
+_MAX_MESSAGE_CHARS = 300
 # Services have no common code for this. Some use 500, none of them 429.
 _SIZE_STATUSES = (400, 413, 422, 500)
 _SIZE_WORDS = re.compile(
@@ -23,27 +23,27 @@ _SIZE_WORDS = re.compile(
 )
 
 
-class Failure(Exception):
+class RemoteFailure(Exception):
     """A request that failed, in the words of its service: status 0 means that no whole answer came."""
 
-    def __init__(self, message: str, *, status: int = 0, wait: float | None = None) -> None:
+    def __init__(self, message: str, *, status: int = 0, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.message, self.status, self.wait = message, status, wait
+        self.message, self.status, self.retry_after = message, status, retry_after
 
-    def is_passing(self) -> bool:
+    def is_transient(self) -> bool:
         """Say whether the same request may succeed later."""
         return self.status in (0, 429) or self.status >= 500
 
-    def is_about_size(self) -> bool:
+    def is_too_large(self) -> bool:
         """Say whether a smaller request may succeed."""
         return self.status == 413 or (self.status in _SIZE_STATUSES and bool(_SIZE_WORDS.search(self.message)))
 
-    def alone(self) -> Failure:
+    def without_traceback(self) -> RemoteFailure:
         """Return it without its traceback and its cause: those may hold a key."""
-        return Failure(self.message, status=self.status, wait=self.wait)
+        return RemoteFailure(self.message, status=self.status, retry_after=self.retry_after)
 
 
-class Reached(Protocol):
+class RemoteEndpoint(Protocol):
     """A service as a user knows it."""
 
     label: str
@@ -52,13 +52,13 @@ class Reached(Protocol):
     fix: str  # what to set when it does not know who asks
 
 
-def explained(service: Reached, failure: Failure) -> tuple[str, str]:
+def explain_failure(service: RemoteEndpoint, failure: RemoteFailure) -> tuple[str, str]:
     """Return what happened and what to do next; no key and no password is in either."""
-    status, address = failure.status, without_user(service.address)
+    status, address = failure.status, strip_credentials(service.address)
     said = " ".join(failure.message.encode("utf-8", "ignore").decode().split())  # lone surrogates cannot be printed
     if service.secret:
         said = said.replace(service.secret, "********")
-    said = said[:_LONGEST_MESSAGE]
+    said = said[:_MAX_MESSAGE_CHARS]
     if not status:
         return f"{service.label} did not answer: {said}", f"Check that {address} is up."
     if status in (401, 403):
@@ -66,23 +66,23 @@ def explained(service: Reached, failure: Failure) -> tuple[str, str]:
     if status == 402:
         return f"{service.label} wants to be paid (402): {said}", "Check the credit of the account."
     if status == 429:
-        until = f" in {failure.wait:.0f} s" if failure.wait else " later"
+        until = f" in {failure.retry_after:.0f} s" if failure.retry_after else " later"
         return f"{service.label} is asked too often (429): {said}", f"Run the command again{until}."
     hint = f"Check the model in the settings, and that {address} serves it."
     return f"{service.label} refused ({status}): {said}", hint
 
 
-_USER = re.compile(r"(?<=//)([^/?#]*)@")
+_CREDENTIALS = re.compile(r"(?<=//)([^/?#]*)@")
 
 
-def without_user(address: str) -> str:
+def strip_credentials(address: str) -> str:
     """Return an address without the name, the password and the parameters that may be in it."""
-    return _USER.sub("", address).partition("?")[0]
+    return _CREDENTIALS.sub("", address).partition("?")[0]
 
 
-def user_in(address: str) -> str:
+def credentials_in(address: str) -> str:
     """Return the name and the password that stand in an address, with a colon between; mostly nothing."""
-    found = _USER.search(address)
+    found = _CREDENTIALS.search(address)
     return unquote(found[1]) if found else ""
 
 
@@ -91,7 +91,7 @@ def key_problem(secret: str) -> str:
     return "" if secret.isascii() and secret.isprintable() else "the key holds a character that no key has"
 
 
-def retry_after(value: str | None) -> float | None:
+def parse_retry_after(value: str | None) -> float | None:
     """Return how many seconds a Retry-After header asks for: it holds a number or a date."""
     if not value:
         return None
@@ -114,7 +114,7 @@ def openai_client(address: str, secret: str, timeout: float) -> OpenAI:
 
 
 @contextmanager
-def openai_failures() -> Iterator[None]:
+def translate_openai_errors() -> Iterator[None]:
     """Let what the OpenAI SDK raises inside be a Failure, or what its connection does while an answer is read."""
     from httpx2 import HTTPError, InvalidURL
     from openai import APIStatusError, OpenAIError
@@ -122,16 +122,18 @@ def openai_failures() -> Iterator[None]:
     try:
         yield
     except APIStatusError as error:
-        wait = retry_after(error.response.headers.get("retry-after"))
-        raise Failure(_said(error.body, error.message), status=error.status_code, wait=wait) from error
+        wait = parse_retry_after(error.response.headers.get("retry-after"))
+        raise RemoteFailure(
+            _server_message(error.body, error.message), status=error.status_code, retry_after=wait
+        ) from error
     except (OpenAIError, HTTPError, InvalidURL, ValueError) as error:
-        raise Failure(str(error) or type(error).__name__) from error
+        raise RemoteFailure(str(error) or type(error).__name__) from error
 
 
-def _said(body: object, otherwise: str) -> str:
+def _server_message(body: object, default: str) -> str:
     """Return what a server says went wrong, of the shapes that servers use."""
     if isinstance(body, dict):
         for name in ("message", "error", "detail"):
             if isinstance(body.get(name), str):
                 return str(body[name])
-    return otherwise
+    return default

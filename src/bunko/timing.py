@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 
-_UNTIMED = nullcontext()  # made once: a search has a dozen of them
+_NO_TIMER = nullcontext()  # made once: a search has a dozen of them
 
 
 def timer(label: str, log: logging.Logger, *, detail: str = "", indent: int = 0) -> AbstractContextManager[None]:
     """Log how long the block took, in milliseconds, at DEBUG."""
-    return _timed(label, log, detail, indent) if log.isEnabledFor(logging.DEBUG) else _UNTIMED
+    return _log_duration(label, log, detail, indent) if log.isEnabledFor(logging.DEBUG) else _NO_TIMER
 
 
 @contextmanager
-def _timed(label: str, log: logging.Logger, detail: str, indent: int) -> Iterator[None]:
+def _log_duration(label: str, log: logging.Logger, detail: str, indent: int) -> Iterator[None]:
     start = time.perf_counter()
     yield
     elapsed = (time.perf_counter() - start) * 1000

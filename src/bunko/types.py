@@ -32,7 +32,7 @@ class Text:
     title: str = ""
     date: str = ""  # ISO 8601 as far as it was given: 2024, 2024-01-15, 2024-01-15T09:30:00
     tags: tuple[str, ...] = ()
-    body: int = 0  # where the body begins: after the front matter
+    body_start: int = 0  # where the body begins: after the front matter
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,63 +48,63 @@ class Chunk:
     heading: str = ""  # as it is written in the source: ## インストール手順
     heading_path: tuple[str, ...] = ()  # from the outermost heading to this one, without the marks
 
-    def in_context(self, title: str) -> str:
+    def text_in_context(self, title: str) -> str:
         """Return what is indexed: the title and the headings above say what the text itself may not repeat."""
-        return in_context(title, self.heading_path, self.text)
+        return text_in_context(title, self.heading_path, self.text)
 
 
-def in_context(title: str, heading_path: Sequence[str], text: str) -> str:
+def text_in_context(title: str, heading_path: Sequence[str], text: str) -> str:
     """Return a text under its document's title and its headings; its own heading it already begins with."""
     return "\n".join((*dict.fromkeys(part for part in (title, *heading_path[:-1]) if part), text))
 
 
-def cited(uri: str, first_line: int, last_line: int) -> str:
+def format_citation(uri: str, first_line: int, last_line: int) -> str:
     """Return where a passage stands, as editors and people read it: path:L12-L30."""
     return f"{uri}:L{first_line}" if first_line == last_line else f"{uri}:L{first_line}-L{last_line}"
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class LineSpan:
     """Which lines of its file a document takes; if it is one, all of a text stands on it with its line ends escaped."""
 
     first: int = 1  # counted from 1, both included
     last: int = 0  # 0: it is the whole file
 
     @property
-    def is_one(self) -> bool:
+    def is_single_line(self) -> bool:
         """Say whether the file has it all on one line."""
         return self.first == self.last
 
-    def placed(self, line: int) -> int:
+    def file_line(self, line: int) -> int:
         """Return the line of the file that one of the text is."""
-        return self.first if self.is_one else self.first + line - 1
+        return self.first if self.is_single_line else self.first + line - 1
 
 
-WHOLE_FILE = Lines()
+WHOLE_FILE = LineSpan()
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SourceEntry:
     """One thing a source holds, known without reading it."""
 
     uri: str  # relative to the source's root, with forward slashes
     size: int  # of its file
     modified_ns: int
     seen_ns: int = 0  # when it was looked at
-    lines: Lines = field(default=WHOLE_FILE, kw_only=True)
+    lines: LineSpan = field(default=WHOLE_FILE, kw_only=True)
 
     @property
-    def work(self) -> int:
+    def work_size(self) -> int:
         """Return how much there is to do, in bytes or nearly so."""
         return self.size
 
-    def trusted_ns(self) -> int:
+    def trusted_modified_ns(self) -> int:
         """Return the time to remember: 0 if the entry was so fresh when seen that it could change again unnoticed."""
         return self.modified_ns if self.seen_ns - self.modified_ns > RACY_NS else 0
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt(Entry):
+class ExcerptEntry(SourceEntry):
     """An entry that is one of many in a file: looking for it has read it already, or found that it cannot be used.
 
     Where there is much to read, its text is left out until it is needed: `Scan.texts` brings it back.
@@ -117,18 +117,18 @@ class Excerpt(Entry):
     length: int = 0  # of its text, in characters
 
     @property
-    def work(self) -> int:
+    def work_size(self) -> int:
         """Return how much there is to do, in bytes or nearly so."""
         return self.length
 
     @property
-    def is_left_out(self) -> bool:
+    def needs_text(self) -> bool:
         """Say whether there is a text that has to be read again."""
         return self.text is None and not self.problem
 
-    def plain(self) -> Entry:
+    def without_text(self) -> SourceEntry:
         """Return the entry alone."""
-        return Entry(self.uri, self.size, self.modified_ns, self.seen_ns, lines=self.lines)
+        return SourceEntry(self.uri, self.size, self.modified_ns, self.seen_ns, lines=self.lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ToolFailure:
     """A tool that could not be imported, as its error says."""
 
     tool: str
@@ -151,7 +151,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Fingerprint:
     """What the library remembers of an entry, to tell whether it changed."""
 
     content_hash: str
@@ -164,7 +164,7 @@ class Known:
 class Document:
     """What was read from a source."""
 
-    entry: Entry
+    entry: SourceEntry
     text: Text
     content_hash: str  # SHA-256 of the bytes, or of what an entry among many says
 
@@ -192,7 +192,7 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Arm:
+class ArmScore:
     """How one way of searching saw a hit."""
 
     score: float
@@ -206,8 +206,8 @@ class Explanation:
     lane: str  # word, gram, or vector where no word matched
     terms: tuple[str, ...]  # the query's terms that this chunk contains, as they are indexed
     expansions: tuple[tuple[str, str], ...] = ()  # (loanword or gram, what matched beside the words)
-    bm25: Arm | None = None
-    vector: Arm | None = None
+    bm25: ArmScore | None = None
+    vector: ArmScore | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class Hit:
     vector_distance: float | None = None
     bm25_score: float | None = None
     combined_score: float | None = None
-    why: Explanation | None = None
+    explanation: Explanation | None = None
     trust: str = ""  # web: somebody else wrote it; empty where the user chose the documents
     fetched_at: str = ""  # when it came from the web
 
@@ -236,7 +236,7 @@ class Freshness:
 
     generation: int
     checked_at: str = ""  # when the source was last looked at
-    missing: int = 0  # entries known to have changed that this answer does not reflect yet
+    pending_changes: int = 0  # entries known to have changed that this answer does not reflect yet
 
 
 @dataclass(slots=True)
@@ -249,12 +249,14 @@ class Answer:
     total_chunks: int
     freshness: Freshness = field(default_factory=lambda: Freshness(generation=0))
     notices: list[str] = field(default_factory=list)
-    rewritten: str = ""  # what a model made of the query, and what was searched; empty where it was searched as it is
+    rewritten_query: str = (
+        ""  # what a model made of the query, and what was searched; empty where it was searched as it is
+    )
 
     @property
-    def searched(self) -> str:
+    def searched_query(self) -> str:
         """Return the words that were searched."""
-        return self.rewritten or self.query
+        return self.rewritten_query or self.query
 
 
 @dataclass(slots=True)
@@ -271,4 +273,4 @@ class Report:
     problems: list[Problem] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     interrupted: bool = False
-    failures: list[Failure] = field(default_factory=list)  # tools that were passed over, the rest is done
+    failures: list[ToolFailure] = field(default_factory=list)  # tools that were passed over, the rest is done

@@ -16,28 +16,30 @@ from typing import Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_MOST = 8
+_MAX_WORKERS = 8
 
 
-def usual_number() -> int:
+def default_worker_count() -> int:
     """Return how many processes to use where nobody says it: one for each core this process may use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, _MOST)
+    return min(cores, _MAX_WORKERS)
 
 
-class Workers(ProcessPoolExecutor):
+class WorkerPool(ProcessPoolExecutor):
     """Processes that call `prepare(*given)` once each, then work; at the end, what is not begun is let go."""
 
-    def __init__(self, number: int, prepare: Callable[..., None] | None = None, given: tuple[Any, ...] = ()) -> None:
+    def __init__(
+        self, count: int, initializer: Callable[..., None] | None = None, initargs: tuple[Any, ...] = ()
+    ) -> None:
         # A forked worker starts at once with everything loaded. But a forked copy of another thread's lock can hang,
         # and a server has threads: there workers are spawned.
         alone = sys.platform == "linux" and threading.active_count() == 1
         context = get_context("fork" if alone else "spawn")
-        super().__init__(number, mp_context=context, initializer=_begin, initargs=(prepare, given))
+        super().__init__(count, mp_context=context, initializer=_start_worker, initargs=(initializer, initargs))
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         """Begin a piece of work; the first ones start the processes."""
-        with _deaf():
+        with _block_sigint():
             return super().submit(fn, *args, **kwargs)
 
     def __exit__(self, *_: object) -> None:
@@ -45,7 +47,7 @@ class Workers(ProcessPoolExecutor):
 
 
 @contextmanager
-def _deaf() -> Iterator[None]:
+def _block_sigint() -> Iterator[None]:
     """Let workers be started deaf to Ctrl-C, which a terminal sends to all of us: who started them ends them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -57,7 +59,7 @@ def _deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin(prepare: Callable[..., None] | None, given: tuple[Any, ...]) -> None:
+def _start_worker(initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where `_deaf` is not possible
 
     def watch(parent: BaseProcess) -> None:
@@ -67,5 +69,5 @@ def _begin(prepare: Callable[..., None] | None, given: tuple[Any, ...]) -> None:
 
     if parent := parent_process():
         threading.Thread(target=watch, args=(parent,), daemon=True).start()
-    if prepare is not None:
-        prepare(*given)
+    if initializer is not None:
+        initializer(*initargs)

@@ -10,8 +10,8 @@ from bunko import chunkers
 from bunko.chunkers.detect import content_type
 from bunko.errors import UnknownName
 from bunko.readers import read
-from bunko.text.sentences import ends
-from bunko.text.subwords import spans
+from bunko.text.sentences import sentence_ends
+from bunko.text.subwords import token_spans
 from bunko.types import Chunk, Text
 
 LONG = "この段落は、短い断片として隣に足されないだけの長さを持つように、わざと少し言葉を重ねて書いてあります。"
@@ -298,13 +298,13 @@ def test_auto_chooses_by_media_type_and_content():
     ],
 )
 def test_sentences_end_where_they_end(text, sentences):
-    found = ends(text)
+    found = sentence_ends(text)
     assert [text[start:end] for start, end in pairwise([0, *found])] == sentences
 
 
 def test_tokens_give_windows_that_overlap_each_with_its_place():
     content = "validation " * 3000
-    where = spans(content)
+    where = token_spans(content)
     assert len(where) == 3000
     found = cut(content, "tokens", size=1024, overlap=64)
     windows = [(0, 1023), (960, 1983), (1920, 2943), (2880, 2999)]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bunko.library.open import open_library
-from bunko.library.paths import locate
-from bunko.text.dates import moment
+from bunko.library.paths import locate_library
+from bunko.text.dates import resolve_date
 from tests.conftest import Run
 
 LONG_AGO = 1_700_000_000
@@ -187,10 +187,10 @@ def test_today_is_the_day_it_is_in_the_time_zone_of_the_settings(tmp_path: Path)
     days = set()
     for zone in ("Pacific/Kiritimati", "Etc/GMT+12"):  # where it is never the same day
         environ = {"BUNKO_SEARCH_TIMEZONE": zone}
-        with open_library(locate(library=tmp_path / "lib", environ=environ), environ=environ) as library:
-            days.add(moment("today", library.now()))
-            assert moment("今日", library.now()) == library.now().date().isoformat()
-            assert moment("1d", library.now()) == moment("yesterday", library.now())
+        with open_library(locate_library(library=tmp_path / "lib", environ=environ), environ=environ) as library:
+            days.add(resolve_date("today", library.local_time()))
+            assert resolve_date("今日", library.local_time()) == library.local_time().date().isoformat()
+            assert resolve_date("1d", library.local_time()) == resolve_date("yesterday", library.local_time())
     assert len(days) == 2
 
 

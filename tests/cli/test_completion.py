@@ -15,7 +15,7 @@ import pytest
 from bunko.interfaces.cli.main import COMMANDS
 from bunko.library import catalog
 from bunko.library.open import open_library
-from bunko.library.paths import locate
+from bunko.library.paths import locate_library
 
 NAMED = [("export",), ("import",), ("reindex",), ("search",), ("status",), ("tool", "update"), ("tool", "delete")]
 
@@ -40,9 +40,9 @@ def offered(tmp_path: Path, line: str, **environ: str) -> list[str]:
 def library(tmp_path: Path) -> Path:
     """A library with three tools, one of them half made."""
     folder = tmp_path / "library"
-    with open_library(locate(library=folder, environ={}), environ={}) as opened:
+    with open_library(locate_library(library=folder, environ={}), environ={}) as opened:
         for name in ("api-docs", "api-guide", "travel"):
-            catalog.add(opened.store, name, "About it", tmp_path)
+            catalog.add_tool(opened.store, name, "About it", tmp_path)
     return folder
 
 
@@ -95,9 +95,9 @@ def test_where_there_is_no_library_nothing_is_offered_made_or_said(tmp_path: Pat
 def test_names_that_another_process_just_wrote_are_offered_and_half_made_ones_are_not(
     tmp_path: Path, library: Path
 ) -> None:
-    with open_library(locate(library=library, environ={}), environ={}) as opened:
-        catalog.add(opened.store, "newest", "About it", tmp_path)
-        shadow = catalog.named(opened.store, "travel")
+    with open_library(locate_library(library=library, environ={}), environ={}) as opened:
+        catalog.add_tool(opened.store, "newest", "About it", tmp_path)
+        shadow = catalog.get_tool(opened.store, "travel")
         opened.store.put_tool(type(shadow)("~travel", active=False))
         assert offered(tmp_path, f"bunko export --library {library} -n ") == [
             "api-docs",

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from bunko.ingest.pipeline import Progress
-from bunko.interfaces.cli.import_report import line, lines
-from bunko.interfaces.cli.main import INTERRUPTED
+from bunko.ingest.pipeline import ImportProgress
+from bunko.interfaces.cli.import_report import progress_line, progress_line_writer
+from bunko.interfaces.cli.main import INTERRUPTED_EXIT_CODE
 from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import in_folder
+from bunko.library.paths import paths_for_folder
 from tests.cli.test_cli import at_a_terminal, subprocess_environment
 
 # Several transactions; with --verbose they say more than a pipe holds, so an import whose pipe nobody reads cannot end.
@@ -29,28 +29,28 @@ needs_signals = pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is no
 
 def test_a_pipe_gets_a_line_every_two_seconds_and_one_at_the_end() -> None:
     at, said = [0.0], list[str]()
-    tell = lines(said.append, lambda: at[0])
+    tell = progress_line_writer(said.append, lambda: at[0])
     for seconds, files in ((0.0, 0), (0.5, 10), (1.9, 20), (2.1, 30), (3.0, 40), (4.2, 50), (4.3, 100)):
         at[0] = seconds
-        tell(Progress(files, 100, files * 2, files * 1000, 100_000))
+        tell(ImportProgress(files, 100, files * 2, files * 1000, 100_000))
     assert [one.split()[1] for one in said] == ["30/100", "50/100", "100/100"]
 
 
 def test_what_is_done_within_two_seconds_says_nothing() -> None:
     at, said = [0.0], list[str]()
-    tell = lines(said.append, lambda: at[0])
+    tell = progress_line_writer(said.append, lambda: at[0])
     for _ in range(3):  # three tools, one after the other
         for files in (0, 50, 100):
             at[0] += 0.6
-            tell(Progress(files, 100, files, files, 100))
+            tell(ImportProgress(files, 100, files, files, 100))
     assert said == []
 
 
 def test_a_line_tells_how_far_how_fast_and_how_long_still() -> None:
-    half = Progress(1200, 3000, 4321, 5_000_000, 15_000_000)
-    assert line(half, 50.0) == "Importing: 1,200/3,000 files, 4,321 chunks, 0.1 MB/s, about 1 min 40 s left"
-    assert line(Progress(1, 2, 3, 1, 3601), 2.0).endswith("about 2 h 0 min left")
-    assert line(Progress(2, 2, 3, 10, 10), 2.0) == "Importing: 2/2 files, 3 chunks, 0.0 MB/s"
+    half = ImportProgress(1200, 3000, 4321, 5_000_000, 15_000_000)
+    assert progress_line(half, 50.0) == "Importing: 1,200/3,000 files, 4,321 chunks, 0.1 MB/s, about 1 min 40 s left"
+    assert progress_line(ImportProgress(1, 2, 3, 1, 3601), 2.0).endswith("about 2 h 0 min left")
+    assert progress_line(ImportProgress(2, 2, 3, 10, 10), 2.0) == "Importing: 2/2 files, 3 chunks, 0.0 MB/s"
 
 
 def test_a_terminal_gets_a_bar_with_files_and_chunks_and_the_summary_stays(docs: Path, tmp_path: Path) -> None:
@@ -73,8 +73,8 @@ def library(docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     """A library with a tool `notes` over many files, nothing imported yet."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     write(docs, "京都")
-    with open_library(in_folder(tmp_path / "library"), environ={}) as opened:
-        catalog.add(opened.store, "notes", "Notes", docs)
+    with open_library(paths_for_folder(tmp_path / "library"), environ={}) as opened:
+        catalog.add_tool(opened.store, "notes", "Notes", docs)
         yield opened
 
 
@@ -85,7 +85,7 @@ def write(docs: Path, word: str) -> None:
 
 
 def importing(library: Library, *arguments: str) -> tuple[list[str], dict[str, str]]:
-    place = library.home.folder
+    place = library.paths.folder
     command = [sys.executable, "-m", "bunko", "import", "-n", "notes", "--library", str(place), "--verbose", *arguments]
     return command, subprocess_environment(place.parent)
 
@@ -101,7 +101,7 @@ def interrupted(library: Library, *arguments: str) -> str:
         assert any("processing: " in said for said in process.stderr)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
-    assert process.returncode == INTERRUPTED, err
+    assert process.returncode == INTERRUPTED_EXIT_CODE, err
     assert out == ""
     return err
 
@@ -137,14 +137,14 @@ def test_a_rebuild_ended_by_ctrl_c_leaves_the_old_index_and_goes_on_from_the_hal
     interrupted(library, "--mode", "replace")
     held = library.status().tools[0]
     assert held.totals.documents == FILES
-    assert held.rebuilt is not None
-    assert 0 < held.rebuilt < FILES
+    assert held.rebuild_documents is not None
+    assert 0 < held.rebuild_documents < FILES
     assert library.search("京都", refresh=False).hits
     assert not library.search("奈良", mode="bm25", refresh=False).hits
     report, read = finished(library, "--mode", "replace")
-    assert read == FILES - held.rebuilt
+    assert read == FILES - held.rebuild_documents
     assert report["updated"] == FILES
     after = library.status().tools[0]
-    assert (after.totals.documents, after.rebuilt) == (FILES, None)
+    assert (after.totals.documents, after.rebuild_documents) == (FILES, None)
     assert library.search("奈良", mode="bm25", refresh=False).hits
     assert not library.search("京都", mode="bm25", refresh=False).hits

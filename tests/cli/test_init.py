@@ -15,8 +15,8 @@ import pytest
 
 from bunko.errors import SettingsError
 from bunko.library.open import open_library
-from bunko.library.paths import locate
-from bunko.settings import SETTINGS, load, starter
+from bunko.library.paths import locate_library
+from bunko.settings import SETTINGS, load_settings, starter_config
 from bunko.settings.schema import SECTIONS
 
 SEED = """\
@@ -53,13 +53,13 @@ def uncommented(text: str) -> str:
 
 
 def values(path: Path) -> dict[str, tuple[str, str]]:
-    return {key: (value, origin) for key, value, origin in load(environ={}, config=path).rows()}
+    return {key: (value, origin) for key, value, origin in load_settings(environ={}, config=path).rows()}
 
 
 def test_the_file_with_every_line_in_force_is_the_defaults(tmp_path: Path) -> None:
     path = tmp_path / "bunko.toml"
-    path.write_text(uncommented(starter()), encoding="utf-8")
-    settings = load(environ={}, config=path).settings
+    path.write_text(uncommented(starter_config()), encoding="utf-8")
+    settings = load_settings(environ={}, config=path).settings
     for key, setting in SETTINGS.items():
         section, _, name = key.partition(".")
         assert getattr(getattr(settings, section), name) == setting.default, key
@@ -70,7 +70,7 @@ def test_the_file_with_every_line_in_force_is_the_defaults(tmp_path: Path) -> No
 
 
 def test_the_file_as_it_is_sets_nothing_and_names_every_section_and_meaning() -> None:
-    text = starter()
+    text = starter_config()
     table = tomllib.loads(text)
     assert list(table) == list(SECTIONS)
     assert not any(table.values())
@@ -80,13 +80,13 @@ def test_the_file_as_it_is_sets_nothing_and_names_every_section_and_meaning() ->
 
 
 def test_a_secret_is_only_named_with_its_environment_variable() -> None:
-    text = starter()
+    text = starter_config()
     secrets = [setting for setting in SETTINGS.values() if setting.secret]
     assert secrets
     for setting in secrets:
         name = setting.key.partition(".")[2]
         (line,) = [line for line in text.splitlines() if re.match(rf"#\s?{name}\b", line)]
-        assert setting.env[-1] in line
+        assert setting.env_names[-1] in line
         assert "=" not in line
 
 
@@ -98,14 +98,14 @@ def test_an_empty_text_says_that_a_number_or_a_choice_is_not_set(tmp_path: Path,
     assert values(path)[key][0] == "not set"
     path.write_text(f'[{section}]\n{name} = "x"\n')
     with pytest.raises(SettingsError):
-        load(environ={}, config=path)
+        load_settings(environ={}, config=path)
 
 
 def test_init_makes_a_library_and_says_what_to_do_next(tmp_path: Path) -> None:
     library = tmp_path / "my library"
     done = bunko(tmp_path, "init", "--library", library)
     assert done.returncode == 0, done.stderr
-    assert (library / "bunko.toml").read_text(encoding="utf-8") == starter()
+    assert (library / "bunko.toml").read_text(encoding="utf-8") == starter_config()
     assert (library / "library.db").exists()
     place = f"--library '{library}'"
     for step in ("bunko tool add -n NAME", f"bunko import -n NAME {place}", "bunko connect claude-code"):
@@ -126,7 +126,7 @@ def test_init_overwrites_only_by_force_and_keeps_the_old_file(tmp_path: Path) ->
     assert not (library / "library.db").exists()
     told = json.loads(bunko(tmp_path, "init", "--library", library, "--force", "--json").stdout)
     assert Path(told["backup"]).read_text() == "[search]\ntop_k = 9\n"
-    assert Path(told["settings"]).read_text(encoding="utf-8") == starter()
+    assert Path(told["settings"]).read_text(encoding="utf-8") == starter_config()
     assert Path(told["library"]) == library / "library.db"
 
 
@@ -188,19 +188,19 @@ def test_a_config_toml_says_where_the_database_is_and_how_to_search(tmp_path: Pa
 def test_a_flag_and_the_documents_of_others_do_not_move_a_database(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(SEED)
     named = tmp_path / "named.db"
-    with open_library(locate(database=named, environ={}), environ={}) as library:
-        assert library.home.database == named
+    with open_library(locate_library(database=named, environ={}), environ={}) as library:
+        assert library.paths.database == named
     with open_library(
-        locate(library=tmp_path / "other", environ={}), environ={}, config=tmp_path / "config.toml"
+        locate_library(library=tmp_path / "other", environ={}), environ={}, config=tmp_path / "config.toml"
     ) as library:
-        assert library.home.database == tmp_path / "other" / "library.db"
+        assert library.paths.database == tmp_path / "other" / "library.db"
     docs = tmp_path / "docs"
     (docs / ".rag-index").mkdir(parents=True)
     for folder in (docs, docs / ".rag-index"):
         (folder / "config.toml").write_text(SEED)
-    with open_library(locate(docs_dir=docs, environ={}), environ={}) as library:
-        assert library.home.database == docs / ".rag-index" / "library.db"
+    with open_library(locate_library(docs_dir=docs, environ={}), environ={}) as library:
+        assert library.paths.database == docs / ".rag-index" / "library.db"
     environ = {"BUNKO_DATABASE_PATH": str(tmp_path / "from-environment.db")}
     (tmp_path / "plain").mkdir()
-    with open_library(locate(library=tmp_path / "plain", environ=environ), environ=environ) as library:
-        assert library.home.database == tmp_path / "plain" / "library.db"
+    with open_library(locate_library(library=tmp_path / "plain", environ=environ), environ=environ) as library:
+        assert library.paths.database == tmp_path / "plain" / "library.db"

@@ -19,8 +19,8 @@ from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import in_folder
-from bunko.library.status import Bin, spread
+from bunko.library.paths import paths_for_folder
+from bunko.library.status import LengthBin, length_distribution
 from tests.cli.test_cli import at_a_terminal, subprocess_environment
 
 TOOL = {
@@ -48,9 +48,9 @@ def library(docs: Path, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     )
     (docs / "server.md").write_text("# The server\n\nThe server keeps the index and answers.\n", encoding="utf-8")
     (docs / "blank.md").write_text(" \n\n", encoding="utf-8")
-    with open_library(in_folder(place), environ={}) as opened:
-        catalog.add(opened.store, "notes", "旅行と開発のメモ", docs, exclude=["*.txt"])
-        catalog.add(opened.store, "later", "Not yet", docs)
+    with open_library(paths_for_folder(place), environ={}) as opened:
+        catalog.add_tool(opened.store, "notes", "旅行と開発のメモ", docs, exclude=["*.txt"])
+        catalog.add_tool(opened.store, "later", "Not yet", docs)
         opened.reindex(tool="notes")
         yield opened
 
@@ -71,15 +71,15 @@ def width(line: str) -> int:
 def test_a_library_tells_of_each_tool_what_it_holds_and_what_room_it_takes(library: Library, place: Path) -> None:
     later, notes = library.status().tools
     assert (notes.totals.documents, notes.totals.vectors) == (2, notes.totals.chunks)
-    assert notes.room.text == sum(
+    assert notes.storage.text == sum(
         len(document.text.encode())
         for uri in ("寺.md", "server.md")
         if (document := library.store.document(notes.tool.id, uri))
     )
-    assert notes.room.vectors == notes.totals.vectors * notes.room.dimension * 4
+    assert notes.storage.vectors == notes.totals.vectors * notes.storage.dimension * 4
     derived = sum(path.stat().st_size for path in (place / "index").iterdir())
     assert notes.derived_bytes == derived > 0
-    assert notes.bytes == notes.room.text + notes.room.index + notes.room.vectors + derived
+    assert notes.bytes == notes.storage.text + notes.storage.index + notes.storage.vectors + derived
     assert (notes.import_state, later.import_state) == ("done", "never")
     assert (later.totals.documents, later.bytes) == (0, 0)
 
@@ -88,7 +88,7 @@ def test_a_source_that_vanished_is_told_and_its_index_stays(library: Library, do
     moved = docs.rename(docs.with_name("away"))
     assert [one.source_state for one in library.status().tools] == ["missing", "missing"]
     found = library.tool_status("notes")
-    assert (found.held.source_state, found.changes, len(found.documents)) == ("missing", None, 2)
+    assert (found.status.source_state, found.changes, len(found.documents)) == ("missing", None, 2)
     assert "the source is not there; what was indexed is kept" in run(place)
     docs.mkdir()
     # Nothing is known of the other tool: to it, an empty folder is a folder.
@@ -112,7 +112,7 @@ def test_a_tool_tells_what_changed_in_its_source_and_imports_nothing(library: Li
     found = library.tool_status("notes")
     assert found.changes is not None
     assert (found.changes.new, found.changes.changed, found.changes.gone, found.changes.moved) == (1, 1, 0, 1)
-    assert "empty.md" in {problem.uri for problem in found.held.problems}
+    assert "empty.md" in {problem.uri for problem in found.status.problems}
     (docs / "machine.md").unlink()
     changes = library.tool_status("notes").changes
     assert changes is not None
@@ -128,7 +128,7 @@ def test_documents_are_listed_in_pages_with_their_language(library: Library) -> 
     assert [(one.uri, one.title, one.language) for one in first.documents] == [("server.md", "The server", "en")]
     assert [(one.uri, one.title, one.language) for one in second.documents] == [("寺.md", "京都の寺", "ja")]
     assert (beyond.documents, beyond.page) == ([], 3)
-    assert sum(one.chunks for one in (*first.documents, *second.documents)) == first.held.totals.chunks
+    assert sum(one.chunks for one in (*first.documents, *second.documents)) == first.status.totals.chunks
 
 
 def test_json_has_the_same_names_for_every_tool(library: Library, place: Path) -> None:
@@ -195,22 +195,22 @@ def test_a_document_cannot_steer_the_terminal_on_which_it_is_listed(library: Lib
 
 
 def test_bins_have_round_borders_and_hold_every_length() -> None:
-    found = spread([(3, 1), (98, 4), (250, 4), (1000, 1)])
+    found = length_distribution([(3, 1), (98, 4), (250, 4), (1000, 1)])
     assert found is not None
-    assert (found.chunks, found.least, found.median, found.p90, found.most) == (10, 3, 98, 250, 1000)
+    assert (found.chunks, found.minimum, found.median, found.p90, found.maximum) == (10, 3, 98, 250, 1000)
     assert found.mean == 239.5
-    assert found.bins[0] == Bin(0, 99, 5)
-    assert found.bins[2] == Bin(200, 299, 4)
-    assert found.bins[-1] == Bin(1000, 1099, 1)
-    assert spread([]) is None
+    assert found.bins[0] == LengthBin(0, 99, 5)
+    assert found.bins[2] == LengthBin(200, 299, 4)
+    assert found.bins[-1] == LengthBin(1000, 1099, 1)
+    assert length_distribution([]) is None
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=1))
 def test_a_spread_says_of_any_lengths_what_sorting_them_says(lengths: list[int]) -> None:
     ordered = sorted(lengths)
-    found = spread([(length, ordered.count(length)) for length in sorted(set(lengths))])
+    found = length_distribution([(length, ordered.count(length)) for length in sorted(set(lengths))])
     assert found is not None
-    assert (found.least, found.most) == (ordered[0], ordered[-1])
+    assert (found.minimum, found.maximum) == (ordered[0], ordered[-1])
     assert found.median == ordered[(len(ordered) + 1) // 2 - 1]
     assert found.p90 == ordered[-(-len(ordered) * 9 // 10) - 1]
     assert len(found.bins) <= 12

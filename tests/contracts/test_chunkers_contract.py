@@ -113,7 +113,7 @@ every_kind = pytest.mark.parametrize("kind", [*chunkers.KINDS, "pages"])
 
 
 def document(content: str, media_type: str = "text/markdown", body: int = 0) -> Text:
-    return Text(content, media_type, "utf-8", body=body)
+    return Text(content, media_type, "utf-8", body_start=body)
 
 
 def torn(content: str, at: int) -> bool:

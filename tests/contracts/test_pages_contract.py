@@ -14,8 +14,8 @@ from bunko.protocols import Store
 from bunko.records import WebPage
 from bunko.sources.web import pages
 from bunko.stores import memory, sqlite
-from bunko.stores.sqlite.pages import Rows
-from bunko.types import Known, Tool
+from bunko.stores.sqlite.pages import ToolPages
+from bunko.types import Fingerprint, Tool
 
 A, B = "https://example.com/a", "https://example.com/b"
 PAGE = WebPage(
@@ -34,7 +34,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 def test_a_page_is_kept_as_it_was_put_and_its_content_as_it_came(store: Store) -> None:
     tool, other = store.put_tool(Tool("web", "web")), store.put_tool(Tool("other", "web"))
-    store.write_pages(tool.id, put=[PAGE, WebPage(B)], contents={A: HTML})
+    store.write_pages(tool.id, upsert=[PAGE, WebPage(B)], contents={A: HTML})
     [first, second] = store.pages(tool.id)
     assert replace(first, size=0) == PAGE
     assert first.size > 0
@@ -49,19 +49,19 @@ def test_a_page_is_kept_as_it_was_put_and_its_content_as_it_came(store: Store) -
 
 def test_a_page_that_is_put_without_content_keeps_what_it_has(store: Store) -> None:
     tool = store.put_tool(Tool("web", "web"))
-    store.write_pages(tool.id, put=[PAGE], contents={A: HTML})
-    store.write_pages(tool.id, put=[replace(PAGE, problem="gone", status=404)])
+    store.write_pages(tool.id, upsert=[PAGE], contents={A: HTML})
+    store.write_pages(tool.id, upsert=[replace(PAGE, problem="gone", status=404)])
     assert [(page.problem, page.status, page.size > 0) for page in store.pages(tool.id)] == [("gone", 404, True)]
     assert store.page_content(tool.id, A) == HTML
-    store.write_pages(tool.id, put=[WebPage(A, "alias", found_on=B)], remove=[A])
+    store.write_pages(tool.id, upsert=[WebPage(A, "alias", found_on=B)], remove=[A])
     assert store.page_content(tool.id, A) is None
     assert [page.state for page in store.pages(tool.id)] == ["alias"]
 
 
 def test_pages_go_with_their_tool_and_outlast_a_rebuild(store: Store) -> None:
     tool, shadow = store.put_tool(Tool("web", "web")), store.put_tool(Tool("~web", "web"))
-    store.write_pages(tool.id, put=[PAGE], contents={A: HTML})
-    store.swap(tool, shadow)
+    store.write_pages(tool.id, upsert=[PAGE], contents={A: HTML})
+    store.swap_tools(tool, shadow)
     assert [page.url for page in store.pages(tool.id)] == [A]
     store.drop_tool(tool.id)
     assert store.pages(tool.id) == []
@@ -69,17 +69,17 @@ def test_pages_go_with_their_tool_and_outlast_a_rebuild(store: Store) -> None:
 
 def test_a_scan_tells_what_is_new_changed_and_gone_by_content(store: Store, tmp_path: Path) -> None:
     tool = store.put_tool(Tool("web", "web"))
-    store.write_pages(tool.id, put=[PAGE, WebPage(B), WebPage("https://example.com/c", "alias")], contents={A: HTML})
-    source = pages.build(Rows(store, tool.id, tmp_path / "library.db"))
+    store.write_pages(tool.id, upsert=[PAGE, WebPage(B), WebPage("https://example.com/c", "alias")], contents={A: HTML})
+    source = pages.build(ToolPages(store, tool.id, tmp_path / "library.db"))
     assert [entry.uri for entry in source.scan({}).added] == [A]
-    changed = source.scan({A: Known("other", 0, 0), B: Known("b", 0, 0)})
+    changed = source.scan({A: Fingerprint("other", 0, 0), B: Fingerprint("b", 0, 0)})
     assert ([entry.uri for entry in changed.updated], changed.deleted, changed.unchanged) == ([A], [B], 0)
-    assert source.scan({A: Known("hash", 0, 0)}).unchanged == 1
+    assert source.scan({A: Fingerprint("hash", 0, 0)}).unchanged == 1
     [entry] = source.scan({}).added
     data, same = source.read(entry)
     assert (data, same) == (HTML, entry)
     assert "本文です" in source.text(data, entry).text
-    assert not source.lost([A])
+    assert not source.has_vanished([A])
     store.write_pages(tool.id, remove=[A])
     with pytest.raises(SourceError, match="removed meanwhile"):
         source.read(entry)
@@ -88,8 +88,8 @@ def test_a_scan_tells_what_is_new_changed_and_gone_by_content(store: Store, tmp_
 def test_a_source_that_travels_to_another_process_reads_the_same_file(tmp_path: Path) -> None:
     store = sqlite.build(tmp_path / "library.db")
     tool = store.put_tool(Tool("web", "web"))
-    store.write_pages(tool.id, put=[PAGE], contents={A: HTML})
-    source = pages.build(Rows(store, tool.id, tmp_path / "library.db"))
+    store.write_pages(tool.id, upsert=[PAGE], contents={A: HTML})
+    source = pages.build(ToolPages(store, tool.id, tmp_path / "library.db"))
     there = pickle.loads(pickle.dumps(source))
     [entry] = there.scan({}).added
     assert there.read(entry)[0] == HTML
@@ -105,9 +105,9 @@ def test_a_source_that_travels_to_another_process_reads_the_same_file(tmp_path: 
     ],
 )
 def test_text_is_read_as_the_server_calls_it(data: bytes, media_type: str, charset: str, url: str, wanted: str) -> None:
-    assert pages.read(data, media_type=media_type, charset=charset, url=url).text == wanted
+    assert pages.read_page(data, media_type=media_type, charset=charset, url=url).text == wanted
 
 
 def test_what_is_no_text_is_told_by_its_type() -> None:
     with pytest.raises(SourceError, match="image/png"):
-        pages.read(b"", media_type="image/png")
+        pages.read_page(b"", media_type="image/png")

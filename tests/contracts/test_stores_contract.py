@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from bunko.errors import LibraryError
-from bunko.indexes.embedded.tool_index import Live
+from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
-from bunko.records import Failed, Filter, Prepared, Room, Spent
-from bunko.search.rank import Request, search
+from bunko.records import EmbeddingUsage, FailedDocument, Filter, PreparedDocument, StorageSize
+from bunko.search.rank import SearchRequest, search
 from bunko.stores import memory, sqlite
 from bunko.text import analyzer
-from bunko.text.term_codec import pack
-from bunko.types import Chunk, Document, Entry, Lines, Text, Tool
+from bunko.text.term_codec import pack_terms
+from bunko.types import Chunk, Document, LineSpan, SourceEntry, Text, Tool
 
 STORES: dict[str, Callable[[Path], Store]] = {
     "memory": lambda path: memory.build(),
@@ -32,31 +32,33 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     made.close()
 
 
-def prepared(uri: str, *chunks: str, date: str = "", tags: tuple[str, ...] = (), modified_ns: int = 1) -> Prepared:
+def prepared(
+    uri: str, *chunks: str, date: str = "", tags: tuple[str, ...] = (), modified_ns: int = 1
+) -> PreparedDocument:
     text = "\n".join(chunks)
     pieces, at = [], 0
     for number, chunk in enumerate(chunks):
         pieces.append(Chunk(number, at, at + len(chunk), number + 1, number + 1, chunk, "# h", ("h",)))
         at += len(chunk) + 1
     document = Document(
-        Entry(uri, len(text), modified_ns, 10**18),
+        SourceEntry(uri, len(text), modified_ns, 10**18),
         Text(text, "text/markdown", "utf-8", f"title of {uri}", date, tags),
         f"hash of {text}",
     )
-    return Prepared(document, pieces, pack([analyzer.keys(chunk) for chunk in chunks]))
+    return PreparedDocument(document, pieces, pack_terms([analyzer.term_keys(chunk) for chunk in chunks]))
 
 
-def found(store: Store, tool: Tool, live: Live, query: str, **options: object) -> list[tuple[str, int, float]]:
-    with store.reading():
-        hits = search(store, live.snapshot(), {tool.id: tool.name}, None, Request(query, **options))  # type: ignore[arg-type]
+def found(store: Store, tool: Tool, live: ToolIndex, query: str, **options: object) -> list[tuple[str, int, float]]:
+    with store.read_transaction():
+        hits = search(store, live.snapshot(), {tool.id: tool.name}, None, SearchRequest(query, **options))  # type: ignore[arg-type]
     return [(hit.uri, hit.chunk.index, hit.score) for hit in hits]
 
 
 def test_what_was_written_is_found_with_its_place_and_facts(store: Store) -> None:
     tool = store.put_tool(Tool("docs"))
-    store.write(tool.id, put=[prepared("a.md", "検索の方法", "別の話", date="2024-01-15", tags=("設計",))])
-    with store.reading():
-        hits = search(store, Live(store, tool.id, None).snapshot(), {tool.id: "docs"}, None, Request("検索"))
+    store.write(tool.id, upsert=[prepared("a.md", "検索の方法", "別の話", date="2024-01-15", tags=("設計",))])
+    with store.read_transaction():
+        hits = search(store, ToolIndex(store, tool.id, None).snapshot(), {tool.id: "docs"}, None, SearchRequest("検索"))
     assert [(hit.tool, hit.uri, hit.title, hit.date, hit.tags) for hit in hits] == [
         ("docs", "a.md", "title of a.md", "2024-01-15", ("設計",))
     ]
@@ -65,19 +67,19 @@ def test_what_was_written_is_found_with_its_place_and_facts(store: Store) -> Non
 
 def test_a_removed_document_is_never_found_again(store: Store) -> None:
     tool = store.put_tool(Tool("docs"))
-    live = Live(store, tool.id, None)
-    store.write(tool.id, put=[prepared("a.md", "検索の方法"), prepared("b.md", "検索の話")])
+    live = ToolIndex(store, tool.id, None)
+    store.write(tool.id, upsert=[prepared("a.md", "検索の方法"), prepared("b.md", "検索の話")])
     assert {uri for uri, *_ in found(store, tool, live, "検索")} == {"a.md", "b.md"}
     store.write(tool.id, remove=["a.md"])
     assert {uri for uri, *_ in found(store, tool, live, "検索")} == {"b.md"}
-    assert {uri for uri, *_ in found(store, tool, Live(store, tool.id, None), "検索")} == {"b.md"}
+    assert {uri for uri, *_ in found(store, tool, ToolIndex(store, tool.id, None), "検索")} == {"b.md"}
 
 
 def test_a_replaced_document_is_found_by_its_new_words_only(store: Store) -> None:
     tool = store.put_tool(Tool("docs"))
-    live = Live(store, tool.id, None)
-    store.write(tool.id, put=[prepared("a.md", "京都の寺")])
-    store.write(tool.id, put=[prepared("a.md", "奈良の鹿", "東大寺の大仏")])
+    live = ToolIndex(store, tool.id, None)
+    store.write(tool.id, upsert=[prepared("a.md", "京都の寺")])
+    store.write(tool.id, upsert=[prepared("a.md", "奈良の鹿", "東大寺の大仏")])
     assert not found(store, tool, live, "京都")
     assert found(store, tool, live, "鹿")
     assert store.totals(tool.id).documents == 1
@@ -86,30 +88,30 @@ def test_a_replaced_document_is_found_by_its_new_words_only(store: Store) -> Non
 
 def test_the_generation_grows_with_what_a_search_could_see(store: Store) -> None:
     tool = store.put_tool(Tool("docs"))
-    first = store.write(tool.id, put=[prepared("a.md", "x")])
+    first = store.write(tool.id, upsert=[prepared("a.md", "x")])
     assert store.generation() == first
-    assert store.write(tool.id, touch=[Entry("a.md", 1, 5, 9)]) == first
+    assert store.write(tool.id, touch=[SourceEntry("a.md", 1, 5, 9)]) == first
     assert store.write(tool.id, remove=["a.md"]) > first
 
 
 def test_a_timestamp_is_trusted_only_if_it_is_older_than_the_look(store: Store) -> None:
     tool = store.put_tool(Tool("docs"))
     old, fresh = prepared("old.md", "x", modified_ns=1), prepared("fresh.md", "y", modified_ns=10**18 - 5)
-    store.write(tool.id, put=[old, fresh])
-    known = store.known(tool.id)
+    store.write(tool.id, upsert=[old, fresh])
+    known = store.fingerprints(tool.id)
     assert (known["old.md"].modified_ns, known["fresh.md"].modified_ns) == (1, 0)
-    store.write(tool.id, touch=[Entry("old.md", 7, 8, 10**18)])
-    assert (store.known(tool.id)["old.md"].size, store.known(tool.id)["old.md"].modified_ns) == (7, 8)
+    store.write(tool.id, touch=[SourceEntry("old.md", 7, 8, 10**18)])
+    assert (store.fingerprints(tool.id)["old.md"].size, store.fingerprints(tool.id)["old.md"].modified_ns) == (7, 8)
 
 
 def test_a_failure_is_remembered_until_the_document_is_right_again(store: Store) -> None:
     tool = store.put_tool(Tool("docs"))
-    store.write(tool.id, put=[prepared("a.md", "京都")])
-    store.write(tool.id, fail=[Failed(Entry("a.md", 3, 4, 10**18), "h", "is binary")])
+    store.write(tool.id, upsert=[prepared("a.md", "京都")])
+    store.write(tool.id, fail=[FailedDocument(SourceEntry("a.md", 3, 4, 10**18), "h", "is binary")])
     assert [(one.uri, one.reason) for one in store.failures(tool.id)] == [("a.md", "is binary")]
-    assert store.known(tool.id)["a.md"].content_hash == "h"
+    assert store.fingerprints(tool.id)["a.md"].content_hash == "h"
     assert store.totals(tool.id).documents == 0
-    store.write(tool.id, put=[prepared("a.md", "京都")])
+    store.write(tool.id, upsert=[prepared("a.md", "京都")])
     assert not store.failures(tool.id)
 
 
@@ -117,12 +119,12 @@ def test_vectors_are_kept_by_name_and_outlive_their_document(store: Store) -> No
     tool = store.put_tool(Tool("docs"))
     vector = np.ones(4, np.float32)
     one = prepared("a.md", "京都")
-    named = Prepared(one.document, one.chunks, one.terms, [b"name"])
-    store.write(tool.id, put=[named], vectors={b"name": vector})
+    named = PreparedDocument(one.document, one.chunks, one.packed_terms, [b"name"])
+    store.write(tool.id, upsert=[named], vectors={b"name": vector})
     store.write(tool.id, remove=["a.md"])
-    assert store.missing([b"name", b"other"]) == {b"other"}
-    store.write(tool.id, put=[named])
-    stored = next(store.fresh(tool.id, 0)).vector
+    assert store.missing_vectors([b"name", b"other"]) == {b"other"}
+    store.write(tool.id, upsert=[named])
+    stored = next(store.changes_since(tool.id, 0)).vector
     assert stored is not None
     assert stored.tolist() == vector.tolist()
 
@@ -147,13 +149,13 @@ def test_filters_choose_documents_by_path_tag_and_date(store: Store, where: Filt
     tool = store.put_tool(Tool("docs"))
     store.write(
         tool.id,
-        put=[
+        upsert=[
             prepared("guide/a.md", "検索", date="2024-01-15", tags=("x",)),
             prepared("guide/deep/b.md", "検索", date="2024-03-01", tags=("y",)),
             prepared("c.md", "検索", date="2024-05-05T10:00:00", tags=("x", "y")),
         ],
     )
-    live = Live(store, tool.id, None)
+    live = ToolIndex(store, tool.id, None)
     assert {uri for uri, *_ in found(store, tool, live, "検索", where=where)} == expected
 
 
@@ -168,10 +170,10 @@ def test_tools_are_kept_by_name(store: Store) -> None:
 
 def test_two_tools_never_see_each_others_documents(store: Store) -> None:
     one, two = store.put_tool(Tool("one")), store.put_tool(Tool("two"))
-    store.write(one.id, put=[prepared("same.md", "京都の寺")])
-    store.write(two.id, put=[prepared("same.md", "奈良の寺")])
-    assert [uri for uri, *_ in found(store, one, Live(store, one.id, None), "奈良")] == []
-    assert store.known(one.id)["same.md"] != store.known(two.id)["same.md"]
+    store.write(one.id, upsert=[prepared("same.md", "京都の寺")])
+    store.write(two.id, upsert=[prepared("same.md", "奈良の寺")])
+    assert [uri for uri, *_ in found(store, one, ToolIndex(store, one.id, None), "奈良")] == []
+    assert store.fingerprints(one.id)["same.md"] != store.fingerprints(two.id)["same.md"]
 
 
 def test_hostile_strings_survive_storage(store: Store) -> None:
@@ -182,10 +184,10 @@ def test_hostile_strings_survive_storage(store: Store) -> None:
         "検索 \u202e\u200b\ufeff",
         "検索 👩‍👩‍👧 ﷽ Z͑ͫ̓a̴l",
     ]
-    store.write(tool.id, put=[prepared(f"{number} '\"\n*?.md", text) for number, text in enumerate(texts)])
-    with store.reading():
-        live = Live(store, tool.id, None)
-        hits = search(store, live.snapshot(), {tool.id: "docs"}, None, Request("検索", top_k=10))
+    store.write(tool.id, upsert=[prepared(f"{number} '\"\n*?.md", text) for number, text in enumerate(texts)])
+    with store.read_transaction():
+        live = ToolIndex(store, tool.id, None)
+        hits = search(store, live.snapshot(), {tool.id: "docs"}, None, SearchRequest("検索", top_k=10))
     assert sorted(hit.chunk.text for hit in hits) == sorted(texts)
 
 
@@ -199,10 +201,10 @@ def test_every_store_ranks_like_the_memory_store(store: Store) -> None:
     for one in (reference, store):
         tool = one.put_tool(Tool("docs"))
         for number, chunks in enumerate(corpus):
-            one.write(tool.id, put=[prepared(f"{number}.md", *chunks)])
+            one.write(tool.id, upsert=[prepared(f"{number}.md", *chunks)])
         one.write(tool.id, remove=["2.md"])
-        one.write(tool.id, put=[prepared("0.md", "京都 寺 寺 検索", "奈良")])
-        live = Live(one, tool.id, None)
+        one.write(tool.id, upsert=[prepared("0.md", "京都 寺 寺 検索", "奈良")])
+        live = ToolIndex(one, tool.id, None)
         both.append(
             [
                 found(one, tool, live, query, top_k=20)
@@ -214,32 +216,36 @@ def test_every_store_ranks_like_the_memory_store(store: Store) -> None:
 
 def test_a_shadow_takes_the_place_of_its_tool_in_one_step(store: Store) -> None:
     tool, shadow = store.put_tool(Tool("docs")), store.put_tool(Tool("~docs"))
-    live = Live(store, tool.id, None)
-    store.write(tool.id, put=[prepared("a.md", "京都の寺"), prepared("b.md", "奈良の鹿")])
+    live = ToolIndex(store, tool.id, None)
+    store.write(tool.id, upsert=[prepared("a.md", "京都の寺"), prepared("b.md", "奈良の鹿")])
     assert found(store, tool, live, "京都")
-    store.write(shadow.id, put=[prepared("b.md", "大阪の城")], fail=[Failed(Entry("c.md", 1, 1, 10**18), "h", "bad")])
+    store.write(
+        shadow.id,
+        upsert=[prepared("b.md", "大阪の城")],
+        fail=[FailedDocument(SourceEntry("c.md", 1, 1, 10**18), "h", "bad")],
+    )
     assert not found(store, tool, live, "大阪")
-    store.swap(Tool("docs", id=tool.id, built={"words": 2}), shadow)
+    store.swap_tools(Tool("docs", id=tool.id, built={"words": 2}), shadow)
     assert [uri for uri, *_ in found(store, tool, live, "大阪 京都 奈良")] == ["b.md"]
-    assert set(store.known(tool.id)) == {"b.md", "c.md"}
+    assert set(store.fingerprints(tool.id)) == {"b.md", "c.md"}
     assert [(one.name, one.built) for one in store.tools()] == [("docs", {"words": 2})]
     assert store.check() == ""
 
 
 def test_a_dropped_tool_takes_its_documents_along(store: Store) -> None:
     tool = store.put_tool(Tool("docs"))
-    store.write(tool.id, put=[prepared("a.md", "京都の寺")])
+    store.write(tool.id, upsert=[prepared("a.md", "京都の寺")])
     store.drop_tool(tool.id)
     assert store.tools() == []
-    assert store.known(tool.id) == {}
+    assert store.fingerprints(tool.id) == {}
 
 
 def test_documents_are_listed_in_order_and_found_by_their_hash(store: Store) -> None:
     tool = store.put_tool(Tool("docs"))
-    store.write(tool.id, put=[prepared(f"{name}.md", name) for name in "cab"])
+    store.write(tool.id, upsert=[prepared(f"{name}.md", name) for name in "cab"])
     assert store.uris(tool.id, limit=2) == ["a.md", "b.md"]
     assert store.uris(tool.id, after="b.md") == ["c.md"]
-    assert store.with_hash(tool.id, "hash of b") == ["b.md"]
+    assert store.uris_with_hash(tool.id, "hash of b") == ["b.md"]
     document = store.document(tool.id, "a.md")
     assert document is not None
     assert (document.text, document.title) == ("a", "title of a.md")
@@ -248,8 +254,8 @@ def test_documents_are_listed_in_order_and_found_by_their_hash(store: Store) -> 
 
 def test_a_glob_of_many_stars_does_not_take_for_ever(store: Store) -> None:
     tool = store.put_tool(Tool("docs"))
-    store.write(tool.id, put=[prepared(f"{'a' * 200}.md", "検索"), prepared("guide/a1/ab/c.md", "検索")])
-    live = Live(store, tool.id, None)
+    store.write(tool.id, upsert=[prepared(f"{'a' * 200}.md", "検索"), prepared("guide/a1/ab/c.md", "検索")])
+    live = ToolIndex(store, tool.id, None)
     assert not found(store, tool, live, "検索", where=Filter(path="*a" * 30 + "b"))
     assert found(store, tool, live, "検索", where=Filter(path="**/a*b/c.md"))
     assert found(store, tool, live, "検索", where=Filter(path="*a*a*.md"))
@@ -260,19 +266,21 @@ def test_every_store_measures_like_the_memory_store(store: Store) -> None:
     found = []
     for one in (reference, store):
         tool, other = one.put_tool(Tool("docs")), one.put_tool(Tool("other"))
-        assert (one.lengths(tool.id), one.listed(tool.id)) == ([], [])
-        assert one.room(tool.id) == Room(0, 0, 0, 0)
+        assert (one.chunk_lengths(tool.id), one.list_documents(tool.id)) == ([], [])
+        assert one.storage_size(tool.id) == StorageSize(0, 0, 0, 0)
         plain = prepared("b.md", "京都の寺", "server", "寺")
         # A table's row carries its header, so its text is not the one of its range.
         row = replace(plain.chunks[2], text="| 名前 |\n| 寺 |")
-        named = Prepared(plain.document, [*plain.chunks[:2], row], plain.terms, [b"x", b"y", b"x"])
+        named = PreparedDocument(plain.document, [*plain.chunks[:2], row], plain.packed_terms, [b"x", b"y", b"x"])
         long = prepared("長い.md", "検索" * 60_000, "検索の方法")
         vectors = {b"x": np.ones(8, np.float32), b"y": np.zeros(8, np.float32)}
-        one.write(tool.id, put=[long, named, prepared("a.md", "寺の庭")], vectors=vectors)
-        one.write(other.id, put=[prepared("c.md", "奈良の鹿と寺の話")])
-        pages = [[item.uri for item in one.listed(tool.id, skip=skip, limit=2)] for skip in (0, 2, 4)]
+        one.write(tool.id, upsert=[long, named, prepared("a.md", "寺の庭")], vectors=vectors)
+        one.write(other.id, upsert=[prepared("c.md", "奈良の鹿と寺の話")])
+        pages = [[item.uri for item in one.list_documents(tool.id, skip=skip, limit=2)] for skip in (0, 2, 4)]
         assert pages == [["a.md", "b.md"], ["長い.md"], []]
-        found.append((one.lengths(tool.id), one.room(tool.id), one.listed(tool.id), one.totals(tool.id)))
+        found.append(
+            (one.chunk_lengths(tool.id), one.storage_size(tool.id), one.list_documents(tool.id), one.totals(tool.id))
+        )
     assert found[0] == found[1]
     lengths, room, listed, totals = found[0]
     assert lengths == [(3, 1), (4, 1), (5, 1), (6, 1), (12, 1), (120_000, 1)]
@@ -289,57 +297,60 @@ def test_a_whole_document_comes_back_as_it_was_put(store: Store) -> None:
     table = Chunk(0, 0, 2, 1, 1, "| h |\n| a |", "", ())  # its text is not the range it stands in
     long = prepared("long.md", "京" * 60_000, "都" * 60_000, tags=("設計",), date="2024-01-15")
     odd = prepared("odd.md", "ab")
-    odd = Prepared(odd.document, [table], odd.terms, [b"name"])
-    store.write(tool.id, put=[odd, long], vectors={b"name": np.ones(4, np.float32)})
-    store.write(other.id, put=[prepared("a.md", "x")])
-    assert store.whole(tool.id, ["odd.md", "nothing.md", "long.md"]) == [long, odd]
-    assert store.whole(tool.id, []) == []
-    touched = Entry("odd.md", 9, 8, 10**18)
+    odd = PreparedDocument(odd.document, [table], odd.packed_terms, [b"name"])
+    store.write(tool.id, upsert=[odd, long], vectors={b"name": np.ones(4, np.float32)})
+    store.write(other.id, upsert=[prepared("a.md", "x")])
+    assert store.export_documents(tool.id, ["odd.md", "nothing.md", "long.md"]) == [long, odd]
+    assert store.export_documents(tool.id, []) == []
+    touched = SourceEntry("odd.md", 9, 8, 10**18)
     store.write(tool.id, touch=[touched])
-    assert store.whole(tool.id, ["odd.md"])[0].document.entry == touched
+    assert store.export_documents(tool.id, ["odd.md"])[0].document.entry == touched
     found = store.vectors([b"name", b"other"])
     assert {key: vector.tolist() for key, vector in found.items()} == {b"name": [1, 1, 1, 1]}
 
 
 def test_a_shadow_becomes_a_tool_in_one_step(store: Store) -> None:
     kept = store.put_tool(Tool("kept"))
-    store.write(kept.id, put=[prepared("k.md", "大阪")])
+    store.write(kept.id, upsert=[prepared("k.md", "大阪")])
     shadow = store.put_tool(Tool("~docs", active=False))
-    store.write(shadow.id, put=[prepared("a.md", "京都")])
-    made = store.adopt(Tool("docs", description="new", built={"words": 1}), shadow)
+    store.write(shadow.id, upsert=[prepared("a.md", "京都")])
+    made = store.adopt_documents(Tool("docs", description="new", built={"words": 1}), shadow)
     assert [(one.name, one.id, one.description) for one in store.tools()] == [
         ("docs", made.id, "new"),
         ("kept", kept.id, ""),
     ]
-    live = Live(store, made.id, None)
+    live = ToolIndex(store, made.id, None)
     assert [uri for uri, *_ in found(store, made, live, "京都")] == ["a.md"]
     again = store.put_tool(Tool("~docs", active=False))
     assert again.id not in (made.id, kept.id)
-    store.write(again.id, put=[prepared("b.md", "奈良")])
-    second = store.adopt(Tool("docs", source="/elsewhere", active=False, options={"exclude": ["x"]}), again)
+    store.write(again.id, upsert=[prepared("b.md", "奈良")])
+    second = store.adopt_documents(Tool("docs", source="/elsewhere", active=False, options={"exclude": ["x"]}), again)
     assert second.id == made.id
     stored = next(one for one in store.tools() if one.name == "docs")
     assert (stored.source, stored.active, stored.options, stored.built) == ("/elsewhere", False, {"exclude": ["x"]}, {})
     assert not found(store, second, live, "京都")
     assert [uri for uri, *_ in found(store, second, live, "奈良")] == ["b.md"]
     assert len(store.tools()) == 2
-    assert list(store.known(kept.id)) == ["k.md"]
+    assert list(store.fingerprints(kept.id)) == ["k.md"]
 
 
 def test_a_touched_entry_takes_its_chunks_along_to_other_lines(store: Store) -> None:
     tool = store.put_tool(Tool("docs"))
     one, other = prepared("a.txt#x", "京都の寺", "奈良の鹿"), prepared("a.txt#y", "大阪の城")
-    document = replace(one.document, entry=replace(one.document.entry, lines=Lines(5, 6)))
+    document = replace(one.document, entry=replace(one.document.entry, lines=LineSpan(5, 6)))
     chunks = [replace(chunk, first_line=chunk.first_line + 4, last_line=chunk.last_line + 4) for chunk in one.chunks]
-    generation = store.write(tool.id, put=[replace(one, document=document, chunks=chunks), other])
-    assert (store.known(tool.id)["a.txt#x"].first_line, store.known(tool.id)["a.txt#y"].first_line) == (5, 1)
-    moved = replace(document.entry, lines=Lines(2, 3))
+    generation = store.write(tool.id, upsert=[replace(one, document=document, chunks=chunks), other])
+    assert (store.fingerprints(tool.id)["a.txt#x"].first_line, store.fingerprints(tool.id)["a.txt#y"].first_line) == (
+        5,
+        1,
+    )
+    moved = replace(document.entry, lines=LineSpan(2, 3))
     assert store.write(tool.id, touch=[moved]) == generation
-    assert store.known(tool.id)["a.txt#x"].first_line == 2
+    assert store.fingerprints(tool.id)["a.txt#x"].first_line == 2
     stored = store.document(tool.id, "a.txt#x")
     assert stored is not None
-    assert stored.lines == Lines(2, 3)
-    (whole,) = store.whole(tool.id, ["a.txt#x"])
+    assert stored.lines == LineSpan(2, 3)
+    (whole,) = store.export_documents(tool.id, ["a.txt#x"])
     assert whole.document.entry == moved
     lines = {found.chunk.text: found.chunk.first_line for found in store.chunks([1, 2, 3]).values()}
     assert lines == {"京都の寺": 2, "奈良の鹿": 3, "大阪の城": 1}
@@ -348,10 +359,10 @@ def test_a_touched_entry_takes_its_chunks_along_to_other_lines(store: Store) -> 
 def test_tags_are_counted_and_the_latest_documents_come_first(store: Store) -> None:
     tool, other = store.put_tool(Tool("docs")), store.put_tool(Tool("other"))
     undated = prepared("log.txt#x", "日付なし")
-    entry = replace(undated.document.entry, lines=Lines(3, 4), modified_ns=1_700_000_000 * 10**9)
+    entry = replace(undated.document.entry, lines=LineSpan(3, 4), modified_ns=1_700_000_000 * 10**9)
     store.write(
         tool.id,
-        put=[
+        upsert=[
             prepared("b.md", "京都の寺", date="2024-01-15", tags=("旅行", "a")),
             prepared("a.md", "奈良の鹿", date="2024-01-15", tags=("旅行",)),
             prepared("c.md", "大阪の城", date="2024-03-01T10:00:00", tags=("b", "a", "旅行")),
@@ -359,14 +370,14 @@ def test_tags_are_counted_and_the_latest_documents_come_first(store: Store) -> N
             replace(undated, document=replace(undated.document, entry=entry)),
         ],
     )
-    store.write(other.id, put=[prepared("z.md", "z", date="2030-01-01", tags=("z",))])
+    store.write(other.id, upsert=[prepared("z.md", "z", date="2030-01-01", tags=("z",))])
     assert store.tags(tool.id) == [("旅行", 3), ("a", 2), ("b", 1)]
-    found = store.recent(tool.id, limit=4)
+    found = store.recent_documents(tool.id, limit=4)
     assert [one.uri for one in found] == ["c.md", "a.md", "b.md", "file.md"]
     assert (found[0].title, found[0].tags, found[0].beginning) == ("title of c.md", ("b", "a", "旅行"), "大阪の城")
     assert found[3].date.startswith("2023-11-1")
-    (last,) = store.recent(tool.id, limit=9)[4:]
-    assert (last.uri, last.date, last.lines) == ("log.txt#x", "", Lines(3, 4))
+    (last,) = store.recent_documents(tool.id, limit=9)[4:]
+    assert (last.uri, last.date, last.lines) == ("log.txt#x", "", LineSpan(3, 4))
 
 
 # Vectors that were paid for
@@ -378,40 +389,45 @@ def vector(number: float, size: int = 2) -> np.ndarray:
 
 def test_vectors_that_are_kept_outlive_a_sweep_until_they_are_released(store: Store) -> None:
     tool, other = store.put_tool(Tool("docs")), store.put_tool(Tool("other"))
-    store.keep(tool.id, "a", {b"1": vector(1)})
-    store.keep(tool.id, "b", {b"2": vector(2)})
-    store.keep(other.id, "a", {b"1": vector(1), b"3": vector(3)})
+    store.pin_vectors(tool.id, "a", {b"1": vector(1)})
+    store.pin_vectors(tool.id, "b", {b"2": vector(2)})
+    store.pin_vectors(other.id, "a", {b"1": vector(1), b"3": vector(3)})
     generation = store.generation()
-    store.sweep()
-    assert store.missing([b"1", b"2", b"3"]) == set()
-    store.release(tool.id, "a")
-    store.sweep()
-    assert store.missing([b"1", b"2", b"3"]) == set(), "the other tool keeps the first one too"
-    store.release(tool.id)
-    store.sweep()
-    assert store.missing([b"1", b"2", b"3"]) == {b"2"}
+    store.delete_orphan_vectors()
+    assert store.missing_vectors([b"1", b"2", b"3"]) == set()
+    store.unpin_vectors(tool.id, "a")
+    store.delete_orphan_vectors()
+    assert store.missing_vectors([b"1", b"2", b"3"]) == set(), "the other tool keeps the first one too"
+    store.unpin_vectors(tool.id)
+    store.delete_orphan_vectors()
+    assert store.missing_vectors([b"1", b"2", b"3"]) == {b"2"}
     assert store.generation() == generation, "no search could see any of this"
     store.drop_tool(other.id)
-    store.sweep()
-    assert store.missing([b"1", b"3"]) == {b"1", b"3"}
+    store.delete_orphan_vectors()
+    assert store.missing_vectors([b"1", b"3"]) == {b"1", b"3"}
 
 
 def test_what_a_chunk_has_stays_when_it_is_released(store: Store) -> None:
     tool = store.put_tool(Tool("docs"))
-    store.keep(tool.id, "a", {b"1": vector(1)})
-    store.write(tool.id, put=[replace(prepared("a.md", "x"), vector_keys=[b"1"])])
-    store.release(tool.id)
-    store.sweep()
-    assert store.missing([b"1"]) == set()
+    store.pin_vectors(tool.id, "a", {b"1": vector(1)})
+    store.write(tool.id, upsert=[replace(prepared("a.md", "x"), vector_keys=[b"1"])])
+    store.unpin_vectors(tool.id)
+    store.delete_orphan_vectors()
+    assert store.missing_vectors([b"1"]) == set()
 
 
 def test_what_was_spent_adds_up_for_each_embedder(store: Store) -> None:
     tool = store.put_tool(Tool("docs"))
-    assert store.spent() == {}
-    store.write(tool.id, put=[prepared("a.md", "x")], spent={"one:2": Spent(10, 1, 5, 1)})
-    store.keep(tool.id, "one:2", {}, spent={"one:2": Spent(1, 1), 'another " one': Spent(7, 2)})
-    store.write(tool.id, spent={})
-    assert store.spent() == {'another " one': Spent(7, 2, 0, 0), "one:2": Spent(11, 2, 5, 1)}
+    assert store.embedding_usage() == {}
+    store.write(tool.id, upsert=[prepared("a.md", "x")], usage={"one:2": EmbeddingUsage(10, 1, 5, 1)})
+    store.pin_vectors(
+        tool.id, "one:2", {}, usage={"one:2": EmbeddingUsage(1, 1), 'another " one': EmbeddingUsage(7, 2)}
+    )
+    store.write(tool.id, usage={})
+    assert store.embedding_usage() == {
+        'another " one': EmbeddingUsage(7, 2, 0, 0),
+        "one:2": EmbeddingUsage(11, 2, 5, 1),
+    }
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -419,26 +435,26 @@ def test_chunks_get_other_vectors_in_one_step_that_readers_follow(store: Store, 
     tool = store.put_tool(Tool("docs", built={"embedder": "old", "words": 1}))
     first = [replace(prepared("a.md", "京都の寺", "奈良の鹿"), vector_keys=[b"1", b"2"])]
     first.append(replace(prepared("b.md", "東京の駅"), vector_keys=[b"1"]))
-    store.write(tool.id, put=first, vectors={b"1": vector(1), b"2": vector(2)})
-    live = Live(store, tool.id, None)
+    store.write(tool.id, upsert=first, vectors={b"1": vector(1), b"2": vector(2)})
+    live = ToolIndex(store, tool.id, None)
 
-    def seen(live: Live) -> list[tuple[int, float]]:
-        with store.reading():
+    def seen(live: ToolIndex) -> list[tuple[int, float]]:
+        with store.read_transaction():
             snapshot = live.snapshot()
-        rows = [snapshot.place(row) for row in snapshot.living().tolist()]
-        found = [(snapshot.parts[part].segment, row) for part, row in rows]
+        rows = [snapshot.locate(row) for row in snapshot.alive_rows().tolist()]
+        found = [(snapshot.views[part].segment, row) for part, row in rows]
         return sorted((int(one.chunk_ids[row]), float(one.vectors[row][0])) for one, row in found)
 
     before = seen(live)
     generation = store.generation()
-    store.keep(tool.id, "new", {b"x": vector(7, size), b"y": vector(8, size), b"z": vector(9, size)})
+    store.pin_vectors(tool.id, "new", {b"x": vector(7, size), b"y": vector(8, size), b"z": vector(9, size)})
     assert seen(live) == before
-    assert store.rekey(tool.id, {"a.md": [b"x", b"y"], "b.md": [b"z"]}, {"embedder": "new"}) > generation
+    assert store.replace_vectors(tool.id, {"a.md": [b"x", b"y"], "b.md": [b"z"]}, {"embedder": "new"}) > generation
     assert [number for number, _ in seen(live)] == [number for number, _ in before]
     assert [first for _, first in seen(live)] == [7, 8, 9]
-    assert seen(Live(store, tool.id, None)) == seen(live)
+    assert seen(ToolIndex(store, tool.id, None)) == seen(live)
     assert store.tools()[0].built == {"embedder": "new"}
-    assert [one.vector_keys for one in store.whole(tool.id, ["a.md", "b.md"])] == [[b"x", b"y"], [b"z"]]
+    assert [one.vector_keys for one in store.export_documents(tool.id, ["a.md", "b.md"])] == [[b"x", b"y"], [b"z"]]
     assert found(store, tool, live, "鹿")
     store.write(tool.id, remove=["a.md"])
     assert [first for _, first in seen(live)] == [9]
@@ -448,14 +464,14 @@ def test_chunks_get_other_vectors_in_one_step_that_readers_follow(store: Store, 
 def test_no_chunk_gets_a_vector_that_is_not_stored_and_none_is_passed_over(store: Store) -> None:
     tool = store.put_tool(Tool("docs", built={"embedder": "old"}))
     put = [replace(prepared("a.md", "一", "二"), vector_keys=[b"1", b"2"])]
-    store.write(tool.id, put=put, vectors={b"1": vector(1), b"2": vector(2)})
-    store.keep(tool.id, "new", {b"x": vector(7)})
+    store.write(tool.id, upsert=put, vectors={b"1": vector(1), b"2": vector(2)})
+    store.pin_vectors(tool.id, "new", {b"x": vector(7)})
     generation = store.generation()
     for keys in ({"a.md": [b"x"]}, {"a.md": [b"x", b"gone"]}, {"b.md": [b"x"]}):
         with pytest.raises(LibraryError, match="changed while"):
-            store.rekey(tool.id, keys, {"embedder": "new"})
-    assert store.whole(tool.id, ["a.md"])[0].vector_keys == [b"1", b"2"]
+            store.replace_vectors(tool.id, keys, {"embedder": "new"})
+    assert store.export_documents(tool.id, ["a.md"])[0].vector_keys == [b"1", b"2"]
     assert (store.generation(), store.tools()[0].built) == (generation, {"embedder": "old"})
-    store.rekey(tool.id, {}, {"embedder": "none"})
-    assert store.whole(tool.id, ["a.md"])[0].vector_keys == []
+    store.replace_vectors(tool.id, {}, {"embedder": "none"})
+    assert store.export_documents(tool.id, ["a.md"])[0].vector_keys == []
     assert store.totals(tool.id).vectors == 0

@@ -22,8 +22,8 @@ from bunko import embedders
 from bunko.embedders import gemini, openai
 from bunko.embedders.remote import Remote
 from bunko.errors import EmbedderError, UnknownName
-from bunko.remote import retry_after
-from bunko.settings import load
+from bunko.remote import parse_retry_after
+from bunko.settings import load_settings
 from tests.conftest import Opener
 from tests.loopback import KEY, Asked, Loopback, Reply, gemini_error, listed, openai_error, told
 
@@ -82,7 +82,7 @@ def test_openai_is_asked_in_base64_and_vectors_come_back_in_the_order_of_the_tex
         "dimensions": 16,
         "encoding_format": "base64",
     }
-    assert (embedder.name, embedder.size, embedder.floor) == (
+    assert (embedder.name, embedder.size, embedder.noise_floor) == (
         "openai:text-embedding-3-small:16:average-8191", 16, -1.0,
     )  # fmt: skip
 
@@ -194,7 +194,7 @@ def test_after_the_last_retry_the_error_says_what_was_said(asking: Asking) -> No
     with pytest.raises(EmbedderError, match="overloaded just now") as caught:
         embedder.embed(["a"])
     assert "next import" in caught.value.hint
-    assert (embedder.counts.calls, embedder.counts.retries) == (4, 3)
+    assert (embedder.stats.calls, embedder.stats.retries) == (4, 3)
 
 
 def test_too_many_requests_wait_longer_than_other_failures(asking: Asking) -> None:
@@ -352,7 +352,7 @@ def test_a_known_limit_splits_a_long_text_and_averages_its_parts(
     mean = np.average(rows, axis=0, weights=[len(part) for part in parts])
     assert np.allclose(found[1], mean / np.linalg.norm(mean), atol=1e-5)
     assert "1 text was longer than" in caplog.text
-    assert embedder.counts.too_long == 1
+    assert embedder.stats.too_long == 1
 
 
 def test_a_long_text_can_be_cut_instead(asking: Asking) -> None:
@@ -392,7 +392,7 @@ def test_a_text_of_which_a_part_is_too_long_again_is_counted_once(asking: Asking
     asking.service.always = refuse
     embedder = asking.build()
     assert len(embedder.embed(["a" * 100 + "b" * 200, "short"])) == 2
-    assert embedder.counts.too_long == 1
+    assert embedder.stats.too_long == 1
 
 
 def test_a_server_that_finds_everything_too_long_is_believed_in_the_end(service: Loopback) -> None:
@@ -429,7 +429,7 @@ def test_requests_are_in_flight_together_but_never_more_than_allowed(service: Lo
     texts = [f"text {number}" for number in range(12)]
     found = embedder.embed(texts)
     assert np.allclose(found, [unit(service.numbers(text, 8)) for text in texts], atol=1e-6)
-    assert (most, len(service.asked), embedder.batch) == (3, 6, 6)
+    assert (most, len(service.asked), embedder.batch_size) == (3, 6, 6)
 
 
 def test_callers_share_what_is_allowed_and_a_single_request_counts_too(service: Loopback) -> None:
@@ -477,7 +477,7 @@ def test_who_is_told_to_wait_no_longer_gets_what_has_come(service: Loopback) -> 
     assert hung.wait(30)
     embedder.cancel()
     caller.join(30)
-    assert sorted(failed[0].came) == [0, 1]
+    assert sorted(failed[0].partial_vectors) == [0, 1]
 
 
 def test_a_failure_ends_what_has_not_begun(service: Loopback) -> None:
@@ -523,10 +523,10 @@ def test_a_password_in_an_address_is_not_shown(service: Loopback) -> None:
     with pytest.raises(EmbedderError) as caught:
         embedder.embed(["a"])
     assert "hunter2" not in str(caught.value)
-    assert embedder.available() == "", "a server that takes them is found all the same"
+    assert embedder.unavailable_reason() == "", "a server that takes them is found all the same"
     service.close()
-    assert "does not answer" in embedder.available()
-    assert "hunter2" not in embedder.available()
+    assert "does not answer" in embedder.unavailable_reason()
+    assert "hunter2" not in embedder.unavailable_reason()
 
 
 @pytest.mark.parametrize(
@@ -546,7 +546,7 @@ def test_without_a_key_the_error_names_the_one_to_set(
 
 def test_a_key_that_cannot_be_sent_is_said_to_be_wrong_at_once(asking: Asking) -> None:
     embedder = asking.build(api_key="sk-…")
-    assert "holds a character that no key has" in embedder.available()
+    assert "holds a character that no key has" in embedder.unavailable_reason()
     with pytest.raises(EmbedderError, match="the key holds a character that no key has") as caught:
         embedder.embed(["a"])
     assert "sk-" not in str(caught.value)
@@ -555,7 +555,7 @@ def test_a_key_that_cannot_be_sent_is_said_to_be_wrong_at_once(asking: Asking) -
 
 def test_an_address_that_is_none_is_told_of(service: Loopback) -> None:
     embedder = openai.build("ollama", model="own", base_url="http://[bad", retries=0)
-    assert "http://[bad does not answer" in embedder.available()
+    assert "http://[bad does not answer" in embedder.unavailable_reason()
     with pytest.raises(EmbedderError, match="did not answer"):
         embedder.embed(["a"])
 
@@ -599,7 +599,7 @@ def test_local_is_lm_studio_and_online_is_openai() -> None:
 
 
 def test_the_presets_are_the_defaults_of_the_settings() -> None:
-    embedding = load(environ={}).settings.embedding
+    embedding = load_settings(environ={}).settings.embedding
     assert openai.PRESETS["openai"][:2] == (embedding.openai_base_url, embedding.model_online)
     assert openai.PRESETS["lmstudio"][:2] == (embedding.lmstudio_base_url, embedding.model_local)
     assert openai.PRESETS["openrouter"][:2] == (embedding.openrouter_base_url, embedding.model_openrouter)
@@ -640,7 +640,7 @@ def test_naming_an_embedder_loads_no_sdk() -> None:
     [("3", 3.0), ("0.5", 0.5), ("-1", 0.0), ("soon", None), ("", None), (None, None), ("inf", None)],
 )
 def test_a_retry_after_that_makes_no_sense_is_none(value: str | None, seconds: float | None) -> None:
-    assert retry_after(value) == seconds
+    assert parse_retry_after(value) == seconds
 
 
 # Through the library
@@ -686,6 +686,6 @@ def test_after_a_failure_half_way_the_next_import_pays_for_the_rest_alone(
     service.asked.clear()
     assert library.reindex().embedded == 250 - len(paid)
     again = [text for asked in service.asked for text in asked.texts]
-    again = [text for text in again if text.startswith(openai.DOCUMENT)]  # an import also tries some questions
+    again = [text for text in again if text.startswith(openai.DOCUMENT_PREFIX)]  # an import also tries some questions
     assert len(again) == 250 - len(paid)
     assert not paid & set(again)

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bunko.embedders import checked, static
-from bunko.text.bridge import TABLE as BRIDGE
-from bunko.text.subwords import MODEL as PIECES
+from bunko.embedders import embed_and_check, static
+from bunko.text.bridge import TABLE_PATH as BRIDGE
+from bunko.text.subwords import MODEL_PATH as PIECES
 
 # What docs/model.md says about the model was measured with these files.
 SHIPPED = {
@@ -175,7 +175,7 @@ def test_every_process_makes_the_same_vectors(model: static.Static) -> None:
 def test_whatever_is_written_becomes_one_vector_of_length_one(size: int, text: str) -> None:
     model = static.build(size)
     for texts in ([text], [text, "検索", text]):
-        vectors = checked(model, texts)
+        vectors = embed_and_check(model, texts)
         assert vectors.shape == (len(texts), size)
         assert vectors.dtype == np.float32
         assert np.isfinite(vectors).all()
@@ -183,7 +183,7 @@ def test_whatever_is_written_becomes_one_vector_of_length_one(size: int, text: s
 
 
 def test_no_texts_are_no_vectors(model: static.Static) -> None:
-    assert checked(model, []).shape == (0, 256)
+    assert embed_and_check(model, []).shape == (0, 256)
 
 
 def test_a_query_and_a_document_of_the_same_words_are_the_same(model: static.Static) -> None:

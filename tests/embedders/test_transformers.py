@@ -10,7 +10,7 @@ import pytest
 
 from bunko import embedders
 from bunko.errors import EmbedderError
-from bunko.settings import load
+from bunko.settings import load_settings
 from tests.conftest import Opener, Run
 
 
@@ -32,8 +32,8 @@ def test_plamo_is_a_name_for_its_model(open_docs: Opener) -> None:
 def test_packages_that_are_not_installed_are_named_with_the_way_to_install_them() -> None:
     embedder = embedders.build("plamo")
     assert embedder is not None
-    assert "torch" in embedder.available()
-    assert "bunko[transformers]" in embedder.available()
+    assert "torch" in embedder.unavailable_reason()
+    assert "bunko[transformers]" in embedder.unavailable_reason()
     with pytest.raises(EmbedderError, match="not installed") as caught:
         embedder.embed(["猫"])
     assert "bunko[transformers]" in caught.value.hint
@@ -61,9 +61,9 @@ def test_nothing_heavy_is_loaded_to_make_the_embedder() -> None:
 def test_a_folder_of_documents_chooses_neither_the_model_nor_whether_its_code_runs(tmp_path: Path) -> None:
     told = '[embedding]\nmodel_transformers = "./evil"\ntrust_remote_code = true\n'
     (tmp_path / "bunko.toml").write_text(told, encoding="utf-8")
-    theirs = load(environ={}, folders=[tmp_path], guarded=tmp_path)
+    theirs = load_settings(environ={}, config_folders=[tmp_path], untrusted_folder=tmp_path)
     assert theirs.settings.embedding.model_transformers == "pfnet/plamo-embedding-1b"
     assert theirs.settings.embedding.trust_remote_code is False
     assert len([notice for notice in theirs.notices if "is ignored" in notice]) == 2
-    ours = load(environ={}, folders=[tmp_path])
+    ours = load_settings(environ={}, config_folders=[tmp_path])
     assert ours.settings.embedding.trust_remote_code is True

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from bunko.evaluation.compare import compare, intervals
+from bunko.evaluation.compare import compare, confidence_intervals
 
 
 def values(numbers: list[float]) -> dict[str, dict[str, float]]:
@@ -18,7 +18,7 @@ def test_a_run_compared_with_itself_shows_no_difference() -> None:
     (found,) = compare(numbers, numbers, names=("a", "b")).differences
     assert (found.difference, found.low, found.high, found.p) == (0.0, 0.0, 0.0, 1.0)
     assert (found.wins, found.losses, found.ties) == (0, 0, 4)
-    assert not found.certain
+    assert not found.is_significant
 
 
 def test_a_steady_win_is_certain_and_a_steady_loss_too() -> None:
@@ -28,7 +28,7 @@ def test_a_steady_win_is_certain_and_a_steady_loss_too() -> None:
     (won,) = compare(values(before), values(after), names=("a", "b")).differences
     (lost,) = compare(values(after), values(before), names=("a", "b")).differences
     assert won.low > 0
-    assert won.certain
+    assert won.is_significant
     assert won.p < 0.001
     assert (won.wins, won.losses) == (60, 0)
     assert lost.difference == pytest.approx(-won.difference)
@@ -42,7 +42,7 @@ def test_noise_is_seldom_called_certain() -> None:
     certain = 0
     for _ in range(60):
         before, after = ([chance.gauss(0.5, 0.2) for _ in range(50)] for _ in range(2))
-        certain += compare(values(before), values(after), names=("a", "b")).differences[0].certain
+        certain += compare(values(before), values(after), names=("a", "b")).differences[0].is_significant
     assert certain <= 9  # about one in twenty is expected
 
 
@@ -63,7 +63,7 @@ def test_an_interval_holds_the_mean_and_shrinks_with_more_questions() -> None:
     chance = random.Random(5)
     few = [chance.random() for _ in range(20)]
     many = [chance.random() for _ in range(2000)]
-    (low, high), (lower, higher) = intervals(values(few))["m"], intervals(values(many))["m"]
+    (low, high), (lower, higher) = confidence_intervals(values(few))["m"], confidence_intervals(values(many))["m"]
     assert low < sum(few) / 20 < high
     assert lower < sum(many) / 2000 < higher
     assert (higher - lower) < (high - low) / 5
@@ -72,7 +72,7 @@ def test_an_interval_holds_the_mean_and_shrinks_with_more_questions() -> None:
 
 
 def test_measures_about_different_questions_have_intervals_of_their_own() -> None:
-    found = intervals({"all": {"q1": 0.0, "q2": 1.0}, "one": {"q1": 0.25}})
+    found = confidence_intervals({"all": {"q1": 0.0, "q2": 1.0}, "one": {"q1": 0.25}})
     assert found["one"] == (0.25, 0.25)
     assert found["all"] == (0.0, 1.0)
 

@@ -9,7 +9,7 @@ import pytest
 
 from bunko.errors import SourceError
 from bunko.evaluation import beir, dataset
-from bunko.evaluation.json_positions import members
+from bunko.evaluation.json_positions import list_items
 
 DOCUMENTS = """{
   "documents": [
@@ -54,7 +54,7 @@ def test_a_dataset_and_its_fixture_become_a_judged_set(tmp_path: Path) -> None:
         ),
         query(id="q2", query="What is blue?", expected_sources=[], negative_sources=["https://example.com/b"]),
     ]
-    judged = dataset.load(*write(tmp_path, rows))
+    judged = dataset.load_judged_set(*write(tmp_path, rows))
     first, second = judged.queries
     assert [one.title for one in judged.documents] == ["りんご", "Pear"]
     assert (first.grades, first.keywords, first.notes) == (
@@ -62,28 +62,28 @@ def test_a_dataset_and_its_fixture_become_a_judged_set(tmp_path: Path) -> None:
         ("赤い",),
         "easy",
     )
-    assert first.expected == {"https://example.com/a"}
-    assert (first.language, first.kind, first.answerable) == ("ja", "fact", True)
-    assert (second.language, second.kind, second.answerable) == ("en", "none", False)
+    assert first.relevant_uris == {"https://example.com/a"}
+    assert (first.language, first.kind, first.is_answerable) == ("ja", "fact", True)
+    assert (second.language, second.kind, second.is_answerable) == ("en", "none", False)
     assert second.negatives == ("https://example.com/b",)
 
 
 def test_a_public_set_is_read_with_its_grades(tmp_path: Path) -> None:
-    judged = beir.load(*public(tmp_path))
+    judged = beir.load_beir(*public(tmp_path))
     assert [one.id for one in judged.documents] == ["d1", "d2"]
     assert [(one.id, one.grades, one.kind) for one in judged.queries] == [("q1", {"d1": 2.0}, ""), ("q2", {}, "fact")]
 
 
 def test_judgements_may_be_written_as_trec_does_and_unjudged_queries_are_left_out(tmp_path: Path) -> None:
-    judged = beir.load(*public(tmp_path, qrels="q1 0 d2 1\n"))
+    judged = beir.load_beir(*public(tmp_path, qrels="q1 0 d2 1\n"))
     assert [(one.id, one.grades) for one in judged.queries] == [("q1", {"d2": 1.0})]
 
 
 def test_the_digest_names_questions_and_judgements_but_not_their_order(tmp_path: Path) -> None:
     rows: list[object] = [query(), query(id="q2")]
-    one = dataset.load(*write(tmp_path, rows)).digest
-    assert dataset.load(*write(tmp_path, rows[::-1])).digest == one
-    assert dataset.load(*write(tmp_path, [query(), query(id="q2", query="梨")])).digest != one
+    one = dataset.load_judged_set(*write(tmp_path, rows)).digest
+    assert dataset.load_judged_set(*write(tmp_path, rows[::-1])).digest == one
+    assert dataset.load_judged_set(*write(tmp_path, [query(), query(id="q2", query="梨")])).digest != one
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_the_digest_names_questions_and_judgements_but_not_their_order(tmp_path:
 def test_a_broken_query_is_named_by_file_and_line(tmp_path: Path, row: object, line: int, reason: str) -> None:
     queries, documents = write(tmp_path, [query(id="q0"), row])
     with pytest.raises(SourceError) as told:
-        dataset.load(queries, documents)
+        dataset.load_judged_set(queries, documents)
     assert told.value.message.startswith(f"{queries}:{line}: ")
     assert reason in told.value.message
     assert told.value.hint
@@ -137,7 +137,7 @@ def test_a_broken_query_is_named_by_file_and_line(tmp_path: Path, row: object, l
 def test_a_broken_fixture_is_named_by_file_and_line(tmp_path: Path, documents: str, line: int, reason: str) -> None:
     queries, fixture = write(tmp_path, [query()], documents)
     with pytest.raises(SourceError) as told:
-        dataset.load(queries, fixture)
+        dataset.load_judged_set(queries, fixture)
     assert told.value.message.startswith(f"{fixture}:{line}: ")
     assert reason in told.value.message
 
@@ -174,27 +174,27 @@ def test_a_broken_public_set_is_named_by_file_and_line(
 ) -> None:
     paths = public(tmp_path, **texts)
     with pytest.raises(SourceError) as told:
-        beir.load(*paths)
+        beir.load_beir(*paths)
     assert told.value.message.startswith(f"{tmp_path / place}: ")
     assert reason in told.value.message
 
 
 def test_a_set_of_nothing_is_no_set(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r'q\.json:3: "id" is missing'):
-        dataset.load(*write(tmp_path, [{}]))
+        dataset.load_judged_set(*write(tmp_path, [{}]))
 
 
 def test_keys_of_their_own_may_stand_beside_ours(tmp_path: Path) -> None:
     rows: list[object] = [query(author="me", note="seen", notes="known", difficulty=3)]
-    assert dataset.load(*write(tmp_path, rows)).queries[0].notes == "known"
+    assert dataset.load_judged_set(*write(tmp_path, rows)).queries[0].notes == "known"
     corpus = '{"id": "d1", "text": "one", "url": "x", "metadata": {}}\n{"id": "d2", "text": "two"}\n'
-    assert len(beir.load(*public(tmp_path, corpus=corpus)).documents) == 2
+    assert len(beir.load_beir(*public(tmp_path, corpus=corpus)).documents) == 2
 
 
 def test_all_problems_of_a_file_are_told_at_once_up_to_a_limit(tmp_path: Path) -> None:
     rows: list[object] = [query(id=f"q{number}", query="") for number in range(12)]
     with pytest.raises(SourceError, match="and 2 more") as told:
-        dataset.load(*write(tmp_path, rows))
+        dataset.load_judged_set(*write(tmp_path, rows))
     assert told.value.message.count('"query" is empty') == 10
 
 
@@ -202,11 +202,11 @@ def test_a_file_that_is_not_utf8_or_not_there_is_told(tmp_path: Path) -> None:
     queries, documents = write(tmp_path, [query()])
     queries.write_bytes('{\n"queries": ["果物"]}'.encode("shift_jis"))
     with pytest.raises(SourceError, match=r"q\.json:2: this is not UTF-8"):
-        dataset.load(queries, documents)
+        dataset.load_judged_set(queries, documents)
     with pytest.raises(SourceError, match="cannot be read"):
         dataset.load_documents(tmp_path / "nowhere.json")
 
 
 def test_lines_are_found_in_any_json_layout() -> None:
     text = '\n{ "x": {"queries": [0]}, "note": "a \\" [ b",\n"queries"\n:\n[ 1,\n\n {"a":\n [2]}, "\\n",\n4 ] }'
-    assert list(members(text, "queries")) == [(5, 1), (7, {"a": [2]}), (8, "\n"), (9, 4)]
+    assert list(list_items(text, "queries")) == [(5, 1), (7, {"a": [2]}), (8, "\n"), (9, 4)]

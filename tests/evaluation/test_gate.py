@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bunko.evaluation import dataset
-from bunko.evaluation.evaluate import Evaluation, Plan, evaluate
+from bunko.evaluation.evaluate import Evaluation, EvaluationPlan, evaluate
 from bunko.evaluation.run import Run, means
 from bunko.settings import Settings
 from bunko.types import MODES
@@ -26,7 +26,7 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def done() -> Evaluation:
-    return evaluate(dataset.load(*dataset.shipped()), Settings(), Plan(MODES, 10))
+    return evaluate(dataset.load_judged_set(*dataset.bundled_files()), Settings(), EvaluationPlan(MODES, 10))
 
 
 def found(done: Evaluation, mode: str) -> Run:
@@ -46,7 +46,7 @@ def test_no_language_and_no_kind_of_question_is_left_behind(done: Evaluation) ->
     scores |= {
         name: means(of)["ndcg@10"]
         for name, of in usual.groups(lambda query: query.kind).items()
-        if any(one.query.answerable for one in of)
+        if any(one.query.is_answerable for one in of)
     }
     floors = LANGUAGES | KINDS
     assert scores.keys() == floors.keys()

@@ -256,7 +256,7 @@ def test_an_evaluation_of_a_tool_uses_its_own_settings_unless_told_otherwise(
     run: Run, judge: Callable[..., str], open_docs: Opener, notes: Path, output: Path, tmp_path: Path
 ) -> None:
     judge("京都の寺", keys="ynnn")
-    open_docs().tune("documents", {"mode": "hybrid", "k1": 0.5})
+    open_docs().set_search_settings("documents", {"mode": "hybrid", "k1": 0.5})
     asked = (
         "evaluate", "--dataset", output, "--name", "documents", "--docs-dir", notes, "--output-dir", tmp_path / "o",
         "--json",
@@ -306,17 +306,17 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 
 def test_kept_searches_are_counted_bounded_and_forgotten(store: Store) -> None:
-    assert store.kept_searches() == []
+    assert store.logged_searches() == []
     assert store.clear_searches() == 0
     for at, (query, tool) in enumerate([("a", ""), ("b", ""), ("a", ""), ("a", "docs"), ("c", "")]):
-        assert store.keep_search(query, tool, f"2024-01-0{at + 1}", most=3)
-    found = [(one.query, one.tool, one.count, one.last) for one in store.kept_searches()]
+        assert store.log_search(query, tool, f"2024-01-0{at + 1}", limit=3)
+    found = [(one.query, one.tool, one.count, one.last_searched_at) for one in store.logged_searches()]
     # Four were made, three have room, and b was asked longest ago.
     assert found == [("a", "", 2, "2024-01-03"), ("a", "docs", 1, "2024-01-04"), ("c", "", 1, "2024-01-05")]
     assert store.clear_searches() == 3
-    assert store.kept_searches() == []
-    assert store.keep_search("d", "", "2024-01-09", most=3)
-    assert [one.query for one in store.kept_searches()] == ["d"]
+    assert store.logged_searches() == []
+    assert store.log_search("d", "", "2024-01-09", limit=3)
+    assert [one.query for one in store.logged_searches()] == ["d"]
 
 
 def test_nothing_is_kept_unless_the_settings_say_so(run: Run, notes: Path) -> None:
@@ -368,37 +368,37 @@ def test_what_was_forgotten_is_not_left_in_the_file(run: Run, notes: Path, monke
 
 def test_a_search_does_not_wait_for_a_writer_to_be_kept(notes: Path, open_docs: Opener) -> None:
     library = open_docs(BUNKO_LOG_KEEP_SEARCHES="true")
-    writer = sqlite3.connect(library.home.database, isolation_level=None)
+    writer = sqlite3.connect(library.paths.database, isolation_level=None)
     writer.execute("BEGIN IMMEDIATE")
-    library.remember("京都")  # would wait half a minute, then fail
+    library.log_search("京都")  # would wait half a minute, then fail
     writer.execute("ROLLBACK")
     writer.close()
-    assert library.kept() == []
-    library.remember("京都")
-    assert [one.query for one in library.kept()] == ["京都"]
+    assert library.logged_searches() == []
+    library.log_search("京都")
+    assert [one.query for one in library.logged_searches()] == ["京都"]
 
 
 def test_a_library_that_may_only_be_read_keeps_nothing_and_answers(notes: Path, open_docs: Opener) -> None:
-    open_docs(BUNKO_LOG_KEEP_SEARCHES="true").remember("before")
+    open_docs(BUNKO_LOG_KEEP_SEARCHES="true").log_search("before")
     library = open_docs(read_only=True, BUNKO_LOG_KEEP_SEARCHES="true")
     assert library.search("京都").hits
-    library.remember("京都")
-    assert [one.query for one in library.kept()] == ["before"]
+    library.log_search("京都")
+    assert [one.query for one in library.logged_searches()] == ["before"]
 
 
 def test_an_assistants_searches_are_kept_once_however_many_pages_it_reads(notes: Path, open_docs: Opener) -> None:
     from threading import Event
 
-    from bunko.interfaces.tools.tool import Call
+    from bunko.interfaces.tools.tool import ToolCall
     from bunko.interfaces.tools.toolsets import search_tool
 
     library = open_docs(BUNKO_LOG_KEEP_SEARCHES="true")
     given = {"query": "京都の寺", "top_k": 1, "extract": "chunk", "response_format": "concise"}
 
     def asked(**more: Any) -> Any:
-        return search_tool.search(Call(library, given | more, lambda *_: None, Event()), None)
+        return search_tool.search(ToolCall(library, given | more, lambda *_: None, Event()), None)
 
     first = asked()
     cursor = first.structured["next_cursor"]
     asked(cursor=cursor)
-    assert [(one.query, one.count) for one in library.kept()] == [("京都の寺", 1)]
+    assert [(one.query, one.count) for one in library.logged_searches()] == [("京都の寺", 1)]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import bunko
-from bunko.evaluation.dataset import load, shipped
+from bunko.evaluation.dataset import bundled_files, load_judged_set
 
 FOLDER = Path(bunko.__file__).parent / "evaluation" / "judged"
 DOCUMENTS: list[dict[str, Any]] = json.loads((FOLDER / "documents.json").read_text(encoding="utf-8"))["documents"]
@@ -54,8 +54,8 @@ def test_the_set_is_large_enough_and_small_enough_to_ship() -> None:
 
 
 def test_the_loader_reads_all_of_it() -> None:
-    queries, documents = shipped()
-    judged = load(queries, documents)
+    queries, documents = bundled_files()
+    judged = load_judged_set(queries, documents)
     assert (len(judged.documents), len(judged.queries)) == (len(DOCUMENTS), len(QUERIES))
 
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bunko.evaluation.known_items import MENTIONED, NAMED, halves, known_items
-from bunko.evaluation.query_variants import KINDS, loanwords, variants
-from bunko.records import Found
+from bunko.evaluation.known_items import MENTIONED_GRADE, NAMED_GRADE, known_items, split_by_document
+from bunko.evaluation.query_variants import VARIANT_KINDS, loanwords, variants
+from bunko.records import ChunkRow
 from bunko.types import Chunk
 
 
-def found(number: int, uri: str, title: str, text: str, *headings: str) -> Found:
+def found(number: int, uri: str, title: str, text: str, *headings: str) -> ChunkRow:
     chunk = Chunk(0, 0, len(text), 1, 2, text, f"# {headings[-1]}" if headings else "", headings)
-    return Found(1, number, uri, title, "", (), "hash", chunk)
+    return ChunkRow(1, number, uri, title, "", (), "hash", chunk)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_english_becomes_the_katakana_that_the_texts_themselves_use() -> None:
 @given(st.text(max_size=60))
 def test_no_text_stops_the_making_of_variants(text: str) -> None:
     made = variants(text)
-    assert set(made) <= set(KINDS)
+    assert set(made) <= set(VARIANT_KINDS)
     assert made == variants(text), "the same text gives the same variants"
     if "width" in made:
         assert unicodedata.normalize("NFKC", made["width"]) == unicodedata.normalize("NFKC", text)
@@ -84,12 +84,12 @@ def test_an_answer_is_the_document_that_the_words_came_from_and_every_other_that
         found(1, "a.md", "京都の寺", "京都の寺を巡る。", "京都の寺"),
         found(2, "b.md", "奈良の鹿", "奈良の鹿と、京都の寺。", "奈良の鹿"),
     ]
-    stands = {"京都の寺": {"a.md": NAMED, "b.md": MENTIONED}}
-    items = known_items(chunks, lambda text: stands.get(text, {}), most=100)
+    stands = {"京都の寺": {"a.md": NAMED_GRADE, "b.md": MENTIONED_GRADE}}
+    items = known_items(chunks, lambda text: stands.get(text, {}), limit=100)
     asked = {one.query.text: one for one in items}
-    assert dict(asked["京都の寺"].query.grades) == {"a.md": NAMED, "b.md": MENTIONED}
-    assert asked["京都の寺"].origin == "a.md"
-    assert dict(asked["奈良の鹿"].query.grades) == {"b.md": NAMED}
+    assert dict(asked["京都の寺"].query.grades) == {"a.md": NAMED_GRADE, "b.md": MENTIONED_GRADE}
+    assert asked["京都の寺"].origin_uri == "a.md"
+    assert dict(asked["奈良の鹿"].query.grades) == {"b.md": NAMED_GRADE}
     assert asked["京都の寺"].family == "names"
     assert "topics" in {one.family for one in items}, "what the texts are about is asked too"
     assert {one.query.kind for one in items} > {"as written"}
@@ -98,22 +98,22 @@ def test_an_answer_is_the_document_that_the_words_came_from_and_every_other_that
 
 def test_what_stands_everywhere_is_not_asked() -> None:
     chunks = [found(n, f"{n}.md", "Release notes", f"Text {n}", "Release notes") for n in range(9)]
-    assert known_items(chunks, lambda _: None, most=100) == []
-    everywhere = {f"{n}.md": NAMED for n in range(9)}
-    assert known_items(chunks, lambda _: everywhere, most=100) == []
-    assert known_items(chunks, lambda _: {}, most=100) == [], "nine documents of one name are told apart by nothing"
+    assert known_items(chunks, lambda _: None, limit=100) == []
+    everywhere = {f"{n}.md": NAMED_GRADE for n in range(9)}
+    assert known_items(chunks, lambda _: everywhere, limit=100) == []
+    assert known_items(chunks, lambda _: {}, limit=100) == [], "nine documents of one name are told apart by nothing"
 
 
 def test_headings_that_any_document_has_are_not_asked() -> None:
     chunks = [found(1, "a.md", "", "概要です", "概要"), found(2, "b.md", "", "Text", "Introduction")]
-    assert not {"概要", "Introduction"} & {one.query.text for one in known_items(chunks, lambda _: {}, most=100)}
+    assert not {"概要", "Introduction"} & {one.query.text for one in known_items(chunks, lambda _: {}, limit=100)}
 
 
 def test_the_halves_share_no_document() -> None:
     chunks = [found(n, f"{n}.md", f"{name}の寺", f"{name}", f"{name}の寺") for n, name in enumerate(NAMES)]
-    linked = {"京都の寺": {"0.md": NAMED, "1.md": MENTIONED, "2.md": MENTIONED}}
-    items = known_items(chunks, lambda text: linked.get(text, {}), most=1000)
-    first, second = halves(items)
+    linked = {"京都の寺": {"0.md": NAMED_GRADE, "1.md": MENTIONED_GRADE, "2.md": MENTIONED_GRADE}}
+    items = known_items(chunks, lambda text: linked.get(text, {}), limit=1000)
+    first, second = split_by_document(items)
     of_first, of_second = ({uri for one in half for uri in one.query.grades} for half in (first, second))
     assert of_first
     assert of_second

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bunko.evaluation import measures
-from bunko.evaluation.dataset import Query
-from bunko.evaluation.run import Found, Result, Run
-from bunko.evaluation.trec import lines
+from bunko.evaluation.dataset import JudgedQuery
+from bunko.evaluation.run import QueryResult, RetrievedDocument, Run
+from bunko.evaluation.trec import trec_lines
 
 K = 10
 # Our name, and what the oracle calls it.
@@ -39,11 +39,11 @@ def test_every_measure_is_what_trec_eval_computes(seed: int) -> None:
     ranked = chance.sample(documents, chance.randint(1, 25))
     grades = {one: float(chance.choice([0, 1, 1, 2, 3])) for one in chance.sample(documents, chance.randint(1, 12))}
     grades[chance.choice(documents)] = 1.0
-    assert measures.of_ranking(ranked, grades, K) == pytest.approx(oracle(ranked, grades))
+    assert measures.ranking_measures(ranked, grades, K) == pytest.approx(oracle(ranked, grades))
 
 
 def test_a_grade_earns_gain_without_being_what_is_expected() -> None:
-    found = measures.of_ranking(["near", "right"], {"right": 3.0, "near": 1.0}, K, expected=["right"])
+    found = measures.ranking_measures(["near", "right"], {"right": 3.0, "near": 1.0}, K, expected=["right"])
     assert (found[f"mrr@{K}"], found["precision"], found["recall"], found["hit@1"]) == (0.5, 0.5, 1.0, 0.0)
     assert found[f"ndcg@{K}"] == pytest.approx((1 + 3 / 1.5849625) / (3 + 1 / 1.5849625))
 
@@ -54,7 +54,7 @@ def test_a_grade_earns_gain_without_being_what_is_expected() -> None:
     st.integers(1, 12),
 )
 def test_every_measure_lies_between_0_and_1(ranked: list[str], grades: dict[str, float], k: int) -> None:
-    assert all(0 <= value <= 1 + 1e-12 for value in measures.of_ranking(ranked, grades, k).values())
+    assert all(0 <= value <= 1 + 1e-12 for value in measures.ranking_measures(ranked, grades, k).values())
 
 
 def test_precision_and_recall_count_each_source_once() -> None:
@@ -86,12 +86,12 @@ def test_the_reciprocal_rank_is_that_of_the_first_right_one(rank: int, value: fl
 
 def test_a_run_file_gives_other_programs_the_same_scores(tmp_path: Any) -> None:
     # Equal scores: trec_eval would put them in the order of their names, and ours must hold.
-    found = tuple(Found(name, 0.5, 0.0, name, "") for name in ("z last", "a", "m"))
+    found = tuple(RetrievedDocument(name, 0.5, 0.0, name, "") for name in ("z last", "a", "m"))
     grades = {"a": 1.0}
-    values = measures.of_ranking([one.document for one in found], grades, K)
-    run = Run("two words", "bm25", (Result(Query("q 1", "?", grades), found, values, 1.0),))
+    values = measures.ranking_measures([one.uri for one in found], grades, K)
+    run = Run("two words", "bm25", (QueryResult(JudgedQuery("q 1", "?", grades), found, values, 1.0),))
     path = tmp_path / "run.txt"
-    path.write_text("".join(f"{line}\n" for line in lines(run)), encoding="utf-8")
+    path.write_text("".join(f"{line}\n" for line in trec_lines(run)), encoding="utf-8")
     read = list(ir_measures.read_trec_run(str(path)))
     assert [one.doc_id for one in sorted(read, key=lambda one: -one.score)] == ["z_last", "a", "m"]
     judged = [ir_measures.Qrel("q_1", "a", 1)]

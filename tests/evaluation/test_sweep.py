@@ -19,42 +19,42 @@ import pytest
 
 from bunko.errors import SettingsError, SourceError
 from bunko.evaluation import files
-from bunko.evaluation.dataset import Judged, JudgedDocument, Query
-from bunko.evaluation.evaluate import Plan as EvaluationPlan
+from bunko.evaluation.dataset import JudgedDocument, JudgedQuery, JudgedSet
+from bunko.evaluation.evaluate import EvaluationPlan as EvaluationPlan
 from bunko.evaluation.evaluate import evaluate
-from bunko.evaluation.sweep.grid import Grid, grid
-from bunko.evaluation.sweep.heatmap import heat
+from bunko.evaluation.sweep.grid import Grid, parse_grid
+from bunko.evaluation.sweep.heatmap import build_heatmap
 from bunko.evaluation.sweep.report import conclusion
-from bunko.evaluation.sweep.result import Plan, Score, Sweep, check_measure, halves, key_of
-from bunko.evaluation.sweep.run import sweep
+from bunko.evaluation.sweep.result import PointScore, SweepPlan, SweepResult, check_measure, point_key, split_queries
+from bunko.evaluation.sweep.run import run_sweep
 from bunko.settings import Settings
-from bunko.settings.load import load
+from bunko.settings.load import load_settings
 from tests.cli.test_cli import ESCAPE, at_a_terminal, subprocess_environment
 from tests.conftest import Run
 
-OURS = files.judged(None, None, None, Settings())
+OURS = files.find_judged_set(None, None, None, Settings())
 
 
 def settings(flags: Mapping[str, object]) -> Settings:
-    return load(flags=flags, environ={}).settings
+    return load_settings(flags=flags, environ={}).settings
 
 
-def some(judged: Judged, number: int) -> Judged:
+def some(judged: JudgedSet, number: int) -> JudgedSet:
     """Return a set with every document and some of the questions."""
-    return Judged(judged.name, judged.documents, judged.queries[:: len(judged.queries) // number])
+    return JudgedSet(judged.name, judged.documents, judged.queries[:: len(judged.queries) // number])
 
 
-def plan(*texts: str, measure: str = "ndcg@10", n_results: int = 10, whole: bool = False, **more: Any) -> Plan:
-    return Plan(grid(texts), measure, more.pop("mode", "hybrid"), n_results, whole, **more)
+def plan(*texts: str, measure: str = "ndcg@10", n_results: int = 10, whole: bool = False, **more: Any) -> SweepPlan:
+    return SweepPlan(parse_grid(texts), measure, more.pop("mode", "hybrid"), n_results, whole, **more)
 
 
-def plainly(judged: Judged, asked: Plan, values: Mapping[str, Any]) -> dict[str, float]:
+def plainly(judged: JudgedSet, asked: SweepPlan, values: Mapping[str, Any]) -> dict[str, float]:
     """Return the means that `evaluate` gives for one point."""
-    flags = {key: value for key, value in asked.grid.flags(values).items() if value is not None}
+    flags = {key: value for key, value in asked.grid.overrides(values).items() if value is not None}
     n_results = values.get("n_results", asked.n_results)
     mode = values.get("mode", asked.mode)
-    chunks = None if asked.whole_documents else n_results
-    return evaluate(judged, settings(flags), EvaluationPlan((mode,), n_results, chunks)).main.measures
+    chunks = None if asked.judge_documents else n_results
+    return evaluate(judged, settings(flags), EvaluationPlan((mode,), n_results, chunks)).main_run.measures
 
 
 # The grid
@@ -74,11 +74,11 @@ def plainly(judged: Judged, asked: Plan, values: Mapping[str, Any]) -> dict[str,
     ],
 )
 def test_a_dimension_is_a_list_or_a_range_with_its_end(text: str, values: tuple[object, ...]) -> None:
-    assert grid([text]).dimensions[0].values == values
+    assert parse_grid([text]).dimensions[0].values == values
 
 
 def test_a_grid_has_every_combination() -> None:
-    found = grid(["k1=1,2", "mode=bm25,hybrid"])
+    found = parse_grid(["k1=1,2", "mode=bm25,hybrid"])
     assert len(found) == 4
     assert list(found.points()) == [
         {"k1": 1.0, "mode": "bm25"}, {"k1": 1.0, "mode": "hybrid"},
@@ -117,13 +117,13 @@ def test_a_grid_has_every_combination() -> None:
 )
 def test_a_bad_grid_is_refused_with_its_reason(texts: list[str], words: str) -> None:
     with pytest.raises(SettingsError, match=re.escape(words)):
-        grid(texts)
+        parse_grid(texts)
 
 
 def test_the_largest_grid_can_be_chosen() -> None:
-    assert len(grid(["k1=1:100:1", "b=0:1:0.01"], most=20_000)) == 10_100
+    assert len(parse_grid(["k1=1:100:1", "b=0:1:0.01"], limit=20_000)) == 10_100
     with pytest.raises(SettingsError, match="at most 3") as refused:
-        grid(["k1=1,2,3,4"], most=3)
+        parse_grid(["k1=1,2,3,4"], limit=3)
     assert "--max-points" in refused.value.hint
 
 
@@ -142,8 +142,8 @@ def test_what_is_no_measure_is_refused(name: str) -> None:
 
 
 def test_halves_do_not_depend_on_the_order_and_spread_every_kind_evenly() -> None:
-    first, second = halves(OURS.queries)
-    assert (first, second) == halves(OURS.queries[::-1])
+    first, second = split_queries(OURS.queries)
+    assert (first, second) == split_queries(OURS.queries[::-1])
     assert first.isdisjoint(second)
     assert abs(len(first) - len(second)) <= 1
     for kind in {(query.language, query.kind) for query in OURS.queries}:
@@ -167,7 +167,7 @@ def test_halves_do_not_depend_on_the_order_and_spread_every_kind_evenly() -> Non
 def test_every_point_is_what_a_plain_evaluation_gives(texts: tuple[str, ...], whole: bool) -> None:
     judged = some(OURS, 25)
     asked = plan(*texts, whole=whole, workers=1)
-    done = sweep(judged, settings, asked)
+    done = run_sweep(judged, settings, asked)
     assert len(done.scores) == len(asked.grid)
     for at in random.Random(7).sample(range(len(asked.grid)), 4):
         expected = plainly(judged, asked, done.points[at])
@@ -182,10 +182,10 @@ def test_documents_in_many_chunks_are_looked_for_further_down_as_in_an_evaluatio
     documents = [JudgedDocument("long", "猫", long)]
     documents += [JudgedDocument(f"d{i}", f"犬 {i}", f"犬は猫と遊ぶ動物である。{i} 匹。") for i in range(12)]
     asking = ("猫 動物", "猫 魚", "犬 猫", "動物 匹")
-    queries = tuple(Query(f"q{i}", text, {f"d{i}": 1.0}) for i, text in enumerate(asking))
-    judged = Judged("test", tuple(documents), queries)
+    queries = tuple(JudgedQuery(f"q{i}", text, {f"d{i}": 1.0}) for i, text in enumerate(asking))
+    judged = JudgedSet("test", tuple(documents), queries)
     asked = plan("vector_weight=0,0.2,0.6,1", "chunk_size=60,120", "chunk_overlap=10", n_results=10, whole=True)
-    done = sweep(judged, settings, asked)
+    done = run_sweep(judged, settings, asked)
     for at, values in enumerate(done.points):
         assert dict(done.scores[at].measures) == pytest.approx(plainly(judged, asked, values), abs=1e-12), values
 
@@ -193,8 +193,8 @@ def test_documents_in_many_chunks_are_looked_for_further_down_as_in_an_evaluatio
 def test_workers_find_what_one_process_finds() -> None:
     judged = some(OURS, 30)
     texts = ("vector_weight=0:1:0.25", "k1=0.8,1.2,2", "chunk_size=100,200", "chunk_overlap=20")
-    alone = sweep(judged, settings, plan(*texts, workers=1))
-    together = sweep(judged, settings, plan(*texts, workers=2))
+    alone = run_sweep(judged, settings, plan(*texts, workers=1))
+    together = run_sweep(judged, settings, plan(*texts, workers=2))
     assert together.scores == alone.scores
     assert together.best is not None
     assert alone.best is not None
@@ -202,11 +202,11 @@ def test_workers_find_what_one_process_finds() -> None:
 
 
 def test_each_text_is_embedded_once_however_often_documents_are_cut(tmp_path: Path) -> None:
-    from bunko.evaluation.eval_library import opened
+    from bunko.evaluation.eval_library import open_library
 
     texts = ("chunk_size=80,100000,200000", "chunk_overlap=0")
-    sweep(some(OURS, 20), settings, plan(*texts, workers=1), persist_dir=tmp_path / "kept")
-    with opened(tmp_path / "kept", settings({})) as library:
+    run_sweep(some(OURS, 20), settings, plan(*texts, workers=1), persist_dir=tmp_path / "kept")
+    with open_library(tmp_path / "kept", settings({})) as library:
         tools = library.tools()
         chunks = [library.store.totals(tool.id).chunks for tool in tools]
     # As things are, in small pieces, and twice in pieces so large that each document is one.
@@ -217,20 +217,26 @@ def test_each_text_is_embedded_once_however_often_documents_are_cut(tmp_path: Pa
 # The best point, and its proof
 
 
-def scored(texts: list[str], tuning: list[float], in_force: Mapping[str, Any]) -> Sweep:
+def scored(texts: list[str], tuning: list[float], in_force: Mapping[str, Any]) -> SweepResult:
     """Return a sweep whose points have these scores."""
-    found = grid(texts)
+    found = parse_grid(texts)
     now = {f"search.{name}": value for name, value in vars(Settings().search).items()} | dict(in_force)
-    done = Sweep(
-        OURS, Plan(found, "ndcg@10", "hybrid", 10, False), "", now, frozenset("a"), frozenset("b"), list(found.points())
+    done = SweepResult(
+        OURS,
+        SweepPlan(found, "ndcg@10", "hybrid", 10, False),
+        "",
+        now,
+        frozenset("a"),
+        frozenset("b"),
+        list(found.points()),
     )
-    done.scores = {at: Score(value, value, {"ndcg@10": value}) for at, value in enumerate(tuning)}
+    done.scores = {at: PointScore(value, value, {"ndcg@10": value}) for at, value in enumerate(tuning)}
     return done
 
 
 def test_of_equal_points_the_one_nearest_to_the_settings_in_force_is_the_best() -> None:
     done = scored(["k1=0.4,0.8,2", "b=0.5,0.75"], [0.5, 0.5, 0.5, 0.5, 0.5, 0.4], {})
-    assert [done.points[at] for at in done.ranked()][:3] == [
+    assert [done.points[at] for at in done.rank_points()][:3] == [
         {"k1": 0.8, "b": 0.75}, {"k1": 0.4, "b": 0.75}, {"k1": 0.8, "b": 0.5},
     ]  # fmt: skip
 
@@ -239,16 +245,16 @@ def test_a_measure_of_what_should_not_happen_is_best_when_it_is_low() -> None:
     judged = OURS
     if not any(query.negatives for query in judged.queries):
         pytest.skip("the set forbids nothing")
-    done = sweep(judged, settings, plan("vector_weight=0:1:0.25", measure="negative_rate", n_results=5))
-    assert done.scores[done.ranked()[0]].tuning == min(one.tuning for one in done.scores.values())
+    done = run_sweep(judged, settings, plan("vector_weight=0:1:0.25", measure="negative_rate", n_results=5))
+    assert done.scores[done.rank_points()[0]].tuning == min(one.tuning for one in done.scores.values())
 
 
 def test_settings_that_hold_nothing_back_are_compared_with_those_that_do() -> None:
-    done = sweep(OURS, settings, plan("threshold=none,0.01", measure="abstention", mode="semantic"))
+    done = run_sweep(OURS, settings, plan("threshold=none,0.01", measure="abstention", mode="semantic"))
     assert done.best is not None
-    assert done.now is not None
+    assert done.current is not None
     assert done.best.values == {"similarity_threshold": 0.01}
-    assert (done.best.held_out, done.now.held_out) == (1.0, 0.0)
+    assert (done.best.held_out, done.current.held_out) == (1.0, 0.0)
     assert "similarity_threshold = 0.01" in done.toml
 
 
@@ -257,8 +263,8 @@ def test_a_mode_that_needs_vectors_is_refused_where_there_are_none() -> None:
         return settings({"embedding.provider": "none"} | dict(flags))
 
     with pytest.raises(SettingsError, match="need vectors"):
-        sweep(some(OURS, 20), bare, plan("mode=bm25,semantic", mode="bm25"))
-    assert sweep(some(OURS, 20), bare, plan("k1=1,2", mode="bm25")).complete
+        run_sweep(some(OURS, 20), bare, plan("mode=bm25,semantic", mode="bm25"))
+    assert run_sweep(some(OURS, 20), bare, plan("k1=1,2", mode="bm25")).is_complete
 
 
 def test_the_map_shows_the_two_settings_that_matter_most() -> None:
@@ -266,72 +272,72 @@ def test_the_map_shows_the_two_settings_that_matter_most() -> None:
         ["k1=1,2", "b=0.5,0.75,1", "rrf_k=10,60"],
         [0.10, 0.10, 0.20, 0.21, 0.30, 0.30, 0.50, 0.50, 0.60, 0.60, 0.70, 0.71], {},
     )  # fmt: skip
-    found = heat(done)
+    found = build_heatmap(done)
     assert found is not None
-    assert found.down is not None
-    assert (found.across.name, found.down.name) == ("b", "k1")
+    assert found.y_dimension is not None
+    assert (found.x_dimension.name, found.y_dimension.name) == ("b", "k1")
     assert found.cells[0.75, 1.0] == 0.21
     assert found.best == (1.0, 2.0)
 
 
-def corpus(number: int) -> Judged:
+def corpus(number: int) -> JudgedSet:
     """Return questions that only b = 0 answers: the right document is long, and a short one says half as much."""
     documents, queries = [], []
     for i in range(number):
         word = f"word{chr(97 + i % 26)}{chr(97 + i // 26)}"
         documents.append(JudgedDocument(f"long{i}", "", f"{word} {word} {word} " + "filler text goes on. " * 60))
         documents.append(JudgedDocument(f"short{i}", "", f"{word} brief"))
-        queries.append(Query(f"q{i}", word, {f"long{i}": 1.0}, language="en"))
-    return Judged("made", tuple(documents), tuple(queries))
+        queries.append(JudgedQuery(f"q{i}", word, {f"long{i}": 1.0}, language="en"))
+    return JudgedSet("made", tuple(documents), tuple(queries))
 
 
 def test_what_is_really_better_is_said_to_be() -> None:
-    done = sweep(corpus(40), settings, plan("b=0,0.75,1", mode="bm25", whole=True))
+    done = run_sweep(corpus(40), settings, plan("b=0,0.75,1", mode="bm25", whole=True))
     assert done.best is not None
-    assert done.now is not None
+    assert done.current is not None
     assert done.best.values == {"b": 0.0}
     assert done.verdict == "better"
     assert done.difference is not None
     assert done.difference.low > 0
-    assert done.best.held_out > done.now.held_out
+    assert done.best.held_out > done.current.held_out
     assert done.toml == '[search]\nb = 0.0\nmode = "bm25"'
     assert conclusion(done).startswith("Better")
 
 
 def test_a_best_point_that_changes_nothing_is_not_proven() -> None:
     # rrf_k has no part in a search by words: all points are equal, and the one that is in force is not among them.
-    done = sweep(corpus(10), settings, plan("rrf_k=10,20", mode="bm25", whole=True))
+    done = run_sweep(corpus(10), settings, plan("rrf_k=10,20", mode="bm25", whole=True))
     assert done.verdict == "not proven"
     assert "Not proven" in conclusion(done)
 
 
 def test_the_settings_in_force_can_win() -> None:
-    done = sweep(corpus(10), settings, plan("rrf_k=10,60", mode="bm25", whole=True))
+    done = run_sweep(corpus(10), settings, plan("rrf_k=10,60", mode="bm25", whole=True))
     assert done.verdict == "same"
     assert done.toml == ""
     assert "nothing to change" in conclusion(done)
 
 
 def test_a_mode_that_is_not_usual_is_part_of_the_lines_to_keep() -> None:
-    usual = sweep(some(OURS, 30), settings, plan("vector_weight=0.1,0.2"))
+    usual = run_sweep(some(OURS, 30), settings, plan("vector_weight=0.1,0.2"))
     assert usual.toml.startswith("[search]\nvector_weight = 0.")
     assert "mode" not in usual.toml
-    done = sweep(corpus(10), settings, plan("b=0", mode="bm25", whole=True))
+    done = run_sweep(corpus(10), settings, plan("b=0", mode="bm25", whole=True))
     assert 'mode = "bm25"' in done.toml.splitlines()
 
 
 def test_too_few_questions_cannot_prove_anything() -> None:
     with pytest.raises(SourceError, match="too few questions"):
-        sweep(corpus(3), settings, plan("b=0,1", mode="bm25", whole=True))
+        run_sweep(corpus(3), settings, plan("b=0,1", mode="bm25", whole=True))
     with pytest.raises(SourceError, match="too few questions with keywords"):
-        sweep(corpus(30), settings, plan("b=0,1", mode="bm25", measure="keywords"))
+        run_sweep(corpus(30), settings, plan("b=0,1", mode="bm25", measure="keywords"))
 
 
 def test_points_that_were_measured_before_are_not_measured_again() -> None:
     judged = corpus(10)
-    former = {key_of({"b": 0.5}): Score(9.0, 9.0, {"ndcg@10": 9.0})}
-    done = sweep(judged, settings, plan("b=0,0.5", mode="bm25", whole=True), former=former)
-    assert done.reused == 1
+    former = {point_key({"b": 0.5}): PointScore(9.0, 9.0, {"ndcg@10": 9.0})}
+    done = run_sweep(judged, settings, plan("b=0,0.5", mode="bm25", whole=True), previous_scores=former)
+    assert done.reused_count == 1
     assert done.scores[1].tuning == 9.0
     assert done.scores[0].tuning == 1.0
     assert done.notices  # asked again, the point is not as good as it was said to be
@@ -514,8 +520,8 @@ def test_a_terminal_gets_a_map_of_two_settings(public: tuple[str, ...], tmp_path
 
 
 def test_a_size_of_chunks_without_a_chunker_means_pieces_of_that_size() -> None:
-    found: Grid = grid(["chunk_size=100,200"])
-    assert found.flags({"chunk_size": 100})["chunker.kind"] == "prose"
-    assert grid(["chunk_size=100", "kind=paragraphs"]).flags({"chunk_size": 100, "kind": "paragraphs"})[
+    found: Grid = parse_grid(["chunk_size=100,200"])
+    assert found.overrides({"chunk_size": 100})["chunker.kind"] == "prose"
+    assert parse_grid(["chunk_size=100", "kind=paragraphs"]).overrides({"chunk_size": 100, "kind": "paragraphs"})[
         "chunker.kind"
     ] == "paragraphs"  # fmt: skip

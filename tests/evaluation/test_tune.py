@@ -102,7 +102,7 @@ def test_a_tool_whose_own_settings_are_worse_than_the_librarys_gets_those_back(
     (docs / "bunko.toml").write_text('[embedding]\nprovider = "hashing"\n', encoding="utf-8")
     library = open_docs()
     library.reindex()
-    library.tune("documents", {"mode": "hybrid", "fusion": "cc", "vector_weight": 1.0})
+    library.set_search_settings("documents", {"mode": "hybrid", "fusion": "cc", "vector_weight": 1.0})
     dry = tuned(run, docs, "--dry-run")
     assert dry["before"] == {"mode": "hybrid", "fusion": "cc", "vector_weight": 1.0, "loanwords": True}
     assert dry["best"] == {"mode": "hybrid", "fusion": "cc", "loanwords": True}
@@ -169,14 +169,14 @@ def test_the_calls_own_arguments_win_over_the_tools_which_win_over_the_settings(
     (docs / "a.md").write_text("# Alpha\n\nbeta gamma", encoding="utf-8")
     library = open_docs(BUNKO_SEARCH_K1="1.7", BUNKO_SEARCH_MODE="bm25")
     library.reindex()
-    tool = library.tune("documents", {"mode": "hybrid", "k1": 0.4})
+    tool = library.set_search_settings("documents", {"mode": "hybrid", "k1": 0.4})
     assert library.search("alpha").mode == "hybrid"
     assert library.search("alpha", mode="bm25").mode == "bm25"
-    assert library.search("alpha", own=False).mode == "bm25"
-    request = library.request("alpha", tools=[tool])
+    assert library.search("alpha", use_tool_settings=False).mode == "bm25"
+    request = library.build_request("alpha", tools=[tool])
     assert (request.k1, request.b) == (0.4, 0.75)
-    assert library.request("alpha", tools=[tool], k1=0.9).k1 == 0.9
-    assert library.request("alpha").k1 == 1.7
+    assert library.build_request("alpha", tools=[tool], k1=0.9).k1 == 0.9
+    assert library.build_request("alpha").k1 == 1.7
 
 
 def test_tools_that_disagree_are_searched_together_as_the_settings_say(docs: Path, open_docs: Opener) -> None:
@@ -185,10 +185,10 @@ def test_tools_that_disagree_are_searched_together_as_the_settings_say(docs: Pat
     library = open_docs()
     one, same = (Tool(name, options={"search": {"k1": 0.4}}) for name in ("one", "same"))
     other, none = Tool("other", options={"search": {"k1": 2.0}}), Tool("none")
-    assert library.request("x", tools=[one]).k1 == 0.4
-    assert library.request("x", tools=[one, same]).k1 == 0.4
-    assert library.request("x", tools=[one, other]).k1 == 1.2
-    assert library.request("x", tools=[one, none]).k1 == 1.2
+    assert library.build_request("x", tools=[one]).k1 == 0.4
+    assert library.build_request("x", tools=[one, same]).k1 == 0.4
+    assert library.build_request("x", tools=[one, other]).k1 == 1.2
+    assert library.build_request("x", tools=[one, none]).k1 == 1.2
 
 
 def test_what_makes_no_sense_in_a_tools_own_settings_is_left_out(docs: Path, open_docs: Opener) -> None:
@@ -198,7 +198,7 @@ def test_what_makes_no_sense_in_a_tools_own_settings_is_left_out(docs: Path, ope
     library = open_docs()
     for options in (wrong, [], "k1", {"where": {}, 3: 4}):
         tool = Tool("odd", options={"search": options})
-        assert library.request("x", tools=[tool]) == library.request("x")
+        assert library.build_request("x", tools=[tool]) == library.build_request("x")
 
 
 def test_a_tuned_tool_travels_with_its_settings(run: Run, tool: Path, tmp_path: Path) -> None:

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bunko.indexes.embedded import bm25, segment
-from bunko.indexes.embedded.bm25 import Wanted
-from bunko.indexes.embedded.snapshot import Part, Snapshot
+from bunko.indexes.embedded.bm25 import QueryTerm
+from bunko.indexes.embedded.snapshot import SegmentView, Snapshot
 from bunko.records import StoredChunk
-from bunko.text.term_codec import pack, unpack
+from bunko.text.term_codec import pack_terms, unpack_terms
 
 CONSTANTS = st.sampled_from([(1.2, 0.75), (1.5, 0.75), (2.5, 0.5), (0.0, 0.0), (0.9, 1.0)])
 QUERY = st.lists(
-    st.builds(Wanted, st.integers(1, 14), st.floats(0.05, 2.0), gram=st.just(False), group=st.integers(-1, 3)),
+    st.builds(QueryTerm, st.integers(1, 14), st.floats(0.05, 2.0), gram=st.just(False), group=st.integers(-1, 3)),
     min_size=1,
     max_size=10,
     unique_by=lambda one: one.key,
@@ -28,7 +28,10 @@ ROWS = st.lists(st.lists(st.integers(1, 12), min_size=1, max_size=20), min_size=
 
 
 def stored(rows: list[list[int]]) -> list[StoredChunk]:
-    return [StoredChunk(number, number, number, "", *unpack(pack([row]))[0], None) for number, row in enumerate(rows)]
+    return [
+        StoredChunk(number, number, number, "", *unpack_terms(pack_terms([row]))[0], None)
+        for number, row in enumerate(rows)
+    ]
 
 
 def snapshot(rows: list[list[int]], cuts: list[int], dead: set[int]) -> Snapshot:
@@ -37,11 +40,11 @@ def snapshot(rows: list[list[int]], cuts: list[int], dead: set[int]) -> Snapshot
     for begin, end in itertools.pairwise(borders):
         piece = segment.build(stored(rows)[begin:end], 0, {})
         alive = np.array([number not in dead for number in range(begin, end)], np.bool_)
-        parts.append(Part(piece, alive if dead else None))
+        parts.append(SegmentView(piece, alive if dead else None))
     return Snapshot(parts, 1)
 
 
-def plain(rows: list[list[int]], dead: set[int], query: list[Wanted], k1: float, b: float) -> dict[int, float]:
+def plain(rows: list[list[int]], dead: set[int], query: list[QueryTerm], k1: float, b: float) -> dict[int, float]:
     """BM25 as it is written down, in double precision; of a group the word that counts most in a row counts."""
     alive = {number: Counter(row) for number, row in enumerate(rows) if number not in dead}
     if not alive:
@@ -78,7 +81,7 @@ def test_scores_and_order_are_those_of_a_plain_implementation(
     k: int,
     constants: tuple[float, float],
 ) -> None:
-    agree(rows, cuts, dead, [Wanted(term, 1.0) for term in query], k, *constants)
+    agree(rows, cuts, dead, [QueryTerm(term, 1.0) for term in query], k, *constants)
 
 
 @settings(max_examples=300)
@@ -94,7 +97,7 @@ def test_of_several_words_for_one_thing_the_best_counts_and_only_once(
     rows: list[list[int]],
     cuts: list[int],
     dead: set[int],
-    query: list[Wanted],
+    query: list[QueryTerm],
     k: int,
     constants: tuple[float, float],
 ) -> None:
@@ -102,10 +105,10 @@ def test_of_several_words_for_one_thing_the_best_counts_and_only_once(
 
 
 def agree(
-    rows: list[list[int]], cuts: list[int], dead: set[int], query: list[Wanted], k: int, k1: float, b: float
+    rows: list[list[int]], cuts: list[int], dead: set[int], query: list[QueryTerm], k: int, k1: float, b: float
 ) -> None:
     state = snapshot(rows, cuts, dead)
-    found = bm25.rank(state, query, k, k1=k1, b=b, masks=state.masks(None))
+    found = bm25.rank_terms(state, query, k, k1=k1, b=b, masks=state.masks(None))
     expected = plain(rows, dead, query, k1, b)
     assert len(found.rows) == min(k, len(expected))
     ids = [state.chunk_id(row) for row in found.rows]
@@ -119,10 +122,10 @@ def test_merging_segments_changes_no_answer(rows: list[list[int]], cuts: list[in
     state = snapshot(rows, cuts, dead)
     if not state.size:
         return
-    merged = segment.merge([part.segment for part in state.parts], [part.alive for part in state.parts], {})
-    whole = Snapshot([Part(merged)], 1)
-    query = [Wanted(term, 1.0) for term in (1, 5, 9)]
-    before, after = (bm25.rank(s, query, 10, k1=1.2, b=0.75, masks=s.masks(None)) for s in (state, whole))
+    merged = segment.merge([part.segment for part in state.views], [part.alive for part in state.views], {})
+    whole = Snapshot([SegmentView(merged)], 1)
+    query = [QueryTerm(term, 1.0) for term in (1, 5, 9)]
+    before, after = (bm25.rank_terms(s, query, 10, k1=1.2, b=0.75, masks=s.masks(None)) for s in (state, whole))
     assert [state.chunk_id(row) for row in before.rows] == [whole.chunk_id(row) for row in after.rows]
     assert before.scores == after.scores
 
@@ -134,16 +137,33 @@ def test_common_words_in_a_large_index_are_pruned_without_changing_the_answer() 
     ]
     dead = set(range(0, 9000, 50))
     queries = [
-        [Wanted(t, 1.0) for t in some] for some in ([1, 2, 3, 520, 40], [1, 2], [520, 1], [399, 398, 1, 2, 3, 4])
+        [QueryTerm(t, 1.0) for t in some] for some in ([1, 2, 3, 520, 40], [1, 2], [520, 1], [399, 398, 1, 2, 3, 4])
     ]
     queries += [
-        [Wanted(520, 1.0, group=0), Wanted(9, 0.7, group=0), Wanted(6, 1.0, group=1), Wanted(7, 0.5, group=1)],
-        [Wanted(399, 0.5, group=0), Wanted(8, 1.0, group=0), Wanted(2, 0.1), Wanted(10, 0.7, group=1), Wanted(4, 1.0)],
-        [Wanted(40, 1.0), Wanted(4, 0.7, group=2), Wanted(5, 0.7, group=2), Wanted(6, 0.3, group=2), Wanted(1, 0.6)],
+        [
+            QueryTerm(520, 1.0, group=0),
+            QueryTerm(9, 0.7, group=0),
+            QueryTerm(6, 1.0, group=1),
+            QueryTerm(7, 0.5, group=1),
+        ],
+        [
+            QueryTerm(399, 0.5, group=0),
+            QueryTerm(8, 1.0, group=0),
+            QueryTerm(2, 0.1),
+            QueryTerm(10, 0.7, group=1),
+            QueryTerm(4, 1.0),
+        ],
+        [
+            QueryTerm(40, 1.0),
+            QueryTerm(4, 0.7, group=2),
+            QueryTerm(5, 0.7, group=2),
+            QueryTerm(6, 0.3, group=2),
+            QueryTerm(1, 0.6),
+        ],
     ]
     for state, gone in ((snapshot(rows, [], set()), set()), (snapshot(rows, [], dead), dead)):
         for query in queries:
-            found = bm25.rank(state, query, 10, k1=1.2, b=0.75, masks=state.masks(None))
+            found = bm25.rank_terms(state, query, 10, k1=1.2, b=0.75, masks=state.masks(None))
             expected = sorted(plain(rows, gone, query, 1.2, 0.75).values(), reverse=True)[:10]
             assert found.scores == pytest.approx(expected, rel=1e-4)
 
@@ -151,27 +171,27 @@ def test_common_words_in_a_large_index_are_pruned_without_changing_the_answer() 
 @settings(max_examples=300)
 @given(ROWS, st.sets(st.integers(0, 39), max_size=10), QUERY, CONSTANTS)
 def test_no_row_scores_more_than_is_possible(
-    rows: list[list[int]], dead: set[int], query: list[Wanted], constants: tuple[float, float]
+    rows: list[list[int]], dead: set[int], query: list[QueryTerm], constants: tuple[float, float]
 ) -> None:
     k1, b = constants
     state = snapshot(rows, [], dead)
-    found = bm25.rank(state, query, len(rows), k1=k1, b=b, masks=state.masks(None))
+    found = bm25.rank_terms(state, query, len(rows), k1=k1, b=b, masks=state.masks(None))
     # Scores are single precision, and with k1 0 the best row reaches what is possible.
-    assert max(found.scores, default=0.0) <= bm25.possible(state, query, k1=k1) * (1 + 1e-6)
+    assert max(found.scores, default=0.0) <= bm25.max_possible_score(state, query, k1=k1) * (1 + 1e-6)
 
 
 def test_grams_do_not_raise_what_is_possible_by_words() -> None:
     state = snapshot([[1, 2], [1], [3]], [], set())
-    asked = [Wanted(2, 0.7, group=0), Wanted(1, 1.0, group=0), Wanted(3, 0.5)]
-    possible = bm25.possible(state, asked, k1=1.2)
-    assert bm25.possible(state, [*asked, Wanted(2**63 + 5, 0.25, gram=True)], k1=1.2) == possible
+    asked = [QueryTerm(2, 0.7, group=0), QueryTerm(1, 1.0, group=0), QueryTerm(3, 0.5)]
+    possible = bm25.max_possible_score(state, asked, k1=1.2)
+    assert bm25.max_possible_score(state, [*asked, QueryTerm(2**63 + 5, 0.25, is_gram=True)], k1=1.2) == possible
     # The rarer word of the group counts more although it weighs less.
     assert possible == pytest.approx(2.2 * (0.7 + 0.5) * bm25.idf(3, 1))
 
 
 def test_a_term_that_is_in_every_row_still_counts() -> None:
     state = snapshot([[1], [1], [1, 2]], [], set())
-    found = bm25.rank(state, [Wanted(1, 1.0)], 5, k1=1.2, b=0.75, masks=state.masks(None))
+    found = bm25.rank_terms(state, [QueryTerm(1, 1.0)], 5, k1=1.2, b=0.75, masks=state.masks(None))
     assert len(found.rows) == 3
     assert all(score > 0 for score in found.scores)
 
@@ -179,14 +199,14 @@ def test_a_term_that_is_in_every_row_still_counts() -> None:
 def test_a_filter_narrows_the_answer_but_not_the_statistics() -> None:
     state = snapshot([[1, 2], [1], [2], [1, 1]], [], set())
     masks = state.masks(np.array([1, 3]))
-    query = [Wanted(1, 1.0), Wanted(2, 1.0)]
-    narrow = bm25.rank(state, query, 5, k1=1.2, b=0.75, masks=masks)
-    wide = bm25.rank(state, query, 5, k1=1.2, b=0.75, masks=state.masks(None))
+    query = [QueryTerm(1, 1.0), QueryTerm(2, 1.0)]
+    narrow = bm25.rank_terms(state, query, 5, k1=1.2, b=0.75, masks=masks)
+    wide = bm25.rank_terms(state, query, 5, k1=1.2, b=0.75, masks=state.masks(None))
     assert sorted(state.chunk_id(row) for row in narrow.rows) == [1, 3]
     assert set(zip(*narrow, strict=True)) <= set(zip(*wide, strict=True))
 
 
 @given(st.lists(st.lists(st.integers(0, 2**63 - 1), max_size=8), max_size=6))
 def test_packed_terms_come_back(chunks: list[list[int]]) -> None:
-    back = [dict(zip(keys.tolist(), counts.tolist(), strict=True)) for keys, counts in unpack(pack(chunks))]
+    back = [dict(zip(keys.tolist(), counts.tolist(), strict=True)) for keys, counts in unpack_terms(pack_terms(chunks))]
     assert back == [dict(Counter(chunk)) for chunk in chunks]

@@ -14,8 +14,8 @@ import pytest
 from bunko.embedders import hashing, vector_key
 from bunko.indexes.embedded import segment
 from bunko.indexes.embedded import tool_index as live_module
-from bunko.indexes.embedded.tool_index import Live
-from bunko.search.rank import Request, search
+from bunko.indexes.embedded.tool_index import ToolIndex
+from bunko.search.rank import SearchRequest, search
 from bunko.stores import memory, sqlite
 from bunko.stores.sqlite.store import Sqlite
 from bunko.types import Tool
@@ -29,17 +29,18 @@ def store(tmp_path: Path) -> Iterator[Sqlite]:
     made.close()
 
 
-def uris(store: Sqlite, tool: Tool, live: Live, query: str) -> set[str]:
-    with store.reading():
+def uris(store: Sqlite, tool: Tool, live: ToolIndex, query: str) -> set[str]:
+    with store.read_transaction():
         return {
-            hit.uri for hit in search(store, live.snapshot(), {tool.id: tool.name}, None, Request(query, top_k=100))
+            hit.uri
+            for hit in search(store, live.snapshot(), {tool.id: tool.name}, None, SearchRequest(query, top_k=100))
         }
 
 
 def filled(store: Sqlite, folder: Path) -> tuple[Tool, Path]:
     tool = store.put_tool(Tool("docs"))
-    store.write(tool.id, put=[prepared(f"{n}.md", f"検索の話 第{n}", f"京都 {n}") for n in range(20)])
-    live = Live(store, tool.id, folder)
+    store.write(tool.id, upsert=[prepared(f"{n}.md", f"検索の話 第{n}", f"京都 {n}") for n in range(20)])
+    live = ToolIndex(store, tool.id, folder)
     live.snapshot()
     live.save()
     return tool, next(folder.glob("*.segment"))
@@ -47,18 +48,18 @@ def filled(store: Sqlite, folder: Path) -> tuple[Tool, Path]:
 
 def test_the_index_is_written_and_a_new_process_starts_from_it(store: Sqlite, tmp_path: Path) -> None:
     tool, path = filled(store, tmp_path / "index")
-    again = Live(store, tool.id, tmp_path / "index")
+    again = ToolIndex(store, tool.id, tmp_path / "index")
     assert len(uris(store, tool, again, "検索")) == 20
-    assert again.rebuilt == ""
-    assert again.verify() == ""
+    assert again.rebuild_reason == ""
+    assert again.check_file() == ""
     assert path.exists()
 
 
 def test_what_came_after_the_file_is_replayed_and_what_went_is_gone(store: Sqlite, tmp_path: Path) -> None:
     tool, _ = filled(store, tmp_path / "index")
-    store.write(tool.id, put=[prepared("new.md", "奈良の鹿")], remove=["3.md", "4.md"])
-    store.write(tool.id, put=[prepared("5.md", "別の話")])
-    again = Live(store, tool.id, tmp_path / "index")
+    store.write(tool.id, upsert=[prepared("new.md", "奈良の鹿")], remove=["3.md", "4.md"])
+    store.write(tool.id, upsert=[prepared("5.md", "別の話")])
+    again = ToolIndex(store, tool.id, tmp_path / "index")
     assert uris(store, tool, again, "鹿") == {"new.md"}
     assert uris(store, tool, again, "検索") == {f"{n}.md" for n in range(20) if n not in (3, 4, 5)}
 
@@ -81,35 +82,35 @@ def test_a_damaged_index_is_rebuilt_with_a_warning(
 ) -> None:
     tool, path = filled(store, tmp_path / "index")
     path.write_bytes(damage(path.read_bytes()))  # type: ignore[operator]
-    again = Live(store, tool.id, tmp_path / "index")
+    again = ToolIndex(store, tool.id, tmp_path / "index")
     with caplog.at_level(logging.WARNING, logger="bunko"):
         logging.getLogger("bunko").propagate = True
         assert len(uris(store, tool, again, "検索")) == 20
     assert "rebuilding" in caplog.text
     again.save()
-    assert Live(store, tool.id, tmp_path / "index").verify() == ""
+    assert ToolIndex(store, tool.id, tmp_path / "index").check_file() == ""
 
 
 def test_the_index_of_another_library_is_not_used(store: Sqlite, tmp_path: Path) -> None:
     filled(store, tmp_path / "index")
     other = sqlite.build(tmp_path / "other.db")
     tool = other.put_tool(Tool("docs"))
-    other.write(tool.id, put=[prepared("mine.md", "検索")])
-    assert uris(other, tool, Live(other, tool.id, tmp_path / "index"), "検索") == {"mine.md"}
+    other.write(tool.id, upsert=[prepared("mine.md", "検索")])
+    assert uris(other, tool, ToolIndex(other, tool.id, tmp_path / "index"), "検索") == {"mine.md"}
     other.close()
 
 
 def test_an_index_from_the_future_of_a_restored_library_is_not_used(store: Sqlite, tmp_path: Path) -> None:
     tool, path = filled(store, tmp_path / "index")
     path.rename(path.with_name(f"{path.stem.rpartition('-')[0]}-999.segment"))
-    assert len(uris(store, tool, Live(store, tool.id, tmp_path / "index"), "検索")) == 20
+    assert len(uris(store, tool, ToolIndex(store, tool.id, tmp_path / "index"), "検索")) == 20
 
 
 def test_the_memory_store_writes_no_files(tmp_path: Path) -> None:
     store = memory.build()
     tool = store.put_tool(Tool("docs"))
-    store.write(tool.id, put=[prepared("a.md", "検索")])
-    live = Live(store, tool.id, None)
+    store.write(tool.id, upsert=[prepared("a.md", "検索")])
+    live = ToolIndex(store, tool.id, None)
     live.snapshot()
     live.save()
     assert list(tmp_path.iterdir()) == []
@@ -117,21 +118,21 @@ def test_the_memory_store_writes_no_files(tmp_path: Path) -> None:
 
 def test_removals_that_were_forgotten_lead_to_a_fresh_start(store: Sqlite, tmp_path: Path) -> None:
     tool = store.put_tool(Tool("docs"))
-    store.write(tool.id, put=[prepared("a.md", "検索"), prepared("b.md", "検索")])
-    behind = Live(store, tool.id, None)
+    store.write(tool.id, upsert=[prepared("a.md", "検索"), prepared("b.md", "検索")])
+    behind = ToolIndex(store, tool.id, None)
     assert uris(store, tool, behind, "検索") == {"a.md", "b.md"}
     store.write(tool.id, remove=["a.md"])
-    store.forget(tool.id, store.generation())
+    store.prune_removals(tool.id, store.generation())
     assert uris(store, tool, behind, "検索") == {"b.md"}
 
 
 def test_many_small_changes_do_not_pile_up_into_many_parts(store: Sqlite) -> None:
     tool = store.put_tool(Tool("docs"))
-    live = Live(store, tool.id, None)
+    live = ToolIndex(store, tool.id, None)
     for number in range(30):
-        store.write(tool.id, put=[prepared(f"{number % 7}.md", f"検索 {number}")])
+        store.write(tool.id, upsert=[prepared(f"{number % 7}.md", f"検索 {number}")])
         assert len(uris(store, tool, live, "検索")) == min(number + 1, 7)
-    assert len(live.snapshot().parts) <= 5
+    assert len(live.snapshot().views) <= 5
 
 
 def test_a_restored_library_does_not_take_an_index_of_the_time_after(tmp_path: Path) -> None:
@@ -141,17 +142,17 @@ def test_a_restored_library_does_not_take_an_index_of_the_time_after(tmp_path: P
     store.close()
     copy = path.read_bytes()
     store = sqlite.build(path)
-    store.write(tool.id, put=[prepared(f"zebra{n}.md", f"zebra {n}") for n in range(300)])
-    live = Live(store, tool.id, folder)
+    store.write(tool.id, upsert=[prepared(f"zebra{n}.md", f"zebra {n}") for n in range(300)])
+    live = ToolIndex(store, tool.id, folder)
     live.snapshot()
     live.save()
     store.close()
     path.write_bytes(copy)
     store = sqlite.build(path)
     for number in range(3):
-        store.write(tool.id, put=[prepared(f"yak{number}.md", f"yak {number}")])
-    assert uris(store, tool, Live(store, tool.id, folder), "zebra") == set()
-    assert len(uris(store, tool, Live(store, tool.id, folder), "yak")) == 3
+        store.write(tool.id, upsert=[prepared(f"yak{number}.md", f"yak {number}")])
+    assert uris(store, tool, ToolIndex(store, tool.id, folder), "zebra") == set()
+    assert len(uris(store, tool, ToolIndex(store, tool.id, folder), "yak")) == 3
     store.close()
 
 
@@ -161,9 +162,9 @@ def test_files_of_others_in_the_same_folder_are_left_alone(store: Sqlite, tmp_pa
     for stranger in strangers:
         stranger.write_bytes(b"mine")
         os.utime(stranger, (1, 1))
-    live = Live(store, tool.id, tmp_path / "index")
+    live = ToolIndex(store, tool.id, tmp_path / "index")
     assert len(uris(store, tool, live, "検索")) == 20
-    store.write(tool.id, put=[prepared(f"n{n}.md", f"検索 {n}") for n in range(400)])
+    store.write(tool.id, upsert=[prepared(f"n{n}.md", f"検索 {n}") for n in range(400)])
     assert len(uris(store, tool, live, "検索")) == 100
     live.save()
     assert all(stranger.exists() for stranger in strangers)
@@ -182,36 +183,36 @@ def test_an_index_made_in_several_files_answers_as_one_made_in_memory(
         key = vector_key(embedder, text)
         put.append(replace(one, vector_keys=[key]))
         vectors[key] = embedder.embed([text])[0]
-    store.write(tool.id, put=put, vectors=vectors)
+    store.write(tool.id, upsert=put, vectors=vectors)
     store.write(tool.id, remove=["7.md"])
 
-    def answers(live: Live) -> list[Any]:
+    def answers(live: ToolIndex) -> list[Any]:
         found = []
-        with store.reading():
+        with store.read_transaction():
             for mode in ("bm25", "semantic", "hybrid"):
-                request = Request("京都の検索 第12", mode=mode, top_k=20)
+                request = SearchRequest("京都の検索 第12", mode=mode, top_k=20)
                 hits = search(store, live.snapshot(), {tool.id: "docs"}, embedder, request)
                 # Of a scan of bytes the mean of all cosines is less exact.
                 found.append([(hit.uri, pytest.approx(hit.score, abs=1e-3)) for hit in hits])
         return found
 
-    wanted = answers(Live(store, tool.id, None))
+    wanted = answers(ToolIndex(store, tool.id, None))
     monkeypatch.setattr(segment, "COARSE_ROWS", coarse)
-    for name, value in (("_BATCH", 4), ("_MOST_ROWS", 12)):
+    for name, value in (("_BATCH_ROWS", 4), ("_MAX_ROWS_IN_MEMORY", 12)):
         monkeypatch.setattr(live_module, name, value)
     folder = tmp_path / "index"
-    live = Live(store, tool.id, folder)
+    live = ToolIndex(store, tool.id, folder)
     assert answers(live) == wanted
     assert list(folder.iterdir()) == []  # what is put aside for a moment has no name any more
     live.save()
     assert [path.suffix for path in folder.iterdir()] == [".segment"]
     assert answers(live) == wanted
-    again = Live(store, tool.id, folder)
+    again = ToolIndex(store, tool.id, folder)
     assert answers(again) == wanted
-    assert again.verify() == ""
+    assert again.check_file() == ""
     # Further changes beside the file, and where nothing can be written.
-    store.write(tool.id, put=[prepared(f"more{n}.md", f"奈良の鹿 {n}") for n in range(30)], remove=["3.md"])
+    store.write(tool.id, upsert=[prepared(f"more{n}.md", f"奈良の鹿 {n}") for n in range(30)], remove=["3.md"])
     (tmp_path / "a file").write_text("")
     for place in (folder, tmp_path / "a file" / "index"):
-        assert len(uris(store, tool, Live(store, tool.id, place), "鹿")) == 30
+        assert len(uris(store, tool, ToolIndex(store, tool.id, place), "鹿")) == 30
     assert len(uris(store, tool, again, "鹿")) == 30

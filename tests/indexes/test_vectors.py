@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bunko.indexes.embedded import segment
-from bunko.indexes.embedded.snapshot import Part, Snapshot
+from bunko.indexes.embedded.snapshot import SegmentView, Snapshot
 from bunko.indexes.embedded.vectors import cosines, nearest
 from bunko.records import StoredChunk
 
@@ -25,7 +25,7 @@ def unit(rows: int, size: int = 64) -> np.ndarray:
 @pytest.mark.parametrize("rows", [5, 700, 3000])
 def test_the_nearest_rows_are_those_of_the_bare_product(rows: int) -> None:
     vectors = unit(rows)
-    state = Snapshot([Part(built(vectors))], 1)
+    state = Snapshot([SegmentView(built(vectors))], 1)
     query = vectors[3] + 0.3 * unit(1)[0]
     found = nearest(state, query, 10, masks=[None])
     expected = np.argsort(-(vectors @ query))[:10]
@@ -38,10 +38,10 @@ def test_the_nearest_rows_are_those_of_the_bare_product(rows: int) -> None:
 
 def test_a_large_segment_is_scanned_coarsely_and_scored_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = unit(5000)
-    exact = Snapshot([Part(built(vectors))], 1)
+    exact = Snapshot([SegmentView(built(vectors))], 1)
     monkeypatch.setattr(segment, "COARSE_ROWS", 1000)
-    coarse = Snapshot([Part(built(vectors))], 1)
-    assert len(coarse.parts[0].segment.coarse) == 5000
+    coarse = Snapshot([SegmentView(built(vectors))], 1)
+    assert len(coarse.views[0].segment.coarse) == 5000
     mask = np.arange(5000) % 3 == 0
     for number in range(50):
         query = vectors[number] + 0.5 * unit(1)[0]
@@ -53,7 +53,7 @@ def test_a_large_segment_is_scanned_coarsely_and_scored_exactly(monkeypatch: pyt
 
 
 def test_only_rows_that_are_allowed_are_returned() -> None:
-    state = Snapshot([Part(built(unit(100)))], 1)
+    state = Snapshot([SegmentView(built(unit(100)))], 1)
     mask = np.zeros(100, np.bool_)
     mask[[7, 8]] = True
     assert sorted(nearest(state, unit(100)[7], 10, masks=[mask]).ranking.rows) == [7, 8]

@@ -15,13 +15,13 @@ import pytest
 
 from bunko.embedders import openai
 from bunko.errors import EmbedderError
-from bunko.ingest.embed import embedded
+from bunko.ingest.embed import embed_batches
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.pack import opened
-from bunko.library.paths import in_folder
+from bunko.library.pack import open_pack
+from bunko.library.paths import paths_for_folder
 from bunko.protocols import Store
-from bunko.records import Prepared, Spent
+from bunko.records import EmbeddingUsage, PreparedDocument
 from bunko.stores import memory, sqlite
 from bunko.types import Text, Tool
 from tests.conftest import Opener, Run
@@ -53,7 +53,7 @@ def write(docs: Path, files: int, sections: int = 1, first: int = 0) -> None:
 
 
 def documents(service: Loopback) -> list[str]:
-    return [text for text in service.texts() if text.startswith(openai.DOCUMENT)]
+    return [text for text in service.texts() if text.startswith(openai.DOCUMENT_PREFIX)]
 
 
 def failing_after(service: Loopback, number: int) -> None:
@@ -113,16 +113,16 @@ def test_documents_do_not_wait_without_end_for_a_request_to_be_full(service: Loo
     tool = store.put_tool(Tool("docs"))
     pulled = 0
 
-    def batches() -> Iterator[list[Prepared]]:
+    def batches() -> Iterator[list[PreparedDocument]]:
         nonlocal pulled
         for number in range(200):
             pulled += 1
             yield [prepared(f"{number}.md", f"text {number}")]
 
-    for number, one in enumerate(embedded(store, embedder, batches(), list, owner=tool.id)):
+    for number, one in enumerate(embed_batches(store, embedder, batches(), list, owner_id=tool.id)):
         assert one.batch[0].document.uri == f"{number}.md"
         assert pulled - number < 150, "memory is for a few of them"
-        store.write(tool.id, put=one.put, vectors=one.vectors, spent=one.spent)
+        store.write(tool.id, upsert=one.documents, vectors=one.vectors, usage=one.usage)
     totals = store.totals(tool.id)
     assert (totals.documents, totals.vectors) == (200, 200)
     assert len(service.asked) < 20
@@ -155,7 +155,7 @@ def test_a_sweep_between_two_attempts_throws_nothing_away(service: Loopback, doc
     other.mkdir()
     write(other, 3, first=5000)
     environ = remote(service)
-    with open_library(in_folder(tmp_path / "library"), environ=environ) as library:
+    with open_library(paths_for_folder(tmp_path / "library"), environ=environ) as library:
         for name, place in (("docs", docs), ("other", other)):
             library.store.put_tool(Tool(name, source=str(place)))
         library.import_tools(["other"])
@@ -168,7 +168,7 @@ def test_a_sweep_between_two_attempts_throws_nothing_away(service: Loopback, doc
         service.asked.clear()
         library.import_tools(["docs"], "replace")
         assert len(documents(service)) == 700
-        held = library.store.totals(library.only("docs").id)
+        held = library.store.totals(library.resolve_tool("docs").id)
         assert held.vectors == held.chunks == 1200
 
 
@@ -182,7 +182,7 @@ def test_what_was_kept_and_is_wanted_no_more_is_forgotten(service: Loopback, doc
     for path in docs.glob("*.md"):
         path.unlink()
     write(docs, 2, first=7000)
-    library.reindex(everything=True)
+    library.reindex(rebuild=True)
     rows = library.store._file.rows("SELECT count(*) FROM vectors")  # type: ignore[attr-defined]
     assert rows == [(2,)]
 
@@ -201,7 +201,7 @@ def test_ctrl_c_keeps_what_came(service: Loopback, docs: Path, open_docs: Opener
     service.asked.clear()
     library.reindex()
     assert len(documents(service)) <= 400
-    assert library.store.totals(library.only(None).id).vectors == 500
+    assert library.store.totals(library.resolve_tool(None).id).vectors == 500
 
 
 def test_whoever_presses_ctrl_c_does_not_wait_for_a_service_that_hangs(
@@ -243,10 +243,10 @@ def test_texts_that_are_given_are_kept_too(service: Loopback, open_docs: Opener)
     tool = Tool("given", "given")
     failing_after(service, 3)
     with pytest.raises(EmbedderError):
-        library.fill(tool, texts)
+        library.replace_texts(tool, texts)
     service.always = lambda _: None
     service.asked.clear()
-    assert library.fill(tool, texts).total_chunks == 600
+    assert library.replace_texts(tool, texts).total_chunks == 600
     assert len(documents(service)) == 300
 
 
@@ -256,16 +256,16 @@ def test_a_pack_whose_texts_are_embedded_here_is_gone_on_with_and_counted(
     write(docs, 600)
     home = open_docs()
     home.reindex()
-    _, path, _ = home.export(None, tmp_path / "docs.bunko")
-    with open_library(in_folder(tmp_path / "library"), environ=remote(service)) as library:
+    _, path, _ = home.export_tool(None, tmp_path / "docs.bunko")
+    with open_library(paths_for_folder(tmp_path / "library"), environ=remote(service)) as library:
         failing_after(service, 4)
-        with opened(path) as packed, pytest.raises(EmbedderError):
+        with open_pack(path) as packed, pytest.raises(EmbedderError):
             library.import_pack(packed)
         assert library.tools() == []
         before = len(documents(service))
         service.always = lambda _: None
         service.asked.clear()
-        with opened(path) as packed:
+        with open_pack(path) as packed:
             library.import_pack(packed)
         assert len(documents(service)) <= 300 < before
         assert spent(library).texts == 600
@@ -288,7 +288,7 @@ def test_a_check_that_cannot_be_made_is_a_notice_and_no_failure(
     write(docs, 10)
 
     def refuse_questions(asked: Asked) -> Reply | None:
-        return openai_error(500, "tired") if asked.texts[0].startswith(openai.QUERY) else None
+        return openai_error(500, "tired") if asked.texts[0].startswith(openai.QUERY_PREFIX) else None
 
     service.always = refuse_questions
     report = open_docs(**remote(service)).reindex()
@@ -299,8 +299,8 @@ def test_a_check_that_cannot_be_made_is_a_notice_and_no_failure(
 # What is remembered of it
 
 
-def spent(library: Library) -> Spent:
-    (found,) = library.status().spent.values()
+def spent(library: Library) -> EmbeddingUsage:
+    (found,) = library.status().embedding_usage.values()
     return found
 
 
@@ -308,11 +308,11 @@ def test_a_library_remembers_what_was_spent_and_saved(service: Loopback, docs: P
     write(docs, 250)
     library = open_docs(**remote(service))
     library.reindex()
-    assert spent(library) == Spent(250, 3 + 1, 0, 0)
-    library.reindex(everything=True)
+    assert spent(library) == EmbeddingUsage(250, 3 + 1, 0, 0)
+    library.reindex(rebuild=True)
     assert len(service.asked) == 3 + 1 + 1, "all vectors were known; the check asks its questions again"
-    assert spent(library) == Spent(250, 3 + 2, 250, 3)
-    assert list(library.status().spent) == [library.embedder().name]  # type: ignore[union-attr]
+    assert spent(library) == EmbeddingUsage(250, 3 + 2, 250, 3)
+    assert list(library.status().embedding_usage) == [library.embedder().name]  # type: ignore[union-attr]
 
 
 def test_failed_calls_count_and_so_do_their_texts_that_came(service: Loopback, docs: Path, open_docs: Opener) -> None:
@@ -360,13 +360,13 @@ def test_what_several_processes_spend_adds_up(tmp_path: Path) -> None:
     def spend(store: Store) -> None:
         together.wait(timeout=30)
         for _ in range(25):
-            store.write(tool.id, spent={"one": Spent(2, 1, 4, 3)})
+            store.write(tool.id, usage={"one": EmbeddingUsage(2, 1, 4, 3)})
 
     threads = [threading.Thread(target=spend, args=(store,)) for store in stores]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert stores[1].spent() == {"one": Spent(200, 100, 400, 300)}
+    assert stores[1].embedding_usage() == {"one": EmbeddingUsage(200, 100, 400, 300)}
     for store in stores:
         store.close()

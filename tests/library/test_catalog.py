@@ -20,40 +20,40 @@ from bunko.types import Tool
 
 def test_a_folder_is_registered_under_a_name_with_its_description(tmp_path: Path) -> None:
     store = memory.build()
-    made = catalog.add(store, "api-docs", "  How the\nAPI works ", tmp_path, include=["*.md"], exclude=["drafts/"])
+    made = catalog.add_tool(store, "api-docs", "  How the\nAPI works ", tmp_path, include=["*.md"], exclude=["drafts/"])
     assert (made.name, made.description, made.source) == ("api-docs", "How the API works", str(tmp_path))
     assert made.options == {"include": ["*.md"], "exclude": ["drafts/"]}
-    assert catalog.named(store, "api-docs") == made
+    assert catalog.get_tool(store, "api-docs") == made
 
 
 @pytest.mark.parametrize("name", ["", "社内文書", "~docs", "///"])
 def test_a_name_that_no_assistant_accepts_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be a tool's name"):
-        catalog.add(memory.build(), name, "x", tmp_path)
+        catalog.add_tool(memory.build(), name, "x", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["search", "Reindex", "rag_search", "query_memos"])
 def test_the_names_of_fixed_tools_are_reserved(name: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="of bunko itself"):
-        catalog.add(memory.build(), name, "x", tmp_path)
+        catalog.add_tool(memory.build(), name, "x", tmp_path)
 
 
 def test_names_that_would_look_the_same_to_an_assistant_are_refused_with_both(tmp_path: Path) -> None:
     store = memory.build()
-    catalog.add(store, "api docs", "x", tmp_path)
+    catalog.add_tool(store, "api docs", "x", tmp_path)
     with pytest.raises(SettingsError, match="'API_docs' and 'api docs'"):
-        catalog.add(store, "API_docs", "x", tmp_path)
+        catalog.add_tool(store, "API_docs", "x", tmp_path)
     with pytest.raises(SettingsError, match="already"):
-        catalog.add(store, "api docs", "x", tmp_path)
+        catalog.add_tool(store, "api docs", "x", tmp_path)
     with pytest.raises(SettingsError, match="'API docs' and 'api docs' differ only in case"):
-        catalog.add(store, "API docs", "x", tmp_path)
+        catalog.add_tool(store, "API docs", "x", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["a/b", "api docs", "a" * 70])
 def test_a_name_that_assistants_would_not_accept_is_taken_and_told_as_they_see_it(name: str, tmp_path: Path) -> None:
     from bunko.interfaces.tools.toolsets.tools import safe_names
 
-    seen = catalog.called(name)
+    seen = catalog.public_name(name)
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", seen)
     assert safe_names([name]) == {name: seen}
     added = bunko(tmp_path, "tool", "add", "-n", name, "-d", "x y", "-s", str(tmp_path))
@@ -63,26 +63,26 @@ def test_a_name_that_assistants_would_not_accept_is_taken_and_told_as_they_see_i
 def test_a_file_in_the_place_of_a_folder_is_called_a_file(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# A\n")
     with pytest.raises(SourceError, match=r"a\.md is a file, not a folder"):
-        catalog.add(memory.build(), "docs", "x", tmp_path / "a.md")
+        catalog.add_tool(memory.build(), "docs", "x", tmp_path / "a.md")
 
 
 def test_a_tool_needs_a_description_and_a_folder(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="description"):
-        catalog.add(memory.build(), "docs", " ", tmp_path)
+        catalog.add_tool(memory.build(), "docs", " ", tmp_path)
     with pytest.raises(SourceError, match="no folder"):
-        catalog.add(memory.build(), "docs", "x", tmp_path / "nowhere")
+        catalog.add_tool(memory.build(), "docs", "x", tmp_path / "nowhere")
 
 
 def test_a_tool_is_changed_hidden_and_removed_by_name(tmp_path: Path) -> None:
     store = memory.build()
-    catalog.add(store, "docs", "old", tmp_path)
+    catalog.add_tool(store, "docs", "old", tmp_path)
     store.put_tool(Tool("~docs"))
-    assert catalog.update(store, "docs", description="new").description == "new"
-    assert catalog.activate(store, "docs", active=False).active is False
-    catalog.delete(store, "docs")
+    assert catalog.update_tool(store, "docs", description="new").description == "new"
+    assert catalog.set_tool_active(store, "docs", active=False).active is False
+    catalog.delete_tool(store, "docs")
     assert store.tools() == []
     with pytest.raises(UnknownName, match="no tool called 'docs'"):
-        catalog.named(store, "docs")
+        catalog.get_tool(store, "docs")
 
 
 def bunko(tmp_path: Path, *arguments: str, answer: str = "") -> subprocess.CompletedProcess[str]:

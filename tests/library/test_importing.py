@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bunko.library.open import open_library
-from bunko.library.paths import in_folder
+from bunko.library.paths import paths_for_folder
 from bunko.types import Tool
 from tests.conftest import Ran, Run
 
@@ -190,7 +190,7 @@ def test_a_rebuild_without_its_folder_leaves_no_trace(api: Path, run: Run, tmp_p
 
 def test_an_update_forgets_a_rebuild_that_never_came_to_anything(api: Path, run: Run, tmp_path: Path) -> None:
     run("import", "-n", "api")
-    with open_library(in_folder(tmp_path / "XDG_DATA_HOME" / "bunko"), environ={}) as library:
+    with open_library(paths_for_folder(tmp_path / "XDG_DATA_HOME" / "bunko"), environ={}) as library:
         library.store.put_tool(Tool("~api", active=False, built={"words": 0}))
     assert "holds 0 documents" in run("status").out
     assert run("import", "-n", "api", "--mode", "update").code == 0

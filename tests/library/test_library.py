@@ -13,8 +13,8 @@ from bunko import array_file
 from bunko.errors import LibraryMismatch, LibraryReadOnly, SettingsError, SourceError, UnknownName
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import locate
-from bunko.search.passages import passages
+from bunko.library.paths import locate_library
+from bunko.search.passages import extract_passages
 from bunko.types import Tool
 from tests.conftest import Opener
 
@@ -57,7 +57,7 @@ def test_a_file_that_was_only_touched_is_unchanged_and_not_read_again(docs: Path
     library.reindex()
     put(docs, "a.md", "京都", age=10)
     assert counts(library) == (0, 0, 0, 0, 1)
-    known = library.store.known(library.tools()[0].id)["a.md"]
+    known = library.store.fingerprints(library.tools()[0].id)["a.md"]
     assert known.modified_ns == (docs / "a.md").stat().st_mtime_ns
 
 
@@ -69,7 +69,7 @@ def test_the_same_text_is_never_embedded_twice(docs: Path, open_docs: Opener) ->
     assert library.reindex().embedded == 0
     put(docs, "copy.md", "京都の寺")
     assert library.reindex().embedded == 0
-    assert library.reindex(everything=True).embedded == 0
+    assert library.reindex(rebuild=True).embedded == 0
 
 
 def test_a_search_answers_from_what_is_true_now(docs: Path, open_docs: Opener) -> None:
@@ -98,7 +98,7 @@ def test_a_change_too_large_to_wait_for_is_told_and_absorbed_later(docs: Path, o
     library = open_docs(BUNKO_SEARCH_FRESHNESS_WAIT_SECONDS="0")
     answer = library.search("京都", top_k=400)
     if len(answer.hits) < 300:
-        assert answer.freshness.missing == 300
+        assert answer.freshness.pending_changes == 300
         assert any("still being indexed" in notice for notice in answer.notices)
     library.reindex()
     assert len(library.search("京都", top_k=400).hits) == 300
@@ -141,13 +141,13 @@ def test_a_document_that_becomes_unusable_is_no_longer_found(docs: Path, open_do
 
 def test_a_folder_that_vanished_keeps_its_index_and_says_so(docs: Path, open_docs: Opener, tmp_path: Path) -> None:
     put(docs, "a.md", "京都")
-    library = open_library(locate(docs_dir=docs, data_dir=tmp_path / "data", environ={}), environ={})
+    library = open_library(locate_library(docs_dir=docs, data_dir=tmp_path / "data", environ={}), environ={})
     library.reindex()
     (docs / "a.md").unlink()
     docs.rmdir()
     library.close()
     library = open_library(
-        locate(library=tmp_path / "data", environ={}), environ={"BUNKO_SEARCH_FRESHNESS_SECONDS": "0"}
+        locate_library(library=tmp_path / "data", environ={}), environ={"BUNKO_SEARCH_FRESHNESS_SECONDS": "0"}
     )
     answer = library.search("京都")
     assert [hit.uri for hit in answer.hits] == ["a.md"]
@@ -168,7 +168,7 @@ def test_settings_other_than_the_ones_it_was_built_with_are_an_error_that_names_
     assert f"bunko reindex --docs-dir {docs} --force" in caught.value.hint
     with pytest.raises(LibraryMismatch):
         other.reindex()
-    assert other.reindex(everything=True).updated == 1
+    assert other.reindex(rebuild=True).updated == 1
     assert other.search("京都").hits
     with pytest.raises(LibraryMismatch):
         open_docs().search("京都")
@@ -188,10 +188,10 @@ def test_a_rebuild_answers_from_the_old_index_until_the_new_one_is_whole(docs: P
         other.close()
         return len(seen) == 2
 
-    assert library.reindex(everything=True, stopped=stopped).interrupted
+    assert library.reindex(rebuild=True, stopped=stopped).interrupted
     assert seen == [250, 250]
     assert [tool.name for tool in library.tools()] == ["documents"]
-    report = library.reindex(everything=True)
+    report = library.reindex(rebuild=True)
     assert (report.added, report.updated, report.deleted, report.total_chunks) == (0, 250, 0, 250)
     assert len(library.search("京都", top_k=400).hits) == 249
     assert len(library.store.tools()) == 1
@@ -200,9 +200,9 @@ def test_a_rebuild_answers_from_the_old_index_until_the_new_one_is_whole(docs: P
 def test_one_data_folder_serves_one_folder(docs: Path, tmp_path: Path, open_docs: Opener) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    open_library(locate(docs_dir=docs, data_dir=tmp_path / "data", environ={}), environ={}).close()
+    open_library(locate_library(docs_dir=docs, data_dir=tmp_path / "data", environ={}), environ={}).close()
     with pytest.raises(LibraryMismatch, match="is about"):
-        open_library(locate(docs_dir=other, data_dir=tmp_path / "data", environ={}), environ={})
+        open_library(locate_library(docs_dir=other, data_dir=tmp_path / "data", environ={}), environ={})
 
 
 def test_a_folder_that_moved_takes_its_index_along(docs: Path, tmp_path: Path, open_docs: Opener) -> None:
@@ -211,7 +211,7 @@ def test_a_folder_that_moved_takes_its_index_along(docs: Path, tmp_path: Path, o
     library.reindex()
     library.close()
     docs.rename(tmp_path / "elsewhere")
-    moved = open_library(locate(docs_dir=tmp_path / "elsewhere", environ={}), environ={})
+    moved = open_library(locate_library(docs_dir=tmp_path / "elsewhere", environ={}), environ={})
     assert moved.reindex().unchanged == 1
     assert moved.search("京都").hits
     moved.close()
@@ -229,7 +229,7 @@ def test_a_library_for_reading_neither_refreshes_nor_writes(docs: Path, open_doc
 
 def test_the_index_itself_is_never_imported_wherever_it_lies(docs: Path, open_docs: Opener) -> None:
     put(docs, "a.md", "京都")
-    home = locate(docs_dir=docs, data_dir=docs / "my index", environ={})
+    home = locate_library(docs_dir=docs, data_dir=docs / "my index", environ={})
     library = open_library(home, environ={})
     library.reindex()
     put(docs, "my index/notes.md", "京都")
@@ -242,7 +242,7 @@ def test_both_kinds_of_workers_give_the_same_library(docs: Path, tmp_path: Path,
         put(docs, f"{number}.md", f"京都の寺 {number} " + "とても長い文章が続く。" * 6000)
     found = []
     for workers in (1, 2):
-        home = locate(docs_dir=docs, data_dir=tmp_path / f"data{workers}", environ={})
+        home = locate_library(docs_dir=docs, data_dir=tmp_path / f"data{workers}", environ={})
         library = open_library(home, environ={"EMBEDDING_PROVIDER": "none"})
         report = library.reindex(workers=workers)
         hits = library.search("寺 39", top_k=5, refresh=False).hits
@@ -259,19 +259,19 @@ def test_an_unknown_tool_is_named_with_the_known_ones(docs: Path, open_docs: Ope
 
 def test_flags_that_contradict_each_other_are_refused(docs: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="--data-dir"):
-        locate(docs_dir=docs, library=tmp_path, environ={})
+        locate_library(docs_dir=docs, library=tmp_path, environ={})
     with pytest.raises(SettingsError, match="both"):
-        locate(library=tmp_path, database=tmp_path / "x.db", environ={})
+        locate_library(library=tmp_path, database=tmp_path / "x.db", environ={})
     with pytest.raises(SettingsError, match="goes with"):
-        locate(data_dir=tmp_path, environ={})
+        locate_library(data_dir=tmp_path, environ={})
     with pytest.raises(SourceError, match="no folder"):
-        locate(docs_dir=tmp_path / "nowhere", environ={})
+        locate_library(docs_dir=tmp_path / "nowhere", environ={})
 
 
 def test_a_library_can_be_one_file_with_its_derived_files_beside_it(tmp_path: Path) -> None:
-    home = locate(database=tmp_path / "my.sqlite", environ={})
-    assert (home.database, home.derived) == (tmp_path / "my.sqlite", tmp_path / "my.sqlite.d")
-    assert locate(environ={"BUNKO_LIBRARY": str(tmp_path / "lib")}).database == tmp_path / "lib" / "library.db"
+    home = locate_library(database=tmp_path / "my.sqlite", environ={})
+    assert (home.database, home.index_folder) == (tmp_path / "my.sqlite", tmp_path / "my.sqlite.d")
+    assert locate_library(environ={"BUNKO_LIBRARY": str(tmp_path / "lib")}).database == tmp_path / "lib" / "library.db"
 
 
 def test_derived_files_lie_where_the_setting_says(docs: Path, tmp_path: Path, open_docs: Opener) -> None:
@@ -338,8 +338,8 @@ def test_a_citation_is_checked_in_the_tool_where_it_stands(docs: Path, tmp_path:
     library.store.put_tool(Tool("another", "folder", "", str(other)))
     library.reindex()
     hit = library.search("京都", tool="documents").hits[0]
-    passage = passages([hit], library.document_of, "chunk")[0]
-    assert library.verify(passage.citation, passage.hash).status == "same"
+    passage = extract_passages([hit], library.document_of, "chunk")[0]
+    assert library.verify_citation(passage.citation, passage.hash).status == "same"
 
 
 def test_a_large_index_file_that_rots_is_made_anew_at_the_next_search(
@@ -351,13 +351,13 @@ def test_a_large_index_file_that_rots_is_made_anew_at_the_next_search(
     library.close()
     path = next((docs / ".rag-index" / "index").glob("*.segment"))
     again = open_docs()
-    segment = again.snapshot([again.tools()[0].id]).parts[0].segment
+    segment = again.snapshot([again.tools()[0].id]).views[0].segment
     data = bytearray(path.read_bytes())
     at = data.index(segment.words.rows.tobytes() + b"\0")
     data[at : at + 4] = b"\x7f\x7f\x7f\x7f"
     path.write_bytes(data)
     again.close()
-    monkeypatch.setattr(array_file, "_CHECKED_BYTES", 0)  # as for a file too large to be checked when it is opened
+    monkeypatch.setattr(array_file, "_MAX_VERIFIED_BYTES", 0)  # as for a file too large to be checked when it is opened
     assert [hit.uri for hit in open_docs().search("京都 寺").hits] == ["a.md"]
 
 
@@ -376,7 +376,7 @@ def test_vectors_of_what_is_gone_are_swept_with_a_rebuild(docs: Path, open_docs:
     library = open_docs()
     library.reindex()
     put(docs, "a.md", "奈良の鹿", age=50)
-    assert library.reindex(everything=True).embedded == 1
+    assert library.reindex(rebuild=True).embedded == 1
     put(docs, "a.md", "京都の寺", age=20)
     assert library.reindex().embedded == 1
 

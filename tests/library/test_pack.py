@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 
 from bunko.errors import BunkoError, LibraryError, LibraryTooNew, SettingsError, SourceError, UnknownName
 from bunko.library import catalog, pack
-from bunko.library.build_config import Recipe
+from bunko.library.build_config import ToolConfig
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.pack import Pack, opened, records
-from bunko.library.paths import locate
+from bunko.library.pack import Pack, open_pack, records
+from bunko.library.paths import locate_library
 from bunko.stores import memory
-from bunko.text.term_codec import pack as pack_terms
+from bunko.text.term_codec import pack_terms as pack_terms
 from bunko.types import Tool
 from tests.conftest import Run
 
@@ -47,7 +47,7 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
 
     def opener(name: str, **environ: str) -> Library:
         environ = {"BUNKO_SEARCH_FRESHNESS_SECONDS": "0"} | environ
-        made.append(open_library(locate(library=tmp_path / name, environ={}), environ=environ))
+        made.append(open_library(locate_library(library=tmp_path / name, environ={}), environ=environ))
         return made[-1]
 
     yield opener
@@ -68,9 +68,9 @@ def notes(tmp_path: Path) -> Path:
 def packed(at: Opened, notes: Path, tmp_path: Path) -> Path:
     """A pack of four documents; the folder is away afterwards."""
     with at("home") as library:
-        catalog.add(library.store, "notes", "旅と運用の記録", notes, exclude=["draft*"])
+        catalog.add_tool(library.store, "notes", "旅と運用の記録", notes, exclude=["draft*"])
         library.import_tools(["notes"])
-        library.export("notes", tmp_path / "notes.bunko")
+        library.export_tool("notes", tmp_path / "notes.bunko")
     notes.rename(tmp_path / "away")
     return tmp_path / "notes.bunko"
 
@@ -87,14 +87,14 @@ def answers(library: Library, tool: str) -> dict[tuple[str, str], list[Any]]:
 
 
 def taken(library: Library, path: Path, **options: Any) -> tuple[Tool, Any]:
-    with opened(path) as one:
+    with open_pack(path) as one:
         return library.import_pack(one, **options)
 
 
 def state(library: Library) -> tuple[Any, ...]:
     """Return all a library holds, but for its own ids."""
     tools = library.store.tools()
-    return tools, [library.store.whole(tool.id, library.store.uris(tool.id)) for tool in tools]
+    return tools, [library.store.export_documents(tool.id, library.store.uris(tool.id)) for tool in tools]
 
 
 def test_a_pack_answers_in_another_library_with_the_same_scores_and_nothing_is_embedded(
@@ -127,19 +127,19 @@ def test_every_field_of_every_document_survives(at: Opened, packed: Path) -> Non
     assert {key: row.tolist() for key, row in there.store.vectors(keys).items()} == {
         key: row.tolist() for key, row in vectors.items()
     }
-    assert home.store.known(1) == there.store.known(catalog.named(there.store, "notes").id)
+    assert home.store.fingerprints(1) == there.store.fingerprints(catalog.get_tool(there.store, "notes").id)
 
 
 def test_a_pack_goes_from_and_to_a_library_in_memory(at: Opened, packed: Path, tmp_path: Path) -> None:
     home = at("home")
-    with opened(packed) as one:
+    with open_pack(packed) as one:
         store = memory.build()
         tool = store.put_tool(one.tool)
-        recipe = Recipe(home.home, home.settings, home.store)
-        cutting, built = recipe.cutting(tool), recipe.built(tool)
-        pack.take(store, tool, one, cutting, home.embedder(), built)
-    pack.write(store, tool, tmp_path / "again.bunko")
-    with opened(packed) as one, opened(tmp_path / "again.bunko") as two:
+        recipe = ToolConfig(home.paths, home.settings, home.store)
+        cutting, built = recipe.chunker_settings(tool), recipe.build_facts(tool)
+        pack.load_pack(store, tool, one, cutting, home.embedder(), built)
+    pack.write_pack(store, tool, tmp_path / "again.bunko")
+    with open_pack(packed) as one, open_pack(tmp_path / "again.bunko") as two:
         first, second = list(one.records()), list(two.records())
     assert [record.prepared for record in first] == [record.prepared for record in second]
     for old, new in zip(first, second, strict=True):
@@ -153,9 +153,9 @@ def test_an_existing_tool_is_replaced_only_on_request_and_keeps_its_folder(
     other.mkdir()
     (other / "kobe.md").write_text("# 神戸\n\n神戸の港から船に乗った日の、少し長めの記録です。", encoding="utf-8")
     there = at("there")
-    catalog.add(there.store, "notes", "前からあるもの", other)
+    catalog.add_tool(there.store, "notes", "前からあるもの", other)
     there.import_tools(["notes"])
-    catalog.activate(there.store, "notes", active=False)
+    catalog.set_tool_active(there.store, "notes", active=False)
     before = state(there)
     with pytest.raises(SettingsError, match="already") as refused:
         taken(there, packed)
@@ -170,7 +170,7 @@ def test_an_existing_tool_is_replaced_only_on_request_and_keeps_its_folder(
     assert (tool.source, tool.active, report.added) == (str(other), False, 4)
     found = there.search("神戸の港", tool="notes", refresh=False)
     assert not [hit for hit in found.hits if hit.uri == "kobe.md"]
-    assert tool.id == catalog.named(there.store, "notes").id
+    assert tool.id == catalog.get_tool(there.store, "notes").id
 
 
 def test_names_that_no_tool_may_have_are_refused(at: Opened, packed: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_library_that_cuts_or_embeds_otherwise_makes_its_own_from_the_texts(
     _, report = taken(there, packed)
     assert "cut anew" in report.notices[0]
     (tmp_path / "away").rename(notes)
-    catalog.add(fresh.store, "notes", "旅と運用の記録", notes)
+    catalog.add_tool(fresh.store, "notes", "旅と運用の記録", notes)
     fresh.import_tools(["notes"])
     assert answers(there, "notes") == answers(fresh, "notes")
     bare = at("bare", EMBEDDING_PROVIDER="none")
@@ -225,9 +225,9 @@ def test_a_library_that_cuts_or_embeds_otherwise_makes_its_own_from_the_texts(
 
 def test_a_pack_without_vectors_is_embedded_where_it_arrives(at: Opened, notes: Path, tmp_path: Path) -> None:
     bare, there = at("bare", EMBEDDING_PROVIDER="none"), at("there")
-    catalog.add(bare.store, "notes", "記録", notes)
+    catalog.add_tool(bare.store, "notes", "記録", notes)
     bare.import_tools(["notes"])
-    bare.export("notes", tmp_path)
+    bare.export_tool("notes", tmp_path)
     _, report = taken(there, tmp_path / "notes.bunko")
     assert report.embedded == report.total_chunks
     assert "embedded here" in report.notices[0]
@@ -236,9 +236,9 @@ def test_a_pack_without_vectors_is_embedded_where_it_arrives(at: Opened, notes: 
 
 def test_a_tool_that_wants_no_vectors_gets_none_where_it_arrives(at: Opened, notes: Path, tmp_path: Path) -> None:
     home, there = at("home"), at("there")
-    catalog.add(home.store, "notes", "記録", notes, embedder="none")
+    catalog.add_tool(home.store, "notes", "記録", notes, embedder="none")
     home.import_tools(["notes"])
-    home.export("notes", tmp_path)
+    home.export_tool("notes", tmp_path)
     _, report = taken(there, tmp_path / "notes.bunko")
     assert report.embedded == 0
     assert there.status().tools[0].totals.vectors == 0
@@ -250,8 +250,8 @@ def rewritten(path: Path, change: Callable[[dict[str, Any], list[bytes]], None])
     data = path.read_bytes()
     magic, head, body = data[:-32].split(b"\n", 2)
     whole = json.loads(head)
-    with opened(path) as one:
-        parts = [records.written(record.prepared, record.vectors) for record in one.records()]
+    with open_pack(path) as one:
+        parts = [records.encode_record(record.prepared, record.vectors) for record in one.records()]
     assert b"".join(parts) == zlib.decompress(body)
     change(whole, parts)
     made = magic + b"\n" + json.dumps(whole).encode() + b"\n" + zlib.compress(b"".join(parts))
@@ -330,7 +330,7 @@ def first(**change: Any) -> Callable[[dict[str, Any], list[bytes]], None]:
 def test_a_pack_with_a_right_checksum_and_wrong_content_is_refused_before_anything_is_written(
     at: Opened, packed: Path, change: Callable[[dict[str, Any], list[bytes]], None]
 ) -> None:
-    with pytest.raises(SourceError, match="not a whole pack") as refused, opened(rewritten(packed, change)):
+    with pytest.raises(SourceError, match="not a whole pack") as refused, open_pack(rewritten(packed, change)):
         pass
     assert "Nothing was changed" in refused.value.hint
 
@@ -364,7 +364,7 @@ def test_a_vector_that_is_none_is_refused(packed: Path, bad: float) -> None:
     def spoil(whole: dict[str, Any], parts: list[bytes]) -> None:
         parts[0] = parts[0][:-4] + np.array([bad], "<f4").tobytes()
 
-    with pytest.raises(SourceError, match="unit length"), opened(rewritten(packed, spoil)):
+    with pytest.raises(SourceError, match="unit length"), open_pack(rewritten(packed, spoil)):
         pass
 
 
@@ -375,7 +375,7 @@ def test_terms_that_are_out_of_order_are_refused(packed: Path) -> None:
         at = 4 + 4 * len(facts["chunks"])
         parts[0] = line + b"\n" + rest[:at] + rest[at + 8 : at + 16] + rest[at : at + 8] + rest[at + 16 :]
 
-    with pytest.raises(SourceError, match="out of order"), opened(rewritten(packed, spoil)):
+    with pytest.raises(SourceError, match="out of order"), open_pack(rewritten(packed, spoil)):
         pass
 
 
@@ -385,14 +385,14 @@ def test_a_small_file_that_would_fill_a_disk_is_refused(packed: Path) -> None:
 
     evil = rewritten(packed, bomb)
     assert evil.stat().st_size < 1_000_000
-    with pytest.raises(SourceError, match="grow"), opened(evil):
+    with pytest.raises(SourceError, match="grow"), open_pack(evil):
         pass
 
 
 def test_chunks_that_repeat_a_text_without_end_are_refused(packed: Path) -> None:
     text = "a" * 100_000
     many = first(text=text, body=0, chunks=[[0, len(text), 1, 1, "", [], None]] * 2000)
-    with pytest.raises(SourceError, match="grow"), opened(rewritten(packed, many)):
+    with pytest.raises(SourceError, match="grow"), open_pack(rewritten(packed, many)):
         pass
 
 
@@ -404,14 +404,14 @@ def test_what_is_not_a_pack_or_a_newer_one_says_so(at: Opened, packed: Path, tmp
         ("d", b"bunko pack x\n"),
     ):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(SourceError, match="not a bunko pack"), opened(tmp_path / name):
+        with pytest.raises(SourceError, match="not a bunko pack"), open_pack(tmp_path / name):
             pass
     for missing in (tmp_path / "nothing.bunko", tmp_path):
-        with pytest.raises(SourceError, match="no file"), opened(missing):
+        with pytest.raises(SourceError, match="no file"), open_pack(missing):
             pass
     newer = tmp_path / "newer.bunko"
     newer.write_bytes(packed.read_bytes().replace(b"bunko pack 1\n", b"bunko pack 2\n", 1))
-    with pytest.raises(LibraryTooNew, match="pack format 2"), opened(newer):
+    with pytest.raises(LibraryTooNew, match="pack format 2"), open_pack(newer):
         pass
 
 
@@ -419,10 +419,10 @@ def test_a_truncated_pack_is_refused_wherever_it_was_cut(packed: Path) -> None:
     data = packed.read_bytes()
     for size in {*range(0, len(data), len(data) // 60), len(data) - 1, len(data) - 32, len(data) - 33}:
         packed.write_bytes(data[:size])
-        with pytest.raises(SourceError), opened(packed):
+        with pytest.raises(SourceError), open_pack(packed):
             pass
     packed.write_bytes(data + b"x")
-    with pytest.raises(SourceError, match="checksum"), opened(packed):
+    with pytest.raises(SourceError, match="checksum"), open_pack(packed):
         pass
 
 
@@ -437,7 +437,7 @@ def test_a_changed_byte_never_gets_through_or_breaks_us(packed: Path, place: flo
     changed = packed.with_name("changed.bunko")
     changed.write_bytes(data)
     try:
-        with opened(changed) as one:
+        with open_pack(changed) as one:
             assert signed
             assert isinstance(one, Pack)
     except BunkoError:
@@ -448,29 +448,29 @@ def test_an_export_replaces_a_pack_but_nothing_else_and_leaves_nothing_half_writ
     at: Opened, packed: Path, tmp_path: Path
 ) -> None:
     home = at("home")
-    _, path, size = home.export(None, packed)
+    _, path, size = home.export_tool(None, packed)
     assert (path, size) == (packed, packed.stat().st_size)
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(SourceError, match="not a pack"):
-        home.export("notes", tmp_path / "letter.txt")
+        home.export_tool("notes", tmp_path / "letter.txt")
     with pytest.raises(SourceError, match="cannot be written"):
-        home.export("notes", tmp_path / "nowhere" / "x.bunko")
+        home.export_tool("notes", tmp_path / "nowhere" / "x.bunko")
     assert (tmp_path / "letter.txt").read_text() == "dear"
     assert not list(tmp_path.rglob("*.tmp"))
     empty = tmp_path / "empty"
     empty.mkdir()
-    catalog.add(home.store, "empty", "何もない", empty)
+    catalog.add_tool(home.store, "empty", "何もない", empty)
     with pytest.raises(LibraryError, match="no documents yet"):
-        home.export("empty", tmp_path)
+        home.export_tool("empty", tmp_path)
     with pytest.raises(UnknownName, match="Which tool"):
-        home.export(None, tmp_path)
+        home.export_tool(None, tmp_path)
 
 
 def test_a_pack_names_no_secret_and_no_setting(at: Opened, notes: Path, tmp_path: Path) -> None:
     with at("home", OPENAI_API_KEY="sk-hidden", BUNKO_TOKEN="let-me-in") as library:
-        catalog.add(library.store, "notes", "記録", notes)
+        catalog.add_tool(library.store, "notes", "記録", notes)
         library.import_tools(["notes"])
-        _, path, _ = library.export("notes", tmp_path)
+        _, path, _ = library.export_tool("notes", tmp_path)
     _, manifest, body = path.read_bytes()[:-32].split(b"\n", 2)
     everything = manifest + zlib.decompress(body)
     assert b"sk-hidden" not in everything
@@ -493,7 +493,7 @@ def test_a_killed_import_leaves_the_old_tool_and_the_next_one_is_whole(
     other.mkdir()
     (other / "kobe.md").write_text("# 神戸\n\n神戸の港から船に乗った日の、少し長めの記録です。", encoding="utf-8")
     with at("there") as there:
-        catalog.add(there.store, "notes", "前からあるもの", other)
+        catalog.add_tool(there.store, "notes", "前からあるもの", other)
         there.import_tools(["notes"])
         before = answers(there, "notes")
     into = ("import-pack", packed, "--library", tmp_path / "there")
@@ -503,12 +503,12 @@ def test_a_killed_import_leaves_the_old_tool_and_the_next_one_is_whole(
     assert fresh.returncode == -9
     there, new = at("there"), at("new")
     assert answers(there, "notes") == before
-    assert catalog.named(there.store, "notes").description == "前からあるもの"
+    assert catalog.get_tool(there.store, "notes").description == "前からあるもの"
     assert new.tools() == []
     for library, options in ((there, {"replacing": True}), (new, {})):
         taken(library, packed, **options)
         assert [one.name for one in library.store.tools()] == ["notes"]
-        assert library.store.totals(catalog.named(library.store, "notes").id).documents == 4
+        assert library.store.totals(catalog.get_tool(library.store, "notes").id).documents == 4
     assert answers(new, "notes") == answers(at("home"), "notes")
 
 

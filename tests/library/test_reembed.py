@@ -15,7 +15,7 @@ from bunko.embedders import openai
 from bunko.errors import EmbedderError, LibraryMismatch
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import in_folder
+from bunko.library.paths import paths_for_folder
 from bunko.types import Tool
 from tests.conftest import Opener, Run
 from tests.loopback import Loopback, openai_error
@@ -72,9 +72,9 @@ def test_only_the_vectors_change(docs: Path, open_docs: Opener) -> None:
     after = open_docs(**HASHING)
     report = after.reembed(["documents"])
     assert (report.updated, report.unchanged) == (30, 0)
-    assert report.embedded == report.total_chunks == after.store.totals(after.only(None).id).vectors
+    assert report.embedded == report.total_chunks == after.store.totals(after.resolve_tool(None).id).vectors
     assert kept_apart(after) == old
-    assert after.only(None).built["embedder"] == name_of(after)
+    assert after.resolve_tool(None).built["embedder"] == name_of(after)
     assert [hit.uri for hit in after.search("頁 7", mode="semantic", top_k=3).hits]
     assert rows(after, "SELECT count(*) FROM vectors") == [(report.embedded,)], "the old ones are swept"
     assert not any(finding.state == "error" for finding in after.diagnose())
@@ -89,7 +89,7 @@ def test_it_answers_as_a_library_that_was_imported_so(docs: Path, open_docs: Ope
     changed.reembed(["documents"])
     fresh = tmp_path / "fresh"
     shutil.copytree(docs, fresh, ignore=shutil.ignore_patterns(".rag-index"))
-    with open_library(in_folder(tmp_path / "library"), environ=HASHING) as other:
+    with open_library(paths_for_folder(tmp_path / "library"), environ=HASHING) as other:
         other.store.put_tool(Tool("documents", source=str(fresh)))
         other.import_tools(["documents"])
         for query in ("犬", "page 12", "words of numbers"):
@@ -101,7 +101,7 @@ def test_it_answers_as_a_library_that_was_imported_so(docs: Path, open_docs: Ope
 
 def test_the_source_may_be_gone(docs: Path, tmp_path: Path) -> None:
     write(docs, 5)
-    place = in_folder(tmp_path / "library")
+    place = paths_for_folder(tmp_path / "library")
     with open_library(place, environ={}) as library:
         library.store.put_tool(Tool("notes", source=str(docs)))
         library.import_tools(["notes"])
@@ -155,7 +155,7 @@ def test_by_words_a_library_with_other_vectors_still_answers_and_says_what_it_do
     assert ["bunko reembed" in notice for notice in answer.notices] == [True]
     with pytest.raises(LibraryMismatch):
         library.reindex()
-    assert [one.uri for _, one in library.recent()]
+    assert [one.uri for _, one in library.recent_documents()]
     (told,) = [one for one in library.diagnose() if one.state == "error"]
     assert "bunko reembed" in told.hint
 
@@ -177,12 +177,12 @@ def test_a_failure_half_way_changes_nothing_and_keeps_what_was_paid_for(
     library.close()
     (docs / "000.md").write_text("# 頁 0\n\nChanged under the old settings.\n", encoding="utf-8")
     before.reindex()
-    before.store.sweep()  # what is kept for the next attempt stays
+    before.store.delete_orphan_vectors()  # what is kept for the next attempt stays
     service.always = lambda _: None
     service.asked.clear()
     library = open_docs(**remote(service))
     report = library.reembed(["documents"])
-    asked = [text for text in service.texts() if text.startswith(openai.DOCUMENT)]
+    asked = [text for text in service.texts() if text.startswith(openai.DOCUMENT_PREFIX)]
     assert report.total_chunks == 799
     assert 299 <= len(asked) <= 301, "500 were paid for before, one or two of them for a page that is gone"
     assert report.updated == 400
@@ -228,7 +228,7 @@ def test_vectors_can_be_given_to_a_tool_without_and_taken_away_again(docs: Path,
     assert library.search("犬", mode="semantic").hits
     again = open_docs(EMBEDDING_PROVIDER="none")
     assert again.reembed(["documents"]).updated == 4
-    assert again.store.totals(again.only(None).id).vectors == 0
+    assert again.store.totals(again.resolve_tool(None).id).vectors == 0
     assert again.search("犬").mode == "bm25"
 
 
@@ -250,7 +250,7 @@ def test_it_can_be_stopped_and_goes_on_later(docs: Path, open_docs: Opener) -> N
     stopped = library.reembed(["documents"], progress=lambda one: made.append(one.files), stopped=lambda: made[-1] > 0)
     assert stopped.interrupted
     assert 0 < stopped.embedded < 700
-    assert library.only(None).built["embedder"] != name_of(library)
+    assert library.resolve_tool(None).built["embedder"] != name_of(library)
     assert library.reembed(["documents"]).embedded == 700 - stopped.embedded
 
 

@@ -13,8 +13,8 @@ from bunko.interfaces.cli.main import main
 from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import locate
-from bunko.library.tool_routing import Routing, measure
+from bunko.library.paths import locate_library
+from bunko.library.tool_routing import RoutingReport, measure_routing
 from bunko.types import Tool
 from tests.conftest import Run
 
@@ -118,14 +118,14 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kitchen]:
 
     def opener(**descriptions: str) -> Library:
         environ = {"BUNKO_EMBEDDING_PROVIDER": "none"}
-        library = open_library(locate(library=tmp_path / "library", environ={}), environ=environ)
+        library = open_library(locate_library(library=tmp_path / "library", environ={}), environ=environ)
         opened.append(library)
         for name, description in descriptions.items():
             folder = tmp_path / name
             folder.mkdir()
             for file, text in FOLDERS[name].items():
                 (folder / file).write_text(text, encoding="utf-8")
-            catalog.add(library.store, name, description, folder)
+            catalog.add_tool(library.store, name, description, folder)
             library.reindex(tool=name, workers=1)
         return library
 
@@ -134,12 +134,12 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kitchen]:
         library.close()
 
 
-def codes(routing: Routing) -> set[str]:
+def codes(routing: RoutingReport) -> set[str]:
     return {warned.code for warned in routing.warnings}
 
 
 def test_good_descriptions_get_their_own_questions(shelf: Kitchen) -> None:
-    routing = shelf(**GOOD).route()
+    routing = shelf(**GOOD).measure_routing()
     assert routing.warnings == []
     assert (routing.accuracy or 0) > 0.9
     assert all(route.questions >= 3 for route in routing.routes)
@@ -147,20 +147,20 @@ def test_good_descriptions_get_their_own_questions(shelf: Kitchen) -> None:
 
 @pytest.mark.parametrize(("one", "other"), [("cooking", "network"), ("ryori", "keiri")])
 def test_swapped_descriptions_are_told_with_who_takes_what(shelf: Kitchen, one: str, other: str) -> None:
-    routing = shelf(**{one: GOOD[other], other: GOOD[one]}).route()
+    routing = shelf(**{one: GOOD[other], other: GOOD[one]}).measure_routing()
     assert codes(routing) == {"lost"}
     assert {warned.tools for warned in routing.warnings} == {(one, other), (other, one)}
     assert (routing.accuracy or 0) < 0.2
     for route in routing.routes:
         taker = other if route.tool == one else one
         assert route.examples[taker]
-        assert route.taken[taker] > route.right
+        assert route.lost_to[taker] > route.right
     assert f"bunko tool describe -n {one} --write" in " ".join(warned.hint for warned in routing.warnings)
 
 
 @pytest.mark.parametrize("text", ["Tomato soup and DNS records of ours", "味噌汁と経費精算の手引き"])
 def test_one_description_for_two_tools_is_told(shelf: Kitchen, text: str) -> None:
-    routing = shelf(cooking=text, ryori=text, network=GOOD["network"]).route()
+    routing = shelf(cooking=text, ryori=text, network=GOOD["network"]).measure_routing()
     assert ("same", ("cooking", "ryori")) in {(warned.code, warned.tools) for warned in routing.warnings}
 
 
@@ -168,7 +168,7 @@ def test_descriptions_in_nearly_the_same_words_are_told() -> None:
     one = Tool("one", description="Network routers, DNS records, TLS certificates and firewalls")
     other = Tool("other", description="network router, DNS record, TLS certificate, firewalls")
     apart = Tool("apart", description="Sourdough bread and pasta recipes")
-    found = measure([one, other, apart], {}).warnings
+    found = measure_routing([one, other, apart], {}).warnings
     assert [(warned.code, warned.tools) for warned in found] == [("alike", ("one", "other"))]
 
 
@@ -186,48 +186,48 @@ def test_descriptions_in_nearly_the_same_words_are_told() -> None:
     ],
 )
 def test_a_description_is_judged_by_itself_where_there_is_one_tool(description: str, code: str | None) -> None:
-    found = measure([Tool("kb", description=description)], {"kb": ["Where is it?"] * 5})
+    found = measure_routing([Tool("kb", description=description)], {"kb": ["Where is it?"] * 5})
     assert [warned.code for warned in found.warnings] == ([code] if code else [])
     assert found.accuracy is None
 
 
 def test_a_tie_counts_half_and_a_question_without_a_match_is_a_guess() -> None:
     tools = [Tool("a", description="router manual"), Tool("b", description="router handbook")]
-    routing = measure(tools, {"a": ["router manual", "router", "banana"]})
+    routing = measure_routing(tools, {"a": ["router manual", "router", "banana"]})
     route = routing.routes[0]
     assert (route.right, route.tied, route.unmatched, route.credit) == (1, 1, 1, 2.0)
-    assert routing.matched == (1.5, 2)
+    assert routing.matched_counts == (1.5, 2)
     assert route.examples == {"b": ["router"]}
 
 
 def test_bad_descriptions_replaced_by_the_proposed_ones_route_better(shelf: Kitchen) -> None:
     library = shelf(**dict.fromkeys(GOOD, "documents"))
-    before = library.route()
+    before = library.measure_routing()
     assert codes(before) >= {"same", "generic"}
     for name in GOOD:
-        proposal = library.propose(name)
+        proposal = library.propose_description(name)
         assert len(proposal.description) <= 300
         assert proposal.language == ("ja" if name in ("ryori", "keiri") else "en")
-        catalog.update(library.store, name, description=proposal.description)
-    after = library.route()
+        catalog.update_tool(library.store, name, description=proposal.description)
+    after = library.measure_routing()
     assert after.warnings == []
     assert (after.accuracy or 0) > max(0.8, 2 * (before.accuracy or 0))
 
 
 def test_a_hidden_tool_takes_no_part(shelf: Kitchen) -> None:
     library = shelf(cooking=GOOD["cooking"], network=GOOD["cooking"])
-    assert "same" in codes(library.route())
-    catalog.activate(library.store, "network", active=False)
-    assert library.route().warnings == []
+    assert "same" in codes(library.measure_routing())
+    catalog.set_tool_active(library.store, "network", active=False)
+    assert library.measure_routing().warnings == []
 
 
 def test_a_tool_without_documents_has_nothing_to_propose(shelf: Kitchen, tmp_path: Path) -> None:
     library = shelf()
-    catalog.add(library.store, "empty", "Nothing yet", tmp_path)
+    catalog.add_tool(library.store, "empty", "Nothing yet", tmp_path)
     with pytest.raises(UnknownName, match="holds no documents") as told:
-        library.propose("empty")
+        library.propose_description("empty")
     assert "bunko import -n empty" in told.value.hint
-    assert library.route().silent == ["empty"]
+    assert library.measure_routing().empty_tools == ["empty"]
 
 
 def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, *arguments: str) -> tuple[int, str, str]:
@@ -274,7 +274,7 @@ def test_the_check_ends_with_1_if_it_warns_and_0_if_all_is_well(
     assert told["warnings"][0]["code"] == "lost"
     assert told["tools"][0]["taken"][0]["tool"] == "network"
     for name in ("cooking", "network"):
-        catalog.update(library.store, name, description=GOOD[name])
+        catalog.update_tool(library.store, name, description=GOOD[name])
     code, out, _ = run(capsys, tmp_path, "tool", "check")
     assert code == 0
     assert out.splitlines()[-1] == "An assistant can tell these tools apart."
@@ -283,10 +283,10 @@ def test_the_check_ends_with_1_if_it_warns_and_0_if_all_is_well(
 def test_a_person_sees_a_matrix_of_who_gets_whose_questions(
     shelf: Kitchen, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bunko.interfaces.cli.tool_check import show
+    from bunko.interfaces.cli.tool_check import show_routing
 
     monkeypatch.setenv("COLUMNS", "120")
-    show(shelf(cooking=GOOD["network"], network=GOOD["cooking"]).route())
+    show_routing(shelf(cooking=GOOD["network"], network=GOOD["cooking"]).measure_routing())
     out = capsys.readouterr().out
     assert "Which tool gets whose questions" in out
     assert "bunko tool describe -n cooking --write" in out.replace("\n", " ")

@@ -19,9 +19,9 @@ from bunko.errors import SourceError, UnknownName
 from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import in_folder, locate
-from bunko.library.watch import News, watch
-from bunko.sources.events import Events, remote
+from bunko.library.paths import locate_library, paths_for_folder
+from bunko.library.watch import WatchEvent, watch_library
+from bunko.sources.events import FolderWatcher, remote_file_system
 from tests.cli.test_cli import subprocess_environment
 
 PATIENCE = 60.0
@@ -40,14 +40,14 @@ class Watcher(threading.Thread):
 
     def __init__(self, opener: Callable[[], Library], **how: object) -> None:
         super().__init__(daemon=True)
-        self.news: list[News] = []
+        self.news: list[WatchEvent] = []
         self.stop = threading.Event()
         self.error: Exception | None = None
         self._opener, self._how = opener, how
 
     def run(self) -> None:
         try:
-            watch(self._opener, self.news.append, self.stop, **self._how)  # type: ignore[arg-type]
+            watch_library(self._opener, self.news.append, self.stop, **self._how)  # type: ignore[arg-type]
         except Exception as error:
             self.error = error
 
@@ -58,10 +58,10 @@ class Watcher(threading.Thread):
         if self.error is not None:
             raise self.error
 
-    def told(self, kind: str, tool: str = "", message: str = "") -> list[News]:
+    def told(self, kind: str, tool: str = "", message: str = "") -> list[WatchEvent]:
         return [one for one in self.news if one.kind == kind and tool in ("", one.tool) and message in one.message]
 
-    def wait_for(self, kind: str, tool: str = "", message: str = "", *, times: int = 1) -> News:
+    def wait_for(self, kind: str, tool: str = "", message: str = "", *, times: int = 1) -> WatchEvent:
         def is_told() -> bool:
             assert self.error is None, self.error
             return len(self.told(kind, tool, message)) >= times
@@ -97,20 +97,20 @@ def start(place: Path) -> Iterator[Start]:
 
 
 def opened(place: Path, docs: Path | None = None, *, create: bool = True) -> Library:
-    home = locate(docs_dir=docs, environ={}) if docs else in_folder(place)
+    home = locate_library(docs_dir=docs, environ={}) if docs else paths_for_folder(place)
     return open_library(home, environ={}, create=create)
 
 
 def add(place: Path, name: str, folder: Path, **how: object) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with opened(place) as library:
-        catalog.add(library.store, name, f"About {name}", folder, **how)  # type: ignore[arg-type]
+        catalog.add_tool(library.store, name, f"About {name}", folder, **how)  # type: ignore[arg-type]
 
 
 def uris(place: Path, name: str) -> set[str]:
     with opened(place) as library:
         tools = [tool.id for tool in library.tools() if tool.name == name]
-        return set(library.store.known(tools[0])) if tools else set()
+        return set(library.store.fingerprints(tools[0])) if tools else set()
 
 
 def saved_by_rename(path: Path, text: str) -> None:
@@ -125,7 +125,7 @@ def test_it_first_brings_everything_up_to_date_and_then_follows(place: Path, tmp
     (notes / "old.md").write_text("# 以前からの文書\n", encoding="utf-8")
     watcher = start()
     begun = watcher.wait_for("watching")
-    assert [(one.tool, one.path, one.polled) for one in begun.places] == [("notes", str(notes), "")]
+    assert [(one.tool, one.path, one.poll_reason) for one in begun.watched_tools] == [("notes", str(notes), "")]
     first = watcher.wait_for("imported", "notes").report
     assert first is not None
     assert first.added == 1
@@ -227,7 +227,7 @@ def test_a_library_that_is_gone_for_a_while_is_waited_for(place: Path, tmp_path:
 
 def _documents(docs: Path) -> set[str]:
     with opened(docs, docs) as library:
-        return set(library.store.known(library.tools()[0].id)) if library.tools() else set()
+        return set(library.store.fingerprints(library.tools()[0].id)) if library.tools() else set()
 
 
 def test_a_folder_that_is_not_there_at_the_start_is_waited_for(place: Path, tmp_path: Path, start: Start) -> None:
@@ -254,25 +254,29 @@ def test_tools_may_come_go_sleep_and_move_while_they_are_watched(place: Path, tm
     other.mkdir()
     (other / "b.md").write_text("# elsewhere\n", encoding="utf-8")
     with opened(place) as library:
-        catalog.update(library.store, "two", source=other)
+        catalog.update_tool(library.store, "two", source=other)
     wait_until(lambda: uris(place, "two") == {"b.md"}, "the tool's new folder")
     (other / "c.md").write_text("# 移動先\n", encoding="utf-8")
     wait_until(lambda: uris(place, "two") == {"b.md", "c.md"}, "a change in the new folder")
 
     with opened(place) as library:
-        catalog.activate(library.store, "two", active=False)
-    wait_until(lambda: [p.tool for p in watcher.told("watching")[-1].places] == ["one"], "the disabled tool is let go")
+        catalog.set_tool_active(library.store, "two", active=False)
+    wait_until(
+        lambda: [p.tool for p in watcher.told("watching")[-1].watched_tools] == ["one"], "the disabled tool is let go"
+    )
     (other / "d.md").write_text("# nobody watches\n", encoding="utf-8")
     (one / "e.md").write_text("# somebody watches\n", encoding="utf-8")
     wait_until(lambda: uris(place, "one") == {"e.md"}, "the other tool")
     assert uris(place, "two") == {"b.md", "c.md"}
 
     with opened(place) as library:
-        catalog.activate(library.store, "two", active=True)
+        catalog.set_tool_active(library.store, "two", active=True)
     wait_until(lambda: uris(place, "two") == {"b.md", "c.md", "d.md"}, "the enabled tool")
     with opened(place) as library:
         library.delete_tool("two")
-    wait_until(lambda: [p.tool for p in watcher.told("watching")[-1].places] == ["one"], "the deleted tool is let go")
+    wait_until(
+        lambda: [p.tool for p in watcher.told("watching")[-1].watched_tools] == ["one"], "the deleted tool is let go"
+    )
     assert watcher.told("problem") == []
 
 
@@ -280,7 +284,7 @@ def test_one_tool_can_be_watched_alone_even_if_it_is_hidden(place: Path, tmp_pat
     add(place, "one", tmp_path / "one")
     add(place, "two", tmp_path / "two")
     with opened(place) as library:
-        catalog.activate(library.store, "two", active=False)
+        catalog.set_tool_active(library.store, "two", active=False)
     (tmp_path / "one" / "a.md").write_text("# not asked for\n", encoding="utf-8")
     (tmp_path / "two" / "a.md").write_text("# asked for\n", encoding="utf-8")
     watcher = start(name="two")
@@ -290,7 +294,7 @@ def test_one_tool_can_be_watched_alone_even_if_it_is_hidden(place: Path, tmp_pat
 
 def test_an_unknown_tool_is_an_error_at_the_start(place: Path) -> None:
     with pytest.raises(UnknownName):
-        watch(lambda: opened(place), print, threading.Event(), name="nobody")
+        watch_library(lambda: opened(place), print, threading.Event(), name="nobody")
 
 
 def test_it_waits_for_another_import_and_goes_on(place: Path, tmp_path: Path, start: Start) -> None:
@@ -298,7 +302,7 @@ def test_it_waits_for_another_import_and_goes_on(place: Path, tmp_path: Path, st
     add(place, "notes", notes)
     watcher = start()
     watcher.wait_for("watching")
-    with opened(place) as library, library.writing():
+    with opened(place) as library, library.write_lock():
         (notes / "a.md").write_text("# 待たされた文書\n", encoding="utf-8")
         watcher.wait_for("waiting", message="Another process is importing")
         assert uris(place, "notes") == set()
@@ -308,7 +312,7 @@ def test_it_waits_for_another_import_and_goes_on(place: Path, tmp_path: Path, st
 def test_it_ends_while_it_waits_for_another_import(place: Path, tmp_path: Path, start: Start) -> None:
     add(place, "notes", tmp_path / "notes")
     (tmp_path / "notes" / "a.md").write_text("# never taken\n", encoding="utf-8")
-    with opened(place) as library, library.writing():
+    with opened(place) as library, library.write_lock():
         watcher = start()
         watcher.wait_for("waiting")
         watcher.end()
@@ -323,7 +327,7 @@ def test_changes_in_excluded_folders_and_through_links_are_not_heard(tmp_path: P
     (root / "sub" / "loop").symlink_to(root)
     (root / "out").symlink_to(outside)
     (root / "self").symlink_to("self")
-    events = Events([str(root)], lambda path: "node_modules" in path)
+    events = FolderWatcher([str(root)], lambda path: "node_modules" in path)
     (root / "node_modules" / "x" / "a.md").write_text("no", encoding="utf-8")
     (outside / "b.md").write_text("no", encoding="utf-8")
     (root / "sub" / "c.md").write_text("yes", encoding="utf-8")
@@ -354,7 +358,7 @@ def test_without_events_it_looks_every_few_seconds(place: Path, tmp_path: Path, 
     notes = tmp_path / "notes"
     add(place, "notes", notes)
     watcher = start(poll=0.1)
-    assert watcher.wait_for("watching").places[0].polled
+    assert watcher.wait_for("watching").watched_tools[0].poll_reason
     (notes / "a.md").write_text("# 巡回で見つかる\n", encoding="utf-8")
     watcher.wait_for("imported", "notes")
 
@@ -371,8 +375,8 @@ def test_a_file_system_that_others_change_is_known_by_its_kind(tmp_path: Path, k
         f"36 22 {os.major(device)}:{os.minor(device)} / /x rw,noatime shared:2 master:1 - {kind} /dev/x rw\n",
         encoding="utf-8",
     )
-    assert remote(tmp_path, mounts) == told
-    assert remote(tmp_path / "missing", mounts) == remote(tmp_path, tmp_path / "missing") == ""
+    assert remote_file_system(tmp_path, mounts) == told
+    assert remote_file_system(tmp_path / "missing", mounts) == remote_file_system(tmp_path, tmp_path / "missing") == ""
 
 
 def _may_have_a_namespace() -> bool:
@@ -516,12 +520,12 @@ def test_memos_and_json_lines_are_watched_in_a_file_and_in_a_folder(place: Path,
     log.mkdir()
     (log / "a.jsonl").write_text('{"title": "One", "text": "The first line of the log."}\n', encoding="utf-8")
     with opened(place) as library:
-        catalog.add(library.store, "diary", "About days", diary, kind="memos")
-        catalog.add(library.store, "log", "About events", log, kind="jsonl")
+        catalog.add_tool(library.store, "diary", "About days", diary, kind="memos")
+        catalog.add_tool(library.store, "log", "About events", log, kind="jsonl")
     watcher = start()
     watcher.wait_for("imported", "diary")
     watcher.wait_for("imported", "log")
-    places = {one.tool: one.polled for one in watcher.told("watching")[-1].places}
+    places = {one.tool: one.poll_reason for one in watcher.told("watching")[-1].watched_tools}
     assert places == {"diary": "it is one file", "log": ""}
     with diary.open("a", encoding="utf-8") as file:
         file.write("\n* Second 2024-01-16\n\nThe second entry of the diary.\n")
@@ -540,4 +544,4 @@ def test_what_has_no_folder_and_no_file_is_not_watched(place: Path) -> None:
     with opened(place) as library:
         library.store.put_tool(Tool("pages", "web", "Pages", "https://example.com"))
     with pytest.raises(SourceError, match="no folder or file to watch"):
-        watch(lambda: opened(place), print, threading.Event(), name="pages")
+        watch_library(lambda: opened(place), print, threading.Event(), name="pages")

@@ -18,16 +18,16 @@ from typing import Any
 
 import pytest
 
-from bunko.interfaces.tools.registry import Desk
+from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library import memos
 from bunko.library.library import Library
 from bunko.llm import client
-from bunko.llm.client import Chat
-from bunko.llm.rewrite import rewritten
+from bunko.llm.client import ChatModel
+from bunko.llm.rewrite import rewrite_query
 from bunko.protocols import Store
 from bunko.records import Filter
-from bunko.remote import Failure
-from bunko.settings import load
+from bunko.remote import RemoteFailure
+from bunko.settings import load_settings
 from bunko.stores import memory, sqlite
 from bunko.types import Answer
 from tests.conftest import Run
@@ -51,7 +51,7 @@ class Notes:
     def __init__(self, folder: Path, service: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.service, self._monkeypatch = folder, service, monkeypatch
         self.open: list[Library] = []
-        memos.build(self.library(), write(folder / "diary.txt", DIARY))
+        memos.import_memos(self.library(), write(folder / "diary.txt", DIARY))
 
     def library(self, **environ: str) -> Library:
         self.open.append(opened(self.folder, self._monkeypatch, **chatting(self.service, **environ)))
@@ -84,7 +84,7 @@ def titles(answer: Answer) -> list[str]:
 
 def test_better_words_are_searched_and_shown_and_nothing_but_the_query_is_sent(notes: Notes) -> None:
     answer = notes.ask()
-    assert (answer.query, answer.rewritten, answer.searched) == (QUESTION, WORDS, WORDS)
+    assert (answer.query, answer.rewritten_query, answer.searched_query) == (QUESTION, WORDS, WORDS)
     assert titles(answer)[0] == "朝のランニング"
     assert answer.notices == []
     [asked] = notes.service.asked
@@ -99,17 +99,17 @@ def test_better_words_are_searched_and_shown_and_nothing_but_the_query_is_sent(n
 def test_a_key_alone_sends_nothing_and_the_answer_says_what_to_set(notes: Notes) -> None:
     answer = notes.ask("走る", BUNKO_CHAT_PROVIDER="")
     assert titles(answer) == ["朝のランニング"]
-    assert answer.rewritten == ""
+    assert answer.rewritten_query == ""
     assert "chat.provider" in answer.notices[0]
     assert notes.service.asked == []
 
 
 def test_queries_are_rewritten_only_where_a_search_or_the_settings_say_so(notes: Notes) -> None:
-    assert notes.ask(rewrite=None).rewritten == ""
-    assert notes.ask(rewrite=False, BUNKO_REWRITE_ENABLED="true").rewritten == ""
-    assert notes.library(BUNKO_REWRITE_ENABLED="true").search(QUESTION).rewritten == ""  # a program that measures
+    assert notes.ask(rewrite=None).rewritten_query == ""
+    assert notes.ask(rewrite=False, BUNKO_REWRITE_ENABLED="true").rewritten_query == ""
+    assert notes.library(BUNKO_REWRITE_ENABLED="true").search(QUESTION).rewritten_query == ""  # a program that measures
     assert notes.service.asked == []
-    assert notes.ask(rewrite=None, BUNKO_REWRITE_ENABLED="true").rewritten == WORDS
+    assert notes.ask(rewrite=None, BUNKO_REWRITE_ENABLED="true").rewritten_query == WORDS
 
 
 def test_openrouter_is_told_which_providers_are_wanted_and_others_are_not(notes: Notes) -> None:
@@ -145,7 +145,7 @@ def test_words_that_find_nothing_give_way_to_the_query(notes: Notes) -> None:
     notes.service.always = lambda _: said("zyxwvutsrq")
     answer = notes.ask("走る")
     assert titles(answer) == ["朝のランニング"]
-    assert answer.rewritten == ""
+    assert answer.rewritten_query == ""
     assert "found nothing" in answer.notices[0]
 
 
@@ -154,8 +154,8 @@ def test_a_model_that_thinks_aloud_or_quotes_is_understood(notes: Notes) -> None
         said("<think>\nwhat do they mean?\n</think>\n\n「走る」"),
         said("走る", finish_reason="length"),
     ]
-    assert notes.ask().rewritten == "走る"
-    assert notes.ask("別の問い").rewritten == "走る…"
+    assert notes.ask().rewritten_query == "走る"
+    assert notes.ask("別の問い").rewritten_query == "走る…"
 
 
 # What goes wrong
@@ -186,7 +186,7 @@ def test_whatever_fails_the_query_is_searched_as_it_is_and_the_answer_says_why(
     notes.service.always = lambda _: reply
     answer = notes.ask("走る")
     assert titles(answer) == ["朝のランニング"]
-    assert answer.rewritten == ""
+    assert answer.rewritten_query == ""
     [notice] = answer.notices
     assert notice.startswith("The query was searched as it is. ")
     assert words in notice
@@ -218,7 +218,7 @@ def test_an_answer_that_comes_in_drops_does_not_outlast_the_time_limit() -> None
         thread = threading.Thread(target=drip)
         thread.start()
         asked = client.build("ollama", address=f"http://127.0.0.1:{server.getsockname()[1]}", model="m", timeout=0.5)
-        with pytest.raises(Failure, match=r"no answer within 0\.5 s"):
+        with pytest.raises(RemoteFailure, match=r"no answer within 0\.5 s"):
             asked.ask("role", "text")
         over.set()
         thread.join()
@@ -239,9 +239,9 @@ def test_a_server_that_is_not_there_is_named(notes: Notes) -> None:
 )  # fmt: skip
 def test_an_address_or_a_key_that_cannot_be_used_is_a_failure_like_any_other(address: str, key: str) -> None:
     asked = client.build("ollama", address=address, model="m", api_key=key, timeout=20.0)
-    with pytest.raises(Failure) as caught:
+    with pytest.raises(RemoteFailure) as caught:
         asked.ask("role", "text")
-    shown = asked.trouble(caught.value)
+    shown = asked.describe_failure(caught.value)
     assert shown.startswith("ollama:m did not answer: ")
     assert KEY not in shown
 
@@ -263,7 +263,7 @@ def test_nonsense_is_neither_searched_nor_kept(notes: Notes, text: str) -> None:
     notes.service.always = lambda _: said(text)
     answer = notes.ask("走る")
     assert titles(answer) == ["朝のランニング"]
-    assert answer.rewritten == ""
+    assert answer.rewritten_query == ""
     assert "openrouter:openai/gpt-4o-mini said" in answer.notices[0]
     assert notes.rows() == []
 
@@ -274,7 +274,7 @@ def test_an_answer_that_gives_orders_is_searched_for_and_does_nothing_else(notes
     library = notes.library()
     before = (library.tools(), library.store.generation())
     answer = library.search("走る", kinds=("memos",), mode="bm25", rewrite=True)
-    assert answer.rewritten == order
+    assert answer.rewritten_query == order
     assert set(titles(answer)) == {"予算会議", "サーバー移行"}  # as if somebody had typed it
     narrow = library.search("走る", kinds=("memos",), mode="bm25", rewrite=True, where=Filter(tags=("会議",)))
     assert titles(narrow) == ["予算会議"]
@@ -284,7 +284,7 @@ def test_an_answer_that_gives_orders_is_searched_for_and_does_nothing_else(notes
 
 def test_a_passing_failure_is_tried_once_more(notes: Notes) -> None:
     notes.service.answers = [openai_error(429, "slow down", retry_after="0")]
-    assert notes.ask().rewritten == WORDS
+    assert notes.ask().rewritten_query == WORDS
     assert len(notes.service.asked) == 2
 
 
@@ -292,9 +292,9 @@ def test_who_just_failed_is_left_alone_for_a_while(service: Loopback) -> None:
     service.always = lambda _: openai_error(429, "slow down", retry_after="60")
     now = 0.0
     asked = made(service, clock=lambda: now)
-    with pytest.raises(Failure, match="slow down"):
+    with pytest.raises(RemoteFailure, match="slow down"):
         asked.ask("role", "text")
-    with pytest.raises(Failure, match="again in 60 s"):
+    with pytest.raises(RemoteFailure, match="again in 60 s"):
         asked.ask("role", "text")
     assert len(service.asked) == 1
     now = 61.0
@@ -305,30 +305,30 @@ def test_who_just_failed_is_left_alone_for_a_while(service: Loopback) -> None:
 def test_what_is_wrong_with_one_text_does_not_stop_the_next(service: Loopback) -> None:
     service.answers = [openai_error(400, "this text is not allowed")]
     asked = made(service)
-    with pytest.raises(Failure, match="not allowed"):
+    with pytest.raises(RemoteFailure, match="not allowed"):
         asked.ask("role", "text")
     assert asked.ask("role", "another") == WORDS
 
 
 def test_a_failure_carries_no_key_in_what_caused_it(service: Loopback) -> None:
     service.always = lambda _: openai_error(401, "who are you")
-    with pytest.raises(Failure) as caught:
+    with pytest.raises(RemoteFailure) as caught:
         made(service).ask("role", "text")
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
-def made(service: Loopback, **options: Any) -> Chat:
+def made(service: Loopback, **options: Any) -> ChatModel:
     return client.build("openrouter", address=service.address, api_key=KEY, **({"timeout": 20.0} | options))
 
 
 def test_what_is_missing_on_this_side_is_not_blamed_on_the_server() -> None:
     code = (
         "import sys; sys.modules['openai'] = None\n"
-        "from bunko.llm.client import build\nfrom bunko.remote import Failure\n"
+        "from bunko.llm.client import build\nfrom bunko.remote import RemoteFailure\n"
         "for model in ('m', ''):\n"
         "    chat = build('ollama', address='http://127.0.0.1:9', model=model)\n"
         "    try:\n        chat.ask('role', 'text')\n"
-        "    except Failure as failure:\n        print(chat.trouble(failure))\n"
+        "    except RemoteFailure as failure:\n        print(chat.describe_failure(failure))\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines() == [
@@ -341,7 +341,7 @@ def test_what_is_missing_on_this_side_is_not_blamed_on_the_server() -> None:
 
 
 def test_the_same_query_is_asked_once_until_the_answer_is_out_of_date(notes: Notes) -> None:
-    assert [notes.ask().rewritten for _ in range(3)] == [WORDS] * 3
+    assert [notes.ask().rewritten_query for _ in range(3)] == [WORDS] * 3
     assert len(notes.service.asked) == 1
     [(kind, value, until)] = notes.rows()
     assert (kind, value) == ("rewrite", WORDS)
@@ -349,7 +349,7 @@ def test_the_same_query_is_asked_once_until_the_answer_is_out_of_date(notes: Not
     notes.ask(BUNKO_REWRITE_MODEL="another")  # whose words may be others
     assert len(notes.service.asked) == 2
     notes.rows(f"UPDATE answers SET until = {time() - 1}")
-    assert notes.ask().rewritten == WORDS
+    assert notes.ask().rewritten_query == WORDS
     assert len(notes.service.asked) == 3
     assert len(notes.rows()) == 1  # what is out of date has gone
 
@@ -365,19 +365,19 @@ def test_what_lies_in_a_library_is_checked_like_any_answer(notes: Notes) -> None
     notes.ask()
     notes.rows("UPDATE answers SET value = '{\"tool\": 1}'")
     answer = notes.ask()
-    assert answer.rewritten == ""
+    assert answer.rewritten_query == ""
     assert "said nothing that can be searched for" in answer.notices[0]
 
 
 def test_a_library_that_may_not_be_written_answers_and_keeps_nothing(notes: Notes) -> None:
     from bunko.library.open import open_library
-    from bunko.library.paths import locate
+    from bunko.library.paths import locate_library
 
     environ = chatting(notes.service)
-    home = locate(library=notes.folder / "library", environ=environ)
+    home = locate_library(library=notes.folder / "library", environ=environ)
     with open_library(home, environ=environ, read_only=True) as library:
         for _ in range(2):
-            assert library.search(QUESTION, mode="bm25", rewrite=True).rewritten == WORDS
+            assert library.search(QUESTION, mode="bm25", rewrite=True).rewritten_query == WORDS
     assert len(notes.service.asked) == 2
     assert notes.rows() == []
 
@@ -387,7 +387,7 @@ def test_a_library_that_is_being_written_is_not_waited_for(notes: Notes) -> None
     library.search("走る", mode="bm25")
     other = sqlite3.connect(notes.folder / "library" / "library.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    assert library.search(QUESTION, mode="bm25", rewrite=True).rewritten == WORDS
+    assert library.search(QUESTION, mode="bm25", rewrite=True).rewritten_query == WORDS
     other.execute("ROLLBACK")
     other.close()
     assert notes.rows() == []
@@ -414,17 +414,17 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 def test_a_store_keeps_the_latest_answers_of_each_kind_while_they_are_worth_something(store: Store) -> None:
     for number in range(5):
-        assert store.put_answer("rewrite", b"%d" % number, f"words {number}", at=0.0, until=100.0 + number, most=3)
-    store.put_answer("summary", b"1", "text", at=0.0, until=50.0, most=3)
-    assert [store.answer("rewrite", b"%d" % number, 0.0) for number in range(5)] == [
+        assert store.cache_answer("rewrite", b"%d" % number, f"words {number}", at=0.0, until=100.0 + number, limit=3)
+    store.cache_answer("summary", b"1", "text", at=0.0, until=50.0, limit=3)
+    assert [store.cached_answer("rewrite", b"%d" % number, 0.0) for number in range(5)] == [
         None, None, "words 2", "words 3", "words 4",
     ]  # fmt: skip
-    assert store.answer("summary", b"1", 0.0) == "text"
-    assert store.answer("summary", b"1", 50.0) is None
-    assert store.answer("rewrite", b"2", 102.0) is None
-    store.put_answer("rewrite", b"4", "other words", at=103.5, until=200.0, most=3)
-    assert store.answer("rewrite", b"4", 150.0) == "other words"
-    assert store.answer("rewrite", b"3", 0.0) is None  # it was out of date, and was forgotten
+    assert store.cached_answer("summary", b"1", 0.0) == "text"
+    assert store.cached_answer("summary", b"1", 50.0) is None
+    assert store.cached_answer("rewrite", b"2", 102.0) is None
+    store.cache_answer("rewrite", b"4", "other words", at=103.5, until=200.0, limit=3)
+    assert store.cached_answer("rewrite", b"4", 150.0) == "other words"
+    assert store.cached_answer("rewrite", b"3", 0.0) is None  # it was out of date, and was forgotten
     assert store.generation() == 0
 
 
@@ -451,7 +451,7 @@ def test_the_command_shows_what_was_searched(notes: Notes, run: Run, monkeypatch
 
 
 def test_an_assistant_may_ask_for_it_and_sees_what_was_searched(notes: Notes) -> None:
-    desk = Desk(lambda: notes.library(), toolsets=("memos",))
+    desk = ToolRegistry(lambda: notes.library(), toolsets=("memos",))
     result = call(desk, "query_memos", {"query": QUESTION, "enable_rewrite": True, "search_mode": "bm25"})
     found = result.structured_content or {}
     assert found["rewritten"] == WORDS
@@ -472,7 +472,7 @@ def test_a_further_page_is_of_the_same_words_or_refused(notes: Notes) -> None:
     runs = [f"\n* 走る {day} 2024-05-{day:02}\n\n  {'川沿いを走った。' * 40}\n" for day in range(1, 20)]
     write(notes.folder / "diary.txt", DIARY + "".join(runs), after=9)
     environ = {"BUNKO_SERVE_MAX_RESULT_TOKENS": "1000"}
-    desk = Desk(lambda: notes.library(**environ), toolsets=("memos",))
+    desk = ToolRegistry(lambda: notes.library(**environ), toolsets=("memos",))
     asked = {"query": QUESTION, "enable_rewrite": True, "extract": "full", "search_mode": "bm25", "top_k": 20}
     first = call(desk, "query_memos", asked).structured_content or {}
     second = call(desk, "query_memos", asked | {"cursor": first["next_cursor"]})
@@ -490,13 +490,13 @@ def test_a_folder_of_documents_cannot_have_queries_sent_anywhere(tmp_path: Path)
         '[rewrite]\nenabled = true\n[summarize]\nprovider = "llm"\n[embedding]\nopenrouter_api_key = "theirs"\n',
         encoding="utf-8",
     )
-    theirs = load(environ={}, folders=[tmp_path], guarded=tmp_path)
+    theirs = load_settings(environ={}, config_folders=[tmp_path], untrusted_folder=tmp_path)
     assert len([notice for notice in theirs.notices if "is ignored" in notice]) == 6
     settings = theirs.settings
     assert (settings.chat.provider, settings.chat.base_url, settings.chat.api_key) == (None, None, "")
     assert settings.embedding.openrouter_api_key == ""  # its owner would see what is sent
     assert (settings.rewrite.enabled, settings.summarize.provider) == (False, "rule")
-    assert load(environ={}, folders=[tmp_path]).settings.rewrite.enabled
+    assert load_settings(environ={}, config_folders=[tmp_path]).settings.rewrite.enabled
 
 
 def test_an_empty_query_is_not_sent(service: Loopback) -> None:
@@ -507,13 +507,13 @@ def test_an_empty_query_is_not_sent(service: Loopback) -> None:
         def put(self, key: bytes, value: str) -> None:
             raise AssertionError("nothing was answered")
 
-    assert rewritten(" \n", made(service), Nothing()) == ("", "")
+    assert rewrite_query(" \n", made(service), Nothing()) == ("", "")
     assert service.asked == []
 
 
 def test_odd_queries_reach_the_model_as_text(notes: Notes) -> None:
     notes.service.always = lambda _: (200, {}, json.dumps(json.loads(said("走る\ud800")[2])).encode())
-    assert notes.ask("走る\ud800\nだっけ").rewritten == "走る"
+    assert notes.ask("走る\ud800\nだっけ").rewritten_query == "走る"
     assert notes.service.asked[0].body["messages"][1]["content"] == "走る\\ud800 だっけ"
 
 
@@ -521,7 +521,7 @@ def test_the_settings_that_the_page_shows_are_settings(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "memos.md").read_text(encoding="utf-8")
     block = page.partition("```toml\n")[2].partition("```")[0]
     (tmp_path / "bunko.toml").write_text(block, encoding="utf-8")
-    settings = load(environ={}, config=tmp_path / "bunko.toml").settings
+    settings = load_settings(environ={}, config=tmp_path / "bunko.toml").settings
     assert (settings.chat.provider, settings.chat.data_collection) == ("openrouter", "deny")
     assert (settings.rewrite.enabled, settings.summarize.provider) == (True, "llm")
     assert settings.chat.model == client.PRESETS["openrouter"].model

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from bunko.interfaces.tools.registry import Desk
+from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library import memos
 from bunko.library.library import Library
-from bunko.search.summaries import Summary, summary, written
+from bunko.search.summaries import Summary, format_summary, summarize_hits
 from bunko.types import Answer
 from tests.conftest import Run
 from tests.loopback import KEY, Loopback, Reply, chatting, hang, openai_error, said, saying
@@ -38,7 +38,7 @@ class Notes:
         self.say(DIARY)
 
     def say(self, text: str, *, after: int = 0) -> None:
-        memos.build(self.library(), write(self.folder / "diary.txt", text, after=after))
+        memos.import_memos(self.library(), write(self.folder / "diary.txt", text, after=after))
 
     def environ(self, **more: str) -> dict[str, str]:
         wanted = {"BUNKO_SUMMARIZE_PROVIDER": "llm", "BUNKO_SUMMARIZE_TIMEOUT": "20"}
@@ -51,7 +51,7 @@ class Notes:
     def ask(self, query: str = "予算", **environ: str) -> tuple[Answer, Summary]:
         library = self.library(**environ)
         answer = library.search(query, kinds=("memos",), mode="bm25")
-        return answer, library.summary(answer)
+        return answer, library.summarize_answer(answer)
 
     def kept(self) -> list[tuple[Any, ...]]:
         connection = sqlite3.connect(self.folder / "library" / "library.db")
@@ -74,7 +74,7 @@ def test_a_model_writes_the_summary_and_the_memos_stay_beside_it(notes: Notes) -
     assert (found.count, found.since, found.until) == (2, "2024-01-15", "2024-03-10")
     assert {hit.title for hit in answer.hits} == {"予算会議", "サーバー移行"}
     assert answer.notices == []
-    assert written(found).splitlines()[-2:] == [f"written by {MODEL}, which may be wrong:", TEXT]
+    assert format_summary(found).splitlines()[-2:] == [f"written by {MODEL}, which may be wrong:", TEXT]
 
 
 def test_the_model_is_sent_titles_dates_and_texts_as_data_and_no_places(notes: Notes) -> None:
@@ -117,10 +117,10 @@ def test_the_same_question_about_the_same_memos_is_paid_for_once(notes: Notes) -
 
 def test_rules_are_enough_unless_the_settings_say_otherwise(notes: Notes) -> None:
     answer, found = notes.ask(BUNKO_SUMMARIZE_PROVIDER="rule")
-    assert found == summary(answer.hits, "予算")
+    assert found == summarize_hits(answer.hits, "予算")
     assert (found.text, found.model, answer.notices) == ("", "", [])
     answer, found = notes.ask(BUNKO_CHAT_PROVIDER="")
-    assert found == summary(answer.hits, "予算")
+    assert found == summarize_hits(answer.hits, "予算")
     assert "chat.provider" in answer.notices[0]
     answer, found = notes.ask("ペンギン")
     assert (answer.hits, found.count) == ([], 0)
@@ -145,7 +145,7 @@ def test_whatever_fails_the_rules_make_the_summary_and_the_answer_says_so(
 ) -> None:
     notes.service.always = lambda _: reply
     answer, found = notes.ask()
-    assert found == summary(answer.hits, "予算")
+    assert found == summarize_hits(answer.hits, "予算")
     [notice] = answer.notices
     assert notice.startswith("The summary was made by rules. ")
     assert words in notice
@@ -156,7 +156,7 @@ def test_whatever_fails_the_rules_make_the_summary_and_the_answer_says_so(
 def test_a_model_that_does_not_answer_in_time_is_not_waited_for(notes: Notes) -> None:
     hang(notes.service)
     answer, found = notes.ask(BUNKO_SUMMARIZE_TIMEOUT="0.2")
-    assert found == summary(answer.hits, "予算")
+    assert found == summarize_hits(answer.hits, "予算")
     assert "did not answer" in answer.notices[0]
 
 
@@ -170,7 +170,7 @@ def test_a_memo_or_a_model_that_gives_orders_changes_nothing_but_the_words_of_a_
     library = notes.library()
     before = (library.tools(), library.store.generation())
     answer = library.search("予算", kinds=("memos",), mode="bm25")
-    found = library.summary(answer)
+    found = library.summarize_answer(answer)
     assert found.text == "予算の罠。[31m\nx ここを見て。[address left out] https://own.example/page"
     assert [hit.title for hit in answer.hits] == ["予算の罠"]
     assert (library.tools(), library.store.generation()) == before
@@ -204,7 +204,7 @@ def test_the_command_shows_who_wrote_it(notes: Notes, run: Run, monkeypatch: pyt
 
 
 def test_an_assistant_sees_the_summary_as_data_beside_the_memos(notes: Notes) -> None:
-    desk = Desk(lambda: notes.library(), toolsets=("memos",))
+    desk = ToolRegistry(lambda: notes.library(), toolsets=("memos",))
     result = call(desk, "query_memos", {"query": "予算", "summary": True})
     found = result.structured_content or {}
     assert (found["summary"]["text"], found["summary"]["model"]) == (TEXT, MODEL)

@@ -25,11 +25,11 @@ from mcp.client.streamable_http import streamable_http_client
 
 from bunko.errors import SettingsError
 from bunko.interfaces.mcp import server as server_module
-from bunko.interfaces.mcp.http import application, listening, token_from
-from bunko.interfaces.tools.registry import Desk
+from bunko.interfaces.mcp.http import build_app, load_or_create_token, open_listening_socket
+from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import locate
+from bunko.library.paths import locate_library
 from bunko.types import Tool
 
 PATIENCE = 60.0
@@ -206,8 +206,8 @@ def test_a_token_from_the_environment_is_used_and_never_said(tmp_path: Path) -> 
 
 def test_a_token_file_is_made_once_and_read_from_then_on(tmp_path: Path) -> None:
     path = tmp_path / "library" / "token"
-    token = token_from(path)
-    assert token_from(path) == token
+    token = load_or_create_token(path)
+    assert load_or_create_token(path) == token
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(path.parent.iterdir()) == [path]
 
@@ -218,21 +218,21 @@ def test_a_token_file_that_others_can_read_is_refused_with_the_command_that_help
     for mode in (0o644, 0o640, 0o604):
         path.chmod(mode)
         with pytest.raises(SettingsError, match="can be read by others") as caught:
-            token_from(path)
+            load_or_create_token(path)
         assert caught.value.hint == f"Run: chmod 600 '{path}'"
         assert "secret-token" not in str(caught.value)
     path.chmod(0o600)
-    assert token_from(path) == "secret-token"
+    assert load_or_create_token(path) == "secret-token"
 
 
 def test_a_token_file_that_cannot_be_read_or_made_is_told_in_a_sentence(tmp_path: Path) -> None:
     garbled = tmp_path / "garbled"
     garbled.write_bytes("秘密".encode())
     with pytest.raises(SettingsError, match="cannot be read"):
-        token_from(garbled)
+        load_or_create_token(garbled)
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere" / "at all")
     with pytest.raises(SettingsError, match="cannot be written") as caught:
-        token_from(tmp_path / "gone" / "token")
+        load_or_create_token(tmp_path / "gone" / "token")
     assert "BUNKO_TOKEN" in caught.value.hint
 
 
@@ -240,10 +240,10 @@ def test_a_token_file_that_cannot_be_read_or_made_is_told_in_a_sentence(tmp_path
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Library, str]]:
     """A library without tools, served in a thread, and where."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setattr(server_module, "_LOOK_SECONDS", 0.05)
-    with open_library(locate(library=tmp_path / "library", environ={}), environ={}) as library:
-        app = application(Desk(lambda: library), token=SECRET, host="127.0.0.1")
-        ear = listening("127.0.0.1", 0, allow_remote=False)
+    monkeypatch.setattr(server_module, "_POLL_SECONDS", 0.05)
+    with open_library(locate_library(library=tmp_path / "library", environ={}), environ={}) as library:
+        app = build_app(ToolRegistry(lambda: library), token=SECRET, host="127.0.0.1")
+        ear = open_listening_socket("127.0.0.1", 0, allow_remote=False)
         web = uvicorn.Server(uvicorn.Config(app, http="h11", log_level="warning"))
         thread = threading.Thread(target=web.run, kwargs={"sockets": [ear]})
         thread.start()
@@ -292,18 +292,18 @@ def test_a_tool_that_another_process_adds_is_announced_over_http(mode: str, shel
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])
 def test_other_machines_are_let_in_only_on_demand(host: str) -> None:
     with pytest.raises(SettingsError, match="other machines") as caught:
-        listening(host, 0, allow_remote=False)
+        open_listening_socket(host, 0, allow_remote=False)
     assert "--allow-remote" in caught.value.hint
 
 
 def test_on_demand_any_address_is_listened_on() -> None:
-    with listening("0.0.0.0", 0, allow_remote=True) as ear:
+    with open_listening_socket("0.0.0.0", 0, allow_remote=True) as ear:
         assert ear.getsockname()[0] == "0.0.0.0"
 
 
 def test_a_port_that_is_taken_is_told_in_a_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SettingsError, match="port") as caught:
-        listening("127.0.0.1", taken.getsockname()[1], allow_remote=False)
+        open_listening_socket("127.0.0.1", taken.getsockname()[1], allow_remote=False)
     assert "--port" in caught.value.hint
 
 

@@ -186,7 +186,7 @@ def test_the_calls_of_a_model_are_used_where_it_has_some(own: Maker, tmp_path: P
 
     folder = own()
     embedder = built(folder, trust=True)
-    assert embedder.available() == ""
+    assert embedder.unavailable_reason() == ""
     assert not (tmp_path / "proof").exists()
     found = embedder.embed(["ab", "abc"]), embedder.embed(["ab"], query=True)
     assert (tmp_path / "proof").read_text() == "ran"
@@ -201,7 +201,7 @@ def test_the_calls_of_a_model_are_used_where_it_has_some(own: Maker, tmp_path: P
 
 def test_code_of_a_model_never_runs_unless_the_user_says_so(own: Maker, tmp_path: Path) -> None:
     embedder = built(own())
-    assert "embedding.trust_remote_code" in embedder.available()
+    assert "embedding.trust_remote_code" in embedder.unavailable_reason()
     with pytest.raises(EmbedderError, match="program code") as caught:
         embedder.embed(["cat"])
     assert "embedding.trust_remote_code" in caught.value.hint
@@ -216,7 +216,7 @@ def test_a_model_of_a_known_kind_runs_without_the_code_that_it_brings(make: Make
     write(folder / "config.json", config | {"auto_map": {"AutoModel": "evil.Model", "AutoConfig": "evil.Config"}})
     (folder / "evil.py").write_text(f"open({str(tmp_path / 'proof')!r}, 'w').close()")
     embedder = built(folder)
-    assert embedder.available() == ""
+    assert embedder.unavailable_reason() == ""
     np.testing.assert_array_equal(embedder.embed(["cat"]), plain)
     assert not (tmp_path / "proof").exists()
 
@@ -242,7 +242,7 @@ def test_a_batch_that_needs_too_much_memory_is_halved(own: Maker, caplog: pytest
         found = embedder.embed(TEXTS[:5])
     np.testing.assert_allclose(found, plain.embed(TEXTS[:5]), atol=1e-6)
     assert "from now on 2 are embedded" in caplog.text
-    assert embedder.counts.calls == 4  # one in vain, then two, two and one
+    assert embedder.stats.calls == 4  # one in vain, then two, two and one
     full = built(own("full", trouble="raise RuntimeError('CUDA out of memory')"), trust=True)
     with pytest.raises(EmbedderError, match="out of memory") as caught:
         full.embed(["cat"])
@@ -254,7 +254,7 @@ def test_a_text_too_long_is_the_average_of_its_parts(make: Maker, caplog: pytest
     half, other = "rain in tokyo today. ", "cats and dogs sleep. "
     with caplog.at_level(logging.WARNING, logger="bunko.embedders"):
         whole = embedder.embed(["cat", half + other, "dog"])
-    assert embedder.counts.too_long == 1
+    assert embedder.stats.too_long == 1
     assert "1 text was longer than transformers:tiny takes, and embedded in parts" in caplog.text
     rows = embedder.embed([half, other])
     np.testing.assert_allclose(whole[1], unit(rows.mean(axis=0)), atol=1e-5)
@@ -266,7 +266,7 @@ def test_a_text_too_long_can_be_cut_instead(make: Maker) -> None:
     cut, averaged = built(folder, too_long="cut"), built(folder)
     half, other = "rain in tokyo today. ", "cats and dogs sleep. "
     np.testing.assert_allclose(cut.embed([half + other]), cut.embed([half]), atol=2e-6)
-    assert cut.counts.too_long == 1
+    assert cut.stats.too_long == 1
     assert cut.name != averaged.name
 
 
@@ -280,7 +280,7 @@ def test_no_part_is_longer_than_the_model_takes(own: Maker) -> None:
     limit = "assert max(len(one) for one in tokenizer(texts)['input_ids']) <= 64"
     embedder = built(own(trouble=limit), trust=True)
     embedder.embed(["rain and wind " * 100, "東京の天気は雨 " * 50])
-    assert embedder.counts.too_long == 2
+    assert embedder.stats.too_long == 2
 
 
 def test_the_longest_text_can_be_set_and_is_never_more_than_the_model_takes(make: Maker) -> None:
@@ -300,7 +300,7 @@ def test_name_and_size_are_known_before_anything_is_loaded(make: Maker) -> None:
     embedder = built(make())
     assert embedder.size == 32
     assert embedder.name.startswith("transformers:tiny:32:average-64:")
-    assert embedder.available() == ""
+    assert embedder.unavailable_reason() == ""
     assert not embedder.is_loaded
     assert embedder.embed([]).shape == (0, 32)
     assert not embedder.is_loaded
@@ -367,20 +367,20 @@ def test_a_damaged_model_is_an_error_to_read(make: Maker, damage: str) -> None:
 def test_a_folder_without_a_model_says_what_to_do(tmp_path: Path, make: Maker) -> None:
     for place in (tmp_path, tmp_path / "nowhere"):
         embedder = built(place)
-        assert "embedding.model_transformers" in embedder.available()
+        assert "embedding.model_transformers" in embedder.unavailable_reason()
         with pytest.raises(EmbedderError, match="not a model"):
             _ = embedder.name
     folder = make()
     (folder / "model.safetensors").unlink()
     embedder = built(folder)
-    assert "No weights" in embedder.available()
+    assert "No weights" in embedder.unavailable_reason()
     with pytest.raises(EmbedderError, match="cannot be loaded"):
         embedder.embed(["cat"])
 
 
 def test_a_model_that_is_not_here_and_cannot_be_fetched_says_how_to_get_it() -> None:
     embedder = built("somebody/some-model")
-    assert "hf download somebody/some-model" in embedder.available()
+    assert "hf download somebody/some-model" in embedder.unavailable_reason()
     with pytest.raises(EmbedderError, match="cannot be fetched") as caught:
         embedder.embed(["cat"])
     assert "hf download somebody/some-model" in caught.value.hint
@@ -401,12 +401,12 @@ def kept(make: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_model_that_was_fetched_is_used_by_name_without_a_network(kept: Path) -> None:
     embedder = built("somebody/tiny")
-    assert embedder.available() == ""
+    assert embedder.unavailable_reason() == ""
     assert embedder.name.startswith("transformers:somebody/tiny:32:")
     folder = kept / "snapshots" / ("a" * 40)
     np.testing.assert_allclose(embedder.embed(["cat"])[0], unit(states(folder, "cat")[0]), atol=1e-5)
-    assert built(f"somebody/tiny@{'a' * 40}").available() == ""
-    assert f"hf download somebody/tiny --revision {'b' * 40}" in built(f"somebody/tiny@{'b' * 40}").available()
+    assert built(f"somebody/tiny@{'a' * 40}").unavailable_reason() == ""
+    assert f"hf download somebody/tiny --revision {'b' * 40}" in built(f"somebody/tiny@{'b' * 40}").unavailable_reason()
 
 
 def test_another_revision_has_another_name(kept: Path) -> None:
@@ -421,8 +421,8 @@ def test_a_folder_where_a_command_runs_is_not_taken_for_a_model_of_the_hub(
 ) -> None:
     shutil.move(make(), tmp_path / "cwd" / "somebody" / "tiny")
     monkeypatch.chdir(tmp_path / "cwd")
-    assert "not on this machine" in built("somebody/tiny").available()
-    assert built("./somebody/tiny").available() == ""
+    assert "not on this machine" in built("somebody/tiny").unavailable_reason()
+    assert built("./somebody/tiny").unavailable_reason() == ""
 
 
 def test_a_question_never_starts_a_download(kept: Path) -> None:
@@ -554,9 +554,9 @@ def test_a_device_that_is_not_there_is_an_error_and_auto_picks_one_that_is(make:
     wanted = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     embedder = built(folder, device="auto")
     embedder.embed(["cat"])
-    assert embedder._network is not None
-    assert embedder._network.device == wanted
-    assert embedder._network.batch == torch_model.BATCHES[wanted]
+    assert embedder._loaded_model is not None
+    assert embedder._loaded_model.device == wanted
+    assert embedder._loaded_model.batch_size == torch_model.BATCH_SIZES[wanted]
     for name in {"cuda", "mps"} - {wanted}:
         with pytest.raises(EmbedderError, match=f"no {name} here"):
             built(folder, device=name).embed(["cat"])
@@ -565,7 +565,7 @@ def test_a_device_that_is_not_there_is_an_error_and_auto_picks_one_that_is(make:
 def test_texts_go_in_batches_of_the_size_that_is_set(make: Maker) -> None:
     embedder = built(make(), device_batch=4)
     embedder.embed([f"text {number}" for number in range(10)])
-    assert (embedder.counts.texts, embedder.counts.calls) == (10, 3)
+    assert (embedder.stats.texts, embedder.stats.calls) == (10, 3)
 
 
 def test_a_question_asked_twice_is_embedded_once(make: Maker) -> None:
@@ -573,7 +573,7 @@ def test_a_question_asked_twice_is_embedded_once(make: Maker) -> None:
     first = embedder.embed(["cat"], query=True)
     first[:] = 0
     assert np.linalg.norm(embedder.embed(["cat"], query=True)) == pytest.approx(1)
-    assert embedder.counts.calls == 1
+    assert embedder.stats.calls == 1
 
 
 def test_a_model_that_nobody_uses_is_unloaded_and_loaded_again(make: Maker) -> None:
@@ -590,7 +590,7 @@ def test_a_model_is_unloaded_soon_where_memory_is_scarce(make: Maker) -> None:
     left_alone(embedder)
     roomy = built(make(), threshold=1.0, pause=0.01)
     roomy.embed(["cat"])
-    assert roomy._rest(roomy._turn) == transformers._LOOK
+    assert roomy._unload_if_idle(roomy._load_count) == transformers._MEMORY_CHECK_SECONDS
     assert roomy.is_loaded
     roomy.unload()
     left_alone(roomy)
@@ -696,8 +696,8 @@ def test_a_missing_package_is_named_with_the_way_to_install_it(
     monkeypatch.setitem(sys.modules, package, None)
     embedder = built(folder)
     assert embedder.size == 32
-    assert package in embedder.available()
-    assert "bunko[transformers]" in embedder.available()
+    assert package in embedder.unavailable_reason()
+    assert "bunko[transformers]" in embedder.unavailable_reason()
     with pytest.raises(EmbedderError, match=f"package {package} is not installed") as caught:
         embedder.embed(["cat"])
     assert "bunko[transformers]" in caught.value.hint
@@ -713,8 +713,8 @@ def test_the_settings_choose_the_model_and_how_it_runs(docs: Path, open_docs: Op
     embedder = library.embedder()
     assert isinstance(embedder, transformers.Transformers)
     assert ":cut-20:" in embedder.name
-    assert (embedder._device, embedder._device_batch, embedder._trust) == ("cpu", 3, False)
-    assert (embedder._idle, embedder._threshold) == (float("inf"), 0.5)
+    assert (embedder._device, embedder._device_batch, embedder._trust_remote_code) == ("cpu", 3, False)
+    assert (embedder._idle_seconds, embedder._memory_threshold) == (float("inf"), 0.5)
 
 
 def test_a_folder_is_imported_and_found_by_meaning(

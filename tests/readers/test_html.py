@@ -333,7 +333,7 @@ def test_links_come_from_the_whole_page_absolute_in_order_and_each_once() -> Non
         "https://site.example/docs/b.html",
         "https://other.example/x",
     )
-    assert got.canonical == "https://site.example/canon?x=1"
+    assert got.canonical_url == "https://site.example/canon?x=1"
     assert html.read(page("<a href='x'>一</a><a href='https://a.example/'>二</a>")).links == ("https://a.example/",)
 
 
@@ -414,7 +414,7 @@ def test_of_a_title_without_end_only_the_beginning_is_looked_at() -> None:
     from bunko.readers.html import metadata, tree
 
     said = "<title>" + "甲 | " * 100_000 + "</title><meta property='og:site_name' content='乙'>"
-    head = metadata.Head(tree.parse(page("", said).decode()))
+    head = metadata.PageHead(tree.parse_html(page("", said).decode()))
     assert len(head.title) == 2000
     assert html.read(page(f"<p>{SENTENCE}</p>", said)).text.title.startswith("甲 | 甲")
 

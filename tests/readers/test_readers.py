@@ -116,7 +116,7 @@ def test_the_name_decides_how_a_file_is_read(name, media_type):
 def test_front_matter_gives_title_date_and_tags():
     text = note("---\ntitle:  旅の 記録\ndate: 2024-01-15\ntags: [旅行, Ｐｙｔｈｏｎ, python, 写真]\n---\n# 見出し\n")
     assert (text.title, text.date, text.tags) == ("旅の 記録", "2024-01-15", ("旅行", "python", "写真"))
-    assert text.text[text.body :] == "# 見出し\n"
+    assert text.text[text.body_start :] == "# 見出し\n"
 
 
 @pytest.mark.parametrize(
@@ -134,20 +134,20 @@ def test_front_matter_gives_title_date_and_tags():
 def test_front_matter_that_is_nearly_yaml_is_read_line_by_line(block, title, tags):
     text = read(f"---\n{block}---\n本文\n".encode(), "a.md")
     assert (text.title, text.date, text.tags) == (title, "2024-03-04", tags)
-    assert text.text[text.body :] == "本文\n"
+    assert text.text[text.body_start :] == "本文\n"
 
 
 def test_toml_front_matter_is_read_too():
     text = note('+++\ntitle = "記録"\ndate = 2024-01-15T09:30:00+09:00\ntags = ["A", "b"]\n+++\n本文')
     assert (text.title, text.date, text.tags) == ("記録", "2024-01-15T09:30:00+09:00", ("a", "b"))
-    assert text.text[text.body :] == "本文"
+    assert text.text[text.body_start :] == "本文"
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_the_body_begins_after_the_front_matter_whatever_the_line_ends(end):
     text = note(end.join(["---", "title: あ", "---", "本文"]))
     assert text.title == "あ"
-    assert text.text[text.body :] == "本文"
+    assert text.text[text.body_start :] == "本文"
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_tags_are_a_list_or_a_line(written, expected):
 )
 def test_what_cannot_be_read_as_front_matter_is_body_text(content):
     text = note(content)
-    assert (text.body, text.date, text.tags) == (0, "", ())
+    assert (text.body_start, text.date, text.tags) == (0, "", ())
 
 
 def test_aliases_cannot_grow_without_end():
@@ -231,7 +231,7 @@ def test_aliases_cannot_grow_without_end():
 def test_no_front_matter_breaks_a_file(block, fence):
     content = f"{fence}\n{block}\n{fence}\n本文です"
     text = markdown.read(content, "utf-8")
-    assert text.body <= content.index("本文です") or "本文です" in block
+    assert text.body_start <= content.index("本文です") or "本文です" in block
 
 
 @pytest.mark.parametrize(

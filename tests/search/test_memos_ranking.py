@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from bunko.indexes.embedded import bm25
-from bunko.indexes.embedded.bm25 import Wanted
+from bunko.indexes.embedded.bm25 import QueryTerm
 from bunko.library import memos
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import locate
+from bunko.library.paths import locate_library
 from bunko.text import analyzer
 
 ENTRIES = [
@@ -34,8 +34,8 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     text = "\n".join(f"* {title} 2024-01-{day:02d}\n  {body}\n" for day, (title, body) in enumerate(ENTRIES, 1))
     (tmp_path / "diary.txt").write_text(text, encoding="utf-8")
-    with open_library(locate(library=tmp_path / "library", environ={}), environ={}) as opened:
-        memos.build(opened, tmp_path / "diary.txt", vectors=False)
+    with open_library(locate_library(library=tmp_path / "library", environ={}), environ={}) as opened:
+        memos.import_memos(opened, tmp_path / "diary.txt", vectors=False)
         yield opened
 
 
@@ -64,13 +64,13 @@ def test_memos_are_scored_as_the_formula_says_in_double_precision(library: Libra
         return total
 
     tools = library.tools()
-    with library.store.reading():
+    with library.store.read_transaction():
         snapshot = library.snapshot([tool.id for tool in tools])
         for query in QUERIES:
             terms = set(spellings(query))
-            asked = library.request(query, tools=tools)
-            wanted = [Wanted(analyzer.key(term), 1.0) for term in terms]
-            found = bm25.rank(snapshot, wanted, 10, k1=asked.k1, b=asked.b, masks=snapshot.masks(None))
+            asked = library.build_request(query, tools=tools)
+            wanted = [QueryTerm(analyzer.term_key(term), 1.0) for term in terms]
+            found = bm25.rank_terms(snapshot, wanted, 10, k1=asked.k1, b=asked.b, masks=snapshot.masks(None))
             stored = library.store.chunks([snapshot.chunk_id(row) for row in found.rows])
             ours = {
                 stored[snapshot.chunk_id(row)].title: score for row, score in zip(found.rows, found.scores, strict=True)
@@ -81,6 +81,6 @@ def test_memos_are_scored_as_the_formula_says_in_double_precision(library: Libra
 
 
 def test_memos_have_constants_of_their_own(library: Library) -> None:
-    request = library.request("予算", tools=library.tools())
+    request = library.build_request("予算", tools=library.tools())
     assert (request.k1, request.b, request.top_k) == (1.5, 0.75, 10)
-    assert (library.request("予算").k1, library.request("予算").top_k) == (1.2, 5)
+    assert (library.build_request("予算").k1, library.build_request("予算").top_k) == (1.2, 5)

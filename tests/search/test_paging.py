@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bunko.errors import QueryError
-from bunko.search.paging import Cursor, Piece, fitting, page, read_cursor
+from bunko.search.paging import Cursor, PageItem, build_page, decode_cursor, truncate_to_budget
 from bunko.search.passages import Passage
-from bunko.text.hidden_chars import clean
-from bunko.text.token_count import tokens
+from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.token_count import estimate_tokens
 from bunko.types import Chunk, Hit
 
 FRAME = 50
@@ -26,13 +26,15 @@ def passage(text: str, number: int = 0) -> Passage:
     return Passage(hit, 0, len(text), 1, 1, text, "0" * 12)
 
 
-def walk(passages: list[Passage], budget: int) -> list[list[Piece]]:
+def walk(passages: list[Passage], budget: int) -> list[list[PageItem]]:
     """Follow the cursor to the end, as a client carries it."""
     pages = []
     cursor: Cursor | None = Cursor()
     while cursor is not None:
-        cursor = read_cursor(cursor.written("question"), "question")
-        pieces, cursor = page(passages, cursor, budget=budget, per_passage=None, frame=lambda _: FRAME)
+        cursor = decode_cursor(cursor.encode("question"), "question")
+        pieces, cursor = build_page(
+            passages, cursor, token_budget=budget, tokens_per_passage=None, overhead_tokens=lambda _: FRAME
+        )
         pages.append(pieces)
         assert len(pages) < 10_000
     return pages
@@ -50,7 +52,7 @@ def test_the_pages_together_hold_every_passage_once_and_in_order(texts: list[str
         for piece in pieces:
             got[piece.passage.hit.chunk.index] += piece.text
             order.append(piece.passage.hit.chunk.index)
-    assert got == {number: clean(text) for number, text in enumerate(texts)}
+    assert got == {number: remove_hidden_chars(text) for number, text in enumerate(texts)}
     assert order == sorted(order)
 
 
@@ -58,13 +60,13 @@ def test_the_pages_together_hold_every_passage_once_and_in_order(texts: list[str
 def test_a_page_never_costs_more_than_its_budget(texts: list[str], budget: int) -> None:
     for pieces in walk([passage(text, number) for number, text in enumerate(texts)], budget):
         assert pieces
-        assert sum(FRAME + tokens(piece.text) for piece in pieces) <= budget + 2
+        assert sum(FRAME + estimate_tokens(piece.text) for piece in pieces) <= budget + 2
 
 
 def test_a_piece_says_whether_it_begins_and_ends_where_its_passage_does() -> None:
     pages = walk([passage(SENTENCE * 100)], 300)
     assert len(pages) > 2
-    assert [(piece.begins, piece.ends) for pieces in pages for piece in pieces] == [
+    assert [(piece.has_start, piece.has_end) for pieces in pages for piece in pieces] == [
         (True, False),
         *[(False, False)] * (len(pages) - 2),
         (False, True),
@@ -73,46 +75,48 @@ def test_a_piece_says_whether_it_begins_and_ends_where_its_passage_does() -> Non
 
 def test_a_passage_that_hardly_begins_is_left_to_the_next_page() -> None:
     text = SENTENCE * 20
-    first, second = walk([passage(text, 0), passage(text, 1)], 2 * FRAME + tokens(text) + 5)
+    first, second = walk([passage(text, 0), passage(text, 1)], 2 * FRAME + estimate_tokens(text) + 5)
     assert [piece.passage.hit.uri for piece in first] == ["0.md"]
-    assert second[0].begins
+    assert second[0].has_start
     assert second[0].passage.hit.uri == "1.md"
 
 
 def test_with_a_limit_each_passage_is_only_begun_and_the_rest_is_not_asked_for() -> None:
     passages = [passage(SENTENCE * 100, number) for number in range(3)]
-    pieces, rest = page(passages, Cursor(), budget=8000, per_passage=100, frame=lambda _: FRAME)
+    pieces, rest = build_page(
+        passages, Cursor(), token_budget=8000, tokens_per_passage=100, overhead_tokens=lambda _: FRAME
+    )
     assert rest is None
-    assert [piece.ends for piece in pieces] == [False, False, False]
-    assert all(0 < tokens(piece.text) <= 100 for piece in pieces)
+    assert [piece.has_end for piece in pieces] == [False, False, False]
+    assert all(0 < estimate_tokens(piece.text) <= 100 for piece in pieces)
 
 
 def test_a_cut_is_made_after_a_sentence() -> None:
-    assert fitting(SENTENCE * 100, 200).endswith("。")
-    assert fitting("A sentence here. " * 100, 100).endswith(".")
+    assert truncate_to_budget(SENTENCE * 100, 200).endswith("。")
+    assert truncate_to_budget("A sentence here. " * 100, 100).endswith(".")
 
 
 def test_a_text_without_sentences_is_cut_where_the_budget_ends() -> None:
-    assert 0 < len(fitting("寺" * 1000, 100)) < 100
+    assert 0 < len(truncate_to_budget("寺" * 1000, 100)) < 100
 
 
 @given(st.text(), st.integers(min_value=1, max_value=100))
 def test_what_fits_is_the_beginning_of_the_text_and_fits(text: str, budget: int) -> None:
-    short = fitting(text, budget)
+    short = truncate_to_budget(text, budget)
     assert text.startswith(short)
     assert bool(short) == bool(text)
-    assert tokens(short) <= max(budget, tokens(text[:1]))
+    assert estimate_tokens(short) <= max(budget, estimate_tokens(text[:1]))
 
 
 @given(*[st.integers(min_value=0, max_value=1000)] * 3, st.integers(min_value=0), st.text())
 def test_a_cursor_comes_back_as_it_was_written(a: int, b: int, c: int, generation: int, question: str) -> None:
     cursor = Cursor(a, b, c, generation)
-    assert read_cursor(cursor.written(question), question) == cursor
+    assert decode_cursor(cursor.encode(question), question) == cursor
 
 
 def test_a_cursor_of_another_question_is_refused_with_what_to_do() -> None:
     with pytest.raises(QueryError, match="another question") as caught:
-        read_cursor(Cursor(5).written("京都"), "奈良")
+        decode_cursor(Cursor(5).encode("京都"), "奈良")
     assert "leave the cursor out" in caught.value.hint
 
 
@@ -139,20 +143,22 @@ def encoded(text: str) -> str:
 )
 def test_a_garbled_cursor_is_refused_with_what_to_do(garbage: str) -> None:
     with pytest.raises(QueryError, match="was not made here") as caught:
-        read_cursor(garbage, "京都")
+        decode_cursor(garbage, "京都")
     assert "Leave it out" in caught.value.hint
 
 
 @given(st.text())
 def test_no_text_at_all_makes_reading_a_cursor_fail_otherwise(text: str) -> None:
     with pytest.raises(QueryError):
-        read_cursor(text, "京都")
+        decode_cursor(text, "京都")
 
 
 def test_a_cursor_that_was_tampered_with_leads_nowhere_bad() -> None:
-    digest = json.loads(base64.urlsafe_b64decode(Cursor().written("q") + "=="))[0]
+    digest = json.loads(base64.urlsafe_b64decode(Cursor().encode("q") + "=="))[0]
     for numbers in ([-1, 0, 0, 0], [0, -1, 0, 0], [0, 0, -1, 0], [1001, 0, 0, 0]):
         with pytest.raises(QueryError):
-            read_cursor(encoded(json.dumps([digest, *numbers])), "q")
-    far = read_cursor(encoded(json.dumps([digest, 0, 10**20, 10**20, 0])), "q")
-    assert page([passage(SENTENCE)], far, budget=500, per_passage=None, frame=lambda _: FRAME) == ([], None)
+            decode_cursor(encoded(json.dumps([digest, *numbers])), "q")
+    far = decode_cursor(encoded(json.dumps([digest, 0, 10**20, 10**20, 0])), "q")
+    assert build_page(
+        [passage(SENTENCE)], far, token_budget=500, tokens_per_passage=None, overhead_tokens=lambda _: FRAME
+    ) == ([], None)

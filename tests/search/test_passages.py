@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bunko.library.library import Library
-from bunko.search.passages import EXTRACTS, Passage, looked_for, passages, quoted
-from bunko.text.sentences import ends
-from bunko.text.snippets import SIZE, Looked, marked, marks, shortened, window
+from bunko.search.passages import EXTRACTS, Passage, extract_passages, render_extract, snippet_terms
+from bunko.text.sentences import sentence_ends
+from bunko.text.snippets import SNIPPET_CHARS, SnippetTerms, add_highlights, cut_offset, highlight_ranges, snippet_range
 from bunko.types import Hit
 from tests.conftest import Opener
 
@@ -65,7 +65,7 @@ def guide(docs: Path, open_docs: Opener) -> Library:
 
 def test_a_chunk_is_just_what_was_found(guide: Library) -> None:
     hit = found(guide, "準備")[0]
-    [passage] = passages([hit], guide.document_of, "chunk")
+    [passage] = extract_passages([hit], guide.document_of, "chunk")
     assert passage.text == hit.chunk.text
     assert passage.text.startswith("### 準備")
     assert (passage.first_line, passage.last_line) == (hit.chunk.first_line, hit.chunk.last_line)
@@ -73,7 +73,7 @@ def test_a_chunk_is_just_what_was_found(guide: Library) -> None:
 
 def test_a_section_goes_from_its_heading_to_the_next_that_is_not_deeper(guide: Library) -> None:
     hit = next(hit for hit in found(guide, "導入") if hit.chunk.heading == "## 導入")
-    [passage] = passages([hit], guide.document_of, "section")
+    [passage] = extract_passages([hit], guide.document_of, "section")
     assert passage.text.startswith("## 導入")
     assert "### 準備" in passage.text
     assert "運用" not in passage.text
@@ -81,12 +81,12 @@ def test_a_section_goes_from_its_heading_to_the_next_that_is_not_deeper(guide: L
 
 
 def test_the_last_section_goes_to_the_end_of_the_document(guide: Library) -> None:
-    [passage] = passages(found(guide, "付録", count=1), guide.document_of, "section")
+    [passage] = extract_passages(found(guide, "付録", count=1), guide.document_of, "section")
     assert passage.text == GUIDE[GUIDE.index("# 付録") :].rstrip()
 
 
 def test_all_of_a_document_begins_after_its_front_matter(guide: Library) -> None:
-    [passage] = passages(found(guide, "運用", count=1), guide.document_of, "full")
+    [passage] = extract_passages(found(guide, "運用", count=1), guide.document_of, "full")
     assert passage.text == GUIDE[GUIDE.index("# 手引き") :].rstrip()
     assert passage.first_line == 4
 
@@ -94,7 +94,7 @@ def test_all_of_a_document_begins_after_its_front_matter(guide: Library) -> None
 @pytest.mark.parametrize("extract", EXTRACTS)
 def test_a_passage_names_the_lines_it_really_stands_on(guide: Library, extract: str) -> None:
     for hit in found(guide, "文"):
-        [passage] = passages([hit], guide.document_of, extract)  # type: ignore[arg-type]
+        [passage] = extract_passages([hit], guide.document_of, extract)  # type: ignore[arg-type]
         stands = GUIDE.split("\n")[passage.first_line - 1 : passage.last_line]
         assert "\n".join(stands).strip() == passage.text.strip()
 
@@ -103,7 +103,9 @@ def test_lines_are_counted_alike_whatever_ends_them(docs: Path, open_docs: Opene
     for name, end in (("unix.md", "\n"), ("windows.md", "\r\n"), ("mac.md", "\r")):
         (docs / name).write_bytes(GUIDE.replace("\n", end).encode())
     library = open_docs()
-    cited = {(hit.uri, lines(passages([hit], library.document_of, "chunk")[0])) for hit in found(library, "準備")}
+    cited = {
+        (hit.uri, lines(extract_passages([hit], library.document_of, "chunk")[0])) for hit in found(library, "準備")
+    }
     assert len({place for _, place in cited}) == 1
     assert len(cited) == 3
 
@@ -112,52 +114,53 @@ def test_neighbours_become_one_passage_in_whatever_order_they_were_found(guide: 
     hits = sorted(found(guide, "文"), key=lambda hit: hit.chunk.index)[:3]
     whole = GUIDE[hits[0].chunk.start : hits[2].chunk.end]
     for order in permutations(hits):
-        [passage] = passages(order, guide.document_of, "chunk")
+        [passage] = extract_passages(order, guide.document_of, "chunk")
         assert passage.text == whole
         assert passage.hit == order[0]
 
 
 def test_what_stands_apart_stays_apart_and_keeps_the_order_of_the_hits(guide: Library) -> None:
     first, _, third, *_ = sorted(found(guide, "文"), key=lambda hit: hit.chunk.index)
-    assert [one.hit for one in passages([third, first], guide.document_of, "chunk")] == [third, first]
+    assert [one.hit for one in extract_passages([third, first], guide.document_of, "chunk")] == [third, first]
 
 
 def test_the_same_lines_of_two_documents_are_two_passages(docs: Path, open_docs: Opener) -> None:
     write(docs, "a.md", GUIDE)
     write(docs, "b.md", GUIDE)
     library = open_docs()
-    got = passages(found(library, "付録", count=2), library.document_of, "full")
+    got = extract_passages(found(library, "付録", count=2), library.document_of, "full")
     assert sorted(one.hit.uri for one in got) == ["a.md", "b.md"]
 
 
 def test_what_an_earlier_page_gave_is_not_given_again(guide: Library) -> None:
     hits = sorted(found(guide, "文"), key=lambda hit: hit.chunk.index)
-    assert passages(hits, guide.document_of, "full", given=1) == []
-    assert len(passages(hits, guide.document_of, "full")) == 1
+    assert extract_passages(hits, guide.document_of, "full", already_returned=1) == []
+    assert len(extract_passages(hits, guide.document_of, "full")) == 1
     # The introduction holds the preparation; the rest of the guide is new.
     begun = [hit for hit in hits if hit.chunk.heading == "## 導入"]
     rest = [hit for hit in hits if hit.chunk.heading in ("### 準備", "# 付録")]
-    assert [one.hit.chunk.heading for one in passages(begun + rest, guide.document_of, "section", given=1)] == [
-        "# 付録"
-    ]
+    assert [
+        one.hit.chunk.heading
+        for one in extract_passages(begun + rest, guide.document_of, "section", already_returned=1)
+    ] == ["# 付録"]
 
 
 def test_a_document_that_changed_or_went_after_the_search_gives_nothing(docs: Path, guide: Library) -> None:
     hits = found(guide, "文")
     write(docs, "guide.md", "# 別の文書\n\n" + FILLER)
     guide.reindex()
-    assert passages(hits, guide.document_of, "chunk") == []
+    assert extract_passages(hits, guide.document_of, "chunk") == []
     (docs / "guide.md").unlink()
     write(docs, "other.md", FILLER)
     guide.reindex()
-    assert passages(hits, guide.document_of, "chunk") == []
+    assert extract_passages(hits, guide.document_of, "chunk") == []
 
 
 def test_a_row_of_a_table_carries_its_header(docs: Path, open_docs: Opener) -> None:
     rows = "\n".join(f"| 部品{number} | {number}円 | 倉庫の棚{number}に置いてある |" for number in range(60))
     write(docs, "parts.md", f"# 部品表\n\n| 名前 | 値段 | 場所 |\n|---|---|---|\n{rows}\n")
     library = open_docs(BUNKO_CHUNKER_KIND="tables")
-    [passage] = passages(found(library, "部品42", count=1), library.document_of, "chunk")
+    [passage] = extract_passages(found(library, "部品42", count=1), library.document_of, "chunk")
     assert "部品42" in passage.text
     assert "値段" in passage.text
 
@@ -167,7 +170,7 @@ def test_headings_are_shown_without_hidden_characters_and_no_longer_than_heading
 ) -> None:
     write(docs, "a.md", f"# 設\u200b定\n\n## {'長い' * 500}\n\n索引の文。{FILLER}")
     library = open_docs()
-    [passage] = passages(found(library, "索引", count=1), library.document_of, "chunk")
+    [passage] = extract_passages(found(library, "索引", count=1), library.document_of, "chunk")
     assert passage.headings[0] == "設定"
     assert len(passage.headings[1]) <= 101
 
@@ -178,11 +181,11 @@ BEFORE, AFTER = "これは前に置いた文です。" * 20, "あとに続く文
 
 
 def seen(text: str, query: str) -> str:
-    return marked(text, marks(text, looked_for(query)))
+    return add_highlights(text, highlight_ranges(text, snippet_terms(query)))
 
 
-def snippet(text: str, query: str, size: int = SIZE) -> str:
-    start, end = window(text, looked_for(query), size)
+def snippet(text: str, query: str, size: int = SNIPPET_CHARS) -> str:
+    start, end = snippet_range(text, snippet_terms(query), size)
     return text[start:end]
 
 
@@ -214,7 +217,7 @@ def test_a_snippet_is_what_stands_around_the_match_and_begins_with_its_sentence(
     found = snippet(text, "走る")
     assert found.startswith("毎朝ひとりで川沿いの道を走った。")
     assert found.endswith("。")
-    assert SIZE * 0.6 <= len(found) <= SIZE
+    assert SNIPPET_CHARS * 0.6 <= len(found) <= SNIPPET_CHARS
 
 
 def test_a_snippet_goes_where_most_of_what_was_asked_for_stands() -> None:
@@ -228,7 +231,7 @@ def test_inside_a_long_sentence_a_snippet_is_cut_between_words() -> None:
     found = snippet(text, "server")
     assert "server restarted" in found
     assert set(found.split()) <= set(text.split())
-    assert len(found) <= SIZE
+    assert len(found) <= SNIPPET_CHARS
 
 
 def test_without_a_match_a_snippet_is_the_beginning() -> None:
@@ -237,28 +240,28 @@ def test_without_a_match_a_snippet_is_the_beginning() -> None:
 
 
 def test_a_word_longer_than_the_snippet_is_cut_anywhere() -> None:
-    assert len(snippet("あ。" + "x" * 5000, "y")) <= SIZE
-    assert len(snippet("z" + "x" * 5000 + " 終わり", "z" + "x" * 5000)) <= SIZE
+    assert len(snippet("あ。" + "x" * 5000, "y")) <= SNIPPET_CHARS
+    assert len(snippet("z" + "x" * 5000 + " 終わり", "z" + "x" * 5000)) <= SNIPPET_CHARS
 
 
 @given(st.text(alphabet="走った川。、 \nserver.か\u3099ﾊﾞ㍿é…", max_size=400), st.integers(20, 200))
 def test_a_snippet_is_never_longer_than_asked_and_marks_lie_inside(text: str, size: int) -> None:
-    looked = looked_for("走る server 川")
-    start, end = window(text, looked, size)
+    looked = snippet_terms("走る server 川")
+    start, end = snippet_range(text, looked, size)
     assert 0 <= start <= end <= len(text)
     assert end - start <= size
     assert text.strip() == "" or end > start
-    ranges = marks(text, looked)
+    ranges = highlight_ranges(text, looked)
     assert all(0 <= low < high <= len(text) for low, high in ranges)
     assert all(left[1] < right[0] for left, right in pairwise(ranges))
-    assert marked(text, ranges).replace("**", "") == text.replace("**", "")
+    assert add_highlights(text, ranges).replace("**", "") == text.replace("**", "")
 
 
 @given(st.text(alphabet="走った。 server.\n", max_size=600), st.integers(1, 500))
 def test_a_text_is_cut_within_its_limit_and_after_a_sentence_where_one_ends_late_enough(text: str, most: int) -> None:
-    at = shortened(text, most)
+    at = cut_offset(text, most)
     assert (at == len(text)) if len(text) <= most else (0 < at <= most)
-    late = [end for end in ends(text[: most + 1]) if 0.6 * most <= end <= most]
+    late = [end for end in sentence_ends(text[: most + 1]) if 0.6 * most <= end <= most]
     assert len(text) <= most or not late or at == late[-1]
 
 
@@ -267,10 +270,16 @@ def test_a_snippet_names_its_lines_and_what_was_left_out(docs: Path, open_docs: 
     library = open_docs()
     [passage] = library.passages(found(library, "走る", count=1), "snippet", query="走る")
     assert passage.first_line == 4
-    assert passage.before == len(f"# 題\n\n{BEFORE}")
+    assert passage.chars_before == len(f"# 題\n\n{BEFORE}")
     assert passage.text.startswith("毎朝")
-    assert passage.after > len(AFTER) - SIZE
-    shown = quoted(passage.text, "snippet", looked_for("走る"), before=passage.before, after=passage.after)
+    assert passage.chars_after > len(AFTER) - SNIPPET_CHARS
+    shown = render_extract(
+        passage.text,
+        "snippet",
+        snippet_terms("走る"),
+        chars_before=passage.chars_before,
+        chars_after=passage.chars_after,
+    )
     assert shown.startswith("…毎朝ひとりで**走った**。")
     assert shown.endswith("…")
 
@@ -282,11 +291,13 @@ def test_an_entry_has_its_heading_and_is_cut_after_a_sentence_saying_how_much_is
     library = open_docs()
     hits = found(library, "運用", count=1)
     [whole] = library.passages(hits, "entry")
-    assert (whole.text, whole.before, whole.after) == (GUIDE.rstrip(), 0, 0)
+    assert (whole.text, whole.chars_before, whole.chars_after) == (GUIDE.rstrip(), 0, 0)
     [cut] = library.passages(hits, "full", max_chars=60)
     assert cut.text == GUIDE[GUIDE.index("# 手引き") :][: len(cut.text)]
     assert cut.text.endswith("。")
     assert len(cut.text) <= 60
-    shown = quoted(cut.text, "full", Looked({}), before=cut.before, after=cut.after)
-    assert shown == f"{cut.text}… [{cut.after:,} more characters]"
-    assert len(cut.text) + cut.after == pytest.approx(len(GUIDE[GUIDE.index("# 手引き") :].strip()), abs=2)
+    shown = render_extract(
+        cut.text, "full", SnippetTerms({}), chars_before=cut.chars_before, chars_after=cut.chars_after
+    )
+    assert shown == f"{cut.text}… [{cut.chars_after:,} more characters]"
+    assert len(cut.text) + cut.chars_after == pytest.approx(len(GUIDE[GUIDE.index("# 手引き") :].strip()), abs=2)

@@ -63,8 +63,8 @@ def test_a_loanword_finds_the_english_word_and_the_other_way_round(pages: Path, 
 def test_a_word_with_a_typing_error_is_found_by_its_letters(pages: Path, open_docs: Opener) -> None:
     hit = open_docs().search("paramters", explain=True).hits[0]
     assert hit.uri == "api.md"
-    assert hit.why is not None
-    assert hit.why.lane == "gram"
+    assert hit.explanation is not None
+    assert hit.explanation.lane == "gram"
 
 
 def test_nonsense_finds_nothing(pages: Path, open_docs: Opener) -> None:
@@ -101,10 +101,12 @@ def test_modes_report_their_own_scores(pages: Path, open_docs: Opener) -> None:
     assert both.score == both.combined_score
     assert 0 <= both.score <= 1
     ranks = library.search("京都の寺", mode="hybrid", fusion="rrf", explain=True).hits[0]
-    assert ranks.why is not None
-    assert ranks.why.bm25 is not None
-    assert ranks.why.vector is not None
-    assert ranks.score == pytest.approx(1 / (60 + ranks.why.bm25.rank) + 1 / (60 + ranks.why.vector.rank))
+    assert ranks.explanation is not None
+    assert ranks.explanation.bm25 is not None
+    assert ranks.explanation.vector is not None
+    assert ranks.score == pytest.approx(
+        1 / (60 + ranks.explanation.bm25.rank) + 1 / (60 + ranks.explanation.vector.rank)
+    )
 
 
 def test_the_vector_weight_moves_the_answer_from_words_to_vectors(pages: Path, open_docs: Opener) -> None:
@@ -141,7 +143,7 @@ def test_a_threshold_on_the_combined_score_keeps_whoever_has_every_word(pages: P
 
 
 def test_an_explanation_names_the_arms_the_terms_and_the_lane(pages: Path, open_docs: Opener) -> None:
-    why = open_docs().search("サーバー 再起動", mode="hybrid", explain=True).hits[0].why
+    why = open_docs().search("サーバー 再起動", mode="hybrid", explain=True).hits[0].explanation
     assert why is not None
     assert why.lane == "word"
     assert set(why.terms) >= {"サーバー", "再起動"} or set(why.terms) >= {"サーバー", "起動"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bunko.search.summaries import summary, written
+from bunko.search.summaries import format_summary, summarize_hits
 from bunko.types import Chunk, Hit
 
 MEETING = "来期の予算について話し合った。広告費を一割減らし、検証環境のサーバーに回すことに決めた。"
@@ -27,11 +27,11 @@ HITS = [
 
 
 def said(hits: list[Hit], query: str = "") -> list[str]:
-    return [one.text for one in summary(hits, query).sentences]
+    return [one.text for one in summarize_hits(hits, query).sentences]
 
 
 def test_a_summary_counts_memos_and_tags_and_spans_their_dates() -> None:
-    found = summary([*HITS, hit(1, "もう一つの塊。", date="2024-01-15", tags=("会議", "予算"))], "予算")
+    found = summarize_hits([*HITS, hit(1, "もう一つの塊。", date="2024-01-15", tags=("会議", "予算"))], "予算")
     assert found.count == 3
     assert (found.since, found.until) == ("2023-12-01", "2024-03-10")
     assert found.tags == (("予算", 2), ("仕事", 1), ("会議", 1))
@@ -45,7 +45,7 @@ def test_sentences_are_whole_and_stand_in_the_hits() -> None:
 
 
 def test_every_hit_is_heard_before_one_of_them_says_it_all() -> None:
-    uris = {one.uri for one in summary(HITS, "サーバー").sentences}
+    uris = {one.uri for one in summarize_hits(HITS, "サーバー").sentences}
     assert uris == {"memo.txt#1", "memo.txt#2", "memo.txt#3"}
 
 
@@ -64,7 +64,7 @@ def test_a_wrapped_line_is_joined_and_a_list_item_stands_alone() -> None:
 
 
 def test_neither_a_secret_nor_a_line_of_tags_is_a_telling_sentence() -> None:
-    found = written(summary([HITS[1]], "password tags 仕事"))
+    found = format_summary(summarize_hits([HITS[1]], "password tags 仕事"))
     assert "hunter2secret" not in found
     assert not any(sentence.startswith("Tags") for sentence in said([HITS[1]], "tags 仕事"))
 
@@ -79,13 +79,13 @@ def test_the_same_sentence_is_said_once_and_at_most_five_are() -> None:
 
 
 def test_a_summary_of_nothing_says_so() -> None:
-    found = summary([], "予算")
+    found = summarize_hits([], "予算")
     assert (found.count, found.since, found.sentences, found.phrases) == (0, "", (), ())
-    assert written(found) == "0 results"
+    assert format_summary(found) == "0 results"
 
 
 def test_a_summary_is_written_in_lines_with_the_place_of_each_sentence() -> None:
-    lines = written(summary(HITS, "予算")).splitlines()
+    lines = format_summary(summarize_hits(HITS, "予算")).splitlines()
     assert lines[:2] == ["3 results, 2023-12-01 to 2024-03-10", "tags: 予算 (2), 仕事 (1), 会議 (1)"]
     assert lines[2].startswith("about: ")
     assert any(line.startswith("- ") and line.endswith("(2024-01-15 予算会議)") for line in lines)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from bunko.errors import SettingsError
-from bunko.settings import load
+from bunko.settings import load_settings
 from bunko.settings.schema import SETTINGS
-from bunko.settings.starter import starter
+from bunko.settings.starter import starter_config
 from tests.conftest import Opener, Run
 from tests.loopback import KEY, Loopback, openai_error
 
@@ -46,8 +46,8 @@ def test_there_are_secrets_to_test_with() -> None:
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_every_secret_may_lie_in_a_file_that_the_environment_names(name: str, key: Path) -> None:
-    for variable in SETTINGS[name].env:
-        loaded = load(environ={f"{variable}_FILE": str(key)})
+    for variable in SETTINGS[name].env_names:
+        loaded = load_settings(environ={f"{variable}_FILE": str(key)})
         assert value(loaded, name) == KEY
         assert loaded.origins[name] == f"file {key}, named by environment {variable}_FILE"
         assert loaded.notices == []
@@ -60,29 +60,29 @@ def test_every_secret_may_lie_in_a_file_that_a_config_file_names(name: str, key:
     section, _, own = name.partition(".")
     config = key.with_name("bunko.toml")
     config.write_text(f'[{section}]\n{own}_file = "{key.name}"\n', encoding="utf-8")
-    assert value(load(environ={}, config=config), name) == KEY
+    assert value(load_settings(environ={}, config=config), name) == KEY
 
 
 def test_a_dotenv_file_may_name_one_beside_it(key: Path) -> None:
     (key.parent / ".env").write_text("OPENAI_API_KEY_FILE=./key\n", encoding="utf-8")
-    assert load(environ={}, dotenv_folders=[key.parent]).settings.embedding.openai_api_key == KEY
+    assert load_settings(environ={}, dotenv_folders=[key.parent]).settings.embedding.openai_api_key == KEY
 
 
 def test_what_is_not_secret_has_no_file(key: Path) -> None:
-    assert load(environ={"EMBEDDING_PROVIDER_FILE": str(key)}).settings.embedding.provider == "static"
+    assert load_settings(environ={"EMBEDDING_PROVIDER_FILE": str(key)}).settings.embedding.provider == "static"
     config = key.with_name("bunko.toml")
     config.write_text(f'[embedding]\nprovider_file = "{key}"\n', encoding="utf-8")
     with pytest.raises(SettingsError, match="provider_file"):
-        load(environ={}, config=config)
+        load_settings(environ={}, config=config)
 
 
 def test_the_secret_itself_wins_over_its_file_and_the_environment_over_a_config_file(key: Path) -> None:
     named = {"OPENAI_API_KEY_FILE": str(key)}
-    assert load(environ={"OPENAI_API_KEY": "own", **named}).settings.embedding.openai_api_key == "own"
-    assert load(environ={"OPENAI_API_KEY": " ", **named}).settings.embedding.openai_api_key == KEY
+    assert load_settings(environ={"OPENAI_API_KEY": "own", **named}).settings.embedding.openai_api_key == "own"
+    assert load_settings(environ={"OPENAI_API_KEY": " ", **named}).settings.embedding.openai_api_key == KEY
     config = key.with_name("bunko.toml")
     config.write_text('[embedding]\nopenai_api_key_file = "not there"\n', encoding="utf-8")
-    loaded = load(environ=named, config=config)  # what does not hold is not looked at
+    loaded = load_settings(environ=named, config=config)  # what does not hold is not looked at
     assert loaded.settings.embedding.openai_api_key == KEY
 
 
@@ -90,7 +90,7 @@ def test_a_key_and_its_file_in_one_config_file_are_one_too_many(key: Path) -> No
     config = key.with_name("bunko.toml")
     config.write_text(f'[embedding]\nopenai_api_key = "{KEY}"\nopenai_api_key_file = "key"\n', encoding="utf-8")
     with pytest.raises(SettingsError, match="the same setting") as caught:
-        load(environ={}, config=config)
+        load_settings(environ={}, config=config)
     assert KEY not in str(caught.value)
 
 
@@ -114,7 +114,7 @@ def test_a_file_that_holds_no_secret_is_an_error_that_names_it(
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(SettingsError, match=message) as caught:
-        load(environ={"OPENAI_API_KEY_FILE": str(path)})
+        load_settings(environ={"OPENAI_API_KEY_FILE": str(path)})
     for told in (str(path), "embedding.openai_api_key", "OPENAI_API_KEY_FILE"):
         assert told in str(caught.value)
     assert KEY not in str(caught.value)
@@ -125,14 +125,14 @@ def test_a_folder_or_a_pipe_is_no_file_and_is_not_waited_for(tmp_path: Path) -> 
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe"):
         with pytest.raises(SettingsError):
-            load(environ={"OPENAI_API_KEY_FILE": str(path)})
+            load_settings(environ={"OPENAI_API_KEY_FILE": str(path)})
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are of another kind")
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
 def test_a_file_that_others_may_read_is_told_of(mode: int, key: Path) -> None:
     key.chmod(mode)
-    loaded = load(environ={"OPENAI_API_KEY_FILE": str(key)})
+    loaded = load_settings(environ={"OPENAI_API_KEY_FILE": str(key)})
     assert loaded.settings.embedding.openai_api_key == KEY
     assert [f"chmod 600 {key}" in notice for notice in loaded.notices] == [True]
 
@@ -141,8 +141,8 @@ def test_a_file_that_others_may_read_is_told_of(mode: int, key: Path) -> None:
 def test_a_folder_of_documents_cannot_name_a_file_to_read(name: str, key: Path, docs: Path) -> None:
     section, _, own = name.partition(".")
     (docs / "bunko.toml").write_text(f'[{section}]\n{own}_file = "{key}"\n', encoding="utf-8")
-    (docs / ".env").write_text(f"{SETTINGS[name].env[0]}_FILE={key}\n", encoding="utf-8")
-    loaded = load(environ={}, folders=[docs], dotenv_folders=[docs], guarded=docs)
+    (docs / ".env").write_text(f"{SETTINGS[name].env_names[0]}_FILE={key}\n", encoding="utf-8")
+    loaded = load_settings(environ={}, config_folders=[docs], dotenv_folders=[docs], untrusted_folder=docs)
     assert value(loaded, name) == ""
     assert len([notice for notice in loaded.notices if "is ignored" in notice]) == 2
 
@@ -152,13 +152,13 @@ def test_a_path_that_is_none_is_refused(tmp_path: Path) -> None:
     for written in ("5", '""', "[]"):
         config.write_text(f"[embedding]\nopenai_api_key_file = {written}\n", encoding="utf-8")
         with pytest.raises(SettingsError, match="path of a file"):
-            load(environ={}, config=config)
+            load_settings(environ={}, config=config)
 
 
 @pytest.mark.parametrize("written", ["~nobody-of-that-name/key", "a\0b"])
 def test_a_path_that_leads_nowhere_is_refused_in_a_sentence(written: str) -> None:
     with pytest.raises(SettingsError, match="cannot be found"):
-        load(environ={"OPENAI_API_KEY_FILE": written})
+        load_settings(environ={"OPENAI_API_KEY_FILE": written})
 
 
 def test_a_password_in_an_address_is_masked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +170,7 @@ def test_a_password_in_an_address_is_masked(run: Run, monkeypatch: pytest.Monkey
 
 def test_the_file_to_begin_with_says_that_a_file_can_be_named() -> None:
     for name in SECRETS:
-        assert f"{name.partition('.')[2]}_file" in starter()
+        assert f"{name.partition('.')[2]}_file" in starter_config()
 
 
 def test_a_key_from_a_file_reaches_the_service_and_nobody_else(

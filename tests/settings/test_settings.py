@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bunko.errors import SettingsError
-from bunko.settings import SETTINGS, Loaded, Settings, load, reference
+from bunko.settings import SETTINGS, LoadedSettings, Settings, load_settings, settings_reference
 from bunko.types import FUSIONS, MODES
 
 
@@ -21,19 +21,19 @@ def written(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def value(loaded: Loaded, key: str) -> object:
+def value(loaded: LoadedSettings, key: str) -> object:
     section, _, name = key.partition(".")
     return getattr(getattr(loaded.settings, section), name)
 
 
 def refused(match: str, **sources) -> SettingsError:
     with pytest.raises(SettingsError, match=match) as caught:
-        load(**{"environ": {}, **sources})
+        load_settings(**{"environ": {}, **sources})
     return caught.value
 
 
 def test_without_any_source_every_setting_has_its_default():
-    loaded = load(environ={})
+    loaded = load_settings(environ={})
     assert loaded.settings.search.top_k == 5
     assert loaded.settings.chunker.heading_levels == (1, 2, 3)
     assert loaded.settings.scanner.file_extensions == (".md", ".txt")
@@ -44,12 +44,12 @@ def test_without_any_source_every_setting_has_its_default():
 
 def test_every_default_is_allowed_by_its_own_limits():
     for key, setting in SETTINGS.items():
-        loaded = load(environ={}, flags={key: setting.default})
-        assert value(loaded, key) == setting.default == value(load(environ={}), key)
+        loaded = load_settings(environ={}, flags={key: setting.default})
+        assert value(loaded, key) == setting.default == value(load_settings(environ={}), key)
 
 
 def test_every_setting_has_a_meaning_a_known_kind_and_names_of_its_own():
-    names = [name for setting in SETTINGS.values() for name in setting.env]
+    names = [name for setting in SETTINGS.values() for name in setting.env_names]
     assert len(names) == len(set(names))
     for setting in SETTINGS.values():
         assert setting.meaning
@@ -68,11 +68,11 @@ def test_the_tree_and_the_table_hold_the_same_sections():
 
 def test_settings_cannot_be_changed():
     with pytest.raises(FrozenInstanceError):
-        load(environ={}).settings.search.top_k = 6  # type: ignore[misc]
+        load_settings(environ={}).settings.search.top_k = 6  # type: ignore[misc]
 
 
 def test_a_section_takes_only_its_own_settings():
-    search = replace(load(environ={}).settings.search, top_k=7)
+    search = replace(load_settings(environ={}).settings.search, top_k=7)
     assert (search.top_k, search.mode) == (7, "hybrid")
     with pytest.raises(TypeError, match="Search has no topk"):
         replace(search, topk=7)
@@ -82,14 +82,14 @@ def test_a_section_takes_only_its_own_settings():
 
 def test_the_documentation_is_the_generated_reference():
     page = Path(__file__).parents[2] / "docs" / "settings.md"
-    assert page.read_text(encoding="utf-8") == reference()
+    assert page.read_text(encoding="utf-8") == settings_reference()
 
 
 def test_the_reference_names_every_setting_and_every_environment_name():
-    page = reference()
+    page = settings_reference()
     for setting in SETTINGS.values():
         assert f"`{setting.key.partition('.')[2]}`" in page
-        assert all(f"`{name}`" in page for name in setting.env)
+        assert all(f"`{name}`" in page for name in setting.env_names)
 
 
 def test_loading_without_files_imports_nothing_heavy():
@@ -106,13 +106,13 @@ def test_a_flag_wins_over_environment_then_dotenv_then_file_then_default(tmp_pat
     environ = {"RAG_CHUNK_SIZE": "103"}
     flags = {"chunker.chunk_size": 104}
 
-    everything = load(flags=flags, environ=environ, config=config)
-    no_flag = load(environ=environ, config=config)
-    no_environment = load(environ={}, config=config)
+    everything = load_settings(flags=flags, environ=environ, config=config)
+    no_flag = load_settings(environ=environ, config=config)
+    no_environment = load_settings(environ={}, config=config)
     dotenv.unlink()
-    file_only = load(environ={}, config=config)
+    file_only = load_settings(environ={}, config=config)
 
-    loads = [everything, no_flag, no_environment, file_only, load(environ={})]
+    loads = [everything, no_flag, no_environment, file_only, load_settings(environ={})]
     seen = [(loaded.settings.chunker.chunk_size, loaded.origins["chunker.chunk_size"]) for loaded in loads]
     assert seen == [
         (104, "flag"),
@@ -126,7 +126,7 @@ def test_a_flag_wins_over_environment_then_dotenv_then_file_then_default(tmp_pat
 
 
 def test_flags_that_were_not_given_change_nothing():
-    loaded = load(flags={"search.top_k": None}, environ={"BUNKO_SEARCH_TOP_K": "7"})
+    loaded = load_settings(flags={"search.top_k": None}, environ={"BUNKO_SEARCH_TOP_K": "7"})
     assert (loaded.settings.search.top_k, loaded.origins["search.top_k"]) == (
         7,
         "environment BUNKO_SEARCH_TOP_K",
@@ -135,7 +135,7 @@ def test_flags_that_were_not_given_change_nothing():
 
 def test_a_flag_may_be_a_path_or_a_tuple(tmp_path):
     flags = {"library.path": tmp_path, "scanner.file_extensions": (".rst",)}
-    loaded = load(flags=flags, environ={})
+    loaded = load_settings(flags=flags, environ={})
     assert loaded.settings.library.path == str(tmp_path)
     assert loaded.settings.scanner.file_extensions == (".rst",)
 
@@ -148,7 +148,7 @@ def test_a_wrong_or_unknown_flag_is_refused():
 
 
 def test_rows_give_every_setting_in_order_with_value_and_origin():
-    loaded = load(environ={"BUNKO_SCANNER_EXCLUDE_DIRS": "a,b"}, flags={"search.loanwords": False})
+    loaded = load_settings(environ={"BUNKO_SCANNER_EXCLUDE_DIRS": "a,b"}, flags={"search.loanwords": False})
     rows = {key: (shown, origin) for key, shown, origin in loaded.rows()}
     assert list(rows) == list(SETTINGS)
     assert rows["scanner.exclude_dirs"] == ("a, b", "environment BUNKO_SCANNER_EXCLUDE_DIRS")
@@ -159,7 +159,7 @@ def test_rows_give_every_setting_in_order_with_value_and_origin():
 
 def test_a_secret_is_shown_nowhere(tmp_path):
     config = written(tmp_path, "bunko.toml", '[embedding]\nopenai_api_key = "sk-hidden"\n')
-    loaded = load(environ={"GOOGLE_SAFE_BROWSING_API_KEY": "sk-hidden"}, config=config)
+    loaded = load_settings(environ={"GOOGLE_SAFE_BROWSING_API_KEY": "sk-hidden"}, config=config)
     assert loaded.settings.embedding.openai_api_key == "sk-hidden"
     assert loaded.settings.safety.google_safe_browsing_api_key == "sk-hidden"
     assert "sk-hidden" not in repr(loaded) + repr(loaded.rows())
@@ -213,7 +213,7 @@ def test_a_secret_is_shown_nowhere(tmp_path):
     ],
 )
 def test_an_environment_name_sets_its_setting(name, text, key, expected):
-    loaded = load(environ={name: text})
+    loaded = load_settings(environ={name: text})
     assert value(loaded, key) == expected
     assert type(value(loaded, key)) is type(expected)
     assert loaded.origins[key] == f"environment {name}"
@@ -223,40 +223,40 @@ def test_every_setting_answers_to_its_own_bunko_name():
     for key, setting in SETTINGS.items():
         name = "BUNKO_" + key.replace(".", "_").upper()
         default = setting.default
-        text = "x" if default in (None, "", ()) and setting.kind is str else setting.shown(default)
+        text = "x" if default in (None, "", ()) and setting.kind is str else setting.display_value(default)
         if setting.choices:
             text = setting.choices[-1]
         elif setting.optional and setting.kind is not str:
             text = "1"
-        assert load(environ={name: text}).origins[key] == f"environment {name}"
+        assert load_settings(environ={name: text}).origins[key] == f"environment {name}"
 
 
 def test_the_bunko_name_wins_over_the_other_name_and_over_dotenv(tmp_path):
     written(tmp_path, ".env", "BUNKO_CHUNKER_CHUNK_SIZE=301\n")
     both = {"BUNKO_CHUNKER_CHUNK_SIZE": "302", "RAG_CHUNK_SIZE": "303"}
-    assert load(environ=both).settings.chunker.chunk_size == 302
-    other = load(environ={"RAG_CHUNK_SIZE": "303"}, dotenv_folders=[tmp_path])
+    assert load_settings(environ=both).settings.chunker.chunk_size == 302
+    other = load_settings(environ={"RAG_CHUNK_SIZE": "303"}, dotenv_folders=[tmp_path])
     assert other.settings.chunker.chunk_size == 303
 
 
 def test_an_empty_environment_value_takes_back_an_optional_setting(tmp_path):
     config = written(tmp_path, "bunko.toml", "[search]\nsimilarity_threshold = 0.5\n")
-    loaded = load(environ={"RAG_SIMILARITY_THRESHOLD": " "}, config=config)
+    loaded = load_settings(environ={"RAG_SIMILARITY_THRESHOLD": " "}, config=config)
     assert loaded.settings.search.similarity_threshold is None
     assert loaded.origins["search.similarity_threshold"] == "environment RAG_SIMILARITY_THRESHOLD"
 
 
 def test_an_empty_environment_value_of_any_other_setting_is_as_good_as_unset(tmp_path):
     config = written(tmp_path, "bunko.toml", "[chunker]\nchunk_size = 101\n")
-    loaded = load(environ={"RAG_CHUNK_SIZE": "", "OPENAI_API_KEY": ""}, config=config)
+    loaded = load_settings(environ={"RAG_CHUNK_SIZE": "", "OPENAI_API_KEY": ""}, config=config)
     assert loaded.settings.chunker.chunk_size == 101
     assert loaded.origins["embedding.openai_api_key"] == "default"
-    passed_on = load(environ={"BUNKO_CHUNKER_CHUNK_SIZE": "", "RAG_CHUNK_SIZE": "102"})
+    passed_on = load_settings(environ={"BUNKO_CHUNKER_CHUNK_SIZE": "", "RAG_CHUNK_SIZE": "102"})
     assert passed_on.settings.chunker.chunk_size == 102
 
 
 def test_unknown_names_in_the_environment_are_ignored():
-    loaded = load(environ={"BUNKO_SEARCH_TOPK": "x", "RAG_ENABLED": "x", "PATH": "x"})
+    loaded = load_settings(environ={"BUNKO_SEARCH_TOPK": "x", "RAG_ENABLED": "x", "PATH": "x"})
     assert set(loaded.origins.values()) == {"default"}
 
 
@@ -298,13 +298,13 @@ def test_both_older_config_files_are_read_as_they_are(tmp_path):
         '[display]\ndefault_format = "json"\n[search]\nk = 8\n'
         "[model]\nauto_unload_minutes = 10\nmemory_threshold = 0.8\n",
     )
-    from_yaml = load(environ={}, folders=[yaml_file.parent])
+    from_yaml = load_settings(environ={}, config_folders=[yaml_file.parent])
     assert from_yaml.settings.search.top_k == 7
     assert from_yaml.origins["search.top_k"] == f"config.yaml: {yaml_file}"
     assert from_yaml.settings.chromadb.hnsw_M == 32
     assert from_yaml.settings.chunker.heading_levels == (1, 2)
     assert type(from_yaml.settings.retry.base_delay) is float
-    from_toml = load(environ={}, folders=[toml_file.parent])
+    from_toml = load_settings(environ={}, config_folders=[toml_file.parent])
     assert from_toml.settings.database.path == "vector-db.sqlite"
     assert from_toml.settings.search.top_k == 8
     assert from_toml.settings.display.default_format == "json"
@@ -314,21 +314,21 @@ def test_the_first_folder_with_a_config_file_wins_and_bunko_toml_comes_first(tmp
     empty, first, second = tmp_path / "none", tmp_path / "first", tmp_path / "second"
     written(second, "bunko.toml", "[search]\ntop_k = 1\n")
     folders = [empty, first, second]
-    assert load(environ={}, folders=folders).settings.search.top_k == 1
+    assert load_settings(environ={}, config_folders=folders).settings.search.top_k == 1
     for name, text, top_k in [
         ("config.toml", "[search]\ntop_k = 2\n", 2),
         ("config.yaml", "search:\n  top_k: 3\n", 3),
         ("bunko.toml", "[search]\ntop_k = 4\n", 4),
     ]:
         path = written(first, name, text)
-        loaded = load(environ={}, folders=folders)
+        loaded = load_settings(environ={}, config_folders=folders)
         assert (loaded.settings.search.top_k, loaded.config_file) == (top_k, path)
 
 
 def test_a_named_config_file_wins_over_the_ones_that_could_be_found(tmp_path):
     written(tmp_path / "docs", "bunko.toml", "[search]\ntop_k = 1\n")
     named = written(tmp_path, "mine.yml", "search: {top_k: 2}\n")
-    loaded = load(environ={}, config=named, folders=[tmp_path / "docs"])
+    loaded = load_settings(environ={}, config=named, config_folders=[tmp_path / "docs"])
     assert (loaded.settings.search.top_k, loaded.config_file) == (2, named)
 
 
@@ -336,7 +336,7 @@ def test_a_named_config_file_wins_over_the_ones_that_could_be_found(tmp_path):
 def test_a_found_config_of_another_program_is_skipped_with_a_notice(tmp_path, text):
     foreign = written(tmp_path / "docs", "config.yaml", text)
     ours = written(tmp_path / "library", "config.toml", "[search]\ntop_k = 9\n")
-    loaded = load(environ={}, folders=[foreign.parent, ours.parent])
+    loaded = load_settings(environ={}, config_folders=[foreign.parent, ours.parent])
     assert loaded.config_file == ours
     assert len(loaded.notices) == 1
     assert str(foreign) in loaded.notices[0]
@@ -345,7 +345,7 @@ def test_a_found_config_of_another_program_is_skipped_with_a_notice(tmp_path, te
 def test_a_foreign_config_does_not_lend_its_dotenv(tmp_path):
     written(tmp_path, "config.toml", 'title = "someone else\'s"\n')
     written(tmp_path, ".env", "RAG_CHUNK_SIZE=101\n")
-    assert load(environ={}, folders=[tmp_path]).settings.chunker.chunk_size == 200
+    assert load_settings(environ={}, config_folders=[tmp_path]).settings.chunker.chunk_size == 200
 
 
 def test_a_named_config_without_our_sections_is_refused_for_its_unknown_key(tmp_path):
@@ -365,13 +365,13 @@ def test_a_named_config_without_our_sections_is_refused_for_its_unknown_key(tmp_
     ],
 )
 def test_partial_files_are_fine(tmp_path, name, text):
-    assert load(environ={}, config=written(tmp_path, name, text)).settings.search.top_k == 5
+    assert load_settings(environ={}, config=written(tmp_path, name, text)).settings.search.top_k == 5
 
 
 def test_nothing_takes_back_an_optional_setting_in_a_file(tmp_path):
-    null = load(environ={}, config=written(tmp_path, "a.yaml", "search: {min_combined_score: null}\n"))
+    null = load_settings(environ={}, config=written(tmp_path, "a.yaml", "search: {min_combined_score: null}\n"))
     assert null.settings.search.min_combined_score is None
-    empty = load(environ={}, config=written(tmp_path, "a.toml", '[library]\npath = ""\n'))
+    empty = load_settings(environ={}, config=written(tmp_path, "a.toml", '[library]\npath = ""\n'))
     assert empty.settings.library.path is None
 
 
@@ -520,7 +520,7 @@ def test_an_impossible_pair_is_refused_with_both_keys_and_origins(name, text, me
 
 def test_pairs_at_their_limit_are_fine():
     environ = {"RAG_CHUNK_OVERLAP": "199", "BUNKO_CHUNKER_MIN_CHUNK_CHARS": "3000"}
-    assert load(environ=environ).settings.chunker.chunk_overlap == 199
+    assert load_settings(environ=environ).settings.chunker.chunk_overlap == 199
 
 
 @pytest.mark.parametrize(
@@ -545,7 +545,7 @@ def test_pairs_at_their_limit_are_fine():
 )
 def test_a_dotenv_line_is_read_like_a_shell_would(tmp_path, line, expected):
     written(tmp_path, ".env", f"{line}\n")
-    loaded = load(environ={}, dotenv_folders=[tmp_path])
+    loaded = load_settings(environ={}, dotenv_folders=[tmp_path])
     assert loaded.settings.embedding.model_local == expected
     assert loaded.notices == []
 
@@ -562,7 +562,7 @@ def test_strange_dotenv_lines_are_skipped_with_their_numbers_and_never_their_tex
         b"UNKNOWN_NAME=sk-hidden\n"
         b"RAG_CHUNK_SIZE=101\n"
     )
-    loaded = load(environ={}, dotenv_folders=[tmp_path])
+    loaded = load_settings(environ={}, dotenv_folders=[tmp_path])
     assert loaded.settings.chunker.chunk_size == 101
     assert loaded.settings.embedding.openai_api_key == ""
     assert loaded.notices == [f"{path}: not NAME=value, skipped: line 2, 3, 4, 5, 6."]
@@ -578,8 +578,8 @@ def test_dotenv_is_read_beside_the_config_file_and_the_library_comes_first(tmp_p
     config = written(tmp_path / "docs", "bunko.toml", "")
     written(tmp_path / "docs", ".env", "RAG_CHUNK_SIZE=101\nRAG_BM25_K1=2\n")
     written(tmp_path / "library", ".env", "RAG_CHUNK_SIZE=102\n")
-    found = load(environ={}, folders=[config.parent], dotenv_folders=[tmp_path / "library"])
-    named = load(environ={}, config=config, dotenv_folders=[tmp_path / "library"])
+    found = load_settings(environ={}, config_folders=[config.parent], dotenv_folders=[tmp_path / "library"])
+    named = load_settings(environ={}, config=config, dotenv_folders=[tmp_path / "library"])
     for loaded in (found, named):
         assert (loaded.settings.chunker.chunk_size, loaded.settings.search.k1) == (102, 2.0)
 
@@ -588,13 +588,13 @@ def test_dotenv_in_the_working_directory_is_never_read(tmp_path, monkeypatch):
     written(tmp_path / "here", ".env", "RAG_CHUNK_SIZE=101\n")
     (tmp_path / "docs").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    loaded = load(environ={}, folders=[tmp_path / "docs"], dotenv_folders=[tmp_path / "docs"])
+    loaded = load_settings(environ={}, config_folders=[tmp_path / "docs"], dotenv_folders=[tmp_path / "docs"])
     assert loaded.settings.chunker.chunk_size == 200
 
 
 def test_a_dotenv_folder_or_one_that_is_not_there_is_no_dotenv(tmp_path):
     (tmp_path / ".env").mkdir()
-    loaded = load(environ={}, dotenv_folders=[tmp_path, tmp_path / "none"])
+    loaded = load_settings(environ={}, dotenv_folders=[tmp_path, tmp_path / "none"])
     assert (loaded.settings.chunker.chunk_size, loaded.notices) == (200, [])
 
 
@@ -616,12 +616,12 @@ TABLES = st.dictionaries(
     st.dictionaries(st.sampled_from(KEY_NAMES) | st.text(max_size=5), ANY_VALUE, max_size=2) | ANY_VALUE,
     max_size=3,
 )
-NAMES = sorted(name for setting in SETTINGS.values() for name in setting.env)
+NAMES = sorted(name for setting in SETTINGS.values() for name in setting.env_names)
 
 
 def settles(**sources) -> None:
     try:
-        shown = [row[0] for row in load(**{"environ": {}, **sources}).rows()]
+        shown = [row[0] for row in load_settings(**{"environ": {}, **sources}).rows()]
     except SettingsError:
         return
     assert shown == list(SETTINGS)
@@ -683,9 +683,9 @@ def test_a_folder_of_documents_cannot_choose_who_is_sent_its_texts_or_your_keys(
     (tmp_path / "bunko.toml").write_text(
         '[embedding]\nprovider = "openai"\nopenai_base_url = "http://elsewhere.example/v1"\n', encoding="utf-8"
     )
-    theirs = load(environ={"OPENAI_API_KEY": "k"}, folders=[tmp_path], guarded=tmp_path)
+    theirs = load_settings(environ={"OPENAI_API_KEY": "k"}, config_folders=[tmp_path], untrusted_folder=tmp_path)
     assert theirs.settings.embedding.provider == "static"
     assert "elsewhere" not in theirs.settings.embedding.openai_base_url
     assert len([notice for notice in theirs.notices if "is ignored" in notice]) == 2
-    ours = load(environ={"OPENAI_API_KEY": "k"}, folders=[tmp_path])
+    ours = load_settings(environ={"OPENAI_API_KEY": "k"}, config_folders=[tmp_path])
     assert "elsewhere" in ours.settings.embedding.openai_base_url

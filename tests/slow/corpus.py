@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import locate
+from bunko.library.paths import locate_library
 from bunko.types import Mode
 
 Files = dict[str, str]
@@ -129,7 +129,7 @@ def wait_until(true: Callable[[], bool], what: str, *, seconds: float = PATIENCE
 
 def opened(docs: Path, *, data: Path | None = None, read_only: bool = False) -> Library:
     """Open the library of a folder in this process."""
-    home = locate(docs_dir=docs, data_dir=data, environ={})
+    home = locate_library(docs_dir=docs, data_dir=data, environ={})
     return open_library(home, environ={"BUNKO_SEARCH_FRESHNESS_SECONDS": "0"}, read_only=read_only)
 
 
@@ -139,7 +139,7 @@ _OURS = "FROM documents JOIN tools ON tools.id = tool_id WHERE tools.name = 'doc
 
 def stored(library: Library) -> Files:
     """Return the text of each document as it lies in the library's file."""
-    connection = sqlite3.connect(library.home.database)
+    connection = sqlite3.connect(library.paths.database)
     try:
         return dict(connection.execute(f"SELECT uri, text {_OURS}").fetchall())
     finally:
@@ -157,7 +157,7 @@ class Contents:
 
 def contents(library: Library) -> Contents:
     """Return the documents, the chunks and some answers of a library, without looking for changes."""
-    connection = sqlite3.connect(library.home.database)
+    connection = sqlite3.connect(library.paths.database)
     ids = [
         row[0]
         for row in connection.execute(f"SELECT id FROM chunks WHERE document_id IN (SELECT documents.id {_OURS})")

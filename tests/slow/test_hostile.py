@@ -19,8 +19,8 @@ from bunko.interfaces.cli import search as cli_search
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.library.library import Library
 from bunko.records import Filter
-from bunko.text.dates import moment
-from bunko.text.tags import tag
+from bunko.text.dates import resolve_date
+from bunko.text.tags import normalise_tag
 from bunko.types import MODES, Report
 from tests.slow import corpus
 
@@ -185,10 +185,10 @@ def test_every_string_can_be_searched_for_in_every_mode_and_shown(
         for mode in MODES:
             answer = imported.library.search(string, mode=mode, top_k=3, explain=True, refresh=False)
             assert len(answer.hits) <= 3
-            printed = json.dumps(serialize.answer(answer, imported.library.document_of), ensure_ascii=False)
+            printed = json.dumps(serialize.answer_to_dict(answer, imported.library.document_of), ensure_ascii=False)
             assert json.loads(printed)["query"] == string
-            cli_search.plain(answer)
-        render.answer(answer)
+            cli_search.format_answer(answer)
+        render.show_answer(answer)
     shown = capsys.readouterr().out
     assert "\x1b]0;" not in shown, "a document can change the title of the terminal"
     assert "\x1b[2J" not in shown, "a document can clear the terminal"
@@ -210,14 +210,16 @@ def test_every_string_can_be_a_filter(imported: Imported) -> None:
     for number, string in enumerate(
         (*HOSTILE, *BROKEN, *(f"[{inside}]" for inside in ("!", "a--b", "a&&b", "~~", "||")))
     ):
-        for where in (Filter(path=string), Filter(path=f"{string}/**"), Filter(tags=(tag(string),))):
+        for where in (Filter(path=string), Filter(path=f"{string}/**"), Filter(tags=(normalise_tag(string),))):
             with suppress(BunkoError):  # an impossible pattern may be refused, in a sentence
                 imported.library.search("本文", where=where, refresh=False)
         with suppress(BunkoError):
-            moment(string, datetime(2024, 1, 15))
+            resolve_date(string, datetime(2024, 1, 15))
         # YAML can hold what can be printed; a front matter with anything else is no front matter.
-        if tag(string) and string.isprintable() and f"tag/{number}.md" in imported.markers:
-            answer = imported.library.search("本文", where=Filter(tags=(tag(string),)), top_k=1000, refresh=False)
+        if normalise_tag(string) and string.isprintable() and f"tag/{number}.md" in imported.markers:
+            answer = imported.library.search(
+                "本文", where=Filter(tags=(normalise_tag(string),)), top_k=1000, refresh=False
+            )
             assert f"tag/{number}.md" in {hit.uri for hit in answer.hits}, string[:40]
 
 
@@ -232,8 +234,8 @@ def test_doctor_and_status_can_tell_about_hostile_documents(imported: Imported) 
     assert imported.library.store.check() == ""
     assert not [finding for finding in imported.library.diagnose() if finding.state == "error"]
     status = imported.library.status()
-    render.status(status)
-    render.findings(imported.library.diagnose())
+    render.show_status(status)
+    render.show_findings(imported.library.diagnose())
 
 
 @pytest.mark.parametrize(
@@ -248,9 +250,9 @@ def test_a_folder_may_have_any_name(name: str, tmp_path: Path, capsys: pytest.Ca
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
     with corpus.opened(docs) as library:
-        render.status(library.status())
-        render.findings(library.diagnose())
-        render.answer(library.search("京都"))
+        render.show_status(library.status())
+        render.show_findings(library.diagnose())
+        render.show_answer(library.search("京都"))
     assert "\x1b[2J" not in capsys.readouterr().out
 
 

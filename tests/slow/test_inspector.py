@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from bunko.interfaces.tools.toolsets import NAMES
+from bunko.interfaces.tools.toolsets import TOOLSET_NAMES
 from tests.slow import corpus, npm, serving
 
 pytestmark = pytest.mark.slow
 
-TOOLSETS = ",".join(NAMES)
+TOOLSETS = ",".join(TOOLSET_NAMES)
 Ask = Callable[..., dict[str, Any]]
 
 

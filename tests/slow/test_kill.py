@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import bunko
-from bunko.interfaces.cli.main import INTERRUPTED
+from bunko.interfaces.cli.main import INTERRUPTED_EXIT_CODE
 from tests.slow import corpus
 from tests.slow.corpus import Change, Contents
 
@@ -263,7 +263,7 @@ def test_ctrl_c_ends_an_import_with_workers_in_a_sentence(large: Case, tmp_path:
     for pid in (process.pid, *corpus.processes_below(process.pid)):  # as a terminal does
         os.kill(pid, signal.SIGINT)
     _, err = process.communicate(timeout=corpus.PATIENCE)
-    assert process.returncode == INTERRUPTED
+    assert process.returncode == INTERRUPTED_EXIT_CODE
     assert "what was written stays" in err
     assert "Traceback" not in err
     check_completed(docs, large)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from bunko.interfaces.cli.main import INTERRUPTED
+from bunko.interfaces.cli.main import INTERRUPTED_EXIT_CODE
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import locate
+from bunko.library.paths import locate_library
 from tests.loopback import Loopback
 from tests.slow import corpus
 
@@ -30,7 +30,7 @@ PLACES = [
 
 
 def opened(docs: Path, environ: dict[str, str]) -> Library:
-    home = locate(docs_dir=docs, environ={})
+    home = locate_library(docs_dir=docs, environ={})
     return open_library(home, environ={"BUNKO_SEARCH_FRESHNESS_SECONDS": "0", **environ})
 
 
@@ -57,7 +57,7 @@ def wanted(tmp_path_factory: pytest.TempPathFactory) -> corpus.Contents:
 def check_one_or_the_other(docs: Path) -> None:
     """Assert that all vectors are those of one embedder, the one that the library names."""
     with opened(docs, OLD) as old, opened(docs, NEW) as new:
-        is_new = old.only(None).built["embedder"].startswith("hashing")
+        is_new = old.resolve_tool(None).built["embedder"].startswith("hashing")
         library = new if is_new else old
         assert library.store.check() == ""
         for query in corpus.QUERIES:
@@ -72,7 +72,7 @@ def check_completed(docs: Path, wanted: corpus.Contents) -> None:
     assert done.returncode == 0, done.stderr
     with opened(docs, NEW) as library:
         assert corpus.contents(library) == wanted
-        rows = sqlite3.connect(library.home.database)
+        rows = sqlite3.connect(library.paths.database)
         assert rows.execute("SELECT count(*) FROM vectors").fetchone() == (
             rows.execute("SELECT count(DISTINCT vector_key) FROM chunks").fetchone()
         )
@@ -121,7 +121,7 @@ def test_killed_while_a_service_is_asked_nothing_that_was_stored_is_paid_for_aga
     died = corpus.run("reembed", "--docs-dir", docs, **environ, BUNKO_FAILPOINT="reembed.batch:1")
     assert died.returncode == -signal.SIGKILL, died.stderr
     with opened(docs, OLD) as library:
-        rows = sqlite3.connect(library.home.database)
+        rows = sqlite3.connect(library.paths.database)
         (kept,) = rows.execute("SELECT count(*) FROM kept").fetchone()
         (chunks,) = rows.execute("SELECT count(DISTINCT vector_key) FROM chunks").fetchone()
         rows.close()
@@ -152,11 +152,11 @@ def test_ctrl_c_leaves_the_old_vectors_and_keeps_what_came(before: Path, tmp_pat
         corpus.wait_until(lambda: len(last) > 10, "it never asked")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=corpus.PATIENCE)
-    assert process.returncode == INTERRUPTED, err
+    assert process.returncode == INTERRUPTED_EXIT_CODE, err
     assert "Traceback" not in err
     with opened(docs, OLD) as library:
         assert library.search("京都", mode="semantic", refresh=False).hits
-        rows = sqlite3.connect(library.home.database)
+        rows = sqlite3.connect(library.paths.database)
         (kept,) = rows.execute("SELECT count(*) FROM kept").fetchone()
         rows.close()
     assert kept >= 100

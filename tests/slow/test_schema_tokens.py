@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bunko.interfaces.tools.toolsets import NAMES
-from bunko.text.token_count import tokens
+from bunko.interfaces.tools.toolsets import TOOLSET_NAMES
+from bunko.text.token_count import estimate_tokens
 from tests.slow import corpus, npm, serving
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,7 @@ def test_the_folder_toolset_is_cheap(docs: Path) -> None:
 
 
 def test_all_toolsets_without_the_tools_of_the_library_are_cheap(docs: Path) -> None:
-    tools = [tool for tool in listed(docs, "--toolsets", ",".join(NAMES)) if tool["name"] != "documents"]
+    tools = [tool for tool in listed(docs, "--toolsets", ",".join(TOOLSET_NAMES)) if tool["name"] != "documents"]
     found = {name: counts[0] for name, counts in counted([compact({"tools": tools})]).items()}
     assert max(found.values()) <= MOST_ALL, found
 
@@ -62,7 +62,7 @@ def test_the_estimate_is_near_the_real_count_in_japanese_and_english(docs: Path)
     texts = {path.relative_to(npm.ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
     texts |= {name: corpus.document(name, sections=2) for name in ("一", "two")}
     texts["tools as JSON"] = compact(listed(docs))
-    estimates = [tokens(text) for text in texts.values()]
+    estimates = [estimate_tokens(text) for text in texts.values()]
     real = counted(list(texts.values()))
     # In sum, since short texts vary; never much too low, since then an answer would be larger than a client allows.
     assert abs(sum(estimates) / sum(real["cl100k"]) - 1) <= 0.25

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from bunko.interfaces.cli.main import INTERRUPTED
+from bunko.interfaces.cli.main import INTERRUPTED_EXIT_CODE
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import locate
+from bunko.library.paths import locate_library
 from tests.site import Answer, Asked, Reply, Site
 from tests.web.test_crawl import article
 
@@ -53,7 +53,7 @@ class Crawled:
         )
 
     def opened(self) -> Library:
-        return open_library(locate(environ=self.environ), environ=self.environ)
+        return open_library(locate_library(environ=self.environ), environ=self.environ)
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_killed_crawl_goes_on(crawled: Crawled, stop_at: int) -> None:
     assert not again & (stored - (root if not stored - root else set())), out
     with crawled.opened() as library:
         assert library.web.status()[0].pages == PAGES + 1
-        assert library.web.status()[0].unfinished == []
+        assert library.web.status()[0].unfinished_crawls == []
         assert {page.state for page in library.store.pages(1)} == {"held"}
         assert library.search(f"鍵{stop_at}番", top_k=1).hits[0].uri == crawled.site.url(f"/{stop_at}")
         assert library.store.check() == ""
@@ -104,11 +104,11 @@ def test_ctrl_c_ends_a_crawl_at_once_and_the_same_command_goes_on(crawled: Crawl
     _until_stored(crawled)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)  # though a page is still being waited for
-    assert process.returncode == INTERRUPTED, err
+    assert process.returncode == INTERRUPTED_EXIT_CODE, err
     assert "Stopped after" in err
     with crawled.opened() as library:
-        [unfinished] = library.web.status()[0].unfinished
-        assert unfinished.waiting > 0
+        [unfinished] = library.web.status()[0].unfinished_crawls
+        assert unfinished.waiting_pages > 0
     crawled.go.set()
     ended = crawled.start()
     _, err = ended.communicate(timeout=120)

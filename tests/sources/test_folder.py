@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from bunko.errors import SourceError
 from bunko.protocols import Scan, Source
 from bunko.sources.folder import Folder
-from bunko.sources.gitignore import Patterns, patterns
-from bunko.types import Entry, Known
+from bunko.sources.gitignore import PathPatterns, parse_patterns
+from bunko.types import Fingerprint, SourceEntry
 
 LONG_AGO = 1_700_000_000 * 10**9
 SECOND = 10**9
@@ -45,15 +45,15 @@ def write(path: Path, content: str | bytes = "words", *, modified_ns: int = LONG
     return path
 
 
-def remember(source: Folder) -> dict[str, Known]:
+def remember(source: Folder) -> dict[str, Fingerprint]:
     known = {}
     for found in source.scan({}).added:
         content, entry = source.read(found)
-        known[entry.uri] = Known(hashlib.sha256(content).hexdigest(), entry.size, entry.modified_ns)
+        known[entry.uri] = Fingerprint(hashlib.sha256(content).hexdigest(), entry.size, entry.modified_ns)
     return known
 
 
-def uris(entries: list[Entry]) -> list[str]:
+def uris(entries: list[SourceEntry]) -> list[str]:
     return [entry.uri for entry in entries]
 
 
@@ -94,7 +94,7 @@ def test_files_at_every_depth_are_found_in_the_order_of_their_uris(tmp_path: Pat
 
 def test_an_entry_tells_size_and_time(tmp_path: Path) -> None:
     write(tmp_path / "a.md", "12345", modified_ns=LONG_AGO + 7)
-    assert folder(tmp_path).scan({}).added == [Entry("a.md", 5, LONG_AGO + 7)]
+    assert folder(tmp_path).scan({}).added == [SourceEntry("a.md", 5, LONG_AGO + 7)]
 
 
 def test_extensions_are_compared_without_regard_to_case(tmp_path: Path) -> None:
@@ -355,23 +355,23 @@ def test_random_gitignore_files_mean_what_they_mean_to_git(tmp_path: Path, seed:
 @given(st.text(alphabet=st.characters(codec="utf-8") | st.sampled_from("*?[]!/\\-^:#")), st.text())
 def test_no_pattern_is_too_strange_to_be_asked(text: str, path: str) -> None:
     for folder_wanted in (True, False):
-        assert patterns(text).verdict(path, path, folder=folder_wanted) in (True, False, None)
+        assert parse_patterns(text).verdict(path, path, is_folder=folder_wanted) in (True, False, None)
 
 
 def test_the_last_pattern_that_matches_decides() -> None:
-    rules = Patterns(["*.md", "!a.md", "docs/a.md", "!b/"])
-    assert rules.verdict("x.md", "x.md", folder=False) is True
-    assert rules.verdict("a.md", "a.md", folder=False) is False
-    assert rules.verdict("docs/a.md", "a.md", folder=False) is True
-    assert rules.verdict("b", "b", folder=False) is None
-    assert rules.verdict("b", "b", folder=True) is False
+    rules = PathPatterns(["*.md", "!a.md", "docs/a.md", "!b/"])
+    assert rules.verdict("x.md", "x.md", is_folder=False) is True
+    assert rules.verdict("a.md", "a.md", is_folder=False) is False
+    assert rules.verdict("docs/a.md", "a.md", is_folder=False) is True
+    assert rules.verdict("b", "b", is_folder=False) is None
+    assert rules.verdict("b", "b", is_folder=True) is False
 
 
 def test_a_folder_in_which_nothing_changed_is_not_read(tmp_path: Path) -> None:
     write(tmp_path / "a.md")
     write(tmp_path / "sub/b.md")
     source = folder(tmp_path)
-    known = {uri: Known("a hash that would not match", 5, LONG_AGO) for uri in ["a.md", "sub/b.md"]}
+    known = {uri: Fingerprint("a hash that would not match", 5, LONG_AGO) for uri in ["a.md", "sub/b.md"]}
     assert source.scan(known) == Scan(unchanged=2)
 
 
@@ -417,7 +417,7 @@ def test_a_time_that_was_too_fresh_to_trust_is_checked_by_content(tmp_path: Path
     write(tmp_path / "b.md", "right")
     source = folder(tmp_path)
     known = {
-        uri: Known(hashlib.sha256(content).hexdigest(), 5, 0)
+        uri: Fingerprint(hashlib.sha256(content).hexdigest(), 5, 0)
         for uri, content in [("a.md", b"right"), ("b.md", b"wrong")]
     }
     scan = source.scan(known)
@@ -428,7 +428,7 @@ def test_a_time_that_can_never_be_trusted_is_not_news_at_every_scan(tmp_path: Pa
     write(tmp_path / "epoch.md", modified_ns=0)
     write(tmp_path / "future.md", modified_ns=4_000_000_000 * SECOND)
     source = folder(tmp_path)
-    known = {uri: Known(hashlib.sha256(b"words").hexdigest(), 5, 0) for uri in ["epoch.md", "future.md"]}
+    known = {uri: Fingerprint(hashlib.sha256(b"words").hexdigest(), 5, 0) for uri in ["epoch.md", "future.md"]}
     assert source.scan(known) == Scan(unchanged=2)
 
 
@@ -444,7 +444,9 @@ def test_a_time_that_can_never_be_trusted_is_not_news_at_every_scan(tmp_path: Pa
     ],
 )
 def test_a_time_is_trusted_once_it_is_two_seconds_old(age_ns: int, trusted: bool) -> None:
-    assert Entry("a.md", 1, LONG_AGO - age_ns, LONG_AGO).trusted_ns() == (LONG_AGO - age_ns if trusted else 0)
+    assert SourceEntry("a.md", 1, LONG_AGO - age_ns, LONG_AGO).trusted_modified_ns() == (
+        LONG_AGO - age_ns if trusted else 0
+    )
 
 
 def test_a_moved_file_is_recognised_by_its_content(tmp_path: Path) -> None:
@@ -550,7 +552,7 @@ def test_pipes_and_sockets_are_reported_and_never_opened(tmp_path: Path) -> None
     assert all("not a regular file" in reason for reason in reasons(scan).values())
     for uri in ["pipe.md", "socket.md"]:
         with pytest.raises(SourceError, match="not a regular file"):
-            source.read(Entry(uri, 1, LONG_AGO))
+            source.read(SourceEntry(uri, 1, LONG_AGO))
 
 
 def test_a_file_that_became_a_pipe_empty_too_large_or_a_link_is_deleted(tmp_path: Path) -> None:
@@ -604,7 +606,7 @@ def test_a_folder_that_cannot_be_listed_keeps_what_is_known_of_it(tmp_path: Path
     source = folder(tmp_path)
     (problem,) = source.scan({}).problems
     assert "cannot be listed" in problem.reason
-    known = {uri: Known("hash", 5, LONG_AGO) for uri in ["a.md", f"{problem.uri}/deep.md", "gone.md"]}
+    known = {uri: Fingerprint("hash", 5, LONG_AGO) for uri in ["a.md", f"{problem.uri}/deep.md", "gone.md"]}
     assert source.scan(known).deleted == ["gone.md"]
 
 
@@ -620,7 +622,7 @@ def test_files_and_folders_without_permission_are_reported_and_stay_known(open_f
     with ordinary_user():
         scan = source.scan(known)
         with pytest.raises(SourceError, match=r"new\.md cannot be read \(Permission denied\)"):
-            source.read(Entry("new.md", 5, LONG_AGO))
+            source.read(SourceEntry("new.md", 5, LONG_AGO))
     (open_folder / "closed").chmod(0o700)
     assert list(reasons(scan)) == ["closed", "known.md", "new.md"]
     assert all("Permission denied" in reason for reason in reasons(scan).values())
@@ -632,7 +634,7 @@ def test_reading_returns_the_entry_as_it_is_now(tmp_path: Path) -> None:
     source = folder(tmp_path)
     (entry,) = source.scan({}).added
     write(tmp_path / "a.md", "newer", modified_ns=LONG_AGO + SECOND)
-    assert source.read(entry) == (b"newer", Entry("a.md", 5, LONG_AGO + SECOND))
+    assert source.read(entry) == (b"newer", SourceEntry("a.md", 5, LONG_AGO + SECOND))
 
 
 def test_a_file_that_is_gone_grown_or_no_file_is_refused_with_advice(tmp_path: Path) -> None:
@@ -645,7 +647,7 @@ def test_a_file_that_is_gone_grown_or_no_file_is_refused_with_advice(tmp_path: P
         ("folder.md", "not a regular file"),
     ]:
         with pytest.raises(SourceError, match=reason) as caught:
-            source.read(Entry(uri, 5, LONG_AGO))
+            source.read(SourceEntry(uri, 5, LONG_AGO))
         assert caught.value.message.startswith(uri)
         assert caught.value.hint.endswith(".")
 
@@ -661,7 +663,7 @@ def test_nothing_outside_the_root_is_ever_read(tmp_path: Path) -> None:
     (root / "link.md").symlink_to(outside / "secret.md")
     for uri in [entry.uri, "link.md", "../outside/secret.md"]:
         with pytest.raises(SourceError, match="link"):
-            source.read(Entry(uri, 5, LONG_AGO))
+            source.read(SourceEntry(uri, 5, LONG_AGO))
 
 
 def test_a_file_that_is_being_written_is_refused_and_never_half_read(tmp_path: Path) -> None:
@@ -672,7 +674,7 @@ def test_a_file_that_is_being_written_is_refused_and_never_half_read(tmp_path: P
     def read_often() -> None:
         # The scheduler may let a read slip through between two writes; it must then be a whole one.
         for _ in range(1000):
-            content, entry = source.read(Entry("log.md", 0, 0))
+            content, entry = source.read(SourceEntry("log.md", 0, 0))
             assert len(content) == entry.size
 
     with subprocess.Popen([sys.executable, "-c", forever, path], stdout=subprocess.PIPE) as writer:
@@ -696,16 +698,16 @@ def test_a_root_that_vanished_or_was_emptied_is_lost(tmp_path: Path) -> None:
     root = tmp_path / "disk"
     write(root / "a.md")
     source = folder(root)
-    assert not source.lost(["a.md"])
+    assert not source.has_vanished(["a.md"])
     (root / "a.md").unlink()
-    assert source.lost(["a.md"])
-    assert not source.lost([])
+    assert source.has_vanished(["a.md"])
+    assert not source.has_vanished([])
     root.rmdir()
-    assert source.lost([])
+    assert source.has_vanished([])
     with pytest.raises(SourceError, match="cannot be read"):
-        source.scan({"a.md": Known("hash", 5, LONG_AGO)})
+        source.scan({"a.md": Fingerprint("hash", 5, LONG_AGO)})
     root.write_text("a file in its place")
-    assert source.lost(["a.md"])
+    assert source.has_vanished(["a.md"])
 
 
 def test_a_root_that_may_not_be_listed_is_lost(open_folder: Path) -> None:
@@ -713,5 +715,5 @@ def test_a_root_that_may_not_be_listed_is_lost(open_folder: Path) -> None:
     source = folder(open_folder / "disk")
     (open_folder / "disk").chmod(0)
     with ordinary_user():
-        assert source.lost(["a.md"])
+        assert source.has_vanished(["a.md"])
     (open_folder / "disk").chmod(0o700)

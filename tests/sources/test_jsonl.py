@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.readers import jsonl
-from bunko.readers.memo import Bad, Memo, unified
+from bunko.readers.memo import BadLine, Memo, collapse_line_ends
 from bunko.records import Filter
 from bunko.sources.jsonl import parse
 from bunko.types import Tool
@@ -32,15 +32,15 @@ def lines(*notes: object) -> str:
 
 
 def added(library: Library, source: Path) -> Tool:
-    tool = catalog.add(library.store, "notes", "Notes", source, kind="jsonl")
+    tool = catalog.add_tool(library.store, "notes", "Notes", source, kind="jsonl")
     library.import_tools(["notes"])
     return tool
 
 
-def memos(text: str) -> tuple[list[Memo], list[Bad]]:
+def memos(text: str) -> tuple[list[Memo], list[BadLine]]:
     """Return the entries of some lines, and the lines that are none."""
-    found = list(jsonl.memos(unified(text).split("\n")))
-    return [one for one in found if isinstance(one, Memo)], [one for one in found if isinstance(one, Bad)]
+    found = list(jsonl.memos(collapse_line_ends(text).split("\n")))
+    return [one for one in found if isinstance(one, Memo)], [one for one in found if isinstance(one, BadLine)]
 
 
 def test_a_line_has_its_title_its_date_its_tags_and_its_text() -> None:
@@ -73,7 +73,7 @@ def test_a_bad_line_is_named_by_its_number_and_the_others_are_kept(line: str, re
 
 def test_a_file_of_another_kind_is_not_reported_line_by_line() -> None:
     data = b"words\n" * 5000
-    bad = [one for one in parse(BytesIO(data), "n.jsonl", len(data), 1000).found if isinstance(one, Bad)]
+    bad = [one for one in parse(BytesIO(data), "n.jsonl", len(data), 1000).items if isinstance(one, BadLine)]
     assert len(bad) == 100
     assert "4900 more lines" in bad[-1].reason
 
@@ -83,7 +83,7 @@ def test_a_file_of_another_kind_is_not_reported_line_by_line() -> None:
 def test_any_encoding_and_any_line_end_give_the_same_entries(codec: str, end: str) -> None:
     data = lines(*NOTES).replace("\n", end).encode(codec)
     good, bad = memos(lines(*NOTES))
-    assert list(parse(BytesIO(data), "n.jsonl", len(data), 1000).found) == [*good, *bad]
+    assert list(parse(BytesIO(data), "n.jsonl", len(data), 1000).items) == [*good, *bad]
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
@@ -118,12 +118,12 @@ def test_entries_are_found_by_tag_and_date_and_cited_by_their_one_line(opened: O
     (passage,) = library.passages([hit])
     assert passage.citation == "notes.jsonl#2024-03-01-旅の記録:L2"
     assert passage.text == "寺を訪ねた。\n\n庭が美しい。"
-    assert library.verify(passage.citation, passage.hash).status == "same"
+    assert library.verify_citation(passage.citation, passage.hash).status == "same"
     write(source, lines(*NOTES), after=10)
-    verdict = library.verify(passage.citation, passage.hash)
+    verdict = library.verify_citation(passage.citation, passage.hash)
     assert (verdict.status, verdict.citation) == ("moved", "notes.jsonl#2024-03-01-旅の記録:L1")
     write(source, lines(NOTES[1], NOTES[0] | {"text": "寺を訪ねた。"}), after=20)
-    assert library.verify(passage.citation, passage.hash).status == "changed"
+    assert library.verify_citation(passage.citation, passage.hash).status == "changed"
 
 
 def test_a_part_of_a_long_entry_is_verified_by_its_line_too(opened: Opener, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_part_of_a_long_entry_is_verified_by_its_line_too(opened: Opener, tmp_
     for hit in hits:
         (passage,) = library.passages([hit])
         assert passage.citation == "notes.jsonl#長い:L2"
-        assert library.verify(passage.citation, passage.hash).status == "same"
+        assert library.verify_citation(passage.citation, passage.hash).status == "same"
 
 
 def test_a_bad_line_is_reported_at_every_import_until_it_is_right(opened: Opener, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_an_entry_with_an_id_keeps_its_name_when_all_else_changes(opened: Opener
     source = write(tmp_path / "notes.jsonl", lines({"id": 7, "title": "a", "text": "甲"}, {"id": "x/y", "text": "乙"}))
     library = opened()
     tool = added(library, source)
-    assert set(library.store.known(tool.id)) == {"notes.jsonl#7", "notes.jsonl#x-y"}
+    assert set(library.store.fingerprints(tool.id)) == {"notes.jsonl#7", "notes.jsonl#x-y"}
     write(
         source,
         lines({"id": "x/y", "text": "乙"}, {"id": 7, "title": "b", "date": "2024-01-15", "text": "丙"}),

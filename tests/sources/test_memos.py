@@ -19,17 +19,17 @@ from mcp.client.client import Client
 from mcp_types import TextResourceContents
 
 from bunko.errors import SourceError
-from bunko.interfaces.mcp.server import Bunko
-from bunko.interfaces.tools.registry import Desk
+from bunko.interfaces.mcp.server import BunkoServer
+from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import locate
+from bunko.library.paths import locate_library
 from bunko.readers import changelog
-from bunko.readers.memo import Bad, Memo, unified
+from bunko.readers.memo import BadLine, Memo, collapse_line_ends
 from bunko.records import Filter
 from bunko.sources import memos as source
-from bunko.text.dates import iso, moment
+from bunko.text.dates import iso_date, resolve_date
 from bunko.types import Text, Tool
 
 LONG_AGO = 1_700_000_000 * 10**9
@@ -67,7 +67,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opener]:
 
     def opener(**environ: str) -> Library:
         environ.setdefault("BUNKO_SEARCH_FRESHNESS_SECONDS", "0")
-        libraries.append(open_library(locate(library=tmp_path / "library", environ=environ), environ=environ))
+        libraries.append(open_library(locate_library(library=tmp_path / "library", environ=environ), environ=environ))
         return libraries[-1]
 
     yield opener
@@ -84,7 +84,7 @@ def write(path: Path, text: str | bytes, *, after: int = 0) -> Path:
 
 
 def added(library: Library, source: Path) -> Tool:
-    tool = catalog.add(library.store, "memos", "What we did", source, kind="memos")
+    tool = catalog.add_tool(library.store, "memos", "What we did", source, kind="memos")
     library.import_tools(["memos"])
     return tool
 
@@ -99,12 +99,12 @@ def cited(root: Path, citation: str) -> str:
 
 def memos(text: str) -> list[Memo]:
     """Return the entries of a changelog in which no entry is too long."""
-    return [one for one in changelog.memos(unified(text).split("\n")) if isinstance(one, Memo)]
+    return [one for one in changelog.memos(collapse_line_ends(text).split("\n")) if isinstance(one, Memo)]
 
 
-def parsed(data: bytes, name: str, most: int = 1000) -> list[Memo | Bad | Text]:
+def parsed(data: bytes, name: str, most: int = 1000) -> list[Memo | BadLine | Text]:
     """Return what a file of a name holds."""
-    return list(source.parse(BytesIO(data), name, len(data), most).found)
+    return list(source.parse(BytesIO(data), name, len(data), most).items)
 
 
 # Reading
@@ -217,23 +217,23 @@ def test_a_line_of_tags_is_read_below_an_item_with_text_too() -> None:
     ],
 )
 def test_how_long_ago_is_a_whole_day_but_for_hours(written: str, day: str) -> None:
-    assert moment(written, datetime(2026, 3, 10, 13, 5)) == day
+    assert resolve_date(written, datetime(2026, 3, 10, 13, 5)) == day
 
 
 def test_a_memo_of_yesterday_is_among_those_since_one_day_ago(opened: Opener, tmp_path: Path) -> None:
     library = opened()
-    today = library.now().date()
+    today = library.local_time().date()
     days = [(today - timedelta(days=back)).isoformat() for back in range(4)]
     added(library, write(tmp_path / "memo.txt", "".join(f"* 散歩 {day}\n  川沿い。\n" for day in days)))
-    hits = library.search("散歩", where=Filter(since=moment("1d", library.now()))).hits
+    hits = library.search("散歩", where=Filter(since=resolve_date("1d", library.local_time()))).hits
     assert sorted(hit.date for hit in hits) == sorted(days[:2])
 
 
 def test_eras_are_understood_where_dates_are_given_by_hand() -> None:
-    assert moment("令和6年1月15日", datetime(2026, 1, 1)) == "2024-01-15"
-    assert iso("昭和64年1月7日") == iso("1989年1月7日") == "1989-01-07"
-    assert iso("令和６年") == "2024"
-    assert iso("令和6年13月1日") == ""
+    assert resolve_date("令和6年1月15日", datetime(2026, 1, 1)) == "2024-01-15"
+    assert iso_date("昭和64年1月7日") == iso_date("1989年1月7日") == "1989-01-07"
+    assert iso_date("令和６年") == "2024"
+    assert iso_date("令和6年13月1日") == ""
 
 
 WORDS = st.text("あ漢字カナabcXYZ019 、。-()#*:", min_size=1, max_size=20).map(lambda text: " ".join(text.split()))
@@ -293,12 +293,14 @@ LINES = st.sampled_from(
 def test_no_line_of_text_is_lost(lines: list[str], end: str) -> None:
     text = end.join(lines)
     found = memos(text)
-    real = unified(text).split("\n")
+    real = collapse_line_ends(text).split("\n")
     taken = [number for memo in found for number in range(memo.first_line, memo.last_line + 1)]
     assert taken == sorted(set(taken)), "memos overlap or are out of order"
     if found:
         rest = [line for number, line in enumerate(real, 1) if number not in taken and line.strip()]
-        assert all(iso(re.split(r"[ \t]{2}|\t", line)[0]) for line in rest), "only the date of a day may stand outside"
+        assert all(iso_date(re.split(r"[ \t]{2}|\t", line)[0]) for line in rest), (
+            "only the date of a day may stand outside"
+        )
     for memo in found:
         stripped = [line.split() for line in real[memo.first_line - 1 : memo.last_line]]
         assert [line.split() for line in memo.text.split("\n")] == stripped
@@ -357,7 +359,7 @@ def test_a_note_with_a_damaged_character_is_kept_and_its_line_is_told(name: str)
     note, bad = parsed(data, name)
     assert isinstance(note, Text)
     assert "二行目に\ufffd壊れた字がある。" in note.text
-    assert isinstance(bad, Bad)
+    assert isinstance(bad, BadLine)
     assert bad.reason == "line 4 holds damaged characters; they are kept as \ufffd"
 
 
@@ -371,7 +373,7 @@ def test_memos_are_found_by_words_tag_and_date_with_the_lines_of_their_file(open
     assert (hit.title, hit.date, hit.tags) == ("会議", "2024-01-16", ("定例", "予算"))
     assert passage.citation == "sub/days.txt#2024-01-16-会議:L3-L5"
     assert "見積もる" in cited(tmp_path / "notes", passage.citation)
-    assert library.verify(passage.citation, passage.hash).status == "same"
+    assert library.verify_citation(passage.citation, passage.hash).status == "same"
     assert library.search("見積もる", where=Filter(until="2024-01-15")).hits == []
     (hit,) = library.search("budget").hits
     (full,) = library.passages([hit], "full")
@@ -389,14 +391,14 @@ def test_an_entry_that_moves_in_its_file_is_no_change_but_its_lines_follow(opene
     write(memo, f"* 新しい 2024-03-01\n  話。\n* 旅 2024-02-01\n  京都の寺。\n\n{SEED}", after=10)
     report = library.reindex(tool="memos")
     assert (report.added, report.updated, report.deleted, report.unchanged, report.embedded) == (1, 0, 0, 2, 1)
-    assert len(list(library.store.fresh(tool.id, generation))) == 1
+    assert len(list(library.store.changes_since(tool.id, generation))) == 1
     for query, place in (("京都", "memo.txt#2024-02-01-旅:L4"), ("Budget", "memo.txt#2024-01-15-Meeting-Notes:L9-L11")):
         (hit,) = library.search(query).hits
         (passage,) = library.passages([hit])
         assert passage.citation == place
         assert (hit.chunk.first_line, hit.chunk.last_line) == (passage.first_line, passage.last_line)
         assert query in cited(memo, passage.citation)
-    verdict = library.verify(before.citation, before.hash)
+    verdict = library.verify_citation(before.citation, before.hash)
     assert (verdict.status, verdict.citation) == ("moved", "memo.txt#2024-02-01-旅:L4")
 
 
@@ -411,7 +413,7 @@ def test_one_edit_among_five_thousand_entries_costs_one_entry(opened: Opener, tm
     write(memo, "".join(entries), after=10)
     report = library.reindex(tool="memos")
     assert (report.added, report.updated, report.deleted, report.unchanged, report.embedded) == (0, 1, 0, 4999, 1)
-    assert ["改めた" in chunk.text for chunk in library.store.fresh(tool.id, generation)] == [True]
+    assert ["改めた" in chunk.text for chunk in library.store.changes_since(tool.id, generation)] == [True]
     assert library.passages(library.search("memo 4999").hits)[0].citation.endswith(":L10001")
 
 
@@ -424,7 +426,7 @@ def test_entries_of_one_title_and_date_keep_their_names_whatever_their_order(ope
     memo = write(tmp_path / "memo.txt", one + two + other)
     library = opened()
     tool = added(library, memo)
-    names = set(library.store.known(tool.id))
+    names = set(library.store.fingerprints(tool.id))
     assert len(names) == 3
     write(memo, two + other + one, after=10)
     report = library.reindex(tool="memos")
@@ -435,7 +437,7 @@ def test_entries_of_one_title_and_date_keep_their_names_whatever_their_order(ope
     write(memo, other + one, after=30)  # alone again, it has the plain name: it moved
     report = library.reindex(tool="memos")
     assert (report.added, report.moved, report.deleted, report.unchanged) == (0, 1, 2, 1)
-    assert set(library.store.known(tool.id)) == {"memo.txt#2024-01-15-日記", "memo.txt#2024-01-15-買い物"}
+    assert set(library.store.fingerprints(tool.id)) == {"memo.txt#2024-01-15-日記", "memo.txt#2024-01-15-買い物"}
 
 
 def test_a_change_of_tags_alone_is_a_change_that_needs_no_embedding(opened: Opener, tmp_path: Path) -> None:
@@ -512,10 +514,10 @@ def test_a_rebuild_gives_the_same_entries_on_the_same_lines(opened: Opener, tmp_
     memo = write(tmp_path / "memo.txt", EMACS + "\n" + SEED)
     library = opened()
     tool = added(library, memo)
-    before = sorted((chunk.text, chunk.order) for chunk in library.store.fresh(tool.id, 0))
+    before = sorted((chunk.text, chunk.tiebreak_order) for chunk in library.store.changes_since(tool.id, 0))
     report = library.import_tools(["memos"], "replace")
     assert (report.added, report.updated, report.deleted) == (0, 4, 0)
-    assert sorted((chunk.text, chunk.order) for chunk in library.store.fresh(tool.id, 0)) == before
+    assert sorted((chunk.text, chunk.tiebreak_order) for chunk in library.store.changes_since(tool.id, 0)) == before
     (passage,) = library.passages(library.search("Budget").hits)
     assert "Budget" in cited(memo, passage.citation)
 
@@ -524,14 +526,14 @@ def test_the_newest_memos_come_first_and_those_without_a_date_last(opened: Opene
     memo = write(tmp_path / "memo.txt", f"前書き\n{SEED}\n{EMACS}")
     library = opened()
     added(library, memo)
-    assert [(one.date, one.title) for _, one in library.recent(limit=10)] == [
+    assert [(one.date, one.title) for _, one in library.recent_documents(limit=10)] == [
         ("2024-01-16", "src/main.c (open)"),
         ("2024-01-16", "会議"),
         ("2024-01-15", "Meeting Notes"),
         ("2024-01-15", "買い物"),
         ("", ""),
     ]
-    assert len(library.recent("memos", limit=2)) == 2
+    assert len(library.recent_documents("memos", limit=2)) == 2
     assert library.tags("memos") == [("january", 1), ("meeting", 1), ("予算", 1), ("定例", 1)]
 
 
@@ -540,10 +542,10 @@ def test_an_assistant_finds_verifies_and_reads_a_memo(opened: Opener, tmp_path: 
     library = opened()
     added(library, memo)
     assert library.reindex(tool="memos").unchanged == 3
-    desk = Desk(lambda: library)
+    desk = ToolRegistry(lambda: library)
 
     async def talk() -> tuple[dict[str, Any], dict[str, Any], list[str]]:
-        async with Client(Bunko(desk), cache=None) as client:
+        async with Client(BunkoServer(desk), cache=None) as client:
             found = await client.call_tool("memos", {"query": "見積もる"})
             assert found.structured_content is not None
             (hit,) = found.structured_content["results"]

@@ -20,12 +20,12 @@ from bunko.errors import SourceError
 from bunko.library import memos
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import locate
+from bunko.library.paths import locate_library
 from bunko.readers import line_stream as reading
-from bunko.readers.memo import Bad, Memo
+from bunko.readers.memo import BadLine, Memo
 from bunko.sources import entries
 from bunko.sources import memos as source
-from bunko.types import Excerpt
+from bunko.types import ExcerptEntry
 
 LONG_AGO = 1_700_000_000 * 10**9
 Opener = Callable[..., Library]
@@ -38,7 +38,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opener]:
 
     def opener(**environ: str) -> Library:
         environ = {"BUNKO_SEARCH_FRESHNESS_SECONDS": "0"} | environ
-        libraries.append(open_library(locate(library=tmp_path / "library", environ=environ), environ=environ))
+        libraries.append(open_library(locate_library(library=tmp_path / "library", environ=environ), environ=environ))
         return libraries[-1]
 
     yield opener
@@ -49,10 +49,10 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opener]:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let files of a few hundred bytes be read as large ones are, and keep next to nothing of their texts."""
-    monkeypatch.setattr(reading, "AT_ONCE", 64)
-    monkeypatch.setattr(reading, "_BLOCK", 7)
-    monkeypatch.setattr("bunko.sources.folder.AT_ONCE", 64)
-    monkeypatch.setattr(entries, "_KEPT", 40)
+    monkeypatch.setattr(reading, "MAX_READ_BYTES", 64)
+    monkeypatch.setattr(reading, "_BLOCK_BYTES", 7)
+    monkeypatch.setattr("bunko.sources.folder.MAX_READ_BYTES", 64)
+    monkeypatch.setattr(entries, "_TEXT_BUDGET_CHARS", 40)
 
 
 def write(path: Path, text: str | bytes, *, after: int = 0) -> Path:
@@ -96,20 +96,20 @@ def test_a_file_of_memos_needs_no_ending_in_a_folder(opened: Opener, tmp_path: P
     write(tmp_path / "notes" / "Makefile", "all:\n\ttrue\n")
     write(tmp_path / "notes" / "ChangeLog.png", b"\x89PNG\0")
     library = opened()
-    report = memos.build(library, tmp_path / "notes", vectors=False)
+    report = memos.import_memos(library, tmp_path / "notes", vectors=False)
     assert (report.added, report.problems) == (2, [])
     assert sorted(told(library)) == [f"{name}#2024-01-01-題0", f"{name}#2024-01-02-題1"]
-    assert memos.build(library, tmp_path / "notes", vectors=False).unchanged == 2
+    assert memos.import_memos(library, tmp_path / "notes", vectors=False).unchanged == 2
     (tmp_path / "notes" / name).unlink()
     write(tmp_path / "notes" / "other.txt", changelog(1))
-    assert memos.build(library, tmp_path / "notes", vectors=False).deleted == 1
+    assert memos.import_memos(library, tmp_path / "notes", vectors=False).deleted == 1
 
 
 def test_a_file_of_entries_may_be_larger_than_one_document(opened: Opener, tmp_path: Path) -> None:
     write(tmp_path / "notes" / "many.txt", changelog(40))
     write(tmp_path / "notes" / "many.jsonl", jsonl(40))
     write(tmp_path / "notes" / "one.txt", "話が続く。\n" * 60)
-    report = memos.build(opened(BUNKO_SCANNER_MAX_FILE_BYTES="500"), tmp_path / "notes", vectors=False)
+    report = memos.import_memos(opened(BUNKO_SCANNER_MAX_FILE_BYTES="500"), tmp_path / "notes", vectors=False)
     assert report.added == 80
     [problem] = report.problems
     assert problem.uri == "one.txt"
@@ -120,7 +120,7 @@ def test_a_file_of_entries_may_be_larger_than_one_document(opened: Opener, tmp_p
 def test_a_file_beyond_its_limit_is_told_of_with_the_setting_that_raises_it(opened: Opener, tmp_path: Path) -> None:
     write(tmp_path / "notes" / "many.txt", changelog(40))
     write(tmp_path / "notes" / "few.txt", changelog(1))
-    report = memos.build(opened(BUNKO_MEMOS_MAX_FILE_BYTES="500"), tmp_path / "notes", vectors=False)
+    report = memos.import_memos(opened(BUNKO_MEMOS_MAX_FILE_BYTES="500"), tmp_path / "notes", vectors=False)
     assert report.added == 1
     assert ["raise memos.max_file_bytes" in problem.reason for problem in report.problems] == [True]
 
@@ -134,7 +134,7 @@ def test_a_file_beyond_its_limit_is_told_of_with_the_setting_that_raises_it(open
 def test_a_file_read_in_blocks_has_the_lines_of_one_read_at_once(codec: str, end: str) -> None:
     text = changelog(12)
     data = text.replace("\n", end).encode(codec)
-    read = reading.lines(BytesIO(data), len(data), 1000)
+    read = reading.read_lines(BytesIO(data), len(data), 1000)
     assert list(read.lines) == text.split("\n")
     assert (read.codec, read.is_damaged) == (codec, False)
 
@@ -142,7 +142,7 @@ def test_a_file_read_in_blocks_has_the_lines_of_one_read_at_once(codec: str, end
 @pytest.mark.usefixtures("small_blocks")
 def test_an_encoding_that_shows_late_is_still_recognised() -> None:
     data = ("An English beginning.\n" * 20 + "そして日本語の話が続く。\n" * 20).encode("cp932")
-    read = reading.lines(BytesIO(data), len(data), 1000)
+    read = reading.read_lines(BytesIO(data), len(data), 1000)
     assert list(read.lines)[20] == "そして日本語の話が続く。"
     assert (read.codec, read.is_damaged) == ("cp932", False)
 
@@ -153,18 +153,18 @@ def test_an_encoding_that_shows_late_is_still_recognised() -> None:
 def test_a_few_damaged_bytes_cost_no_other_entry(
     opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, rubbish: bytes, blocks: int
 ) -> None:
-    monkeypatch.setattr(reading, "AT_ONCE", blocks)
-    monkeypatch.setattr("bunko.sources.folder.AT_ONCE", blocks)
+    monkeypatch.setattr(reading, "MAX_READ_BYTES", blocks)
+    monkeypatch.setattr("bunko.sources.folder.MAX_READ_BYTES", blocks)
     data = (jsonl if name.endswith("jsonl") else changelog)(60).encode()
     at = data.index("項目33".encode()) + 6
     path = write(tmp_path / name, data[:at] + rubbish + data[at:])
     library = opened()
-    report = memos.build(library, path, vectors=False)
+    report = memos.import_memos(library, path, vectors=False)
     assert report.added == 60
     assert [problem.reason for problem in report.problems] == [
         f"line {data[:at].count(10) + 1} holds damaged characters; they are kept as \ufffd"
     ]
-    assert memos.build(library, path, vectors=False).unchanged == 60
+    assert memos.import_memos(library, path, vectors=False).unchanged == 60
 
 
 @pytest.mark.parametrize("blocks", [4_000_000, 500])
@@ -172,19 +172,19 @@ def test_a_few_damaged_bytes_cost_no_other_entry(
 def test_a_damaged_file_that_begins_with_a_mark_keeps_its_first_entry(
     monkeypatch: pytest.MonkeyPatch, codec: str, rubbish: bytes, blocks: int
 ) -> None:
-    monkeypatch.setattr(reading, "AT_ONCE", blocks)
+    monkeypatch.setattr(reading, "MAX_READ_BYTES", blocks)
     data = changelog(60).encode(codec)
     for broken in (data[:400] + rubbish + data[400:], data + rubbish[:1]):
-        found = list(source.parse(BytesIO(broken), "memo.txt", len(broken), 1000).found)
+        found = list(source.parse(BytesIO(broken), "memo.txt", len(broken), 1000).items)
         titles = {one.title for one in found if isinstance(one, Memo)}
         assert {"題0", "題1", "題58", "題59"} <= titles
         assert len(titles) >= 59
 
 
 def test_damage_after_a_long_english_beginning_does_not_hide_the_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "AT_ONCE", 1000)
+    monkeypatch.setattr(reading, "MAX_READ_BYTES", 1000)
     data = b"* Plain words 2020-01-01\n  They stand here.\n" * 50 + changelog(30).encode("cp932") + b"\x81"
-    read = reading.lines(BytesIO(data), len(data), 1000)
+    read = reading.read_lines(BytesIO(data), len(data), 1000)
     assert (read.codec, read.is_damaged) == ("cp932", True)
     assert "* 題29 2024-01-02" in list(read.lines)
 
@@ -220,32 +220,32 @@ def test_blocks_of_any_size_give_the_entries_of_the_whole_text(
     data = (begin + "".join(chain.from_iterable(pieces))).encode(codec, "ignore")
     whole = source.parse(BytesIO(data), name, len(data), 10_000)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "AT_ONCE", len(data) - 1)
-        patch.setattr(reading, "_BLOCK", block)
+        patch.setattr(reading, "MAX_READ_BYTES", len(data) - 1)
+        patch.setattr(reading, "_BLOCK_BYTES", block)
         blocks = source.parse(BytesIO(data), name, len(data), 10_000)
-        assert (blocks.encoding, list(blocks.found)) == (whole.encoding, list(whole.found))
+        assert (blocks.encoding, list(blocks.items)) == (whole.encoding, list(whole.items))
 
 
 @pytest.mark.parametrize("blocks", [4_000_000, 500])
 def test_what_is_no_text_at_all_is_refused(monkeypatch: pytest.MonkeyPatch, blocks: int) -> None:
-    monkeypatch.setattr(reading, "AT_ONCE", blocks)
+    monkeypatch.setattr(reading, "MAX_READ_BYTES", blocks)
     anything = random.Random(1).randbytes(5000)
     for data in (bytes(range(256)) * 20, b"\x89PNG\0\0\0\r" * 200, b"\xff\xfe" + anything):
         with pytest.raises(SourceError):
-            reading.lines(BytesIO(data), len(data), 1000)
+            reading.read_lines(BytesIO(data), len(data), 1000)
 
 
 @pytest.mark.usefixtures("small_blocks")
 def test_an_entry_that_is_too_long_is_told_of_and_the_others_are_kept() -> None:
     text = changelog(3, says=lambda at: "長い話。" * (500 if at == 1 else 1))
-    found = list(source.parse(BytesIO(text.encode()), "memo.txt", len(text.encode()), 200).found)
-    assert [one.title if isinstance(one, Memo) else one.line for one in found if isinstance(one, Memo | Bad)] == [
+    found = list(source.parse(BytesIO(text.encode()), "memo.txt", len(text.encode()), 200).items)
+    assert [one.title if isinstance(one, Memo) else one.line for one in found if isinstance(one, Memo | BadLine)] == [
         "題0", 6, "題2",
     ]  # fmt: skip
     rows = [json.dumps({"text": "話" * size}, ensure_ascii=False) for size in (3, 500, 4)]
     data = "\n".join(rows).encode()
-    parsed = list(source.parse(BytesIO(data), "memo.jsonl", len(data), 200).found)
-    assert [one.reason if isinstance(one, Bad) else "" for one in parsed if isinstance(one, Memo | Bad)] == [
+    parsed = list(source.parse(BytesIO(data), "memo.jsonl", len(data), 200).items)
+    assert [one.reason if isinstance(one, BadLine) else "" for one in parsed if isinstance(one, Memo | BadLine)] == [
         "", "line 2 has more than 200 characters, the limit for one", "",
     ]  # fmt: skip
 
@@ -260,12 +260,14 @@ def test_texts_that_a_scan_left_out_come_to_the_same_library(
     write(tmp_path / name, text)
     found = []
     for kept in (10**9, 60):
-        monkeypatch.setattr(entries, "_KEPT", kept)
+        monkeypatch.setattr(entries, "_TEXT_BUDGET_CHARS", kept)
         environ = {"BUNKO_LIBRARY_PATH": str(tmp_path / f"library{kept}"), "XDG_CONFIG_HOME": str(tmp_path)}
-        with open_library(locate(library=tmp_path / f"library{kept}", environ=environ), environ=environ) as library:
-            assert memos.build(library, tmp_path / name, vectors=False).added == 30
+        with open_library(
+            locate_library(library=tmp_path / f"library{kept}", environ=environ), environ=environ
+        ) as library:
+            assert memos.import_memos(library, tmp_path / name, vectors=False).added == 30
             found.append(told(library))
-            assert memos.build(library, tmp_path / name, vectors=False).unchanged == 30
+            assert memos.import_memos(library, tmp_path / name, vectors=False).unchanged == 30
     assert len(found[0]) == 30
     assert found[0] == found[1]
 
@@ -276,9 +278,9 @@ def test_an_import_takes_what_is_new_at_the_end_of_a_file_and_what_changed_at_it
 ) -> None:
     path = write(tmp_path / "memo.txt", changelog(20))
     library = opened()
-    memos.build(library, path, vectors=False)
+    memos.import_memos(library, path, vectors=False)
     write(path, changelog(24).replace("項目3の話", "項目3の新しい話").replace("項目9の話", "項目9の新しい話"), after=10)
-    report = memos.build(library, path, vectors=False)
+    report = memos.import_memos(library, path, vectors=False)
     assert (report.added, report.updated, report.unchanged, report.problems) == (4, 2, 18, [])
     assert sum("新しい" in text for text, *_ in told(library).values()) == 2
     assert len(told(library)) == 24
@@ -290,7 +292,7 @@ def test_what_changes_between_looking_and_reading_again_is_taken_by_the_next_imp
 ) -> None:
     path = write(tmp_path / "memo.txt", changelog(20))
     library = opened()
-    memos.build(library, path, vectors=False)
+    memos.import_memos(library, path, vectors=False)
     write(path, changelog(20, says=lambda at: f"二度目の{at}。"), after=10)
     changed: list[int] = []
 
@@ -299,11 +301,11 @@ def test_what_changes_between_looking_and_reading_again_is_taken_by_the_next_imp
             changed.append(1)
             write(path, changelog(20, says=lambda at: f"三度目の話の{at}。"), after=20)
 
-    report = memos.build(library, path, vectors=False, progress=meanwhile)
+    report = memos.import_memos(library, path, vectors=False, progress=meanwhile)
     assert report.problems
     assert all("changed while it was imported" in problem.reason for problem in report.problems)
     assert len(told(library)) == 20
-    assert memos.build(library, path, vectors=False).problems == []
+    assert memos.import_memos(library, path, vectors=False).problems == []
     assert all("三度目" in text for text, *_ in told(library).values())
 
 
@@ -315,9 +317,9 @@ def test_a_scan_holds_no_more_text_than_it_may(tmp_path: Path) -> None:
     made = sources.build("memos", tmp_path, extensions=(), exclude_dirs=(), max_file_bytes=10_000)
     scan = made.scan({})
     assert len(scan.added) == 50
-    held = [one for one in scan.added if isinstance(one, Excerpt) and one.text is not None]
-    assert sum(one.work for one in held) <= 40
-    texts = [one.text.text for one in scan.texts(scan.added) if isinstance(one, Excerpt) and one.text]
+    held = [one for one in scan.added if isinstance(one, ExcerptEntry) and one.text is not None]
+    assert sum(one.work_size for one in held) <= 40
+    texts = [one.text.text for one in scan.load_texts(scan.added) if isinstance(one, ExcerptEntry) and one.text]
     assert [text.splitlines()[-1] for text in texts] == [f"項目{at}の話。" for at in range(50)]
 
 
@@ -327,12 +329,12 @@ def test_a_scan_holds_no_more_text_than_it_may(tmp_path: Path) -> None:
 def test_a_memo_is_known_by_a_hash_of_what_it_says(opened: Opener, tmp_path: Path) -> None:
     path = write(tmp_path / "memo.txt", "* 題 2024-01-15\n  Tags: a\n\n  本文。\n")
     library = opened()
-    memos.build(library, path, vectors=False)
+    memos.import_memos(library, path, vectors=False)
     [(text, digest, first, last)] = told(library).values()
     assert digest == hashlib.sha256("\0".join(("題", "2024-01-15", "a", text)).encode()).hexdigest()
     assert (first, last) == (1, 4)
     write(path, "\n\n* 題 2024-01-15\n  Tags: a\n\n  本文。\n\n\n", after=10)
-    assert memos.build(library, path, vectors=False).unchanged == 1
+    assert memos.import_memos(library, path, vectors=False).unchanged == 1
     assert next(iter(told(library).values()))[1:] == (digest, 3, 6)
 
 
@@ -340,23 +342,23 @@ def test_fields_that_nobody_knows_are_kept_with_the_entry(opened: Opener, tmp_pa
     row = {"title": "旅", "text": "庭を見た。", "mood": "good", "where": {"city": "京都", "lat": 35.0}, "n": None}
     path = write(tmp_path / "log.jsonl", json.dumps(row, ensure_ascii=False) + "\n")
     library = opened()
-    memos.build(library, path, vectors=False)
+    memos.import_memos(library, path, vectors=False)
     hits = library.search("庭", mode="bm25").hits
     assert hits[0].chunk.text == "庭を見た。"
-    [entry] = library.widened(hits, "entry")
+    [entry] = library.expand_hits(hits, "entry")
     assert entry.chunk.text == 'mood: good\nwhere: {"city": "京都", "lat": 35.0}\nn: null\n\n庭を見た。'
-    [full] = library.widened(hits, "full")
+    [full] = library.expand_hits(hits, "full")
     assert full.chunk.text == "庭を見た。"
     write(path, json.dumps(row | {"mood": "fine"}, ensure_ascii=False) + "\n", after=10)
-    assert memos.build(library, path, vectors=False).updated == 1
+    assert memos.import_memos(library, path, vectors=False).updated == 1
 
 
 def test_a_date_that_is_none_is_kept_too(opened: Opener, tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", '{"text": "庭を見た。", "date": "someday"}\n')
     library = opened()
-    memos.build(library, path, vectors=False)
+    memos.import_memos(library, path, vectors=False)
     [hit] = library.search("庭", mode="bm25").hits
-    assert (hit.date, library.widened([hit], "entry")[0].chunk.text) == ("", "date: someday\n\n庭を見た。")
+    assert (hit.date, library.expand_hits([hit], "entry")[0].chunk.text) == ("", "date: someday\n\n庭を見た。")
 
 
 @pytest.mark.parametrize("codec", ["cp932", "euc_jp", "utf-16"])
@@ -365,7 +367,7 @@ def test_memos_in_older_encodings_are_found(opened: Opener, tmp_path: Path, code
     write(tmp_path / "notes" / "log.jsonl", jsonl(3).encode(codec))
     write(tmp_path / "notes" / "note.md", "---\ntitle: 設計\ntags: [方針]\n---\n検索の設計。\n".encode(codec))
     library = opened()
-    assert memos.build(library, tmp_path / "notes", vectors=False).added == 7
+    assert memos.import_memos(library, tmp_path / "notes", vectors=False).added == 7
     assert library.search("検索の設計", mode="bm25").hits[0].tags == ("方針",)
 
 
@@ -410,10 +412,10 @@ def test_garbage_in_one_note_of_a_folder_leaves_the_others(garbage: list[str], t
     write(folder / "bad.md", "---\n" + "\n".join(garbage).encode("utf-8", "replace").decode())
     write(folder / "good.md", "---\ntitle: 設計\ndate: 2024-04-01\n---\n検索の設計。\n")
     scan = sources.build("memos", folder, extensions=(), exclude_dirs=(), max_file_bytes=10_000).scan({})
-    texts = [one.text for one in scan.texts(scan.added) if isinstance(one, Excerpt) and one.uri == "good.md"]
+    texts = [one.text for one in scan.load_texts(scan.added) if isinstance(one, ExcerptEntry) and one.uri == "good.md"]
     assert [(text.title, text.date) for text in texts if text] == [("設計", "2024-04-01")]
 
 
 def _parsed(text: str, name: str) -> list[Memo]:
     data = text.encode("utf-8", "replace")
-    return [one for one in source.parse(BytesIO(data), name, len(data), 10_000).found if isinstance(one, Memo)]
+    return [one for one in source.parse(BytesIO(data), name, len(data), 10_000).items if isinstance(one, Memo)]

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew
-from bunko.records import Prepared
+from bunko.records import PreparedDocument
 from bunko.stores import sqlite
 from bunko.stores.sqlite import schema
 from bunko.text import analyzer
-from bunko.text.term_codec import pack
-from bunko.types import Chunk, Document, Entry, Lines, Text, Tool
+from bunko.text.term_codec import pack_terms
+from bunko.types import Chunk, Document, LineSpan, SourceEntry, Text, Tool
 
 
 def test_a_library_of_a_newer_schema_is_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -55,7 +55,12 @@ def test_a_library_of_the_first_schema_keeps_its_documents(tmp_path: Path) -> No
     text = Text("京都の寺", "text/plain", "utf-8", "寺")
     chunk = Chunk(0, 0, 4, 1, 1, "京都の寺")
     store.write(
-        tool.id, put=[Prepared(Document(Entry("a.md", 12, 1), text, "h"), [chunk], pack([analyzer.keys("寺")]))]
+        tool.id,
+        upsert=[
+            PreparedDocument(
+                Document(SourceEntry("a.md", 12, 1), text, "h"), [chunk], pack_terms([analyzer.term_keys("寺")])
+            )
+        ],
     )
     store.close()
     with sqlite3.connect(path) as connection:
@@ -68,9 +73,14 @@ def test_a_library_of_the_first_schema_keeps_its_documents(tmp_path: Path) -> No
     store = sqlite.build(path)
     document = store.document(tool.id, "a.md")
     assert document is not None
-    assert (document.text, document.lines) == ("京都の寺", Lines(1, 0))
+    assert (document.text, document.lines) == ("京都の寺", LineSpan(1, 0))
     store.write(
-        tool.id, put=[Prepared(Document(Entry("b.md", 12, 1), text, "h"), [chunk], pack([analyzer.keys("寺")]))]
+        tool.id,
+        upsert=[
+            PreparedDocument(
+                Document(SourceEntry("b.md", 12, 1), text, "h"), [chunk], pack_terms([analyzer.term_keys("寺")])
+            )
+        ],
     )
     assert store.uris(tool.id) == ["a.md", "b.md"]
     store.close()
@@ -118,7 +128,7 @@ def test_somebody_elses_database_is_left_alone(tmp_path: Path) -> None:
 def test_a_reader_sees_one_state_while_another_process_writes(tmp_path: Path) -> None:
     path = tmp_path / "library.db"
     reader, writer = sqlite.build(path), sqlite.build(path)
-    with reader.reading():
+    with reader.read_transaction():
         assert reader.tools() == []
         writer.put_tool(Tool("docs"))
         assert reader.tools() == []
@@ -160,7 +170,7 @@ def test_ctrl_c_right_behind_the_beginning_of_a_transaction_leaves_none_open(tmp
             return getattr(self._connection, name)
 
     store = sqlite.build(tmp_path / "library.db")
-    store._file._writer = Interrupted(store._file._writer)
+    store._database._writer = Interrupted(store._database._writer)
     with pytest.raises(KeyboardInterrupt):
         store.put_tool(Tool("docs"))
     assert store.tools() == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.search.rank import ACROSS, analyse
+from bunko.search.rank import CROSS_LANGUAGE_WEIGHT, analyse_query
 from bunko.text import analyzer, bridge
 from bunko.types import Mode
 from tests.conftest import Opener, Run
@@ -80,37 +80,37 @@ def test_a_word_that_nobody_translated_has_no_meaning(word: str) -> None:
 
 
 def test_the_table_stays_small() -> None:
-    assert bridge.TABLE.stat().st_size <= 4 * 10**6
+    assert bridge.TABLE_PATH.stat().st_size <= 4 * 10**6
 
 
 def test_a_compound_means_more_than_its_parts() -> None:
     assert {"asynchron", "async"} >= {one.spelling for one in bridge.meanings("非同期")} != set()
-    asked = analyse("非同期", across=1.0)
+    asked = analyse_query("非同期", cross_language_weight=1.0)
     meant = {spelling for spelling, role in zip(asked.spellings, asked.roles, strict=True) if role == "bridge"}
     assert "asynchron" in meant
     assert not meant & {"synchron", "sync"}, "同期 alone would mislead"
-    alone = analyse("同期", across=1.0)
+    alone = analyse_query("同期", cross_language_weight=1.0)
     assert "synchron" in alone.spellings
 
 
 def test_a_meaning_stands_in_the_group_of_its_word_and_counts_less() -> None:
-    asked = analyse("検証", across=ACROSS)
-    word, meaning = (asked.wanted[asked.spellings.index(spelling)] for spelling in ("検証", "valid"))
+    asked = analyse_query("検証", cross_language_weight=CROSS_LANGUAGE_WEIGHT)
+    word, meaning = (asked.terms[asked.spellings.index(spelling)] for spelling in ("検証", "valid"))
     assert word.group == meaning.group >= 0
-    assert 0 < meaning.weight <= ACROSS < word.weight == 1.0
+    assert 0 < meaning.weight <= CROSS_LANGUAGE_WEIGHT < word.weight == 1.0
 
 
 def test_a_word_that_the_query_itself_holds_is_no_expansion() -> None:
-    asked = analyse("検証 validation", across=ACROSS)
+    asked = analyse_query("検証 validation", cross_language_weight=CROSS_LANGUAGE_WEIGHT)
     at = asked.spellings.index("valid")
     assert asked.spellings.count("valid") == 1
     assert asked.roles[at] == ""
-    assert asked.wanted[at].weight == 1.0
+    assert asked.terms[at].weight == 1.0
 
 
 def test_without_the_bridge_a_query_is_only_its_own_words() -> None:
-    assert "bridge" not in analyse("検証の環境").roles
-    assert "bridge" in analyse("検証の環境", across=ACROSS).roles
+    assert "bridge" not in analyse_query("検証の環境").roles
+    assert "bridge" in analyse_query("検証の環境", cross_language_weight=CROSS_LANGUAGE_WEIGHT).roles
 
 
 @pytest.mark.parametrize(
@@ -126,9 +126,9 @@ def test_a_japanese_query_finds_english_text_by_its_words(
     write(docs, ENGLISH)
     hit = open_docs().search(query, mode="bm25", explain=True).hits[0]
     assert hit.uri == expected
-    assert hit.why is not None
-    assert hit.why.lane == "word"
-    assert "bridge" in dict(hit.why.expansions)
+    assert hit.explanation is not None
+    assert hit.explanation.lane == "word"
+    assert "bridge" in dict(hit.explanation.expansions)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_nothing_changes_where_the_other_language_occurs_nowhere(
 
 def test_the_second_word_of_a_compound_adds_no_meaning_of_its_own_even_after_a_loanword() -> None:
     def meanings(query: str) -> set[str]:
-        found = analyse(query, across=ACROSS)
+        found = analyse_query(query, cross_language_weight=CROSS_LANGUAGE_WEIGHT)
         return {spelling for spelling, role in zip(found.spellings, found.roles, strict=True) if role == "bridge"}
 
     assert "serversid" in meanings("サーバーサイド")

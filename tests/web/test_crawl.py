@@ -15,11 +15,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bunko.errors import BunkoError, FetchFailed, LibraryReadOnly, QueryError, Refused, SettingsError, UnknownName
+from bunko.errors import (
+    AddressRefused,
+    BunkoError,
+    FetchFailed,
+    LibraryReadOnly,
+    QueryError,
+    SettingsError,
+    UnknownName,
+)
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import locate
-from bunko.library.web import Collected
+from bunko.library.paths import locate_library
+from bunko.library.web import CollectResult
 from bunko.sources.web import pages, sitemap
 from bunko.sources.web.links import matcher
 from tests.site import Answer, Asked, Reply, Site, html, text
@@ -46,7 +54,7 @@ def opener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WebLibra
             hosts = ",".join(site.host for site in sites)
             environ = {"BUNKO_CRAWL_ALLOWED_HOSTS": hosts, "RAG_CRAWL_DELAY_SEC": "0"} | environ
             environ.setdefault("BUNKO_SEARCH_FRESHNESS_SECONDS", "0")
-            home = locate(library=tmp_path / "library", environ=environ)
+            home = locate_library(library=tmp_path / "library", environ=environ)
             return stack.enter_context(open_library(home, environ=environ))
 
         yield opened
@@ -79,20 +87,20 @@ def test_a_crawl_takes_the_links_of_one_page_on_its_site_and_no_further(opener: 
         }
     )
     library = opener(site)
-    found = library.web.crawl(site.url())
-    assert paths(site, found.done.added) == {"/", "/a", "/b"}
+    found = library.web.crawl_site(site.url())
+    assert paths(site, found.outcome.added) == {"/", "/a", "/b"}
     assert site.paths.count("/b") == 1
     assert "/deeper" not in site.paths
-    assert sum(found.chunks.values()) == found.report.total_chunks
+    assert sum(found.chunk_counts.values()) == found.report.total_chunks
     assert sources(library, "蜜柑", top_k=1) == [site.url("/b")]
 
 
 def test_a_crawl_goes_as_deep_as_it_is_told_and_through_loops_once(opener: WebLibrary, sites: Sites) -> None:
     site = sites({f"/{n}": article(f"頁{n}", "", f"/{n + 1}", f"/{n - 1}", "/0") for n in range(6)})
     library = opener(site)
-    assert paths(site, library.web.crawl(site.url("/0"), depth=3).done.added) == {"/0", "/1", "/2", "/3"}
+    assert paths(site, library.web.crawl_site(site.url("/0"), depth=3).outcome.added) == {"/0", "/1", "/2", "/3"}
     assert sorted(set(site.paths)) == sorted(site.paths)
-    assert paths(site, library.web.crawl(site.url("/0"), depth=0).done.held) == {"/0"}
+    assert paths(site, library.web.crawl_site(site.url("/0"), depth=0).outcome.held_urls) == {"/0"}
 
 
 def test_a_pattern_chooses_pages_and_a_wrong_one_is_told_before_anything_is_fetched(
@@ -102,14 +110,14 @@ def test_a_pattern_chooses_pages_and_a_wrong_one_is_told_before_anything_is_fetc
         {"/": article("目次", "", "/a.html", "/b.txt", "/c.html"), "/a.html": article("甲"), "/c.html": article("乙")}
     )
     library = opener(site)
-    found = library.web.crawl(site.url(), r"\.html$")
-    assert paths(site, found.done.added) == {"/a.html", "/c.html"}
+    found = library.web.crawl_site(site.url(), r"\.html$")
+    assert paths(site, found.outcome.added) == {"/a.html", "/c.html"}
     assert "/b.txt" not in site.paths
-    assert paths(site, library.web.refresh().done.held) == {"/a.html", "/c.html"}
+    assert paths(site, library.web.refresh_pages().outcome.held_urls) == {"/a.html", "/c.html"}
     before = len(site.paths)
     for wrong in ("([", "(a+)+$", "((a+))+$", "(a|a)*$", "(?:a?){30}a{30}", r"((\w+)-?)*$", ".*.*.*.*=", "x" * 501):
         with pytest.raises(QueryError):
-            library.web.crawl(site.url(), wrong)
+            library.web.crawl_site(site.url(), wrong)
     assert len(site.paths) == before
     for right in (
         r"(foo/.*)?bar",
@@ -126,8 +134,8 @@ def test_a_crawl_ends_at_its_number_of_pages_and_says_what_it_left(opener: WebLi
         {"/": article("目次", "", *(f"/{n}" for n in range(20)))} | {f"/{n}": article(f"頁{n}") for n in range(20)}
     )
     library = opener(site)
-    found = library.web.crawl(site.url(), max_pages=5)
-    assert (len(found.done.held), found.done.left) == (5, 16)
+    found = library.web.crawl_site(site.url(), max_pages=5)
+    assert (len(found.outcome.held_urls), found.outcome.omitted_links) == (5, 16)
     assert len([path for path in site.paths if path != "/robots.txt"]) == 5
 
 
@@ -145,15 +153,15 @@ def test_one_page_that_fails_is_counted_and_stops_no_other(opener: WebLibrary, s
         }
     )
     library = opener(site, BUNKO_CRAWL_TIMEOUT_SECONDS="0.5")
-    found = library.web.crawl(site.url())
-    assert paths(site, found.done.added) == {"/", "/ok"}
-    reasons = {one.uri.removeprefix(site.address): one.reason for one in found.done.problems}
+    found = library.web.crawl_site(site.url())
+    assert paths(site, found.outcome.added) == {"/", "/ok"}
+    reasons = {one.uri.removeprefix(site.address): one.reason for one in found.outcome.problems}
     assert set(reasons) == {"/gone", "/broken", "/picture", "/moved", "/empty", "/slow"}
     assert reasons["/gone"] == "the server answered 410"
     assert "redirects to" in reasons["/moved"]
     assert "holds no text" in reasons["/empty"]
     assert found.errors == 6
-    assert {one.uri for one in library.web.status()[0].problems} == {one.uri for one in found.done.problems}
+    assert {one.uri for one in library.web.status()[0].problems} == {one.uri for one in found.outcome.problems}
 
 
 def test_a_server_that_asks_for_a_pause_gets_it_once(opener: WebLibrary, sites: Sites) -> None:
@@ -165,28 +173,28 @@ def test_a_server_that_asks_for_a_pause_gets_it_once(opener: WebLibrary, sites: 
         {"/busy": busy, "/always": (503, {"Retry-After": "1"}, b""), "/long": (503, {"Retry-After": "999"}, b"")}
     )
     library = opener(site)
-    found = library.web.add([site.url("/busy"), site.url("/always"), site.url("/long")])
-    assert found.done.added == [site.url("/busy")]
+    found = library.web.add_pages([site.url("/busy"), site.url("/always"), site.url("/long")])
+    assert found.outcome.added == [site.url("/busy")]
     assert [site.paths.count(path) for path in ("/busy", "/always", "/long")] == [2, 2, 1]
 
 
 def test_where_the_first_page_cannot_be_had_the_crawl_fails(opener: WebLibrary, sites: Sites) -> None:
     site = sites({})
     with pytest.raises(FetchFailed, match="404"):
-        opener(site).web.crawl(site.url("/index"))
+        opener(site).web.crawl_site(site.url("/index"))
 
 
 def test_a_tool_that_was_made_for_pages_that_never_came_is_removed_again(opener: WebLibrary, sites: Sites) -> None:
     site = sites({"/good": article("善")})
     library = opener(site)
-    assert library.web.add([site.url("/gone"), site.url("/none")]).errors == 2
+    assert library.web.add_pages([site.url("/gone"), site.url("/none")]).errors == 2
     with pytest.raises(FetchFailed):
-        library.web.crawl(site.url("/gone"), tool="other")
+        library.web.crawl_site(site.url("/gone"), tool="other")
     assert library.tools() == []
     assert library.web.status() == []
-    library.web.add([site.url("/gone"), site.url("/good")])
-    library.web.delete(site.url("/good"))
-    library.web.add([site.url("/gone")])
+    library.web.add_pages([site.url("/gone"), site.url("/good")])
+    library.web.delete_page(site.url("/good"))
+    library.web.add_pages([site.url("/gone")])
     assert [tool.name for tool in library.tools()] == ["knowledge"]
 
 
@@ -200,24 +208,24 @@ def test_a_tool_that_is_deleted_while_its_pages_are_collected_is_told_of(opener:
 
     site.pages["/"] = answer
     with pytest.raises(UnknownName, match="was deleted while"):
-        library.web.crawl(site.url())
+        library.web.crawl_site(site.url())
     assert library.tools() == []
 
 
 def test_a_page_that_is_deleted_while_it_is_asked_for_again_stays_away(opener: WebLibrary, sites: Sites) -> None:
     site = sites({"/same": article("同"), "/new": article("旧"), "/kept": article("残")})
     library = opener(site, BUNKO_CRAWL_CONCURRENCY="1")
-    library.web.add([site.url(path) for path in ("/same", "/new", "/kept")])
+    library.web.add_pages([site.url(path) for path in ("/same", "/new", "/kept")])
 
     def answer(asked: Asked) -> Reply:
-        library.web.delete(site.url(asked.path))
+        library.web.delete_page(site.url(asked.path))
         return (304, {}, b"") if asked.path == "/same" else article("新")
 
     site.pages |= {"/same": answer, "/new": answer}
     for page in library.store.pages(1):
-        library.store.write_pages(1, put=[replace(page, etag='"1"')])
-    found = library.web.refresh()
-    assert found.done.held == [site.url("/kept")]
+        library.store.write_pages(1, upsert=[replace(page, etag='"1"')])
+    found = library.web.refresh_pages()
+    assert found.outcome.held_urls == [site.url("/kept")]
     assert [page.url for page in library.store.pages(1)] == [site.url("/kept")]
     assert [problem for one in library.web.status() for problem in one.problems] == []
 
@@ -228,12 +236,12 @@ def test_a_page_whose_content_was_lost_is_fetched_whole(opener: WebLibrary, site
 
     site = sites({"/a": answer})
     library = opener(site)
-    library.web.add([site.url("/a")])
+    library.web.add_pages([site.url("/a")])
     [page] = library.store.pages(1)
-    library.store.write_pages(1, put=[page], remove=[page.url])
-    library.web.refresh()
+    library.store.write_pages(1, upsert=[page], remove=[page.url])
+    library.web.refresh_pages()
     assert library.store.page_content(1, page.url) is not None
-    assert library.web.refresh().done.unchanged == [page.url]
+    assert library.web.refresh_pages().outcome.unchanged == [page.url]
     assert sources(library, "葡萄", mode="bm25") == [page.url]
 
 
@@ -246,15 +254,15 @@ def test_robots_are_obeyed_and_what_they_forbid_is_counted(opener: WebLibrary, s
     }
     site = sites(pages)
     library = opener(site)
-    found = library.web.crawl(site.url())
-    assert [one.uri for one in found.done.skipped] == [site.url("/secret/a")]
+    found = library.web.crawl_site(site.url())
+    assert [one.uri for one in found.outcome.skipped] == [site.url("/secret/a")]
     assert "/secret/a" not in site.paths
     assert found.errors == 0
-    refused = library.web.add([site.url("/secret/a")])
-    assert isinstance(refused.done.errors[site.url("/secret/a")], Refused)
+    refused = library.web.add_pages([site.url("/secret/a")])
+    assert isinstance(refused.outcome.errors[site.url("/secret/a")], AddressRefused)
     library.close()
     library = opener(site, RAG_RESPECT_ROBOTS_TXT="false")
-    assert library.web.add([site.url("/secret/a")]).done.added == [site.url("/secret/a")]
+    assert library.web.add_pages([site.url("/secret/a")]).outcome.added == [site.url("/secret/a")]
 
 
 def test_requests_to_one_host_keep_the_longer_of_two_delays(opener: WebLibrary, sites: Sites) -> None:
@@ -262,7 +270,7 @@ def test_requests_to_one_host_keep_the_longer_of_two_delays(opener: WebLibrary, 
     own, theirs = sites(dict(pages)), sites(pages | {"/robots.txt": text("User-agent: *\nCrawl-delay: 0.4\n")})
     library = opener(own, theirs, RAG_CRAWL_DELAY_SEC="0.2")
     for site, delay in ((own, 0.2), (theirs, 0.4)):
-        library.web.crawl(site.url())
+        library.web.crawl_site(site.url())
         times = [asked.time for asked in site.asked if asked.path != "/robots.txt"]
         assert len(times) == 3
         assert all(later - earlier >= delay - 0.05 for earlier, later in pairwise(times))
@@ -278,10 +286,10 @@ def test_addresses_of_this_machine_are_refused_unless_they_are_named(opener: Web
         "http://169.254.169.254/latest",
         "http://[::1]/",
     ):
-        with pytest.raises(Refused):
-            library.web.add([url])
-        with pytest.raises(Refused):
-            library.web.crawl(url)
+        with pytest.raises(AddressRefused):
+            library.web.add_pages([url])
+        with pytest.raises(AddressRefused):
+            library.web.crawl_site(url)
     assert site.asked == []
     assert library.tools() == []
 
@@ -298,13 +306,13 @@ def test_a_redirect_is_followed_only_where_that_is_set_and_never_inside(opener: 
     )
     library = opener(site)
     with pytest.raises(FetchFailed, match="redirects"):
-        raise library.web.add([site.url("/old")]).done.errors[site.url("/old")]
+        raise library.web.add_pages([site.url("/old")]).outcome.errors[site.url("/old")]
     library.close()
     library = opener(site, BUNKO_CRAWL_FOLLOW_REDIRECTS="3")
-    found = library.web.add([site.url("/old"), site.url("/in"), site.url("/round")])
-    assert found.done.added == [site.url("/new")]
-    assert found.done.aliases == {site.url("/old"): site.url("/new")}
-    assert {url: error.code for url, error in found.done.errors.items()} == {
+    found = library.web.add_pages([site.url("/old"), site.url("/in"), site.url("/round")])
+    assert found.outcome.added == [site.url("/new")]
+    assert found.outcome.aliases == {site.url("/old"): site.url("/new")}
+    assert {url: error.code for url, error in found.outcome.errors.items()} == {
         site.url("/in"): "refused",
         site.url("/round"): "fetch",
     }
@@ -321,11 +329,11 @@ def test_a_page_is_held_once_under_the_address_it_names_as_its_own(opener: WebLi
         }
     )
     library = opener(site)
-    found = library.web.crawl(site.url())
+    found = library.web.crawl_site(site.url())
     # Many sites name one address on every page: a page that says something else keeps its own.
-    assert paths(site, found.done.held) == {"/", "/page", "/lie"}
+    assert paths(site, found.outcome.held_urls) == {"/", "/page", "/lie"}
     assert sources(library, "真の本文", top_k=1) == [site.url("/page")]
-    assert library.web.delete(site.url("/page?from=b")) == (site.url("/page"), 1)
+    assert library.web.delete_page(site.url("/page?from=b")) == (site.url("/page"), 1)
 
 
 def test_a_page_that_asks_not_to_be_indexed_is_left_out_of_a_crawl_and_its_links_are_not(
@@ -339,12 +347,12 @@ def test_a_page_that_asks_not_to_be_indexed_is_left_out_of_a_crawl_and_its_links
         }
     )
     library = opener(site)
-    found = library.web.crawl(site.url(), depth=2)
-    assert paths(site, found.done.added) == {"/", "/item"}
-    assert [one.reason for one in found.done.skipped] == ["it asks not to be indexed"]
-    again = library.web.refresh()
-    assert (again.done.added, len(again.done.unchanged)) == ([], 2)
-    assert library.web.add([site.url("/list")]).done.added == [site.url("/list")]
+    found = library.web.crawl_site(site.url(), depth=2)
+    assert paths(site, found.outcome.added) == {"/", "/item"}
+    assert [one.reason for one in found.outcome.skipped] == ["it asks not to be indexed"]
+    again = library.web.refresh_pages()
+    assert (again.outcome.added, len(again.outcome.unchanged)) == ([], 2)
+    assert library.web.add_pages([site.url("/list")]).outcome.added == [site.url("/list")]
 
 
 @pytest.mark.parametrize(
@@ -362,9 +370,9 @@ def test_a_page_that_asks_not_to_be_indexed_is_left_out_of_a_crawl_and_its_links
 def test_a_header_can_ask_not_to_be_indexed_too(opener: WebLibrary, sites: Sites, tags: list[str], kept: bool) -> None:
     named = [("Content-Type", "text/plain; charset=utf-8"), *(("X-Robots-Tag", tag) for tag in tags)]
     site = sites({"/": article("目次", "", "/note"), "/note": (200, named, "走り書き".encode())})
-    found = opener(site).web.crawl(site.url())
-    assert (site.url("/note") in found.done.added) is kept
-    assert [one.reason for one in found.done.skipped] == ([] if kept else ["it asks not to be indexed"])
+    found = opener(site).web.crawl_site(site.url())
+    assert (site.url("/note") in found.outcome.added) is kept
+    assert [one.reason for one in found.outcome.skipped] == ([] if kept else ["it asks not to be indexed"])
 
 
 def test_sitemaps_and_llms_txt_name_pages_too(opener: WebLibrary, sites: Sites) -> None:
@@ -384,16 +392,18 @@ def test_sitemaps_and_llms_txt_name_pages_too(opener: WebLibrary, sites: Sites) 
         "/llms.txt": text("# Site\n- [Three](/three): the third\n- [Four](four)\n"),
     }
     library = opener(site)
-    found = library.web.crawl(site.url(), sitemap=True)
-    assert paths(site, found.done.added) == {"/", "/one", "/two", "/three", "/four"}
-    assert [one.uri for one in found.done.problems] == [site.url("/bad.xml")]
-    assert "entities" in found.done.problems[0].reason
+    found = library.web.crawl_site(site.url(), sitemap=True)
+    assert paths(site, found.outcome.added) == {"/", "/one", "/two", "/three", "/four"}
+    assert [one.uri for one in found.outcome.problems] == [site.url("/bad.xml")]
+    assert "entities" in found.outcome.problems[0].reason
 
 
 @given(st.binary(max_size=300) | st.text(alphabet="<>/?!&;locurset[] \n", max_size=200).map(str.encode))
 def test_whatever_is_served_as_a_sitemap_is_read_or_told_of(data: bytes) -> None:
     told: list[str] = []
-    found = list(sitemap.named(lambda url: data, ["https://x/s.xml"], lambda url, error: told.append(error.message)))
+    found = list(
+        sitemap.sitemap_urls(lambda url: data, ["https://x/s.xml"], lambda url, error: told.append(error.message))
+    )
     assert all(isinstance(url, str) for url in found)
     assert len(told) <= 1
 
@@ -402,19 +412,23 @@ def test_whatever_is_served_as_a_sitemap_is_read_or_told_of(data: bytes) -> None
 def test_a_sitemap_with_entities_is_refused_in_any_encoding(encoding: str) -> None:
     bomb = f'<!DOCTYPE u [<!ENTITY a "{"x" * 99}">]><urlset><url><loc>http://e.example/&a;&a;</loc></url></urlset>'
     noted: list[str] = []
-    found = sitemap.named(lambda _: bomb.encode(encoding), ["http://e.example/s"], lambda url, _: noted.append(url))
+    found = sitemap.sitemap_urls(
+        lambda _: bomb.encode(encoding), ["http://e.example/s"], lambda url, _: noted.append(url)
+    )
     assert not any("xxx" in url for url in found)
 
 
 def test_a_sitemap_in_utf_16_is_read() -> None:
     data = "<urlset><url><loc>http://e.example/甲</loc></url></urlset>".encode("utf-16")
-    assert list(sitemap.named(lambda _: data, ["http://e.example/s"], lambda *_: None)) == ["http://e.example/甲"]
+    assert list(sitemap.sitemap_urls(lambda _: data, ["http://e.example/s"], lambda *_: None)) == [
+        "http://e.example/甲"
+    ]
 
 
 def test_one_address_of_a_sitemap_that_is_none_spoils_no_other() -> None:
     data = b"<urlset><url><loc>http://[</loc></url><url><loc>/ok</loc></url><url><loc/></url></urlset>"
-    assert list(sitemap.named(lambda url: data, ["https://x/s.xml"], print)) == ["https://x/ok"]
-    assert sitemap.listed(lambda url: b"[a](http://[) [b](ok)", "https://x/llms.txt") == ["https://x/ok"]
+    assert list(sitemap.sitemap_urls(lambda url: data, ["https://x/s.xml"], print)) == ["https://x/ok"]
+    assert sitemap.llms_txt_urls(lambda url: b"[a](http://[) [b](ok)", "https://x/llms.txt") == ["https://x/ok"]
 
 
 def test_a_bomb_and_a_huge_page_cost_their_limit_and_no_more(opener: WebLibrary, sites: Sites) -> None:
@@ -426,8 +440,8 @@ def test_a_bomb_and_a_huge_page_cost_their_limit_and_no_more(opener: WebLibrary,
         }
     )
     library = opener(site, BUNKO_CRAWL_MAX_BYTES="200000")
-    found = library.web.add([site.url("/bomb"), site.url("/huge")])
-    assert {error.code for error in found.done.errors.values()} == {"fetch"}
+    found = library.web.add_pages([site.url("/bomb"), site.url("/huge")])
+    assert {error.code for error in found.outcome.errors.values()} == {"fetch"}
     assert library.web.status() == []  # of what never came nothing is kept
 
 
@@ -443,7 +457,7 @@ def test_pages_in_old_encodings_and_without_a_name_for_it_come_out_right(opener:
         }
     )
     library = opener(site)
-    library.web.add([site.url("/sjis"), site.url("/euc"), site.url("/plain")])
+    library.web.add_pages([site.url("/sjis"), site.url("/euc"), site.url("/plain")])
     for word, path in (("大雪", "/sjis"), ("快晴", "/euc"), ("台風", "/plain")):
         assert sources(library, word, mode="bm25")[0] == site.url(path)
 
@@ -456,7 +470,7 @@ def test_plain_text_behind_a_server_that_was_never_set_up_comes_out_right(
     kinds = {"/a": "text/plain; charset=ISO-8859-1", "/b": "text/plain; charset=no-such", "/c.md": "text/plain"}
     site = sites({path: (200, {"Content-Type": kind}, said.encode(codec)) for path, kind in kinds.items()})
     library = opener(site)
-    library.web.add([site.url(path) for path in kinds])
+    library.web.add_pages([site.url(path) for path in kinds])
     assert set(sources(library, "見当がつかぬ", mode="bm25")) == {site.url(path) for path in kinds}
 
 
@@ -464,13 +478,13 @@ def test_plain_text_hides_nothing() -> None:
     hidden = "見える\u200bふつうの文\x1b[31mです。\u202e".encode()
     for kind in ("text/plain", "text/markdown"):
         for charset in ("utf-8", ""):
-            assert pages.read(hidden, media_type=kind, charset=charset).text == "見えるふつうの文[31mです。"
+            assert pages.read_page(hidden, media_type=kind, charset=charset).text == "見えるふつうの文[31mです。"
 
 
 @pytest.mark.parametrize("charset", ["punycode", "utf-7", "idna", "unicode_escape", "zip"])
 def test_no_server_chooses_a_codec_that_hides_text_or_takes_minutes(charset: str) -> None:
     said = r"a+AGE-\u0061 zz9-tda"
-    assert pages.read(said.encode(), media_type="text/plain", charset=charset).text == said
+    assert pages.read_page(said.encode(), media_type="text/plain", charset=charset).text == said
 
 
 def test_a_refresh_asks_with_what_it_knows_and_takes_only_what_changed(opener: WebLibrary, sites: Sites) -> None:
@@ -483,14 +497,14 @@ def test_a_refresh_asks_with_what_it_knows_and_takes_only_what_changed(opener: W
         {"/same": tagged, "/other": article("変", "古い本文の蜜柑"), "/gone": article("消", "消える本文の林檎")}
     )
     library = opener(site)
-    library.web.add([site.url(path) for path in ("/same", "/other", "/gone")])
+    library.web.add_pages([site.url(path) for path in ("/same", "/other", "/gone")])
     [fetched] = [page.fetched_at for page in library.store.pages(1, [site.url("/same")])]
     site.pages["/other"] = article("変", "新しい本文の西瓜")
     site.pages["/gone"] = html("gone", 410)
-    found = library.web.refresh()
-    assert paths(site, found.done.unchanged) == {"/same"}
-    assert paths(site, found.done.updated) == {"/other"}
-    assert [one.reason for one in found.done.problems] == ["the server answered 410; what it said before is kept"]
+    found = library.web.refresh_pages()
+    assert paths(site, found.outcome.unchanged) == {"/same"}
+    assert paths(site, found.outcome.updated) == {"/other"}
+    assert [one.reason for one in found.outcome.problems] == ["the server answered 410; what it said before is kept"]
     assert library.store.pages(1, [site.url("/same")])[0].fetched_at == fetched
     assert (found.report.updated, found.report.deleted) == (1, 0)
     assert sources(library, "西瓜", mode="bm25") == [site.url("/other")]
@@ -498,25 +512,25 @@ def test_a_refresh_asks_with_what_it_knows_and_takes_only_what_changed(opener: W
     assert sources(library, "林檎", mode="bm25") == [site.url("/gone")]
     site.pages["/gone"] = article("消", "")
     site.pages["/other"] = html("<html><body></body></html>")
-    found = library.web.refresh([site.url("/other")])
-    assert "kept" in found.done.problems[0].reason
+    found = library.web.refresh_pages([site.url("/other")])
+    assert "kept" in found.outcome.problems[0].reason
     assert sources(library, "西瓜", mode="bm25") == [site.url("/other")]
 
 
 def test_a_page_that_is_added_again_replaces_what_it_said(opener: WebLibrary, sites: Sites) -> None:
     site = sites({"/a": article("甲", "最初は葡萄。")})
     library = opener(site)
-    assert library.web.add([site.url("/a#part")]).done.added == [site.url("/a")]
+    assert library.web.add_pages([site.url("/a#part")]).outcome.added == [site.url("/a")]
     site.pages["/a"] = article("甲", "次は蜜柑。")
-    assert library.web.add([site.url("/a")]).done.updated == [site.url("/a")]
-    assert library.web.add([site.url("/a")]).done.unchanged == [site.url("/a")]
+    assert library.web.add_pages([site.url("/a")]).outcome.updated == [site.url("/a")]
+    assert library.web.add_pages([site.url("/a")]).outcome.unchanged == [site.url("/a")]
     assert (sources(library, "葡萄", mode="bm25"), len(sources(library, "蜜柑", mode="bm25"))) == ([], 1)
 
 
 def test_searching_and_rebuilding_ask_the_network_for_nothing(opener: WebLibrary, sites: Sites) -> None:
     site = sites({"/": article("目次", "", "/a"), "/a": article("甲", "甲の葡萄")})
     library = opener(site)
-    library.web.crawl(site.url())
+    library.web.crawl_site(site.url())
     before = len(site.asked)
     sources(library, "葡萄")
     report = library.import_tools(["knowledge"], "replace")
@@ -537,24 +551,24 @@ def test_a_crawl_that_is_stopped_goes_on_and_fetches_nothing_twice(opener: WebLi
     site = sites(pages | {"/": article("目次", "", *pages)})
     library = opener(site, BUNKO_CRAWL_CONCURRENCY="1")
     seen = threading.Event()
-    found = library.web.crawl(
+    found = library.web.crawl_site(
         site.url(), progress=lambda done: seen.set() if done.pages >= 5 else None, stopped=seen.is_set
     )
-    assert found.done.interrupted
-    [unfinished] = library.web.status()[0].unfinished
+    assert found.outcome.interrupted
+    [unfinished] = library.web.status()[0].unfinished_crawls
     assert unfinished.url == site.url()
-    assert unfinished.waiting > 0
+    assert unfinished.waiting_pages > 0
     held = {page.url for page in library.store.pages(1) if page.state == "held"}
     assert len(held) >= 5
     library.close()
     before = len(site.asked)
     library = opener(site)
-    found = library.web.crawl(site.url())
+    found = library.web.crawl_site(site.url())
     again = {site.address + asked.path for asked in site.asked[before:]}
     assert found.resumed
     assert not again & held
     assert library.web.status()[0].pages == 13
-    assert library.web.status()[0].unfinished == []
+    assert library.web.status()[0].unfinished_crawls == []
     assert {page.state for page in library.store.pages(1)} == {"held"}
 
 
@@ -563,10 +577,12 @@ def test_a_crawl_in_other_words_begins_anew(opener: WebLibrary, sites: Sites) ->
     site = sites(pages | {"/": article("目次", "", *pages)})
     library = opener(site, BUNKO_CRAWL_CONCURRENCY="1")
     seen = threading.Event()
-    library.web.crawl(site.url(), progress=lambda done: seen.set() if done.pages >= 2 else None, stopped=seen.is_set)
-    found = library.web.crawl(site.url(), "/[12]$")
+    library.web.crawl_site(
+        site.url(), progress=lambda done: seen.set() if done.pages >= 2 else None, stopped=seen.is_set
+    )
+    found = library.web.crawl_site(site.url(), "/[12]$")
     assert not found.resumed
-    assert paths(site, found.done.held) == {"/1", "/2"}
+    assert paths(site, found.outcome.held_urls) == {"/1", "/2"}
     assert "waiting" not in {page.state for page in library.store.pages(1)}
 
 
@@ -582,16 +598,18 @@ def test_what_safe_browsing_warns_of_is_not_fetched(opener: WebLibrary, sites: S
     site = sites({"/": article("目次", "", "/good", "/evil"), "/good": article("善"), "/evil": article("悪")})
     settings = {"RAG_URL_SAFETY_CHECK": "true", "BUNKO_SAFETY_BASE_URL": google.address}
     with pytest.raises(SettingsError, match="no key"):
-        opener(site, google, **settings).web.add([site.url("/good")])
+        opener(site, google, **settings).web.add_pages([site.url("/good")])
     library = opener(site, google, GOOGLE_SAFE_BROWSING_API_KEY="key", **settings)
-    found = library.web.crawl(site.url())
-    assert paths(site, found.done.added) == {"/", "/good"}
-    assert [error.code for error in found.done.errors.values()] == ["refused"]
-    assert "MALWARE" in found.done.problems[0].reason
+    found = library.web.crawl_site(site.url())
+    assert paths(site, found.outcome.added) == {"/", "/good"}
+    assert [error.code for error in found.outcome.errors.values()] == ["refused"]
+    assert "MALWARE" in found.outcome.problems[0].reason
     assert "/evil" not in site.paths
     evil = sites({"/evil": article("悪")})
-    with pytest.raises(Refused, match="MALWARE"):
-        opener(evil, google, GOOGLE_SAFE_BROWSING_API_KEY="key", **settings).web.crawl(evil.url("/evil"), sitemap=True)
+    with pytest.raises(AddressRefused, match="MALWARE"):
+        opener(evil, google, GOOGLE_SAFE_BROWSING_API_KEY="key", **settings).web.crawl_site(
+            evil.url("/evil"), sitemap=True
+        )
     assert evil.paths == []
 
 
@@ -604,7 +622,7 @@ def test_a_name_in_one_row_of_a_table_is_found_with_its_header(opener: WebLibrar
     )
     site.pages |= {f"/{n}": article(f"頁{n}") for n in range(5)}
     library = opener(site)
-    library.web.add([site.url("/m"), *(site.url(f"/{n}") for n in range(5))])
+    library.web.add_pages([site.url("/m"), *(site.url(f"/{n}") for n in range(5))])
     hit = library.search("りゅうおう").hits[0]
     assert hit.uri == site.url("/m")
     assert "りゅうおう" in hit.chunk.text
@@ -617,7 +635,7 @@ def test_a_name_in_one_row_of_a_table_is_found_with_its_header(opener: WebLibrar
 def test_exact_words_always_find_their_page_whatever_the_threshold(opener: WebLibrary, sites: Sites) -> None:
     site = sites({f"/{n}": article(f"頁{n}", f"合言葉は零戦{n}式です。ほかの話もある。") for n in range(8)})
     library = opener(site, RAG_SIMILARITY_THRESHOLD="0.1", RAG_MIN_COMBINED_SCORE="0.99", RAG_VECTOR_WEIGHT="0.9")
-    library.web.add([site.url(f"/{n}") for n in range(8)])
+    library.web.add_pages([site.url(f"/{n}") for n in range(8)])
     for number in range(8):
         assert sources(library, f"零戦{number}式")[0] == site.url(f"/{number}")
 
@@ -625,14 +643,14 @@ def test_exact_words_always_find_their_page_whatever_the_threshold(opener: WebLi
 def test_deleting_forgets_a_page_and_what_it_said(opener: WebLibrary, sites: Sites) -> None:
     site = sites({"/a": article("甲", "甲の葡萄"), "/b": article("乙", "乙の蜜柑")})
     library = opener(site)
-    library.web.add([site.url("/a"), site.url("/b")])
-    assert library.web.delete(site.url("/a")) == (site.url("/a"), 1)
+    library.web.add_pages([site.url("/a"), site.url("/b")])
+    assert library.web.delete_page(site.url("/a")) == (site.url("/a"), 1)
     assert sources(library, "葡萄", mode="bm25") == []
-    assert library.web.delete(site.url("/b#x"))[1] == 1
+    assert library.web.delete_page(site.url("/b#x"))[1] == 1
     assert library.web.status()[0].pages == 0
     assert sources(library, "蜜柑") == []
     with pytest.raises(UnknownName, match="No tool holds"):
-        library.web.delete(site.url("/a"))
+        library.web.delete_page(site.url("/a"))
 
 
 def test_a_citation_of_a_page_can_be_checked_and_a_library_that_is_not_ours_is_left_alone(
@@ -640,19 +658,21 @@ def test_a_citation_of_a_page_can_be_checked_and_a_library_that_is_not_ours_is_l
 ) -> None:
     site = sites({"/a": article("甲", "甲の葡萄")})
     library = opener(site)
-    library.web.add([site.url("/a")])
+    library.web.add_pages([site.url("/a")])
     answer = library.search("葡萄")
     [passage] = library.passages(answer.hits)
-    assert library.verify(passage.citation, passage.hash).status == "same"
+    assert library.verify_citation(passage.citation, passage.hash).status == "same"
     site.pages["/a"] = article("甲", "甲の蜜柑")
-    library.web.refresh()
-    assert library.verify(passage.citation, passage.hash).status == "changed"
+    library.web.refresh_pages()
+    assert library.verify_citation(passage.citation, passage.hash).status == "changed"
     library.close()
     environ = {"BUNKO_CRAWL_ALLOWED_HOSTS": site.host}
     before = len(site.asked)
-    with open_library(locate(library=tmp_path / "library", environ=environ), environ=environ, read_only=True) as closed:
+    with open_library(
+        locate_library(library=tmp_path / "library", environ=environ), environ=environ, read_only=True
+    ) as closed:
         with pytest.raises(LibraryReadOnly):
-            closed.web.refresh()
+            closed.web.refresh_pages()
         assert closed.search("蜜柑").hits[0].trust == "web"
     assert len(site.asked) == before
 
@@ -660,13 +680,13 @@ def test_a_citation_of_a_page_can_be_checked_and_a_library_that_is_not_ours_is_l
 def test_pages_belong_to_the_tool_that_is_named_or_the_only_one(opener: WebLibrary, sites: Sites) -> None:
     site = sites({"/a": article("甲"), "/b": article("乙")})
     library = opener(site)
-    assert library.web.add([site.url("/a")], tool="site").tool == "site"
-    assert library.web.add([site.url("/b")]).tool == "site"
-    library.web.add([site.url("/a")], tool="other")
+    assert library.web.add_pages([site.url("/a")], tool="site").tool == "site"
+    assert library.web.add_pages([site.url("/b")]).tool == "site"
+    library.web.add_pages([site.url("/a")], tool="other")
     with pytest.raises(UnknownName, match="knowledge"):
-        library.web.refresh()
-    assert library.web.add([site.url("/b")]).tool == "knowledge"
-    found: list[Collected] = [library.web.refresh(tool=name) for name in ("site", "other", "knowledge")]
-    assert [len(one.done.unchanged) for one in found] == [2, 1, 1]
+        library.web.refresh_pages()
+    assert library.web.add_pages([site.url("/b")]).tool == "knowledge"
+    found: list[CollectResult] = [library.web.refresh_pages(tool=name) for name in ("site", "other", "knowledge")]
+    assert [len(one.outcome.unchanged) for one in found] == [2, 1, 1]
     with pytest.raises(BunkoError):
-        library.web.refresh(tool="nothing")
+        library.web.refresh_pages(tool="nothing")

@@ -26,10 +26,10 @@ from cryptography.x509.oid import NameOID
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bunko.errors import FetchFailed, Refused
-from bunko.sources.web.decompress import Unpacker, gunzipped
-from bunko.sources.web.fetch import ANYTHING, SITEMAPS, Fetcher
-from bunko.sources.web.pinned_connection import Clock, Pinned
+from bunko.errors import AddressRefused, FetchFailed
+from bunko.sources.web.decompress import Decompressor, gunzip
+from bunko.sources.web.fetch import ANY_TYPE, SITEMAP_TYPES, Fetcher
+from bunko.sources.web.pinned_connection import PinnedBackend, RequestState
 from bunko.sources.web.ssrf_guard import Guard
 from tests.site import Asked, Raw, Reply, Site, html, text
 
@@ -163,7 +163,7 @@ def test_where_a_redirect_leads_is_told(site: Site, fetcher: Fetcher, status: in
     with pytest.raises(FetchFailed) as failed:
         fetcher.fetch(site.url("/a/b"))
     assert failed.value.location == leads.format(site.address)
-    page = fetcher.ask(site.url("/a/b"))
+    page = fetcher.request(site.url("/a/b"))
     assert (page.status, page.location) == (status, leads.format(site.address))
 
 
@@ -177,18 +177,20 @@ def test_a_redirect_leads_nowhere_that_a_url_could_not(site: Site, fetcher: Fetc
         site.pages["/out"] = (302, {"Location": location}, b"")
         with pytest.raises(FetchFailed) as failed:
             fetcher.fetch(site.url("/out"))
-        with pytest.raises(Refused):
-            fetcher.guard.onward(here, failed.value.location)
-    assert str(fetcher.guard.onward(here, site.url("/in"))) == site.url("/in")
+        with pytest.raises(AddressRefused):
+            fetcher.guard.redirect_target(here, failed.value.location)
+    assert str(fetcher.guard.redirect_target(here, site.url("/in"))) == site.url("/in")
 
 
 def test_https_is_never_left_for_http() -> None:
     guard = Guard()
     secure = guard.target("https://example.com/")
-    assert str(guard.onward(secure, "https://www.example.com")) == "https://www.example.com/"
-    assert str(guard.onward(guard.target("http://example.com/"), "https://example.com")) == "https://example.com/"
-    with pytest.raises(Refused, match="from https to http"):
-        guard.onward(secure, "http://example.com/")
+    assert str(guard.redirect_target(secure, "https://www.example.com")) == "https://www.example.com/"
+    assert (
+        str(guard.redirect_target(guard.target("http://example.com/"), "https://example.com")) == "https://example.com/"
+    )
+    with pytest.raises(AddressRefused, match="from https to http"):
+        guard.redirect_target(secure, "http://example.com/")
 
 
 def test_a_redirect_without_a_target_is_a_failure(site: Site, fetcher: Fetcher) -> None:
@@ -311,12 +313,12 @@ def test_a_type_that_cannot_be_read_is_not_fetched(site: Site, fetcher: Fetcher,
     site.pages["/"] = (200, {"Content-Type": kind} if kind else {}, b"x" * 50)
     with pytest.raises(FetchFailed, match=re.escape(kind) or "no named type"):
         fetcher.fetch(site.url())
-    assert fetcher.fetch(site.url(), accept=ANYTHING).content == b"x" * 50
+    assert fetcher.fetch(site.url(), accept=ANY_TYPE).content == b"x" * 50
 
 
 def test_the_accepted_types_are_the_callers(site: Site, fetcher: Fetcher) -> None:
     site.pages["/sitemap.xml"] = text("<urlset/>", kind="application/xml")
-    assert fetcher.fetch(site.url("/sitemap.xml"), accept=SITEMAPS).content == b"<urlset/>"
+    assert fetcher.fetch(site.url("/sitemap.xml"), accept=SITEMAP_TYPES).content == b"<urlset/>"
     assert site.asked[0].headers["accept"].startswith("application/xml, text/xml")
     with pytest.raises(FetchFailed, match="application/xml"):
         fetcher.fetch(site.url("/sitemap.xml"))
@@ -393,21 +395,21 @@ def test_a_small_page_may_be_all_alike(site: Site) -> None:
 
 
 def test_a_gzip_file_is_unpacked_within_a_limit() -> None:
-    assert gunzipped(gzip.compress(b"<urlset/>", mtime=0), 100) == b"<urlset/>"
+    assert gunzip(gzip.compress(b"<urlset/>", mtime=0), 100) == b"<urlset/>"
     for data in (gzip.compress(b"x" * 101, mtime=0), b"<urlset/>", gzip.compress(b"hello", mtime=0)[:-1]):
         with pytest.raises(FetchFailed):
-            gunzipped(data, 100)
+            gunzip(data, 100)
 
 
 @given(st.binary(max_size=3000), st.sampled_from(["gzip", "deflate", ""]), st.integers(1, 50), st.integers(0, 4000))
 def test_pieces_of_any_size_are_unpacked_alike(data: bytes, encoding: str, size: int, limit: int) -> None:
     body = {"gzip": gzip.compress, "deflate": zlib.compress, "": bytes}[encoding](data)
-    cutting = Unpacker(encoding, limit, cut=True)
+    cutting = Decompressor(encoding, limit, truncate=True)
     for start in range(0, len(body), size):
         cutting.feed(body[start : start + size])
     assert cutting.content() == data[:limit]
-    assert cutting.full == (len(data) > limit)
-    whole = Unpacker(encoding, len(data))
+    assert cutting.is_full == (len(data) > limit)
+    whole = Decompressor(encoding, len(data))
     for start in range(0, len(body), size):
         whole.feed(body[start : start + size])
     assert whole.content() == data
@@ -415,7 +417,7 @@ def test_pieces_of_any_size_are_unpacked_alike(data: bytes, encoding: str, size:
 
 @given(st.binary(max_size=300), st.sampled_from(["gzip", "deflate"]))
 def test_garbage_is_never_more_than_a_failure(data: bytes, encoding: str) -> None:
-    unpacker = Unpacker(encoding, 1000)
+    unpacker = Decompressor(encoding, 1000)
     with suppress(FetchFailed):
         unpacker.feed(b"\x1f\x8b\x08" + data if encoding == "gzip" else data)
         assert len(unpacker.content()) <= 1000
@@ -471,7 +473,7 @@ def test_whatever_a_server_sends_is_a_page_or_a_failure() -> None:
                 page = fetcher.fetch(site.url())
                 assert len(page.content) <= 100
             with suppress(FetchFailed):
-                fetcher.ask(site.url(), cut_at=10)
+                fetcher.request(site.url(), truncate_at=10)
 
         sends()
 
@@ -560,13 +562,13 @@ class Recorder(httpcore2.NetworkBackend):
 
 def test_a_second_answer_of_dns_changes_nothing() -> None:
     answers = [["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"], ["127.0.0.1"]]
-    recorder, clock = Recorder(), Clock()
+    recorder, clock = Recorder(), RequestState()
     clock.deadline = monotonic() + 10
-    pinned = Pinned(Guard(resolve=lambda host, port: answers.pop(0)), clock, recorder)
+    pinned = PinnedBackend(Guard(resolve=lambda host, port: answers.pop(0)), clock, recorder)
     with pytest.raises(httpcore2.ConnectError):
         pinned.connect_tcp("rebinding.example", 80)
     assert recorder.went == ["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"]
-    with pytest.raises(Refused):
+    with pytest.raises(AddressRefused):
         pinned.connect_tcp("rebinding.example", 80)
     assert len(recorder.went) == 2
 

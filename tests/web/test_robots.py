@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bunko.errors import Refused
+from bunko.errors import AddressRefused
 from bunko.sources.web.fetch import Fetcher
-from bunko.sources.web.robots import Robots, _ours
+from bunko.sources.web.robots import Robots, _merge_other_agents
 from bunko.sources.web.ssrf_guard import Guard
 from tests.site import Answer, Asked, Reply, Site, html, text
 
@@ -46,7 +46,7 @@ def rules(*lines: str) -> Reply:
 
 def verdicts(site: Site, fetcher: Fetcher, *paths: str) -> list[bool]:
     robots = Robots(fetcher)
-    return [robots.allowed(site.url(path)) for path in paths]
+    return [robots.allows(site.url(path)) for path in paths]
 
 
 def test_the_longest_rule_decides_and_allow_wins_a_tie(site: Site, fetcher: Fetcher) -> None:
@@ -101,9 +101,9 @@ def test_the_group_with_our_name_counts(site: Site, fetcher: Fetcher, lines: lis
 
 def test_the_name_is_the_agents_first_word(site: Site, fetcher: Fetcher) -> None:
     site.pages["/robots.txt"] = rules("User-agent: MyBot", "Disallow: /", "Crawl-delay: 4")
-    assert not Robots(fetcher, agent="MyBot/1.0 (+https://example.com/bot)").allowed(site.url())
+    assert not Robots(fetcher, agent="MyBot/1.0 (+https://example.com/bot)").allows(site.url())
     assert Robots(fetcher, agent="MyBot/1.0").delay(site.url()) == 4
-    assert Robots(fetcher).allowed(site.url())
+    assert Robots(fetcher).allows(site.url())
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451])
@@ -112,7 +112,7 @@ def test_a_site_without_robots_allows_all(
 ) -> None:
     site.pages["/robots.txt"] = text("User-agent: *\nDisallow: /", status)
     robots = Robots(fetcher)
-    assert (robots.allowed(site.url()), robots.delay(site.url()), robots.sitemaps(site.url())) == (True, 0.0, ())
+    assert (robots.allows(site.url()), robots.delay(site.url()), robots.sitemaps(site.url())) == (True, 0.0, ())
     assert caplog.records == []
 
 
@@ -139,7 +139,7 @@ def test_robots_that_cannot_be_had_allow_all_with_a_warning(
             site.pages["/robots.txt"] = text("User-agent: *\nDisallow: /", int(status))
     with Fetcher(Guard((site.host,)), timeout=0.3) as fetcher:
         robots = Robots(fetcher)
-        assert [robots.allowed(site.url(path)) for path in ("/", "/a", "/b")] == [True, True, True]
+        assert [robots.allows(site.url(path)) for path in ("/", "/a", "/b")] == [True, True, True]
     [warning] = caplog.records
     assert warning.levelno == logging.WARNING
     assert site.host in warning.getMessage()
@@ -150,18 +150,18 @@ def test_robots_are_kept_for_their_time_and_failures_for_a_minute(site: Site, fe
     robots = Robots(fetcher, ttl=600, now=clock)
     site.pages["/robots.txt"] = rules("User-agent: *", "Disallow: /a")
     for _ in range(5):
-        assert not robots.allowed(site.url("/a"))
+        assert not robots.allows(site.url("/a"))
     assert site.paths == ["/robots.txt"]
     site.pages["/robots.txt"] = text("down", 503)
     clock.now += 599
-    assert not robots.allowed(site.url("/a"))
+    assert not robots.allows(site.url("/a"))
     clock.now += 1
-    assert robots.allowed(site.url("/a"))
-    assert robots.allowed(site.url("/a"))
+    assert robots.allows(site.url("/a"))
+    assert robots.allows(site.url("/a"))
     assert len(site.asked) == 2
     site.pages["/robots.txt"] = rules("User-agent: *", "Disallow: /a")
     clock.now += 60
-    assert not robots.allowed(site.url("/a"))
+    assert not robots.allows(site.url("/a"))
 
 
 def test_each_origin_has_its_own_robots(site: Site) -> None:
@@ -169,7 +169,7 @@ def test_each_origin_has_its_own_robots(site: Site) -> None:
     with Site({"/robots.txt": rules("User-agent: *", "Disallow: /b")}) as other:
         with Fetcher(Guard(("127.0.0.1",))) as fetcher:
             robots = Robots(fetcher)
-            assert [robots.allowed(one.url(path)) for one in (site, other) for path in ("/a", "/b")] == [
+            assert [robots.allows(one.url(path)) for one in (site, other) for path in ("/a", "/b")] == [
                 False, True, True, False,
             ]  # fmt: skip
         assert (site.paths, other.paths) == (["/robots.txt"], ["/robots.txt"])
@@ -179,7 +179,7 @@ def test_many_threads_ask_once(site: Site, fetcher: Fetcher) -> None:
     site.pages["/robots.txt"] = rules("User-agent: *", "Disallow: /1")
     robots = Robots(fetcher)
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda number: robots.allowed(site.url(f"/{number}")), range(40)))
+        found = list(threads.map(lambda number: robots.allows(site.url(f"/{number}")), range(40)))
     assert found == [not str(number).startswith("1") for number in range(40)]
     assert site.paths == ["/robots.txt"]
 
@@ -189,7 +189,7 @@ def test_without_respect_nothing_is_asked(site: Site, fetcher: Fetcher) -> None:
         "User-agent: *", "Disallow: /", "Crawl-delay: 9", f"Sitemap: {site.url('/s.xml')}"
     )
     robots = Robots(fetcher, respect=False)
-    assert (robots.allowed(site.url()), robots.delay(site.url())) == (True, 0.0)
+    assert (robots.allows(site.url()), robots.delay(site.url())) == (True, 0.0)
     assert site.asked == []
     assert robots.sitemaps(site.url()) == (site.url("/s.xml"),)
 
@@ -251,10 +251,10 @@ def test_robots_are_followed_on_the_same_site_only(caplog: pytest.LogCaptureFixt
         site.pages["/robots.txt"] = moved
         guard = Guard(("intra.example", "www.intra.example", "other.example"), resolve=lambda host, port: ["127.0.0.1"])
         with Fetcher(guard) as fetcher:
-            assert not Robots(fetcher).allowed(f"http://intra.example:{site.port}/")
+            assert not Robots(fetcher).allows(f"http://intra.example:{site.port}/")
             for name in ("other.example", "localhost", "127.0.0.1"):
                 towards.append(name)
-                assert Robots(fetcher).allowed(f"http://intra.example:{site.port}/")
+                assert Robots(fetcher).allows(f"http://intra.example:{site.port}/")
         assert {asked.headers["host"].partition(":")[0] for asked in site.asked} == {
             "intra.example",
             "www.intra.example",
@@ -263,8 +263,8 @@ def test_robots_are_followed_on_the_same_site_only(caplog: pytest.LogCaptureFixt
 
 
 def test_a_url_that_the_guard_refuses_is_not_asked_about(site: Site) -> None:
-    with Fetcher(Guard()) as fetcher, pytest.raises(Refused):
-        Robots(fetcher).allowed(site.url())
+    with Fetcher(Guard()) as fetcher, pytest.raises(AddressRefused):
+        Robots(fetcher).allows(site.url())
     assert site.connections == 0
 
 
@@ -304,6 +304,6 @@ WORDS = [
 def test_whatever_robots_say_is_understood_somehow(content: str, path: str) -> None:
     from protego import Protego
 
-    found = Protego.parse(_ours(content, "bunkobot"))
+    found = Protego.parse(_merge_other_agents(content, "bunkobot"))
     assert found.can_fetch(f"http://example.com/{path}", "bunkobot") in (True, False)
     assert found._user_agents.keys() <= {"bunkobot", "*", "?"}

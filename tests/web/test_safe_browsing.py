@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bunko.errors import FetchFailed, Refused
+from bunko.errors import AddressRefused, FetchFailed
 from bunko.sources.web.safe_browsing import SafeBrowsing
 from bunko.sources.web.ssrf_guard import Guard
 from tests.site import Answer, Asked, Raw, Reply, Site
@@ -171,6 +171,6 @@ def test_what_was_known_is_told_though_the_service_is_down(service: Site, opened
 
 
 def test_the_service_is_reached_through_the_guard(service: Site, opened: Opened) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(AddressRefused):
         opened(guard=Guard(), fail_open=False).threats(BAD)
     assert service.connections == 0

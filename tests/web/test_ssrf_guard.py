@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bunko.errors import FetchFailed, Refused, SettingsError
+from bunko.errors import AddressRefused, FetchFailed, SettingsError
 from bunko.sources.web.fetch import Fetcher
-from bunko.sources.web.ssrf_guard import LONGEST_URL, Guard
+from bunko.sources.web.ssrf_guard import MAX_URL_LENGTH, Guard
 from tests.site import Site, html
 
 PRIVATE = (
@@ -44,18 +44,18 @@ def answering(*addresses: str) -> Guard:
 @pytest.mark.parametrize("address", PRIVATE)
 def test_an_address_that_is_not_public_is_refused_written_or_resolved(address: str) -> None:
     written = f"[{address}]" if ":" in address else address
-    with pytest.raises(Refused):
-        Guard().url(f"http://{written}/")
-    with pytest.raises(Refused):
+    with pytest.raises(AddressRefused):
+        Guard().canonical_url(f"http://{written}/")
+    with pytest.raises(AddressRefused):
         Guard().addresses(address, 80)
-    with pytest.raises(Refused, match=r"innocent\.example is not reached: its address"):
+    with pytest.raises(AddressRefused, match=r"innocent\.example is not reached: its address"):
         answering(address).addresses("innocent.example", 80)
 
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_a_public_address_is_let_through_written_or_resolved(address: str) -> None:
     written = f"[{address}]" if ":" in address else address
-    assert Guard().url(f"https://{written}/").startswith("https://")
+    assert Guard().canonical_url(f"https://{written}/").startswith("https://")
     assert answering(address).addresses("innocent.example", 443) == [address]
 
 
@@ -67,8 +67,8 @@ def test_an_address_in_disguise_is_refused_without_asking_anybody(host: str) -> 
         asked.append(host)
         return ["8.8.8.8"]
 
-    with pytest.raises(Refused):
-        Guard(resolve=resolve).url(f"http://{host}/")
+    with pytest.raises(AddressRefused):
+        Guard(resolve=resolve).canonical_url(f"http://{host}/")
     assert asked == []
 
 
@@ -78,13 +78,13 @@ def test_an_address_in_disguise_is_refused_without_asking_anybody(host: str) -> 
 def test_no_connection_is_made_to_what_is_refused(host: str) -> None:
     guard = Guard(resolve=lambda host, port: ["8.8.8.8", "127.0.0.1"])
     with Site({"/": html("secret")}) as site, Fetcher(guard, timeout=5) as fetcher:
-        with pytest.raises(Refused):
+        with pytest.raises(AddressRefused):
             fetcher.fetch(f"http://{host}:{site.port}/")
         assert (site.connections, site.asked) == (0, [])
 
 
 def test_one_private_address_among_public_ones_refuses_the_host() -> None:
-    with pytest.raises(Refused, match=r"10\.0\.0\.1 is private"):
+    with pytest.raises(AddressRefused, match=r"10\.0\.0\.1 is private"):
         answering("8.8.8.8", "10.0.0.1", "1.1.1.1").addresses("mixed.example", 80)
 
 
@@ -99,14 +99,14 @@ def test_one_private_address_among_public_ones_refuses_the_host() -> None:
         "http://exa mple.com", "http://example.com:x", "http://example.com:0", "http://example.com:65536",
         "http://example.com:000080", "http://example.com:-1", "http://example.com:１", "http://a..b", "http://.a",
         "http://a..", "http://-a.example", f"http://{'a' * 64}.example", f"http://{'a.' * 127}example",
-        f"http://a/{'x' * LONGEST_URL}", f"http://a/{'あ' * (LONGEST_URL // 3)}", "http://xn--.example",
+        f"http://a/{'x' * MAX_URL_LENGTH}", f"http://a/{'あ' * (MAX_URL_LENGTH // 3)}", "http://xn--.example",
         "http://xn--localhost-.example", "http://a\u00adb\u2028.example", "http://\ud800.example", "http://a/\ud800",
         "http://example.com:25", "http://example.com:6379", "http://example.com:22",
     ],
 )  # fmt: skip
 def test_a_url_that_programs_read_differently_is_refused(url: str) -> None:
-    with pytest.raises(Refused) as refused:
-        Guard().url(url)
+    with pytest.raises(AddressRefused) as refused:
+        Guard().canonical_url(url)
     assert refused.value.hint
 
 
@@ -134,12 +134,12 @@ def test_a_url_that_programs_read_differently_is_refused(url: str) -> None:
     ],
 )
 def test_a_url_has_one_spelling(url: str, spelled: str) -> None:
-    assert Guard().url(url) == spelled
+    assert Guard().canonical_url(url) == spelled
 
 
 def test_a_password_is_not_repeated() -> None:
-    with pytest.raises(Refused, match="carries a user name or password") as refused:
-        Guard().url("https://admin:hunter2@example.com/")
+    with pytest.raises(AddressRefused, match="carries a user name or password") as refused:
+        Guard().canonical_url("https://admin:hunter2@example.com/")
     assert "hunter2" not in str(refused.value)
 
 
@@ -153,7 +153,7 @@ ALLOWED = Guard(allowed_hosts=("intra.example", "127.0.0.1:8080", "*.corp.exampl
     ],
 )  # fmt: skip
 def test_a_named_private_address_is_let_through(url: str) -> None:
-    assert ALLOWED.url(url) == url
+    assert ALLOWED.canonical_url(url) == url
 
 
 @pytest.mark.parametrize(
@@ -164,8 +164,8 @@ def test_a_named_private_address_is_let_through(url: str) -> None:
     ],
 )  # fmt: skip
 def test_a_neighbour_of_a_named_address_is_refused(url: str) -> None:
-    with pytest.raises(Refused, match="not fetched"):
-        ALLOWED.url(url)
+    with pytest.raises(AddressRefused, match="not fetched"):
+        ALLOWED.canonical_url(url)
 
 
 def test_a_named_host_may_be_private_but_not_a_clouds_metadata() -> None:
@@ -187,18 +187,18 @@ def test_a_named_host_may_be_private_but_not_a_clouds_metadata() -> None:
         ("intra.example", "224.0.0.1"),
         ("intra.example", "0.0.0.0"),
     ]:
-        with pytest.raises(Refused):
+        with pytest.raises(AddressRefused):
             guard(address).addresses(host, 80)
 
 
 def test_localhost_can_be_named() -> None:
-    assert Guard(("localhost",)).url("http://localhost:3000/") == "http://localhost:3000/"
+    assert Guard(("localhost",)).canonical_url("http://localhost:3000/") == "http://localhost:3000/"
 
 
 def test_a_port_of_another_service_can_be_named_with_its_host() -> None:
-    assert Guard(("127.0.0.1:6000",)).url("http://127.0.0.1:6000/") == "http://127.0.0.1:6000/"
-    with pytest.raises(Refused, match="port 6000"):
-        Guard(("127.0.0.1",)).url("http://127.0.0.1:6000/")
+    assert Guard(("127.0.0.1:6000",)).canonical_url("http://127.0.0.1:6000/") == "http://127.0.0.1:6000/"
+    with pytest.raises(AddressRefused, match="port 6000"):
+        Guard(("127.0.0.1",)).canonical_url("http://127.0.0.1:6000/")
 
 
 @pytest.mark.parametrize(
@@ -244,10 +244,10 @@ HOSTILE = st.text(
 def test_whatever_is_written_is_refused_or_has_one_spelling(url: str) -> None:
     guard = Guard()
     try:
-        spelled = guard.url(url)
-    except Refused:
+        spelled = guard.canonical_url(url)
+    except AddressRefused:
         return
-    assert guard.url(spelled) == spelled
+    assert guard.canonical_url(spelled) == spelled
     assert spelled.isascii()
     assert spelled.startswith(("http://", "https://"))
     assert not set(spelled) & set(' \\"<>#^`{|}\t\r\n')
@@ -261,8 +261,8 @@ def test_nobody_outside_sends_us_to_a_host_of_the_own_network() -> None:
     guard = Guard(("intra.example", "10.0.0.5:8080"))
     outside, inside = guard.target("https://public.example/"), guard.target("https://intra.example/")
     for url in ("https://intra.example/drop?all=1", "https://10.0.0.5:8080/"):
-        for lead in (guard.sent, guard.onward):
-            with pytest.raises(Refused, match="your own network"):
+        for lead in (guard.link_target, guard.redirect_target):
+            with pytest.raises(AddressRefused, match="your own network"):
                 lead(outside, url)
-        assert str(guard.onward(inside, url)) == url
-    assert guard.onward(inside, "https://public.example/x").host == "public.example"
+        assert str(guard.redirect_target(inside, url)) == url
+    assert guard.redirect_target(inside, "https://public.example/x").host == "public.example"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bunko.chunkers.detect import MARKDOWN, content_type
+from bunko.chunkers.detect import MARKDOWN_TYPES, content_type
 from bunko.chunkers.headings import Headings
 from bunko.chunkers.paragraphs import Paragraphs
 from bunko.chunkers.tables import Tables
@@ -19,12 +19,12 @@ class Auto:
 
     def chunks(self, text: Text) -> list[Chunk]:
         """Return the pieces in order."""
-        if text.media_type in MARKDOWN:
+        if text.media_type in MARKDOWN_TYPES:
             found = self._headings.chunks(text)
             # A document with headings is more than its tables: they keep their place under them.
-            if any(chunk.heading for chunk in found) or content_type(text.text[text.body :]) != "table":
+            if any(chunk.heading for chunk in found) or content_type(text.text[text.body_start :]) != "table":
                 return found
-        elif content_type(text.text[text.body :]) != "table":
+        elif content_type(text.text[text.body_start :]) != "table":
             return self._paragraphs.chunks(text)
         return self._tables.chunks(text)
 

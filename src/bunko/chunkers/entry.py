@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from bunko.chunkers import merge
-from bunko.chunkers.detect import MARKDOWN
+from bunko.chunkers.detect import MARKDOWN_TYPES
 from bunko.chunkers.headings import Headings
-from bunko.chunkers.merge import Piece
-from bunko.chunkers.split import split
-from bunko.readers.outline import unify
+from bunko.chunkers.merge import ChunkRange
+from bunko.chunkers.split import split_range
+from bunko.readers.outline import unify_line_ends
 from bunko.types import Chunk, Text
 
 
-class Entry:
+class WholeEntry:
     """One chunk as long as it fits; past that Markdown is cut at headings, other text at paragraphs and sentences."""
 
     def __init__(self, max_chars: int, headings: Headings) -> None:
@@ -20,16 +20,16 @@ class Entry:
 
     def chunks(self, text: Text) -> list[Chunk]:
         """Return the pieces in order."""
-        lines = unify(text.text)
-        start, end = merge.trimmed(lines, text.body, len(lines))
+        lines = unify_line_ends(text.text)
+        start, end = merge.trim_blank_lines(lines, text.body_start, len(lines))
         if end - start > self._max_chars:
-            if text.media_type in MARKDOWN:
+            if text.media_type in MARKDOWN_TYPES:
                 return self._headings.chunks(text)
-            parts = split(lines, start, end, self._max_chars)
-            return merge.chunks(text.text, lines, [Piece(part.start, part.end) for part in parts])
-        return merge.chunks(text.text, lines, [Piece(start, end)] if start < end else [])
+            parts = split_range(lines, start, end, self._max_chars)
+            return merge.build_chunks(text.text, lines, [ChunkRange(part.start, part.end) for part in parts])
+        return merge.build_chunks(text.text, lines, [ChunkRange(start, end)] if start < end else [])
 
 
-def build(max_chars: int, headings: Headings) -> Entry:
+def build(max_chars: int, headings: Headings) -> WholeEntry:
     """Keep an entry whole as long as it fits."""
-    return Entry(max_chars, headings)
+    return WholeEntry(max_chars, headings)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bunko.chunkers import merge
-from bunko.chunkers.merge import Piece
-from bunko.chunkers.split import Solid, split
+from bunko.chunkers.merge import ChunkRange
+from bunko.chunkers.split import AtomicBlock, split_range
 from bunko.chunkers.tables import markdown_tables
-from bunko.readers.outline import Heading, Verbatim, scan, unify
+from bunko.readers.outline import Heading, Verbatim, scan_outline, unify_line_ends
 from bunko.types import Chunk, Text
 
 _NO_HEADING = Heading(0, 0, 0, "", "")
@@ -19,30 +19,32 @@ class Headings:
 
     def __init__(self, max_chars: int, min_chars: int, levels: Sequence[int], overlap: int = 0) -> None:
         self._max_chars, self._overlap = max_chars, overlap
-        self._full = merge.enough(min_chars)
+        self._min_length = merge.min_length_pattern(min_chars)
         self._levels = frozenset(levels)
 
     def chunks(self, text: Text) -> list[Chunk]:
         """Return the pieces in order."""
-        lines = unify(text.text)
-        found: list[Piece] = []
+        lines = unify_line_ends(text.text)
+        found: list[ChunkRange] = []
         open_headings: list[Heading] = []
-        start, heading, verbatim = text.body, _NO_HEADING, []
-        for mark in scan(lines, text.body):
+        start, heading, verbatim = text.body_start, _NO_HEADING, []
+        for mark in scan_outline(lines, text.body_start):
             if isinstance(mark, Verbatim):
                 verbatim.append(mark)
             elif mark.level in self._levels:
-                self._section(found, lines, start, mark.start, heading, open_headings, verbatim)
+                self._add_section(found, lines, start, mark.start, heading, open_headings, verbatim)
                 while open_headings and open_headings[-1].level >= mark.level:
                     open_headings.pop()
                 open_headings.append(mark)
                 start, heading, verbatim = mark.start, mark, []
-        self._section(found, lines, start, len(lines), heading, open_headings, verbatim)
-        return merge.chunks(text.text, lines, merge.joined(lines, found, self._max_chars, self._full))
+        self._add_section(found, lines, start, len(lines), heading, open_headings, verbatim)
+        return merge.build_chunks(
+            text.text, lines, merge.join_small_ranges(lines, found, self._max_chars, self._min_length)
+        )
 
-    def _section(
+    def _add_section(
         self,
-        found: list[Piece],
+        ranges: list[ChunkRange],
         lines: str,
         start: int,
         end: int,
@@ -50,30 +52,30 @@ class Headings:
         open_headings: Sequence[Heading],
         verbatim: Sequence[Verbatim],
     ) -> None:
-        start, end = merge.trimmed(lines, start, end)
+        start, end = merge.trim_blank_lines(lines, start, end)
         if start >= end:
             return
         path = tuple(heading.title for heading in open_headings if heading.title)
         weight = end - start
         if weight <= self._max_chars:
             bare = end <= heading.end
-            found.append(Piece(start, end, heading.source, path, heading.level, bare, weight))
+            ranges.append(ChunkRange(start, end, heading.source, path, heading.level, bare, weight))
             return
-        solids = _solids(lines, start, end, verbatim)
+        solids = _atomic_blocks(lines, start, end, verbatim)
         level = heading.level
-        for part in split(lines, start, end, self._max_chars, overlap=self._overlap, solids=solids):
+        for part in split_range(lines, start, end, self._max_chars, overlap=self._overlap, atomic_blocks=solids):
             size = part.end - part.start
-            found.append(Piece(part.start, part.end, heading.source, path, level, False, size, part.header))
+            ranges.append(ChunkRange(part.start, part.end, heading.source, path, level, False, size, part.table_header))
             level = 0
 
 
-def _solids(lines: str, start: int, end: int, verbatim: Sequence[Verbatim]) -> list[Solid]:
+def _atomic_blocks(lines: str, start: int, end: int, verbatim: Sequence[Verbatim]) -> list[AtomicBlock]:
     """Return the stretches that are better not cut, in order and apart from each other."""
-    solids = [Solid(block.start, block.end) for block in verbatim]
+    solids = [AtomicBlock(block.start, block.end) for block in verbatim]
     between = [start, *(edge for block in verbatim for edge in block), end]
     for low, high in zip(between[::2], between[1::2], strict=True):
         for table in markdown_tables(lines, low, high):
-            solids.append(Solid(table.start, table.end, (table.start, table.rows)))
+            solids.append(AtomicBlock(table.start, table.end, (table.start, table.rows_start)))
     return sorted(solids)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from bunko.chunkers import merge
-from bunko.chunkers.merge import Piece
-from bunko.chunkers.split import split
-from bunko.readers.outline import unify
+from bunko.chunkers.merge import ChunkRange
+from bunko.chunkers.split import split_range
+from bunko.readers.outline import unify_line_ends
 from bunko.types import Chunk, Text
 
-_GAP = re.compile(r"\n(?:[^\S\n]*+\n)++")
+_PARAGRAPH_GAP = re.compile(r"\n(?:[^\S\n]*+\n)++")
 
 
 class Paragraphs:
@@ -18,31 +18,31 @@ class Paragraphs:
 
     def __init__(self, max_chars: int, min_chars: int, overlap: int = 0) -> None:
         self._max_chars, self._overlap = max_chars, overlap
-        self._full = merge.enough(min_chars)
+        self._min_length = merge.min_length_pattern(min_chars)
 
     def chunks(self, text: Text) -> list[Chunk]:
         """Return the pieces in order."""
-        lines = unify(text.text)
-        return merge.chunks(text.text, lines, self.pieces(lines, text.body, len(lines)))
+        lines = unify_line_ends(text.text)
+        return merge.build_chunks(text.text, lines, self.chunk_ranges(lines, text.body_start, len(lines)))
 
-    def pieces(self, lines: str, start: int, end: int) -> list[Piece]:
+    def chunk_ranges(self, lines: str, start: int, end: int) -> list[ChunkRange]:
         """Return the pieces of one stretch of a text."""
-        found: list[Piece] = []
-        for gap in _GAP.finditer(lines, start, end):
-            self._add(found, lines, start, gap.start())
+        found: list[ChunkRange] = []
+        for gap in _PARAGRAPH_GAP.finditer(lines, start, end):
+            self._add_ranges(found, lines, start, gap.start())
             start = gap.end()
-        self._add(found, lines, start, end)
+        self._add_ranges(found, lines, start, end)
         # A short paragraph is most often a title or the start of a list, and belongs to what follows.
-        return merge.joined(lines, found, self._max_chars, self._full, lambda piece, following: True)
+        return merge.join_small_ranges(lines, found, self._max_chars, self._min_length, lambda piece, following: True)
 
-    def _add(self, found: list[Piece], lines: str, start: int, end: int) -> None:
-        start, end = merge.trimmed(lines, start, end)
+    def _add_ranges(self, ranges: list[ChunkRange], lines: str, start: int, end: int) -> None:
+        start, end = merge.trim_blank_lines(lines, start, end)
         if end - start <= self._max_chars:
             if start < end:
-                found.append(Piece(start, end))
+                ranges.append(ChunkRange(start, end))
         else:
-            parts = split(lines, start, end, self._max_chars, overlap=self._overlap)
-            found += [Piece(part.start, part.end) for part in parts]
+            parts = split_range(lines, start, end, self._max_chars, overlap=self._overlap)
+            ranges += [ChunkRange(part.start, part.end) for part in parts]
 
 
 def build(max_chars: int = 3000, min_chars: int = 50, overlap: int = 0) -> Paragraphs:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bunko.chunkers import merge
-from bunko.chunkers.split import split
-from bunko.readers.outline import unify
+from bunko.chunkers.split import split_range
+from bunko.readers.outline import unify_line_ends
 from bunko.types import Chunk, Text
 
 
@@ -17,9 +17,9 @@ class Prose:
 
     def chunks(self, text: Text) -> list[Chunk]:
         """Return the pieces in order, each beginning with the end of the one before."""
-        lines = unify(text.text)
-        parts = split(lines, text.body, len(lines), self._size, overlap=self._overlap)
-        return merge.chunks(text.text, lines, [merge.Piece(part.start, part.end) for part in parts])
+        lines = unify_line_ends(text.text)
+        parts = split_range(lines, text.body_start, len(lines), self._size, overlap=self._overlap)
+        return merge.build_chunks(text.text, lines, [merge.ChunkRange(part.start, part.end) for part in parts])
 
 
 def build(size: int = 200, overlap: int = 30) -> Prose:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PROVIDERS = ("static", "hashing", "gemini", "openai", "lmstudio", "openrouter", "ollama", "transformers")
 ALIASES = {"local": "lmstudio", "online": "openai", "plamo": "transformers"}
 # Servers that speak as OpenAI does share one file, which is told whose they are.
-_OPENAI = ("openai", "lmstudio", "openrouter", "ollama")
+_OPENAI_COMPATIBLE = ("openai", "lmstudio", "openrouter", "ollama")
 
 
 def build(provider: str, **options: Any) -> Embedder | None:
@@ -30,7 +30,7 @@ def build(provider: str, **options: Any) -> Embedder | None:
             f"There is no embedder called {provider!r}",
             hint=f"Set embedding.provider to one of: {', '.join((*PROVIDERS, *ALIASES, 'none'))}.",
         )
-    if provider in _OPENAI:
+    if provider in _OPENAI_COMPATIBLE:
         provider, options = "openai", {"preset": provider, **options}
     embedder: Embedder = import_module(f"bunko.embedders.{provider}").build(**options)
     return embedder
@@ -53,7 +53,7 @@ def vector_keys(embedder: Embedder, texts: Sequence[str], *, query: bool = False
     return found
 
 
-def checked(embedder: Embedder, texts: Sequence[str], *, query: bool = False) -> Vectors:
+def embed_and_check(embedder: Embedder, texts: Sequence[str], *, query: bool = False) -> Vectors:
     """Embed, and refuse a wrong count, a wrong size or a number that is none before anything is stored."""
     vectors = embedder.embed(texts, query=query)
     if vectors.shape != (len(texts), embedder.size):

@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from bunko.embedders.long_texts import TooLong
-from bunko.embedders.remote import Limits, Remote, lacking, missing
-from bunko.remote import Failure, key_problem, retry_after
+from bunko.embedders.long_texts import LongTextPolicy
+from bunko.embedders.remote import Remote, RequestLimits, missing_package_error, missing_package_message
+from bunko.remote import RemoteFailure, key_problem, parse_retry_after
 
 if TYPE_CHECKING:
     from google.genai import Client
 
 ADDRESS = "https://generativelanguage.googleapis.com"
 MODEL = "gemini-embedding-001"
-_MOST_TEXTS = 100  # in one request
-_MOST_TOKENS = 2048  # of a text; what follows would be left out without a word
-_SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
+_MAX_TEXTS = 100  # in one request
+_MAX_TOKENS = 2048  # of a text; what follows would be left out without a word
+_SECONDS_PATTERN = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
 class Gemini:
@@ -28,26 +28,34 @@ class Gemini:
     fix = "Set GEMINI_API_KEY (or GOOGLE_API_KEY) to a key that is valid there."
 
     def __init__(
-        self, *, model: str, size: int, document: str, query: str, secret: str, address: str | None, timeout: float
+        self,
+        *,
+        model: str,
+        size: int,
+        document_task: str,
+        query_task: str,
+        secret: str,
+        address: str | None,
+        timeout: float,
     ) -> None:
-        self.label = f"gemini:{model}:{document}:{query}"
+        self.label = f"gemini:{model}:{document_task}:{query_task}"
         self.size: int | None = size
         self.address = address or ADDRESS
         self.secret = secret
         self._model, self._dimensions, self._timeout = model, size, timeout
-        self._tasks = {False: document, True: query}
-        self._made: Client | None = None
+        self._tasks = {False: document_task, True: query_task}
+        self._cached_client: Client | None = None
         self._lock = Lock()
 
-    def available(self) -> str:
+    def unavailable_reason(self) -> str:
         """Return what is missing: the SDK or the key."""
-        if told := lacking("google.genai", "google-genai", "gemini"):
+        if told := missing_package_message("google.genai", "google-genai", "gemini"):
             return told
         if wrong := key_problem(self.secret):
             return f"{wrong.capitalize()}. {self.fix}"
         return "" if self.secret else f"There is no key. {self.fix}"
 
-    def ask(self, texts: Sequence[str], *, query: bool) -> list[Sequence[float]]:
+    def request_vectors(self, texts: Sequence[str], *, query: bool) -> list[Sequence[float]]:
         """Return a vector for each text, in their order; those cut short are not of unit length."""
         client = self._client()
         import httpx2
@@ -62,23 +70,25 @@ class Gemini:
             status = error.code if isinstance(error.code, int) else 0
             if status == 400 and "API_KEY_INVALID" in str(error.details):
                 status = 401
-            raise Failure(error.message or str(error.status), status=status, wait=_wait(error)) from error
+            raise RemoteFailure(
+                error.message or str(error.status), status=status, retry_after=_retry_delay(error)
+            ) from error
         except (httpx2.HTTPError, ValueError) as error:
-            raise Failure(str(error) or type(error).__name__) from error
+            raise RemoteFailure(str(error) or type(error).__name__) from error
         return [one.values or [] for one in answer.embeddings or []]
 
     def _client(self) -> Client:
         with self._lock:
-            if self._made is None:
+            if self._cached_client is None:
                 try:
                     from google.genai import Client
                     from google.genai.types import HttpOptions, HttpRetryOptions
                 except ImportError as error:
-                    raise missing("google-genai", "gemini") from error
+                    raise missing_package_error("google-genai", "gemini") from error
                 if not self.secret:
-                    raise Failure("there is no key", status=401)
+                    raise RemoteFailure("there is no key", status=401)
                 if wrong := key_problem(self.secret):
-                    raise Failure(wrong, status=401)
+                    raise RemoteFailure(wrong, status=401)
                 # It warns that it takes GOOGLE_API_KEY where both are set; it takes the one that it is given.
                 logging.getLogger("google_genai._api_client").setLevel(logging.ERROR)
                 options = HttpOptions(
@@ -86,16 +96,16 @@ class Gemini:
                     timeout=max(int(self._timeout * 1000), 1),
                     retry_options=HttpRetryOptions(attempts=1),
                 )
-                self._made = Client(api_key=self.secret, vertexai=False, http_options=options)
-            return self._made
+                self._cached_client = Client(api_key=self.secret, vertexai=False, http_options=options)
+            return self._cached_client
 
 
-def _wait(error: Any) -> float | None:
+def _retry_delay(error: Any) -> float | None:
     """Return how long Gemini asks to wait: in a header as others do, or among the details as `"30s"`."""
-    found = retry_after(getattr(error.response, "headers", {}).get("retry-after"))
+    found = parse_retry_after(getattr(error.response, "headers", {}).get("retry-after"))
     details = error.details.get("error", {}).get("details", ()) if isinstance(error.details, dict) else ()
     for one in details if found is None and isinstance(details, list) else ():
-        match = _SECONDS.fullmatch(str(one.get("retryDelay", ""))) if isinstance(one, dict) else None
+        match = _SECONDS_PATTERN.fullmatch(str(one.get("retryDelay", ""))) if isinstance(one, dict) else None
         if match:
             return float(match[1])
     return found
@@ -110,8 +120,8 @@ def build(
     api_key: str = "",
     base_url: str | None = None,
     max_tokens: int | None = None,
-    too_long: TooLong = "average",
-    batch: int = _MOST_TEXTS,
+    too_long: LongTextPolicy = "average",
+    batch: int = _MAX_TEXTS,
     parallel: int = 4,
     timeout: float = 60.0,
     retries: int = 3,
@@ -121,8 +131,14 @@ def build(
 ) -> Remote:
     """Return the embedder; 768, 1536 and 3072 are the sizes its makers recommend."""
     service = Gemini(
-        model=model, size=size, document=document, query=query, secret=api_key, address=base_url, timeout=timeout
+        model=model,
+        size=size,
+        document_task=document,
+        query_task=query,
+        secret=api_key,
+        address=base_url,
+        timeout=timeout,
     )
-    tokens = max_tokens or _MOST_TOKENS
-    limits = Limits(min(batch, _MOST_TEXTS), parallel, tokens, too_long, retries, delay, backoff)
+    tokens = max_tokens or _MAX_TOKENS
+    limits = RequestLimits(min(batch, _MAX_TEXTS), parallel, tokens, too_long, retries, delay, backoff)
     return Remote(service, limits, sleep=sleep)

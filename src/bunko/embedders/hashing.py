@@ -12,22 +12,22 @@ from bunko.text import ngrams
 if TYPE_CHECKING:
     from bunko.types import Vectors
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads neighbouring keys over all buckets (Fibonacci hashing)
+_HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # spreads neighbouring keys over all buckets (Fibonacci hashing)
 
 
 class Hashing:
     """A signed bag of hashed grams, unit length."""
 
-    batch = 100
+    batch_size = 100
     label = "hashing"
-    remote = False
+    is_remote = False
 
     def __init__(self, size: int) -> None:
         self.name = f"hashing:{size}:{ngrams.VERSION}"
         self.size = size
-        self.floor = 0.28
+        self.noise_floor = 0.28
 
-    def available(self) -> str:
+    def unavailable_reason(self) -> str:
         """Return nothing: it comes with bunko."""
         return ""
 
@@ -35,7 +35,7 @@ class Hashing:
         """Return one row for each text; queries and documents are treated alike."""
         vectors = np.zeros((len(texts), self.size), np.float32)
         for row, text in zip(vectors, texts, strict=True):
-            mixed = ngrams.keys(text) * _MIX
+            mixed = ngrams.gram_keys(text) * _HASH_MULTIPLIER
             bucket = (mixed >> np.uint64(40)) % np.uint64(self.size)
             sign = np.where(mixed >> np.uint64(63), np.float32(1), np.float32(-1))
             np.add.at(row, bucket.astype(np.int64), sign)

@@ -10,10 +10,12 @@ import numpy as np
 if TYPE_CHECKING:
     from bunko.types import Vectors
 
-TooLong = Literal["average", "cut"]  # what becomes of such a text: the average of its parts, or its beginning alone
+LongTextPolicy = Literal[
+    "average", "cut"
+]  # what becomes of such a text: the average of its parts, or its beginning alone
 
 
-def mean(rows: Sequence[Vectors], weights: Sequence[int]) -> Vectors:
+def mean_vector(rows: Sequence[Vectors], weights: Sequence[int]) -> Vectors:
     """Return the unit row of a text from the rows of its parts and their lengths."""
     if len(rows) == 1:
         return rows[0]
@@ -24,29 +26,29 @@ def mean(rows: Sequence[Vectors], weights: Sequence[int]) -> Vectors:
     return whole
 
 
-def tokens(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Guess high how many tokens a text has: a letter of Latin text is a third of one, any other character is one."""
     plain = len(text.encode("ascii", "ignore"))
     return len(text) - plain + -(-plain // 3)
 
 
-def split(text: str, most: int) -> list[str]:
+def split_text(text: str, max_tokens: int) -> list[str]:
     """Return a text in as few parts of about one size as have so many tokens at most."""
-    number = -(-tokens(text) // most)
+    number = -(-estimate_tokens(text) // max_tokens)
     while True:
-        pieces = cut(text, -(-len(text) // number))
-        if all(tokens(piece) <= most for piece in pieces) or number >= len(text):
+        pieces = cut_text(text, -(-len(text) // number))
+        if all(estimate_tokens(piece) <= max_tokens for piece in pieces) or number >= len(text):
             return pieces
         number += 1
 
 
-def cut(text: str, most: int) -> list[str]:
+def cut_text(text: str, max_chars: int) -> list[str]:
     """Return the parts of a text, none longer than so many characters; where they can, they end after a sentence."""
     pieces = []
     at = 0
-    while len(text) - at > most:
-        end = at + most
-        low = at + most * 3 // 4
+    while len(text) - at > max_chars:
+        end = at + max_chars
+        low = at + max_chars * 3 // 4
         for ends in ("\n", "。", ". ", " "):
             found = text.rfind(ends, low, end)
             if found >= 0:

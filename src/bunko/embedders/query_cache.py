@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bunko.types import Vectors
 
-_MOST = 256  # remembered; 3 MB at most of the largest vectors
+_MAX_QUERIES = 256  # remembered; 3 MB at most of the largest vectors
 
 
-class Questions:
+class QueryCache:
     """The vectors of the questions that were asked lately."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Vectors] = {}
+        self._vectors: dict[str, Vectors] = {}
 
     def vector(self, text: str, embed: Callable[[], Vectors]) -> Vectors:
         """Return the one row of a question, made where it is not known."""
-        found = self._known.get(text)
+        found = self._vectors.get(text)
         if found is None:
             found = embed()
-            if len(self._known) >= _MOST:
-                self._known.clear()
-            self._known[text] = found
+            if len(self._vectors) >= _MAX_QUERIES:
+                self._vectors.clear()
+            self._vectors[text] = found
         return found.copy()

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bunko.embedders.checkpoint import Checkpoint, Place, has_weights
-from bunko.embedders.long_texts import TooLong, cut, mean
-from bunko.embedders.query_cache import Questions
-from bunko.embedders.remote import lacking, missing
-from bunko.embedders.torch_model import TRUST, Device, Network, give_back, needs_trust
+from bunko.embedders.checkpoint import Checkpoint, ModelLocation, has_weights
+from bunko.embedders.long_texts import LongTextPolicy, cut_text, mean_vector
+from bunko.embedders.query_cache import QueryCache
+from bunko.embedders.remote import missing_package_error, missing_package_message
+from bunko.embedders.torch_model import TRUST_HINT, Device, LoadedModel, release_memory, untrusted_code_message
 from bunko.errors import EmbedderError
-from bunko.protocols import Counts
-from bunko.text.subwords import writable
+from bunko.protocols import EmbedderStats
+from bunko.text.subwords import replace_surrogates
 
 if TYPE_CHECKING:
     from bunko.types import Vectors
@@ -30,19 +30,19 @@ _log = logging.getLogger("bunko.embedders")
 
 PLAMO = "pfnet/plamo-embedding-1b"
 _PACKAGES = ("torch", "transformers", "psutil")
-_BATCH = 32  # texts handed over at once: what is embedded is stored so often
+_BATCH_SIZE = 32  # texts handed over at once: what is embedded is stored so often
 # Where memory is scarce, a model is let go this soon after its last use, in seconds: an import is not over between two
 # batches, and loading takes longer than that.
-_PAUSE = 5.0
-_LOOK = 30.0  # seconds between two looks at the memory while a model is idle
+_LOW_MEMORY_IDLE_SECONDS = 5.0
+_MEMORY_CHECK_SECONDS = 30.0  # seconds between two looks at the memory while a model is idle
 
 
 class Transformers:
     """One model, whether it is in memory or not."""
 
-    batch = _BATCH
-    floor = -1.0
-    remote = False
+    batch_size = _BATCH_SIZE
+    noise_floor = -1.0
+    is_remote = False
 
     def __init__(
         self,
@@ -51,25 +51,29 @@ class Transformers:
         device: Device,
         device_batch: int | None,
         max_tokens: int | None,
-        too_long: TooLong,
-        trust: bool,
-        idle: float,
-        threshold: float,
-        pause: float,
+        too_long: LongTextPolicy,
+        trust_remote_code: bool,
+        idle_seconds: float,
+        memory_threshold: float,
+        low_memory_idle: float,
     ) -> None:
-        self._place = Place(model)
-        self._device, self._device_batch, self._trust = device, device_batch, trust
+        self._location = ModelLocation(model)
+        self._device, self._device_batch, self._trust_remote_code = device, device_batch, trust_remote_code
         self._max_tokens, self._too_long = max_tokens, too_long
-        self._idle, self._threshold, self._pause = idle, threshold, pause
+        self._idle_seconds, self._memory_threshold, self._low_memory_idle = (
+            idle_seconds,
+            memory_threshold,
+            low_memory_idle,
+        )
         self._lock = RLock()  # held while texts are embedded, and while the model comes or goes
-        self._read: Checkpoint | None = None
+        self._cached_checkpoint: Checkpoint | None = None
         self._size: int | None = None
-        self._network: Network | None = None
-        self._turn = 0  # how often it was loaded
-        self._used = 0.0
+        self._loaded_model: LoadedModel | None = None
+        self._load_count = 0  # how often it was loaded
+        self._last_used = 0.0
         self._wake = Event()
-        self._questions = Questions()
-        self.counts = Counts()
+        self._query_cache = QueryCache()
+        self.stats = EmbedderStats()
 
     def __repr__(self) -> str:
         return f"Transformers({self.label})"
@@ -77,44 +81,44 @@ class Transformers:
     @property
     def label(self) -> str:
         """Return the provider and the model."""
-        return f"transformers:{self._place.label}"
+        return f"transformers:{self._location.label}"
 
     @property
     def size(self) -> int:
         """Return how many numbers a vector has; a model whose files do not say it is loaded."""
         with self._lock:
-            self._size = self._size or self._about().size or len(self._embed(["size"], query=False)[0])
+            self._size = self._size or self._checkpoint().size or len(self._embed(["size"], query=False)[0])
             return self._size
 
     @property
     def name(self) -> str:
         """Return what the vectors depend on."""
-        about = self._about()
-        code = ":code" if about.has_code and self._trust else ""
-        limit = f":{self._too_long}-{self._most()}" if self._most() else ""
+        about = self._checkpoint()
+        code = ":code" if about.has_code and self._trust_remote_code else ""
+        limit = f":{self._too_long}-{self._token_limit()}" if self._token_limit() else ""
         return f"{self.label}:{self.size}{limit}{code}:{about.digest()}"
 
     @property
     def is_loaded(self) -> bool:
         """Say whether the model takes memory now."""
-        return self._network is not None
+        return self._loaded_model is not None
 
-    def available(self) -> str:
+    def unavailable_reason(self) -> str:
         """Return nothing if the model can be used, else what is missing and how to get it; nothing is loaded."""
         for package in _PACKAGES:
-            if sentence := lacking(package, package, "transformers"):
+            if sentence := missing_package_message(package, package, "transformers"):
                 return sentence
-        if absent := self._place.absent():
+        if absent := self._location.missing_reason():
             return absent
         try:
-            about = self._read or self._place.read(fetch=False)
+            about = self._cached_checkpoint or self._location.read_checkpoint(fetch=False)
         except EmbedderError as error:
             return f"{error.message}. {error.hint}"
-        if about.has_code and not self._trust:
+        if about.has_code and not self._trust_remote_code:
             from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-            if about.kind not in CONFIG_MAPPING_NAMES:
-                return f"{needs_trust(about.label)}. {TRUST}"
+            if about.model_type not in CONFIG_MAPPING_NAMES:
+                return f"{untrusted_code_message(about.label)}. {TRUST_HINT}"
         return ""
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
@@ -122,113 +126,117 @@ class Transformers:
         if not texts:
             return np.zeros((0, self.size), np.float32)
         with self._lock:
-            self.counts.texts += len(texts)
+            self.stats.texts += len(texts)
             if not query or len(texts) > 1:
                 return self._embed(texts, query=query)
-            return self._questions.vector(texts[0], lambda: self._embed(texts, query=True))
+            return self._query_cache.vector(texts[0], lambda: self._embed(texts, query=True))
 
     def unload(self) -> None:
         """Give the memory of the model back; the next text loads it again."""
         with self._lock:
-            if self._network is None:
+            if self._loaded_model is None:
                 return
-            self._network = None
+            self._loaded_model = None
             self._wake.set()
-            give_back()
+            release_memory()
         _log.debug("%s is unloaded", self.label)
 
     def _embed(self, texts: Sequence[str], *, query: bool) -> Vectors:
-        network = self._loaded(fetch=not query)
+        network = self._load_model(fetch=not query)
         try:
-            clean = [writable(text) or " " for text in texts]
-            pieces = self._pieces(network, clean, query)
+            clean = [replace_surrogates(text) or " " for text in texts]
+            pieces = self._fit_texts(network, clean, query)
             flat = [piece for some in pieces for piece in some]
-            rows = network.vectors(flat, query=query, most=self._most(), called=self._called)
+            rows = network.vectors(flat, query=query, max_tokens=self._token_limit(), on_call=self._count_call)
         finally:
-            self._used = monotonic()
+            self._last_used = monotonic()
             self._wake.set()
         if len(flat) == len(texts):
             return rows
         found, at = [], 0
         for some in pieces:
-            found.append(mean(list(rows[at : at + len(some)]), [len(piece) for piece in some]))
+            found.append(mean_vector(list(rows[at : at + len(some)]), [len(piece) for piece in some]))
             at += len(some)
         return np.stack(found)
 
-    def _pieces(self, network: Network, texts: list[str], query: bool) -> list[list[str]]:
+    def _fit_texts(self, model: LoadedModel, texts: list[str], query: bool) -> list[list[str]]:
         """Return each text in parts that the model takes, or its beginning alone."""
-        most = self._most()
+        most = self._token_limit()
         if most is None:
             return [[text] for text in texts]
         found, long = [], 0
-        for text, number in zip(texts, network.counts(texts, query=query), strict=True):
+        for text, number in zip(texts, model.token_counts(texts, query=query), strict=True):
             parts = [text]
             if number > most:
                 long += 1
-                parts = _fitting(network, text, number, most, query)
+                parts = _split_to_fit(model, text, number, most, query)
             found.append(parts[:1] if self._too_long == "cut" else parts)
         if long:
-            self.counts.too_long += long
+            self.stats.too_long += long
             what = "cut" if self._too_long == "cut" else "embedded in parts"
             texts_were = "1 text was" if long == 1 else f"{long} texts were"
             _log.warning("%s longer than %s takes, and %s.", texts_were, self.label, what)
         return found
 
-    def _loaded(self, *, fetch: bool) -> Network:
-        if self._network is None:
+    def _load_model(self, *, fetch: bool) -> LoadedModel:
+        if self._loaded_model is None:
             for package in _PACKAGES:
-                if lacking(package, package, "transformers"):
-                    raise missing(package, "transformers")
-            about = self._about()
+                if missing_package_message(package, package, "transformers"):
+                    raise missing_package_error(package, "transformers")
+            about = self._checkpoint()
             if not has_weights(about.folder):
                 if not fetch:
-                    raise EmbedderError(f"{self.label} cannot answer questions yet", hint=self._place.absent())
+                    raise EmbedderError(
+                        f"{self.label} cannot answer questions yet", hint=self._location.missing_reason()
+                    )
                 _log.warning("Fetching %s. This is done once, and may take long.", about.label)
-                self._place.fetch(about.folder)
-            if self._place.has_changed(about):
+                self._location.fetch_weights(about.folder)
+            if self._location.is_stale(about):
                 raise EmbedderError(
                     f"{about.label} is not the model any more that it was before", hint="Run the command again."
                 )
-            self._network = Network(about, device=self._device, batch=self._device_batch, trust=self._trust)
-            self._used = monotonic()
-            self._turn += 1
+            self._loaded_model = LoadedModel(
+                about, device=self._device, batch_size=self._device_batch, trust_remote_code=self._trust_remote_code
+            )
+            self._last_used = monotonic()
+            self._load_count += 1
             self._wake = Event()
-            given = (weakref.ref(self), self._wake, self._turn)
-            Thread(target=_watch, args=given, name="bunko-unload", daemon=True).start()
-        return self._network
+            given = (weakref.ref(self), self._wake, self._load_count)
+            Thread(target=_unload_when_idle, args=given, name="bunko-unload", daemon=True).start()
+        return self._loaded_model
 
-    def _about(self) -> Checkpoint:
+    def _checkpoint(self) -> Checkpoint:
         with self._lock:
-            if self._read is None:
-                self._read = self._place.read()
-            return self._read
+            if self._cached_checkpoint is None:
+                self._cached_checkpoint = self._location.read_checkpoint()
+            return self._cached_checkpoint
 
-    def _most(self) -> int | None:
-        known = [tokens for tokens in (self._max_tokens, self._about().tokens) if tokens]
+    def _token_limit(self) -> int | None:
+        known = [tokens for tokens in (self._max_tokens, self._checkpoint().max_tokens) if tokens]
         return min(known, default=None)
 
-    def _called(self) -> None:
-        self.counts.calls += 1
+    def _count_call(self) -> None:
+        self.stats.calls += 1
 
-    def _rest(self, turn: int) -> float | None:
+    def _unload_if_idle(self, load_number: int) -> float | None:
         """Let the model go if it is time; return when to look again, None if it is gone."""
         with self._lock:
-            if self._network is None or turn != self._turn:
+            if self._loaded_model is None or load_number != self._load_count:
                 return None
-            patience = self._idle
-            if _memory_in_use() > self._threshold:
-                patience = min(self._pause, patience)
-            left = patience - (monotonic() - self._used)
+            patience = self._idle_seconds
+            if _memory_in_use() > self._memory_threshold:
+                patience = min(self._low_memory_idle, patience)
+            left = patience - (monotonic() - self._last_used)
             if left <= 0:
                 self.unload()
                 return None
-            return min(left, _LOOK)
+            return min(left, _MEMORY_CHECK_SECONDS)
 
 
-def _watch(ref: weakref.ref[Transformers], wake: Event, turn: int) -> None:
+def _unload_when_idle(ref: weakref.ref[Transformers], wake: Event, load_number: int) -> None:
     """Look after one loading of a model until it is gone; an embedder that nobody holds any more goes with it."""
     while (embedder := ref()) is not None:
-        rest = embedder._rest(turn)
+        rest = embedder._unload_if_idle(load_number)
         del embedder
         if rest is None:
             return
@@ -243,15 +251,15 @@ def _memory_in_use() -> float:
     return float(psutil.virtual_memory().percent) / 100
 
 
-def _fitting(network: Network, text: str, number: int, most: int, query: bool) -> list[str]:
+def _split_to_fit(model: LoadedModel, text: str, token_count: int, max_tokens: int, query: bool) -> list[str]:
     """Return a text in parts of so many tokens at most; those that cannot be cut further stay as they are."""
-    if number <= most:
+    if token_count <= max_tokens:
         return [text]
-    pieces = cut(text, max(-(-len(text) // max(-(-number // most), 2)), 1))
+    pieces = cut_text(text, max(-(-len(text) // max(-(-token_count // max_tokens), 2)), 1))
     if pieces == [text]:
         return pieces
-    counted = zip(pieces, network.counts(pieces, query=query), strict=True)
-    return [part for piece, own in counted for part in _fitting(network, piece, own, most, query)]
+    counted = zip(pieces, model.token_counts(pieces, query=query), strict=True)
+    return [part for piece, own in counted for part in _split_to_fit(model, piece, own, max_tokens, query)]
 
 
 def build(
@@ -260,11 +268,11 @@ def build(
     device: Device = "auto",
     device_batch: int | None = None,
     max_tokens: int | None = None,
-    too_long: TooLong = "average",
+    too_long: LongTextPolicy = "average",
     trust: bool = False,
     idle: float = 600.0,
     threshold: float = 0.8,
-    pause: float = _PAUSE,
+    pause: float = _LOW_MEMORY_IDLE_SECONDS,
 ) -> Transformers:
     """Return the embedder; it is let go after `idle` seconds, or `pause` above a share of memory in use."""
     return Transformers(
@@ -273,8 +281,8 @@ def build(
         device_batch=device_batch,
         max_tokens=max_tokens,
         too_long=too_long,
-        trust=trust,
-        idle=idle,
-        threshold=threshold,
-        pause=pause,
+        trust_remote_code=trust,
+        idle_seconds=idle,
+        memory_threshold=threshold,
+        low_memory_idle=pause,
     )

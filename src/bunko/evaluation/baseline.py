@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from bunko.errors import SourceError
-from bunko.evaluation.dataset import Judged, text_of
-from bunko.evaluation.evaluate import Evaluation, Former
+from bunko.evaluation.dataset import JudgedSet, read_text_file
+from bunko.evaluation.evaluate import Evaluation, PreviousReport
 from bunko.evaluation.measures import F1
 
-_EQUAL = 1e-9
-_HINT = "Make it with: bunko evaluate … --save-baseline."
-_REPORT = "Name a report.json that bunko evaluate wrote."
+_TOLERANCE = 1e-9
+_BASELINE_HINT = "Make it with: bunko evaluate … --save-baseline."
+_REPORT_HINT = "Name a report.json that bunko evaluate wrote."
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class BaselineChange:
     """How the judging measure of one mode has changed since the baseline."""
 
     mode: str
@@ -29,52 +29,52 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class BaselineVerdict:
     """What a baseline says about an evaluation."""
 
     path: str
     threshold: float
-    changes: tuple[Change, ...]
+    changes: tuple[BaselineChange, ...]
 
     @property
-    def regressed(self) -> bool:
+    def has_regression(self) -> bool:
         """Say whether any mode has lost more than is allowed."""
         return any(change.regressed for change in self.changes)
 
 
-def differences(path: Path, judged: Judged, n_results: int, threshold: float | None) -> list[str]:
+def baseline_mismatches(path: Path, judged_set: JudgedSet, n_results: int, threshold: float | None) -> list[str]:
     """Return what a baseline was made with and this evaluation is not: scores of different things do not compare."""
-    held = _read(path, "baseline", _HINT)
+    held = _load_report_json(path, "baseline", _BASELINE_HINT)
     found = []
-    if _digest(held) not in ("", judged.digest):
+    if _judged_set_digest(held) not in ("", judged_set.digest):
         found.append("it is about other questions or judgements")
     if held.get("n_results", n_results) != n_results:
         found.append(f"n_results is {held['n_results']} there and {n_results} here")
     settings = held.get("settings")
     before = settings.get("threshold", threshold) if isinstance(settings, dict) else threshold
     if before != threshold:
-        found.append(f"threshold is {_told(before)} there and {_told(threshold)} here")
+        found.append(f"threshold is {_format_threshold(before)} there and {_format_threshold(threshold)} here")
     return found
 
 
-def check(done: Evaluation, path: Path, threshold: float) -> Verdict | None:
+def compare_with_baseline(evaluation: Evaluation, path: Path, threshold: float) -> BaselineVerdict | None:
     """Compare the F1 of each mode with a baseline; a loss of more than the threshold is a regression.
 
     None: it knows none of the modes.
     """
-    held = _read(path, "baseline", _HINT)
+    held = _load_report_json(path, "baseline", _BASELINE_HINT)
     changes = []
-    for run in done.runs:
-        before = _number(held, run.name, path)
+    for run in evaluation.runs:
+        before = _baseline_f1(held, run.name, path)
         if before is not None:
             now = run.measures.get(F1, 0.0)
-            changes.append(Change(run.name, before, now, before - now > threshold + _EQUAL))
-    return Verdict(str(path), threshold, tuple(changes)) if changes else None
+            changes.append(BaselineChange(run.name, before, now, before - now > threshold + _TOLERANCE))
+    return BaselineVerdict(str(path), threshold, tuple(changes)) if changes else None
 
 
-def former(path: Path) -> Former:
+def load_report(path: Path) -> PreviousReport:
     """Read what a report says of each question in each mode."""
-    held = _read(path, "report", _REPORT)
+    held = _load_report_json(path, "report", _REPORT_HINT)
     found: dict[str, dict[str, dict[str, float]]] = {}
     try:
         for mode, of_mode in held["modes"].items():
@@ -87,21 +87,25 @@ def former(path: Path) -> Former:
             f"{path}:1: there are no single questions in it", hint="Name a report.json, which has them."
         ) from error
     number = held.get("n_results")
-    return Former(path.name, dict(found), _digest(held), number if isinstance(number, int) else None)
+    return PreviousReport(path.name, dict(found), _judged_set_digest(held), number if isinstance(number, int) else None)
 
 
-def saved(done: Evaluation) -> dict[str, Any]:
+def baseline_data(evaluation: Evaluation) -> dict[str, Any]:
     """Return what a baseline file holds: the means of each mode, and which questions they are about."""
-    modes = {run.name: {"measures": {name: round(v, 6) for name, v in run.measures.items()}} for run in done.runs}
-    facts = {"name": done.judged.name, "digest": done.judged.digest, "queries": len(done.judged.queries)}
-    return {"judged": facts, "n_results": done.plan.n_results, "settings": done.settings, "modes": modes}
+    modes = {run.name: {"measures": {name: round(v, 6) for name, v in run.measures.items()}} for run in evaluation.runs}
+    facts = {
+        "name": evaluation.judged_set.name,
+        "digest": evaluation.judged_set.digest,
+        "queries": len(evaluation.judged_set.queries),
+    }
+    return {"judged": facts, "n_results": evaluation.plan.n_results, "settings": evaluation.settings, "modes": modes}
 
 
-def _read(path: Path, what: str, hint: str) -> dict[str, Any]:
+def _load_report_json(path: Path, kind: str, hint: str) -> dict[str, Any]:
     if not path.exists():
-        raise SourceError(f"There is no {what} {path}", hint=hint)
+        raise SourceError(f"There is no {kind} {path}", hint=hint)
     try:
-        held = json.loads(text_of(path))
+        held = json.loads(read_text_file(path))
     except (json.JSONDecodeError, RecursionError) as error:
         line, reason = getattr(error, "lineno", 1), getattr(error, "msg", "nested too deep")
         raise SourceError(f"{path}:{line}: this is not JSON: {reason}", hint=hint) from error
@@ -110,20 +114,20 @@ def _read(path: Path, what: str, hint: str) -> dict[str, Any]:
     return held
 
 
-def _told(value: object) -> str:
+def _format_threshold(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-def _digest(held: Mapping[str, Any]) -> str:
-    judged = held.get("judged")
+def _judged_set_digest(data: Mapping[str, Any]) -> str:
+    judged = data.get("judged")
     return str(judged.get("digest", "")) if isinstance(judged, dict) else ""
 
 
-def _number(held: Mapping[str, Any], mode: str, path: Path) -> float | None:
-    of_mode = held["modes"].get(mode)
+def _baseline_f1(data: Mapping[str, Any], mode: str, path: Path) -> float | None:
+    of_mode = data["modes"].get(mode)
     if of_mode is None:
         return None
     try:
         return float(of_mode["measures"][F1])
     except (KeyError, TypeError, ValueError) as error:
-        raise SourceError(f'{path}:1: there is no "{F1}" of {mode} in it', hint=_HINT) from error
+        raise SourceError(f'{path}:1: there is no "{F1}" of {mode} in it', hint=_BASELINE_HINT) from error

@@ -8,62 +8,70 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bunko.evaluation.dataset import Judged, JudgedDocument, Problems, Query, Row, described, text_of
+from bunko.evaluation.dataset import (
+    FileProblems,
+    JsonRow,
+    JudgedDocument,
+    JudgedQuery,
+    JudgedSet,
+    read_text_file,
+    with_language_and_kind,
+)
 
-_OF_DOCUMENT = ("id", "_id", "title", "text")
-_OF_QUERY = ("id", "_id", "text", "query", "language", "kind", "type")
+_DOCUMENT_KEYS = ("id", "_id", "title", "text")
+_QUERY_KEYS = ("id", "_id", "text", "query", "language", "kind", "type")
 
 
-def load(corpus: Path, queries: Path, qrels: Path, *, name: str = "") -> Judged:
+def load_beir(corpus: Path, queries: Path, qrels: Path, *, name: str = "") -> JudgedSet:
     """Read a judged set; queries that nobody judged are left out, as every evaluation does."""
     documents = load_corpus(corpus)
-    asked = _queries(queries)
-    grades = _grades(qrels, {one.id for one in documents}, set(asked))
-    judged = tuple(described(replace(asked[one], grades=grades[one])) for one in asked if one in grades)
-    return Judged(name or corpus.resolve().parent.name, documents, judged)
+    asked = _load_queries(queries)
+    grades = _load_grades(qrels, {one.id for one in documents}, set(asked))
+    judged = tuple(with_language_and_kind(replace(asked[one], grades=grades[one])) for one in asked if one in grades)
+    return JudgedSet(name or corpus.resolve().parent.name, documents, judged)
 
 
 def load_corpus(path: Path) -> tuple[JudgedDocument, ...]:
     """Read documents: id (or _id), title and text in each line."""
-    problems = Problems(path)
+    problems = FileProblems(path)
     found: dict[str, JudgedDocument] = {}
-    for row, line in _rows(path, problems, _OF_DOCUMENT):
-        made = JudgedDocument(row.text("id", "_id", needed=True), row.text("title"), row.text("text"))
-        if row.good and not (made.title.strip() or made.text.strip()):
-            row.wrong(f"document {made.id!r} is empty")
+    for row, line in _read_rows(path, problems, _DOCUMENT_KEYS):
+        made = JudgedDocument(row.text("id", "_id", required=True), row.text("title"), row.text("text"))
+        if row.is_valid and not (made.title.strip() or made.text.strip()):
+            row.add_problem(f"document {made.id!r} is empty")
         if made.id in found:
             problems.add(line, f"there is a document {made.id!r} already")
-        elif row.good:
+        elif row.is_valid:
             found[made.id] = made
-    if not found and not problems.found:
+    if not found and not problems.messages:
         problems.add(1, "there are no documents")
-    problems.stop()
+    problems.raise_if_any()
     return tuple(found.values())
 
 
-def _queries(path: Path) -> dict[str, Query]:
-    problems = Problems(path)
-    found: dict[str, Query] = {}
-    for row, line in _rows(path, problems, _OF_QUERY):
-        made = Query(
-            row.text("id", "_id", needed=True),
-            row.text("text", "query", needed=True),
+def _load_queries(path: Path) -> dict[str, JudgedQuery]:
+    problems = FileProblems(path)
+    found: dict[str, JudgedQuery] = {}
+    for row, line in _read_rows(path, problems, _QUERY_KEYS):
+        made = JudgedQuery(
+            row.text("id", "_id", required=True),
+            row.text("text", "query", required=True),
             {},
             language=row.text("language"),
             kind=row.text("kind", "type"),
         )
         if made.id in found:
             problems.add(line, f"there is a query {made.id!r} already")
-        elif row.good:
+        elif row.is_valid:
             found[made.id] = made
-    if not found and not problems.found:
+    if not found and not problems.messages:
         problems.add(1, "there are no queries")
-    problems.stop()
+    problems.raise_if_any()
     return found
 
 
-def _rows(path: Path, problems: Problems, known: Sequence[str]) -> Iterator[tuple[Row, int]]:
-    for line, text in enumerate(text_of(path).split("\n"), 1):
+def _read_rows(path: Path, problems: FileProblems, known_keys: Sequence[str]) -> Iterator[tuple[JsonRow, int]]:
+    for line, text in enumerate(read_text_file(path).split("\n"), 1):
         if not text.strip():
             continue
         try:
@@ -72,14 +80,14 @@ def _rows(path: Path, problems: Problems, known: Sequence[str]) -> Iterator[tupl
             reason = getattr(error, "msg", "nested too deep")
             problems.add(line, f"this is not JSON: {reason}")
             continue
-        yield Row(value, line, problems, known=known), line
+        yield JsonRow(value, line, problems, known_keys=known_keys), line
 
 
-def _grades(path: Path, documents: set[str], queries: set[str]) -> dict[str, dict[str, float]]:
+def _load_grades(path: Path, documents: set[str], queries: set[str]) -> dict[str, dict[str, float]]:
     """Read query, document and grade of each line; a line of names may come first, and TREC's second column is fine."""
-    problems = Problems(path)
+    problems = FileProblems(path)
     found: dict[str, dict[str, float]] = defaultdict(dict)
-    for line, text in enumerate(text_of(path).split("\n"), 1):
+    for line, text in enumerate(read_text_file(path).split("\n"), 1):
         cells = text.strip("\r").split("\t") if "\t" in text else text.split()
         if not text.strip():
             continue
@@ -89,7 +97,7 @@ def _grades(path: Path, documents: set[str], queries: set[str]) -> dict[str, dic
             problems.add(line, f"expected query, document and grade, found {len(cells)} columns")
             continue
         query, document, written = (cell.strip() for cell in cells)
-        grade = _number(written)
+        grade = _parse_grade(written)
         if grade is None:
             if line > 1 or query in queries:
                 problems.add(line, f"{written!r} is not a grade")
@@ -102,13 +110,13 @@ def _grades(path: Path, documents: set[str], queries: set[str]) -> dict[str, dic
             problems.add(line, f"{document!r} is judged twice for query {query!r}")
         else:
             found[query][document] = grade
-    if not found and not problems.found:
+    if not found and not problems.messages:
         problems.add(1, "there are no judgements")
-    problems.stop()
+    problems.raise_if_any()
     return {query: {one: grade for one, grade in judged.items() if grade > 0} for query, judged in found.items()}
 
 
-def _number(text: str) -> float | None:
+def _parse_grade(text: str) -> float | None:
     try:
         number = float(text)
     except ValueError:

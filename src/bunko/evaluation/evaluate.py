@@ -10,32 +10,32 @@ from typing import Any
 
 from bunko.errors import SettingsError, SourceError
 from bunko.evaluation.compare import Comparison, compare
-from bunko.evaluation.dataset import Judged
-from bunko.evaluation.eval_library import TOOL, alike, holding, seen_through
-from bunko.evaluation.run import Run, may_abstain, run
-from bunko.ingest.pipeline import Progress
+from bunko.evaluation.dataset import JudgedSet
+from bunko.evaluation.eval_library import JUDGED_TOOL, judged_library, same_index, with_settings
+from bunko.evaluation.run import Run, may_abstain, run_queries
+from bunko.ingest.pipeline import ImportProgress
 from bunko.library.library import Library
-from bunko.search.rank import owned
+from bunko.search.rank import tool_search_settings
 from bunko.settings import Settings
 from bunko.types import Mode
 
 # Whoever watches is told what goes on, how much of it is done, and how much there is.
-Watch = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 # Measure → question → value: what can be compared.
-Values = Mapping[str, Mapping[str, float]]
+MeasureValues = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EvaluationPlan:
     """How the questions are asked."""
 
     modes: tuple[Mode, ...]  # empty: as the settings say
     n_results: int
-    chunks: int | None = None  # asked for in each search; not given: as many as it takes to find the documents
+    n_chunks: int | None = None  # asked for in each search; not given: as many as it takes to find the documents
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class AlternativeSettings:
     """A second way of asking, to compare with the first."""
 
     name: str
@@ -50,22 +50,22 @@ class ExistingTool:
     library: Library
     name: str
 
-    def own(self) -> dict[str, object]:
+    def search_overrides(self) -> dict[str, object]:
         """Return what the tool says about its own searches, as flags of the settings."""
-        own = owned(self.library.only(self.name).options.get("search"))
+        own = tool_search_settings(self.library.resolve_tool(self.name).options.get("search"))
         return {f"search.{name}": value for name, value in own.items()}
 
     def uris(self) -> set[str]:
         """Return the names of its documents."""
-        return set(self.library.store.known(self.library.only(self.name).id))
+        return set(self.library.store.fingerprints(self.library.resolve_tool(self.name).id))
 
 
 @dataclass(frozen=True, slots=True)
-class Former:
+class PreviousReport:
     """What a former report says."""
 
     name: str
-    modes: Mapping[str, Values]
+    modes: Mapping[str, MeasureValues]
     digest: str  # of its questions
     n_results: int | None = None  # not given: it does not say
 
@@ -74,8 +74,8 @@ class Former:
 class Evaluation:
     """What an evaluation found."""
 
-    judged: Judged
-    plan: Plan
+    judged_set: JudgedSet
+    plan: EvaluationPlan
     settings: dict[str, Any]
     documents: int
     chunks: int
@@ -83,86 +83,93 @@ class Evaluation:
     comparisons: list[Comparison] = field(default_factory=list)
 
     @property
-    def main(self) -> Run:
+    def main_run(self) -> Run:
         """Return the run that stands for the evaluation: the first that was asked for."""
         return self.runs[0]
 
 
 def evaluate(
-    judged: Judged,
+    judged_set: JudgedSet,
     settings: Settings,
-    plan: Plan,
+    plan: EvaluationPlan,
     *,
     persist_dir: Path | None = None,
     tool: ExistingTool | None = None,
-    other: Side | None = None,
-    against: Former | None = None,
-    watch: Watch = lambda _what, _done, _total: None,
+    alternative: AlternativeSettings | None = None,
+    previous: PreviousReport | None = None,
+    report_progress: ProgressCallback = lambda _what, _done, _total: None,
 ) -> Evaluation:
     """Ask all questions in each mode; compare modes with the first, with `other` settings, and with a former report.
 
     The set's own documents are imported to be asked about, unless the questions are about an existing tool.
     """
 
-    def importing(done: Progress) -> None:
-        watch("Importing", done.files, done.total_files)
+    def importing(done: ImportProgress) -> None:
+        report_progress("Importing", done.files, done.total_files)
 
-    with _searched(judged, settings, tool, persist_dir, importing) as library:
-        modes = plan.modes or (library.request("").mode,)
-        asked = tool.name if tool is not None else TOOL
-        _check_measurable(library, judged, modes)
-        wanted = () if other is None else (other.mode,) if other.mode else modes
-        named = {mode: f"{mode}, {other.name}" if len(wanted) > 1 else other.name for mode in wanted} if other else {}
-        if against is not None:
-            _check_shared(against, judged, (*modes, *named.values()))
-        done = Evaluation(judged, plan, shown(settings, library), *_size(library, asked), [])
-        done.runs = [_run(library, asked, judged, plan, mode, mode, watch) for mode in modes]
-        done.comparisons = [compared(done.main, one) for one in done.runs[1:]]
-        if other is not None:
-            with _other(library, judged, settings, other.settings, importing, rebuilding=tool is None) as second:
+    with _open_library(judged_set, settings, tool, persist_dir, importing) as library:
+        modes = plan.modes or (library.build_request("").mode,)
+        asked = tool.name if tool is not None else JUDGED_TOOL
+        _check_measurable(library, judged_set, modes)
+        wanted = () if alternative is None else (alternative.mode,) if alternative.mode else modes
+        named = (
+            {mode: f"{mode}, {alternative.name}" if len(wanted) > 1 else alternative.name for mode in wanted}
+            if alternative
+            else {}
+        )
+        if previous is not None:
+            _check_previous(previous, judged_set, (*modes, *named.values()))
+        done = Evaluation(judged_set, plan, reported_settings(settings, library), *_tool_size(library, asked), [])
+        done.runs = [_run_mode(library, asked, judged_set, plan, mode, mode, report_progress) for mode in modes]
+        done.comparisons = [compare_runs(done.main_run, one) for one in done.runs[1:]]
+        if alternative is not None:
+            with _open_alternative(
+                library, judged_set, settings, alternative.settings, importing, can_rebuild=tool is None
+            ) as second:
                 for mode, name in named.items():
-                    changed = _run(second, asked, judged, plan, mode, name, watch)
-                    same = next((one for one in done.runs if one.mode == mode), done.main)
-                    done.comparisons.append(compared(same, changed))
+                    changed = _run_mode(second, asked, judged_set, plan, mode, name, report_progress)
+                    same = next((one for one in done.runs if one.mode == mode), done.main_run)
+                    done.comparisons.append(compare_runs(same, changed))
                     done.runs.append(changed)
-    if against is not None:
+    if previous is not None:
         for one in done.runs:
-            if one.name in against.modes:
-                done.comparisons.append(compare(against.modes[one.name], one.values, names=(against.name, one.name)))
+            if one.name in previous.modes:
+                done.comparisons.append(compare(previous.modes[one.name], one.values, names=(previous.name, one.name)))
     return done
 
 
-def _check_measurable(library: Library, judged: Judged, modes: Sequence[Mode]) -> None:
-    if any(query.answerable or query.negatives or query.keywords for query in judged.queries):
+def _check_measurable(library: Library, judged_set: JudgedSet, modes: Sequence[Mode]) -> None:
+    if any(query.is_answerable or query.negatives or query.keywords for query in judged_set.queries):
         return
-    if not any(may_abstain(library.request("", mode=mode)) for mode in modes):
+    if not any(may_abstain(library.build_request("", mode=mode)) for mode in modes):
         raise SourceError(
-            f"Nothing can be measured: no question of {judged.name} names a document that answers it",
+            f"Nothing can be measured: no question of {judged_set.name} names a document that answers it",
             hint="Give each its expected_sources, or qrels with a grade above 0; that nothing comes back can be"
             " measured with --threshold.",
         )
 
 
-def _check_shared(against: Former, judged: Judged, names: Sequence[str]) -> None:
-    shared = [name for name in names if name in against.modes]
+def _check_previous(previous: PreviousReport, judged_set: JudgedSet, names: Sequence[str]) -> None:
+    shared = [name for name in names if name in previous.modes]
     if not shared:
         raise SourceError(
-            f"{against.name} says nothing about {', '.join(names)}, only about {', '.join(against.modes) or 'nothing'}",
+            f"{previous.name} says nothing about {', '.join(names)}, only about {', '.join(previous.modes) or 'nothing'}",  # noqa: E501
             hint="Choose its modes with --mode.",
         )
-    ids = {query.id for query in judged.queries}
-    if all(ids.isdisjoint(values) for name in shared for values in against.modes[name].values()):
+    ids = {query.id for query in judged_set.queries}
+    if all(ids.isdisjoint(values) for name in shared for values in previous.modes[name].values()):
         raise SourceError(
-            f"{against.name} shares no question with {judged.name}", hint="Name a report.json of the same questions."
+            f"{previous.name} shares no question with {judged_set.name}",
+            hint="Name a report.json of the same questions.",
         )
 
 
-def compared(first: Run, second: Run) -> Comparison:
+def compare_runs(first: Run, second: Run) -> Comparison:
     """Compare two runs over the same questions."""
     return compare(first.values, second.values, names=(first.name, second.name))
 
 
-def possible(modes: Sequence[Mode], settings: Settings) -> tuple[Mode, ...]:
+def usable_modes(modes: Sequence[Mode], settings: Settings) -> tuple[Mode, ...]:
     """Return those modes that need no vectors where there are none."""
     if settings.embedding.provider != "none":
         return tuple(modes)
@@ -175,7 +182,7 @@ def possible(modes: Sequence[Mode], settings: Settings) -> tuple[Mode, ...]:
     return found
 
 
-def shown(settings: Settings, library: Library) -> dict[str, Any]:
+def reported_settings(settings: Settings, library: Library) -> dict[str, Any]:
     """Return the settings that a score depends on."""
     chunker, search = settings.chunker, settings.search
     embedder = library.embedder()
@@ -195,56 +202,64 @@ def shown(settings: Settings, library: Library) -> dict[str, Any]:
 
 
 @contextmanager
-def _searched(
-    judged: Judged,
+def _open_library(
+    judged_set: JudgedSet,
     settings: Settings,
     tool: ExistingTool | None,
     persist_dir: Path | None,
-    importing: Callable[[Progress], None],
+    progress: Callable[[ImportProgress], None],
 ) -> Iterator[Library]:
     if tool is not None:
-        yield seen_through(tool.library, settings)
+        yield with_settings(tool.library, settings)
         return
-    with holding(judged.documents, settings, persist_dir=persist_dir, progress=importing) as library:
+    with judged_library(judged_set.documents, settings, persist_dir=persist_dir, progress=progress) as library:
         yield library
 
 
 @contextmanager
-def _other(
+def _open_alternative(
     library: Library,
-    judged: Judged,
+    judged_set: JudgedSet,
     settings: Settings,
-    changed: Settings,
-    importing: Callable[[Progress], None],
+    alternative: Settings,
+    progress: Callable[[ImportProgress], None],
     *,
-    rebuilding: bool,
+    can_rebuild: bool,
 ) -> Iterator[Library]:
     """Open what the second side searches: the same library where that will do."""
-    if alike(settings, changed):
-        yield seen_through(library, changed)
+    if same_index(settings, alternative):
+        yield with_settings(library, alternative)
         return
-    if not rebuilding:
+    if not can_rebuild:
         raise SettingsError(
             "An existing tool is measured as it is, and this setting would make another index",
             hint="Compare settings of the search, or import the documents again under another name.",
         )
-    with holding(judged.documents, changed, progress=importing) as rebuilt:
+    with judged_library(judged_set.documents, alternative, progress=progress) as rebuilt:
         yield rebuilt
 
 
-def _run(library: Library, tool: str, judged: Judged, plan: Plan, mode: Mode, name: str, watch: Watch) -> Run:
-    return run(
+def _run_mode(
+    library: Library,
+    tool: str,
+    judged_set: JudgedSet,
+    plan: EvaluationPlan,
+    mode: Mode,
+    name: str,
+    report_progress: ProgressCallback,
+) -> Run:
+    return run_queries(
         library,
-        judged.queries,
+        judged_set.queries,
         mode=mode,
         n_results=plan.n_results,
-        chunks=plan.chunks,
+        n_chunks=plan.n_chunks,
         name=name,
         tool=tool,
-        progress=lambda done, total: watch(f"Asking, {name}", done, total),
+        progress=lambda done, total: report_progress(f"Asking, {name}", done, total),
     )
 
 
-def _size(library: Library, name: str) -> tuple[int, int]:
+def _tool_size(library: Library, name: str) -> tuple[int, int]:
     totals = [library.store.totals(tool.id) for tool in library.tools() if tool.name == name]
     return sum(one.documents for one in totals), sum(one.chunks for one in totals)

@@ -7,27 +7,27 @@ from html import escape
 
 from bunko import __version__
 from bunko.evaluation import plots, report
-from bunko.evaluation.baseline import Verdict
+from bunko.evaluation.baseline import BaselineVerdict
 from bunko.evaluation.compare import Comparison
 from bunko.evaluation.evaluate import Evaluation
-from bunko.evaluation.run import Found, Result, Run
+from bunko.evaluation.run import QueryResult, RetrievedDocument, Run
 from bunko.evaluation.style import STYLE
-from bunko.text.hidden_chars import clean
+from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.timing import now
 
 # A page of thousands of questions is slow to open and nobody reads it; report.json has them all.
-MOST_QUESTIONS = 200
-_MOST_CHANGED = 10
-_MOST_HITS = 5
-_MOST_CHARACTERS = 120
+MAX_QUERIES = 200
+_MAX_CHANGED = 10
+_MAX_HITS = 5
+_MAX_CHARACTERS = 120
 
 
-def as_html(done: Evaluation, verdict: Verdict | None = None) -> str:
+def as_html(evaluation: Evaluation, verdict: BaselineVerdict | None = None) -> str:
     """Return the page; whatever comes from documents and questions is escaped."""
-    return whole(f"{done.judged.name} · bunko evaluate", _body(done, verdict))
+    return html_page(f"{evaluation.judged_set.name} · bunko evaluate", _body(evaluation, verdict))
 
 
-def whole(title: str, body: Iterable[str]) -> str:
+def html_page(title: str, body: Iterable[str]) -> str:
     """Return a page in our style, of a title and the lines of its body."""
     # The policy is a second lock behind the escaping: even a text that slipped through could load and run nothing.
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -35,65 +35,74 @@ def whole(title: str, body: Iterable[str]) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{safe(title)}</title><style>{STYLE}</style></head><body>\n" + "\n".join(body) + "\n</body></html>\n"
+        f"<title>{escape_text(title)}</title><style>{STYLE}</style></head><body>\n"
+        + "\n".join(body)
+        + "\n</body></html>\n"
     )
 
 
-def _body(done: Evaluation, verdict: Verdict | None) -> Iterator[str]:
-    judged, k = done.judged, done.plan.n_results
-    yield f"<h1>{safe(judged.name)}</h1>"
+def _body(evaluation: Evaluation, verdict: BaselineVerdict | None) -> Iterator[str]:
+    judged, k = evaluation.judged_set, evaluation.plan.n_results
+    yield f"<h1>{escape_text(judged.name)}</h1>"
     yield (
-        f'<p class="soft-text">{report.counted(len(judged.queries), "question")} about'
-        f" {report.counted(done.documents, 'document')} in {report.counted(done.chunks, 'chunk')}."
-        f" Judged: the first {report.counted(k, 'result')} of each. {now()}</p>"
+        f'<p class="soft-text">{report.format_count(len(judged.queries), "question")} about'
+        f" {report.format_count(evaluation.documents, 'document')} in {report.format_count(evaluation.chunks, 'chunk')}."  # noqa: E501
+        f" Judged: the first {report.format_count(k, 'result')} of each. {now()}</p>"
     )
-    shown = [name for name in (f"ndcg@{k}", f"recall@{k}", f"mrr@{k}", "f1") if name in done.main.measures]
+    shown = [name for name in (f"ndcg@{k}", f"recall@{k}", f"mrr@{k}", "f1") if name in evaluation.main_run.measures]
     cells = [
-        f"<div><b>{done.main.measures[name]:.3f}</b><span>{name}, {safe(done.main.name)}</span></div>" for name in shown
+        f"<div><b>{evaluation.main_run.measures[name]:.3f}</b><span>{name}, {escape_text(evaluation.main_run.name)}</span></div>"  # noqa: E501
+        for name in shown
     ]
-    median = report.latency(done.main.results)["p50"]
+    median = report.latency_percentiles(evaluation.main_run.results)["p50"]
     yield f'<div class="numbers">{"".join(cells)}<div><b>{median:.1f} ms</b><span>median search</span></div></div>'
     if verdict is not None:
-        yield from _verdict(verdict)
+        yield from _verdict_section(verdict)
     yield "<h2>Scores</h2><section>"
-    yield plots.legend([run.name for run in done.runs])
-    names = list(dict.fromkeys(name for run in done.runs for name in run.measures))
-    yield plots.bars(
+    yield plots.draw_legend([run.name for run in evaluation.runs])
+    names = list(dict.fromkeys(name for run in evaluation.runs for name in run.measures))
+    yield plots.draw_bars(
         names,
-        {run.name: {name: (run.measures[name], *run.intervals[name]) for name in run.measures} for run in done.runs},
+        {
+            run.name: {name: (run.measures[name], *run.intervals[name]) for name in run.measures}
+            for run in evaluation.runs
+        },
     )
     yield '<p class="soft-text">The thin line is the 95 % interval of the mean, by bootstrap over the questions.</p>'
-    yield table(["measure", *(run.name for run in done.runs)], report.scores(done.runs)) + "</section>"
-    for one in done.comparisons:
-        yield from _comparison(one, done)
-    yield from _groups(done)
+    yield (
+        html_table(["measure", *(run.name for run in evaluation.runs)], report.score_rows(evaluation.runs))
+        + "</section>"
+    )
+    for one in evaluation.comparisons:
+        yield from _comparison_section(one, evaluation)
+    yield from _group_sections(evaluation)
     yield "<h2>Scores of right and wrong results</h2>"
     yield '<p class="legend"><span><i class="win"></i>answers</span><span><i class="loss"></i>others</span></p>'
-    for run in done.runs:
-        right = [found.score for one in run.results for found in one.found if found.grade > 0]
-        wrong = [found.score for one in run.results for found in one.found if found.grade <= 0]
-        yield f"<section><h3>{safe(run.name)}</h3>{plots.spread(right, wrong)}</section>"
-    yield from _questions(done)
-    facts = " · ".join(f"{name} {'none' if value is None else value}" for name, value in done.settings.items())
-    yield f"<footer>{safe(facts)}<br>bunko {__version__}</footer>"
+    for run in evaluation.runs:
+        right = [found.score for one in run.results for found in one.documents if found.grade > 0]
+        wrong = [found.score for one in run.results for found in one.documents if found.grade <= 0]
+        yield f"<section><h3>{escape_text(run.name)}</h3>{plots.draw_score_histogram(right, wrong)}</section>"
+    yield from _query_section(evaluation)
+    facts = " · ".join(f"{name} {'none' if value is None else value}" for name, value in evaluation.settings.items())
+    yield f"<footer>{escape_text(facts)}<br>bunko {__version__}</footer>"
 
 
-def _verdict(verdict: Verdict) -> Iterator[str]:
-    word = "Regression" if verdict.regressed else "No regression"
-    yield f'<section class="verdict{" bad" if verdict.regressed else ""}"><h3>{word} against {safe(verdict.path)}</h3>'
-    yield table(report.BASELINE, report.changes(verdict)) + "</section>"
+def _verdict_section(verdict: BaselineVerdict) -> Iterator[str]:
+    word = "Regression" if verdict.has_regression else "No regression"
+    yield f'<section class="verdict{" bad" if verdict.has_regression else ""}"><h3>{word} against {escape_text(verdict.path)}</h3>'  # noqa: E501
+    yield html_table(report.BASELINE_HEADERS, report.baseline_rows(verdict)) + "</section>"
 
 
-def _comparison(one: Comparison, done: Evaluation) -> Iterator[str]:
-    yield f"<h2>{safe(one.second)} compared with {safe(one.first)}</h2><section>"
-    runs = {run.name: run for run in done.runs}
-    main = f"ndcg@{done.plan.n_results}"
-    pair = [runs[name] for name in (one.first, one.second) if name in runs]
-    changed = _changes(pair[0], pair[1], main) if len(pair) == 2 else {}
+def _comparison_section(comparison: Comparison, evaluation: Evaluation) -> Iterator[str]:
+    yield f"<h2>{escape_text(comparison.second)} compared with {escape_text(comparison.first)}</h2><section>"
+    runs = {run.name: run for run in evaluation.runs}
+    main = f"ndcg@{evaluation.plan.n_results}"
+    pair = [runs[name] for name in (comparison.first, comparison.second) if name in runs]
+    changed = _query_changes(pair[0], pair[1], main) if len(pair) == 2 else {}
     if changed:
         yield f'<p class="soft-text">Each bar is a question: how much {main} it wins or loses.</p>'
-        yield plots.changes(list(changed.values()))
-    yield table(report.COMPARED, report.compared(one)) + "</section>"
+        yield plots.draw_changes(list(changed.values()))
+    yield html_table(report.COMPARISON_HEADERS, report.comparison_rows(comparison)) + "</section>"
     answers = [(run.name, {result.query.id: result for result in run.results}) for run in pair]
     for title, sign in (("Greatest losses", 1), ("Greatest wins", -1)):
         ordered = sorted(
@@ -101,82 +110,82 @@ def _comparison(one: Comparison, done: Evaluation) -> Iterator[str]:
         )
         if ordered:
             yield f"<h3>{title}</h3>"
-        for query in ordered[:_MOST_CHANGED]:
-            yield _question([(name, of[query]) for name, of in answers], main, changed[query])
+        for query in ordered[:_MAX_CHANGED]:
+            yield _query_details([(name, of[query]) for name, of in answers], main, changed[query])
 
 
-def _changes(first: Run, second: Run, measure: str) -> dict[str, float]:
+def _query_changes(first: Run, second: Run, measure: str) -> dict[str, float]:
     before, after = first.values.get(measure, {}), second.values.get(measure, {})
     return {one: after[one] - before[one] for one in before if one in after}
 
 
-def _groups(done: Evaluation) -> Iterator[str]:
-    for title, by in report.GROUPS:
-        if len(done.main.groups(by)) < 2:
+def _group_sections(evaluation: Evaluation) -> Iterator[str]:
+    for title, by in report.QUERY_GROUPS:
+        if len(evaluation.main_run.groups(by)) < 2:
             continue
         yield f"<h2>By {title}</h2><section>"
-        for run in done.runs:
-            head, rows = report.grouped(run, by)
-            yield table(head, rows)
+        for run in evaluation.runs:
+            head, rows = report.group_table(run, by)
+            yield html_table(head, rows)
         yield "</section>"
 
 
-def _questions(done: Evaluation) -> Iterator[str]:
-    main = f"ndcg@{done.plan.n_results}"
-    scored = done.main.values.get(main, {})
-    ordered = sorted(done.main.results, key=lambda one: scored.get(one.query.id, 2.0))
-    rest = len(ordered) - MOST_QUESTIONS
+def _query_section(evaluation: Evaluation) -> Iterator[str]:
+    main = f"ndcg@{evaluation.plan.n_results}"
+    scored = evaluation.main_run.values.get(main, {})
+    ordered = sorted(evaluation.main_run.results, key=lambda one: scored.get(one.query.id, 2.0))
+    rest = len(ordered) - MAX_QUERIES
     more = f" {rest:,} more are in report.json." if rest > 0 else ""
     yield "<h2>Questions</h2>"
-    yield f'<p class="soft-text">Those with the lowest {main} of {safe(done.main.name)} first.{more}</p>'
-    runs = [(run.name, {one.query.id: one for one in run.results}) for run in done.runs]
-    for one in ordered[:MOST_QUESTIONS]:
-        yield _question([(name, of[one.query.id]) for name, of in runs], main)
+    yield f'<p class="soft-text">Those with the lowest {main} of {escape_text(evaluation.main_run.name)} first.{more}</p>'  # noqa: E501
+    runs = [(run.name, {one.query.id: one for one in run.results}) for run in evaluation.runs]
+    for one in ordered[:MAX_QUERIES]:
+        yield _query_details([(name, of[one.query.id]) for name, of in runs], main)
 
 
-def _question(answers: Sequence[tuple[str, Result]], main: str, change: float = 0.0) -> str:
-    first = answers[0][1]
+def _query_details(results: Sequence[tuple[str, QueryResult]], measure: str, change: float = 0.0) -> str:
+    first = results[0][1]
     query = first.query
-    tags = "".join(f'<span class="tag">{safe(tag)}</span>' for tag in (query.language, query.kind) if tag)
-    score = f"<span>{first.measures[main]:.3f}</span>" if main in first.measures else ""
+    tags = "".join(f'<span class="tag">{escape_text(tag)}</span>' for tag in (query.language, query.kind) if tag)
+    score = f"<span>{first.measures[measure]:.3f}</span>" if measure in first.measures else ""
     if change:
         score = f'<span class="{"up" if change > 0 else "down"}">{change:+.3f}</span>'
-    wanted = "".join(f"<li>{safe(name)} <b>grade {grade:g}</b></li>" for name, grade in query.grades.items())
+    wanted = "".join(f"<li>{escape_text(name)} <b>grade {grade:g}</b></li>" for name, grade in query.grades.items())
     parts = [f"<h3>Wanted</h3><ul>{wanted}</ul>" if wanted else "<p>No document answers this.</p>"]
     if query.notes:
-        parts.append(f'<p class="soft-text">{safe(query.notes)}</p>')
-    for name, result in answers:
-        hits = "".join(_hits(result.found)) or "<li>Nothing was found.</li>"
-        parts.append(f"<h3>{safe(name)}</h3><ol>{hits}</ol>")
+        parts.append(f'<p class="soft-text">{escape_text(query.notes)}</p>')
+    for name, result in results:
+        hits = "".join(_hit_items(result.documents)) or "<li>Nothing was found.</li>"
+        parts.append(f"<h3>{escape_text(name)}</h3><ol>{hits}</ol>")
     return (
-        f"<details><summary><span>{safe(query.text)}</span>{tags}{score}</summary>"
-        f'<div><p class="facts">{safe(query.id)}</p>{"".join(parts)}</div></details>'
+        f"<details><summary><span>{escape_text(query.text)}</span>{tags}{score}</summary>"
+        f'<div><p class="facts">{escape_text(query.id)}</p>{"".join(parts)}</div></details>'
     )
 
 
-def _hits(found: Sequence[Found]) -> Iterator[str]:
-    for rank, one in enumerate(found, 1):
-        if rank <= _MOST_HITS or one.grade > 0:
-            yield _hit(rank, one)
+def _hit_items(documents: Sequence[RetrievedDocument]) -> Iterator[str]:
+    for rank, one in enumerate(documents, 1):
+        if rank <= _MAX_HITS or one.grade > 0:
+            yield _hit_item(rank, one)
 
 
-def _hit(rank: int, found: Found) -> str:
-    right = found.grade > 0
-    grade = f" <b>grade {found.grade:g}</b>" if right else ""
+def _hit_item(rank: int, document: RetrievedDocument) -> str:
+    right = document.grade > 0
+    grade = f" <b>grade {document.grade:g}</b>" if right else ""
     return (
-        f"<li value={rank}{' class=right' if right else ''}>{safe(found.citation)} · {found.score:.3f}{grade}"
-        f"<blockquote>{safe(found.text[:_MOST_CHARACTERS])}</blockquote></li>"
+        f"<li value={rank}{' class=right' if right else ''}>{escape_text(document.citation)} · {document.score:.3f}{grade}"  # noqa: E501
+        f"<blockquote>{escape_text(document.text[:_MAX_CHARACTERS])}</blockquote></li>"
     )
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table of texts."""
-    names = "".join(f"<th>{safe(name)}</th>" for name in head)
-    lines = "".join("<tr>" + "".join(f"<td>{safe(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    names = "".join(f"<th>{escape_text(name)}</th>" for name in head)
+    lines = "".join("<tr>" + "".join(f"<td>{escape_text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table>"
 
 
-def safe(text: str) -> str:
+def escape_text(text: str) -> str:
     """Return a text as it may stand in a page."""
     # Marks that turn the direction of writing could make a page say what its source does not.
-    return escape(clean(text))
+    return escape(remove_hidden_chars(text))

@@ -12,24 +12,24 @@ from secrets import token_hex
 from typing import Any
 
 from bunko.errors import SourceError
-from bunko.evaluation.dataset import load_queries, text_of
-from bunko.library.catalog import safe
+from bunko.evaluation.dataset import load_queries, read_text_file
+from bunko.library.catalog import safe_name
 from bunko.library.library import Library
-from bunko.records import Kept
-from bunko.text.language import language
-from bunko.text.normalise import normalise, printable
+from bunko.records import LoggedSearch
+from bunko.text.language import detect_language
+from bunko.text.normalise import escape_surrogates, normalise
 from bunko.types import MODES, Hit, Tool
 
 # What a key says about a document; a grade is a gain, so that 3 is worth three times as much as 1.
 GRADES = {"y": 1, "n": 0, "1": 1, "2": 2, "3": 3}
 
 
-def usual_file(library: Library, tool: Tool) -> Path:
+def default_file(library: Library, tool: Tool) -> Path:
     """Return where judgements about a tool are kept if nobody says otherwise: beside the library."""
-    return library.home.folder / "judged" / f"{safe(tool.name)}.json"
+    return library.paths.folder / "judged" / f"{safe_name(tool.name)}.json"
 
 
-def pool(library: Library, tool: Tool, query: str, *, depth: int, refresh: bool = False) -> list[Hit]:
+def pool_hits(library: Library, tool: Tool, query: str, *, depth: int, refresh: bool = False) -> list[Hit]:
     """Return the best hit of each document that any mode finds, so that no mode is judged by its own results alone.
 
     Which mode found a document how high decides only the order: best ranks first.
@@ -44,11 +44,11 @@ def pool(library: Library, tool: Tool, query: str, *, depth: int, refresh: bool 
     return [hit for _, hit in sorted(found.values(), key=lambda one: one[0])]
 
 
-def candidates(kept: Iterable[Kept], tool: Tool, judged: Judgements) -> list[str]:
+def unjudged_queries(searches: Iterable[LoggedSearch], tool: Tool, judgements: Judgements) -> list[str]:
     """Return the kept searches that were made over a tool and are not judged yet, the most frequent first."""
     count: dict[str, int] = {}
-    for one in kept:
-        if one.tool in ("", tool.name) and not judged.knows(one.query):
+    for one in searches:
+        if one.tool in ("", tool.name) and not judgements.has_query(one.query):
             count[one.query] = count.get(one.query, 0) + one.count
     return sorted(count, key=lambda query: (-count[query], query))
 
@@ -58,58 +58,63 @@ class Judgements:
 
     def __init__(self, path: Path, tool: str) -> None:
         self.path, self._tool = path, tool
-        self._whole: dict[str, Any] = {"tool": tool, "queries": []}
+        self._data: dict[str, Any] = {"tool": tool, "queries": []}
         if path.exists():
             load_queries(path, None)  # says what is wrong with it, and where
-            self._whole = json.loads(text_of(path))
-            about = self._whole.get("tool", tool)
+            self._data = json.loads(read_text_file(path))
+            about = self._data.get("tool", tool)
             if about != tool:
                 raise SourceError(f"{path} is about {about}, not about {tool}", hint="Name another file with --output.")
-        self._rows: dict[str, dict[str, Any]] = {_same(row["query"]): row for row in self._whole["queries"]}
+        self._rows: dict[str, dict[str, Any]] = {_normalised_query(row["query"]): row for row in self._data["queries"]}
 
-    def knows(self, query: str) -> bool:
+    def has_query(self, query: str) -> bool:
         """Say whether anything was judged for a query."""
-        return _same(query) in self._rows
+        return _normalised_query(query) in self._rows
 
     def grade(self, query: str, uri: str) -> float | None:
         """Return what was said about a document, None if nothing was."""
-        row = self._rows.get(_same(query), {})
+        row = self._rows.get(_normalised_query(query), {})
         said: dict[str, float] = row.get("grades") or dict.fromkeys(row.get("expected_sources", ()), 1.0)
         if uri in row.get("negative_sources", ()):
             return said.get(uri, 0.0)
         return said.get(uri)
 
-    def say(self, query: str, uri: str, grade: float | None) -> None:
+    def set_grade(self, query: str, uri: str, grade: float | None) -> None:
         """Write down how well a document answers, or with None that nothing was said."""
-        row = self._row(query)
+        row = self._ensure_row(query)
         grades = row.setdefault("grades", dict.fromkeys(row["expected_sources"], 1))
         expected = [one for one in row["expected_sources"] if one != uri]
         grades.pop(uri, None)
         if grade is not None:
             grades[uri] = grade
         row["expected_sources"] = [*expected, uri] if grade else expected
-        if not grades and row.get("id") == _id(query):
-            self._whole["queries"].remove(self._rows.pop(_same(query)))
+        if not grades and row.get("id") == _query_id(query):
+            self._data["queries"].remove(self._rows.pop(_normalised_query(query)))
         self._write()
 
     def counts(self) -> tuple[int, int]:
         """Return how many queries and how many judgements there are."""
-        rows = self._whole["queries"]
+        rows = self._data["queries"]
         return len(rows), sum(len(row.get("grades") or row.get("expected_sources", ())) for row in rows)
 
-    def _row(self, query: str) -> dict[str, Any]:
-        if not self.knows(query):
-            text = printable(query)
-            made = {"id": _id(query), "query": text, "expected_sources": [], "language": language(text) or "other"}
-            self._rows[_same(query)] = made
-            self._whole["queries"].append(made)
-        row = self._rows[_same(query)]
+    def _ensure_row(self, query: str) -> dict[str, Any]:
+        if not self.has_query(query):
+            text = escape_surrogates(query)
+            made = {
+                "id": _query_id(query),
+                "query": text,
+                "expected_sources": [],
+                "language": detect_language(text) or "other",
+            }
+            self._rows[_normalised_query(query)] = made
+            self._data["queries"].append(made)
+        row = self._rows[_normalised_query(query)]
         row.setdefault("expected_sources", [])
         return row
 
     def _write(self) -> None:
         # Whole under another name first: whoever is killed meanwhile leaves the file as it was or as it will be.
-        path, text = self.path, json.dumps(self._whole, ensure_ascii=False, indent=1) + "\n"
+        path, text = self.path, json.dumps(self._data, ensure_ascii=False, indent=1) + "\n"
         beside = path.with_name(f".{path.name}.{token_hex(4)}")
         try:
             if not self._rows:  # all was taken back, and a dataset without a question is none
@@ -129,14 +134,14 @@ class Judgements:
             ) from error
 
 
-def unjudged(hits: Sequence[Hit], query: str, judged: Judgements) -> list[Hit]:
+def unjudged_hits(hits: Sequence[Hit], query: str, judgements: Judgements) -> list[Hit]:
     """Return those hits whose documents nobody has judged for a query."""
-    return [hit for hit in hits if judged.grade(query, printable(hit.uri)) is None]
+    return [hit for hit in hits if judgements.grade(query, escape_surrogates(hit.uri)) is None]
 
 
-def _same(query: str) -> str:
+def _normalised_query(query: str) -> str:
     return " ".join(normalise(query).casefold().split())
 
 
-def _id(query: str) -> str:
-    return sha256(_same(query).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+def _query_id(query: str) -> str:
+    return sha256(_normalised_query(query).encode("utf-8", "surrogatepass")).hexdigest()[:12]

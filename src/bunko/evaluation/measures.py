@@ -34,38 +34,38 @@ def precision_recall(retrieved: Sequence[str], expected: Collection[str]) -> Pre
     return PrecisionRecall(precision, recall, 2 * precision * recall / (precision + recall) if both else 0.0)
 
 
-def ndcg(ranked: Sequence[str], grades: Mapping[str, float], k: int | None = None) -> float:
+def ndcg(ranking: Sequence[str], grades: Mapping[str, float], k: int | None = None) -> float:
     """Return the discounted gain of the first k, as a share of the best possible."""
     best = sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:k]
     ideal = sum(grade / math.log2(rank + 1) for rank, grade in enumerate(best, 1))
-    gain = sum(max(0.0, grades.get(one, 0.0)) / math.log2(rank + 1) for rank, one in enumerate(ranked[:k], 1))
+    gain = sum(max(0.0, grades.get(one, 0.0)) / math.log2(rank + 1) for rank, one in enumerate(ranking[:k], 1))
     return gain / ideal if ideal else 0.0
 
 
-def reciprocal_rank(ranked: Sequence[str], expected: Collection[str], k: int | None = None) -> float:
+def reciprocal_rank(ranking: Sequence[str], expected: Collection[str], k: int | None = None) -> float:
     """Return 1 divided by the rank of the first right one; 0 without any."""
-    return next((1 / rank for rank, one in enumerate(ranked[:k], 1) if one in expected), 0.0)
+    return next((1 / rank for rank, one in enumerate(ranking[:k], 1) if one in expected), 0.0)
 
 
-def average_precision(ranked: Sequence[str], expected: Collection[str], k: int | None = None) -> float:
+def average_precision(ranking: Sequence[str], expected: Collection[str], k: int | None = None) -> float:
     """Return the mean of the precision at each right one; what did not come back counts 0."""
     right, total = 0, 0.0
-    for rank, one in enumerate(ranked[:k], 1):
+    for rank, one in enumerate(ranking[:k], 1):
         if one in expected:
             right += 1
             total += right / rank
     return total / len(expected) if expected else 0.0
 
 
-def of_ranking(
-    ranked: Sequence[str], grades: Mapping[str, float], k: int, *, expected: Collection[str] = ()
+def ranking_measures(
+    ranking: Sequence[str], grades: Mapping[str, float], k: int, *, expected: Collection[str] = ()
 ) -> dict[str, float]:
     """Return every measure of one answer to a question that has an answer; `ranked` names each document once.
 
     Grades make the gain. What is right or wrong is a matter of what is expected: all with a grade, if nobody says.
     """
     expected = set(expected) or {one for one, grade in grades.items() if grade > 0}
-    top = ranked[:k]
+    top = ranking[:k]
     right = sum(one in expected for one in top)
     plain = precision_recall(top, expected)
     return {

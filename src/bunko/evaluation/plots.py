@@ -8,15 +8,15 @@ from html import escape
 import numpy as np
 
 # How many kinds of bars can be told apart; the page's style has a colour for each.
-_COLOURS = 6
+_COLOUR_COUNT = 6
 _WIDTH, _LEFT, _TOP = 760, 96, 8
 
 
-def bars(rows: Sequence[str], columns: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> str:
+def draw_bars(rows: Sequence[str], columns: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> str:
     """Draw a group of bars for each row: value, low and high of each column, on a scale from 0 to 1."""
     height, gap = 14, 12
     group = height * len(columns) + gap
-    parts = [_grid(len(rows) * group)]
+    parts = [_grid_lines(len(rows) * group)]
     for i, row in enumerate(rows):
         top = _TOP + i * group
         parts.append(_label(_LEFT - 8, top + (group - gap) / 2 + 4, row, "end"))
@@ -28,15 +28,15 @@ def bars(rows: Sequence[str], columns: Mapping[str, Mapping[str, tuple[float, fl
             told = f"{name}: {value:.4f}, 95 % [{low:.3f}, {high:.3f}]"
             middle = y + (height - 3) / 2
             parts.append(
-                f'<g><title>{escape(told)}</title><rect class="c{j % _COLOURS}" x="{_LEFT}" y="{y}"'
-                f' width="{max(1.0, _x(value) - _LEFT):.1f}" height="{height - 3}" rx="2"/>'
-                f'<path class="range" d="M{_x(low):.1f} {middle}H{_x(high):.1f}M{_x(low):.1f} {middle - 3}v6'
-                f'M{_x(high):.1f} {middle - 3}v6"/></g>'
+                f'<g><title>{escape(told)}</title><rect class="c{j % _COLOUR_COUNT}" x="{_LEFT}" y="{y}"'
+                f' width="{max(1.0, _bar_x(value) - _LEFT):.1f}" height="{height - 3}" rx="2"/>'
+                f'<path class="range" d="M{_bar_x(low):.1f} {middle}H{_bar_x(high):.1f}M{_bar_x(low):.1f} {middle - 3}v6'  # noqa: E501
+                f'M{_bar_x(high):.1f} {middle - 3}v6"/></g>'
             )
     return _svg(len(rows) * group + _TOP + 22, "".join(parts), "Scores by mode")
 
 
-def changes(values: Sequence[float]) -> str:
+def draw_changes(values: Sequence[float]) -> str:
     """Draw how much better or worse each question is answered, from the greatest win to the greatest loss."""
     height, half = 150, 66
     ordered = sorted((value for value in values if abs(value) > 1e-9), reverse=True)
@@ -60,15 +60,15 @@ def changes(values: Sequence[float]) -> str:
     return _svg(height, "".join(parts), "Wins and losses")
 
 
-def spread(right: Sequence[float], wrong: Sequence[float]) -> str:
+def draw_score_histogram(right_scores: Sequence[float], wrong_scores: Sequence[float]) -> str:
     """Draw which scores right and wrong results have, each as shares of their own number."""
-    together = [*right, *wrong]
+    together = [*right_scores, *wrong_scores]
     if not together:
         return "<p>Nothing was found.</p>"
     low, high = min(together), max(together)
     edges = np.linspace(low, high if high > low else low + 1, 33)
     height, base = 150, 128
-    sides = [("win", right), ("loss", wrong)]
+    sides = [("win", right_scores), ("loss", wrong_scores)]
     shares = [np.histogram(of, edges)[0] / max(1, len(of)) for _, of in sides]
     most = max(float(one.max()) for one in shares) or 1.0
     wide = (_WIDTH - 20) / 32
@@ -85,22 +85,22 @@ def spread(right: Sequence[float], wrong: Sequence[float]) -> str:
     return _svg(height, "".join(parts), "Scores of right and wrong results")
 
 
-def legend(names: Sequence[str]) -> str:
+def draw_legend(names: Sequence[str]) -> str:
     """Name the colours of bars."""
-    items = (f'<span><i class="c{i % _COLOURS}"></i>{escape(name)}</span>' for i, name in enumerate(names))
+    items = (f'<span><i class="c{i % _COLOUR_COUNT}"></i>{escape(name)}</span>' for i, name in enumerate(names))
     return f'<p class="legend">{"".join(items)}</p>'
 
 
-def _grid(height: float) -> str:
+def _grid_lines(height: float) -> str:
     lines = []
     for tenth in range(0, 11, 2):
-        x = _x(tenth / 10)
+        x = _bar_x(tenth / 10)
         lines.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP - 4}" y2="{height + _TOP - 8}"/>')
         lines.append(_label(x, height + _TOP + 10, f"{tenth / 10:.1f}", "middle"))
     return "".join(lines)
 
 
-def _x(value: float) -> float:
+def _bar_x(value: float) -> float:
     return _LEFT + min(1.0, max(0.0, value)) * (_WIDTH - _LEFT - 20)
 
 
@@ -108,5 +108,5 @@ def _label(x: float, y: float, text: str, anchor: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _svg(height: float, inside: str, name: str) -> str:
-    return f'<svg viewBox="0 0 {_WIDTH} {height:.0f}" role="img" aria-label="{escape(name)}">{inside}</svg>'
+def _svg(height: float, content: str, name: str) -> str:
+    return f'<svg viewBox="0 0 {_WIDTH} {height:.0f}" role="img" aria-label="{escape(name)}">{content}</svg>'

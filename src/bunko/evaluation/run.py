@@ -9,26 +9,26 @@ from functools import cached_property
 from typing import Any
 
 from bunko.evaluation import measures
-from bunko.evaluation.compare import intervals
-from bunko.evaluation.dataset import Query
-from bunko.evaluation.eval_library import TOOL
+from bunko.evaluation.compare import confidence_intervals
+from bunko.evaluation.dataset import JudgedQuery
+from bunko.evaluation.eval_library import JUDGED_TOOL
 from bunko.library.library import Library
-from bunko.search.rank import Request
-from bunko.types import Answer, Mode, cited
+from bunko.search.rank import SearchRequest
+from bunko.types import Answer, Mode, format_citation
 
 # One document may fill many chunks: three are asked for where one document is wanted, and more where that finds too
 # few. Far more from the start would fuse another hybrid ranking than people get.
 CHUNKS_PER_DOCUMENT = 3
-_WIDER = 4
-_MOST_CHUNKS = 1000
-_SHOWN = 200
+_WIDEN_FACTOR = 4
+_MAX_CHUNKS = 1000
+_SNIPPET_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RetrievedDocument:
     """A document that came back, with its best chunk."""
 
-    document: str
+    uri: str
     score: float
     grade: float  # 0: not an answer
     citation: str
@@ -36,11 +36,11 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class QueryResult:
     """What one question found, and each measure that makes sense for it."""
 
-    query: Query
-    found: tuple[Found, ...]
+    query: JudgedQuery
+    documents: tuple[RetrievedDocument, ...]
     measures: dict[str, float]
     milliseconds: float
 
@@ -51,7 +51,7 @@ class Run:
 
     name: str
     mode: Mode
-    results: tuple[Result, ...]
+    results: tuple[QueryResult, ...]
 
     @cached_property
     def measures(self) -> dict[str, float]:
@@ -69,37 +69,37 @@ class Run:
     @cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
         """The 95 % interval of the mean of each measure."""
-        return intervals(self.values)
+        return confidence_intervals(self.values)
 
-    def groups(self, by: Callable[[Query], str]) -> dict[str, tuple[Result, ...]]:
+    def groups(self, group_of: Callable[[JudgedQuery], str]) -> dict[str, tuple[QueryResult, ...]]:
         """Return the results apart, by what the questions have in common."""
-        names = sorted({by(one.query) for one in self.results})
-        return {name: tuple(one for one in self.results if by(one.query) == name) for name in names}
+        names = sorted({group_of(one.query) for one in self.results})
+        return {name: tuple(one for one in self.results if group_of(one.query) == name) for name in names}
 
 
-def means(results: Iterable[Result]) -> dict[str, float]:
+def means(results: Iterable[QueryResult]) -> dict[str, float]:
     """Return the mean of each measure over the questions that it makes sense for."""
     return averages(one.measures for one in results)
 
 
-def averages(measured: Iterable[Mapping[str, float]]) -> dict[str, float]:
+def averages(measure_rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Return the mean of each measure over those that have it."""
     collected: dict[str, list[float]] = {}
-    for values in measured:
+    for values in measure_rows:
         for name, value in values.items():
             collected.setdefault(name, []).append(value)
     return {name: sum(values) / len(values) for name, values in collected.items()}
 
 
-def run(
+def run_queries(
     library: Library,
-    queries: Sequence[Query],
+    queries: Sequence[JudgedQuery],
     *,
     mode: Mode,
     n_results: int,
-    chunks: int | None = None,
+    n_chunks: int | None = None,
     name: str = "",
-    tool: str = TOOL,
+    tool: str = JUDGED_TOOL,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     **options: Any,
 ) -> Run:
@@ -109,72 +109,74 @@ def run(
     the tool says of itself: whoever compares settings must have them hold.
     """
 
-    def answers(query: Query, number: int) -> Answer:
-        return library.search(query.text, tool=tool, mode=mode, top_k=number, refresh=False, own=False, **options)
+    def answers(query: JudgedQuery, number: int) -> Answer:
+        return library.search(
+            query.text, tool=tool, mode=mode, top_k=number, refresh=False, use_tool_settings=False, **options
+        )
 
-    asked, *wider = widths(n_results, chunks)
-    abstaining = may_abstain(library.request("", mode=mode, top_k=asked, **options))
+    asked, *wider = fetch_sizes(n_results, n_chunks)
+    abstaining = may_abstain(library.build_request("", mode=mode, top_k=asked, **options))
     answers(queries[0], asked)  # loads the index, which should not count as the first question's time
     results = []
     for number, query in enumerate(queries, 1):
         start = time.perf_counter()
         answer = answers(query, asked)
         milliseconds = (time.perf_counter() - start) * 1000
-        found = _documents(answer, query, n_results)
+        found = _retrieved_documents(answer, query, n_results)
         last = asked
         for width in wider:
             if len(found) >= n_results or len(answer.hits) < last:
                 break
             answer, last = answers(query, width), width
-            found = _documents(answer, query, n_results)
-        names = [one.document for one in found]
+            found = _retrieved_documents(answer, query, n_results)
+        names = [one.uri for one in found]
         texts = [hit.chunk.text for hit in answer.hits[:n_results]]
-        values = measured(query, names, texts, n_results, abstaining=abstaining)
-        results.append(Result(query, found, values, milliseconds))
+        values = query_measures(query, names, texts, n_results, can_abstain=abstaining)
+        results.append(QueryResult(query, found, values, milliseconds))
         progress(number, len(queries))
     return Run(name or mode, mode, tuple(results))
 
 
-def _documents(answer: Answer, query: Query, number: int) -> tuple[Found, ...]:
+def _retrieved_documents(answer: Answer, query: JudgedQuery, limit: int) -> tuple[RetrievedDocument, ...]:
     # Judgements are about documents. The first chunk of each is its best, and the others would earn its gain again.
-    found: dict[str, Found] = {}
+    found: dict[str, RetrievedDocument] = {}
     for hit in answer.hits:
         if hit.uri not in found:
-            place = cited(hit.uri, hit.chunk.first_line, hit.chunk.last_line)
+            place = format_citation(hit.uri, hit.chunk.first_line, hit.chunk.last_line)
             grade = query.grades.get(hit.uri, 0.0)
-            found[hit.uri] = Found(hit.uri, hit.score, grade, place, hit.chunk.text[:_SHOWN])
-            if len(found) == number:
+            found[hit.uri] = RetrievedDocument(hit.uri, hit.score, grade, place, hit.chunk.text[:_SNIPPET_CHARACTERS])
+            if len(found) == limit:
                 break
     return tuple(found.values())
 
 
-def widths(n_results: int, chunks: int | None) -> Iterator[int]:
+def fetch_sizes(n_results: int, n_chunks: int | None) -> Iterator[int]:
     """Yield how many chunks to ask for, and how many more in turn where those belong to too few documents."""
-    width = min(_MOST_CHUNKS, chunks or n_results * CHUNKS_PER_DOCUMENT)
+    width = min(_MAX_CHUNKS, n_chunks or n_results * CHUNKS_PER_DOCUMENT)
     yield width
-    while chunks is None and width < _MOST_CHUNKS:
-        width = min(_MOST_CHUNKS, width * _WIDER)
+    while n_chunks is None and width < _MAX_CHUNKS:
+        width = min(_MAX_CHUNKS, width * _WIDEN_FACTOR)
         yield width
 
 
-def measured(
-    query: Query, names: Sequence[str], texts: Sequence[str], n_results: int, *, abstaining: bool
+def query_measures(
+    query: JudgedQuery, uris: Sequence[str], texts: Sequence[str], n_results: int, *, can_abstain: bool
 ) -> dict[str, float]:
     """Return each measure that makes sense for a question, of the documents that came back and their chunks' texts."""
     values: dict[str, float] = {}
-    if query.answerable:
-        values = measures.of_ranking(names, query.grades, n_results, expected=query.expected)
+    if query.is_answerable:
+        values = measures.ranking_measures(uris, query.grades, n_results, expected=query.relevant_uris)
     if query.negatives:
-        values[measures.NEGATIVE_RATE] = float(not set(names).isdisjoint(query.negatives))
+        values[measures.NEGATIVE_RATE] = float(not set(uris).isdisjoint(query.negatives))
     if query.keywords:
         joined = "\n".join(texts).casefold()
         values["keywords"] = sum(one.casefold() in joined for one in query.keywords) / len(query.keywords)
-    if not query.answerable and abstaining:
-        values["abstention"] = float(not names)
+    if not query.is_answerable and can_abstain:
+        values["abstention"] = float(not uris)
     return values
 
 
-def may_abstain(request: Request) -> bool:
+def may_abstain(request: SearchRequest) -> bool:
     """Say whether a search can come back with nothing although it found something."""
     by_distance = request.mode != "bm25" and request.similarity_threshold is not None
     return by_distance or (request.mode == "hybrid" and request.min_combined_score is not None)

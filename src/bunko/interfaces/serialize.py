@@ -7,17 +7,17 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bunko.records import StoredDocument
-from bunko.search.passages import Extract, looked_for, passages
-from bunko.text.snippets import marks
-from bunko.types import Answer, Explanation, Hit, Report, cited
+from bunko.search.passages import Extract, extract_passages, snippet_terms
+from bunko.text.snippets import highlight_ranges
+from bunko.types import Answer, Explanation, Hit, Report, format_citation
 
 if TYPE_CHECKING:
     from bunko.search.summaries import Summary
 
 
-def answer(
-    found: Answer,
-    document: Callable[[Hit], StoredDocument | None],
+def answer_to_dict(
+    answer: Answer,
+    find_document: Callable[[Hit], StoredDocument | None],
     *,
     extract: Extract | None = None,
     summary: Summary | None = None,
@@ -27,29 +27,29 @@ def answer(
     Of an `extract` that leaves something out it is said how many characters; in a snippet, where the terms stand.
     """
     result: dict[str, Any] = {
-        "results": [hit(one) | _place(one, document, extract) for one in found.hits],
-        "total_chunks": found.total_chunks,
-        "query": found.query,
-        **({"rewritten": found.rewritten} if found.rewritten else {}),
-        "mode": found.mode,
+        "results": [hit_to_dict(one) | _passage_fields(one, find_document, extract) for one in answer.hits],
+        "total_chunks": answer.total_chunks,
+        "query": answer.query,
+        **({"rewritten": answer.rewritten_query} if answer.rewritten_query else {}),
+        "mode": answer.mode,
         "freshness": {
-            "generation": found.freshness.generation,
-            "checked_at": found.freshness.checked_at,
-            "missing": found.freshness.missing,
+            "generation": answer.freshness.generation,
+            "checked_at": answer.freshness.checked_at,
+            "missing": answer.freshness.pending_changes,
         },
     }
     if extract == "snippet":
-        looked = looked_for(found.searched)
+        looked = snippet_terms(answer.searched_query)
         for one in result["results"]:
-            one["marks"] = marks(one["content"], looked)
+            one["marks"] = highlight_ranges(one["content"], looked)
     if summary is not None:
-        result["summary"] = summarised(summary)
-    if found.notices:
-        result["notices"] = found.notices
+        result["summary"] = summary_to_dict(summary)
+    if answer.notices:
+        result["notices"] = answer.notices
     return result
 
 
-def summarised(summary: Summary) -> dict[str, Any]:
+def summary_to_dict(summary: Summary) -> dict[str, Any]:
     """Return what some hits say together; who wrote it is said where that was a model."""
     return {
         "count": summary.count,
@@ -63,97 +63,103 @@ def summarised(summary: Summary) -> dict[str, Any]:
     } | ({"text": summary.text, "model": summary.model} if summary.text else {})
 
 
-def hit(one: Hit) -> dict[str, Any]:
+def hit_to_dict(hit: Hit) -> dict[str, Any]:
     """Return one hit."""
-    chunk = one.chunk
+    chunk = hit.chunk
     result: dict[str, Any] = {
-        "file_path": one.uri,
+        "file_path": hit.uri,
         "heading": chunk.heading,
         "content": chunk.text,
-        "score": round(one.score, 6),
+        "score": round(hit.score, 6),
         "chunk_index": chunk.index,
         "heading_path": list(chunk.heading_path),
-        "citation": citation(one),
+        "citation": hit_citation(hit),
         "line_start": chunk.first_line,
         "line_end": chunk.last_line,
         "char_start": chunk.start,
         "char_end": chunk.end,
-        "title": one.title,
-        "date": one.date,
-        "tags": list(one.tags),
-        "content_hash": one.content_hash,
-        "tool": one.tool,
-        "vector_distance": _rounded(one.vector_distance),
-        "bm25_score": _rounded(one.bm25_score),
-        "combined_score": _rounded(one.combined_score),
+        "title": hit.title,
+        "date": hit.date,
+        "tags": list(hit.tags),
+        "content_hash": hit.content_hash,
+        "tool": hit.tool,
+        "vector_distance": _round_score(hit.vector_distance),
+        "bm25_score": _round_score(hit.bm25_score),
+        "combined_score": _round_score(hit.combined_score),
     }
-    if one.trust:
-        result |= {"trust": one.trust, "fetched_at": one.fetched_at}
-    if one.why is not None:
-        result["explain"] = explanation(one.why)
+    if hit.trust:
+        result |= {"trust": hit.trust, "fetched_at": hit.fetched_at}
+    if hit.explanation is not None:
+        result["explain"] = explanation_to_dict(hit.explanation)
     return result
 
 
-def citation(one: Hit) -> str:
+def hit_citation(hit: Hit) -> str:
     """Return where a hit stands."""
-    return cited(one.uri, one.chunk.first_line, one.chunk.last_line)
+    return format_citation(hit.uri, hit.chunk.first_line, hit.chunk.last_line)
 
 
-def explanation(why: Explanation) -> dict[str, Any]:
+def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
     """Return why a hit answered."""
     return {
-        "lane": why.lane,
-        "terms": list(why.terms),
-        "expansions": [{"kind": kind, "term": term} for kind, term in why.expansions],
-        "bm25": None if why.bm25 is None else {"score": round(why.bm25.score, 6), "rank": why.bm25.rank},
-        "vector": None if why.vector is None else {"score": round(why.vector.score, 6), "rank": why.vector.rank},
+        "lane": explanation.lane,
+        "terms": list(explanation.terms),
+        "expansions": [{"kind": kind, "term": term} for kind, term in explanation.expansions],
+        "bm25": None
+        if explanation.bm25 is None
+        else {"score": round(explanation.bm25.score, 6), "rank": explanation.bm25.rank},
+        "vector": None
+        if explanation.vector is None
+        else {"score": round(explanation.vector.score, 6), "rank": explanation.vector.rank},
     }
 
 
-def reasons(why: Explanation) -> str:
+def explanation_text(explanation: Explanation) -> str:
     """Return why a hit answered, in words."""
-    parts = [f"lane {why.lane}"]
-    if why.terms:
-        parts.append("terms " + " ".join(why.terms))
-    if why.expansions:
-        parts.append("also " + " ".join(f"{term} ({kind})" for kind, term in why.expansions))
-    if why.bm25:
-        parts.append(f"bm25 {why.bm25.score:.3f} (rank {why.bm25.rank})")
-    if why.vector:
-        parts.append(f"vector {why.vector.score:.3f} (rank {why.vector.rank})")
+    parts = [f"lane {explanation.lane}"]
+    if explanation.terms:
+        parts.append("terms " + " ".join(explanation.terms))
+    if explanation.expansions:
+        parts.append("also " + " ".join(f"{term} ({kind})" for kind, term in explanation.expansions))
+    if explanation.bm25:
+        parts.append(f"bm25 {explanation.bm25.score:.3f} (rank {explanation.bm25.rank})")
+    if explanation.vector:
+        parts.append(f"vector {explanation.vector.score:.3f} (rank {explanation.vector.rank})")
     return "; ".join(parts)
 
 
-def report(done: Report) -> dict[str, Any]:
+def report_to_dict(report: Report) -> dict[str, Any]:
     """Return what an import did."""
     result: dict[str, Any] = {
-        "added": done.added,
-        "updated": done.updated,
-        "deleted": done.deleted,
-        "unchanged": done.unchanged,
-        "total_chunks": done.total_chunks,
-        "moved": done.moved,
-        "embedded": done.embedded,
-        "interrupted": done.interrupted,
+        "added": report.added,
+        "updated": report.updated,
+        "deleted": report.deleted,
+        "unchanged": report.unchanged,
+        "total_chunks": report.total_chunks,
+        "moved": report.moved,
+        "embedded": report.embedded,
+        "interrupted": report.interrupted,
         "problems": [
             {"file_path": problem.uri, "reason": problem.reason} | ({"tool": problem.tool} if problem.tool else {})
-            for problem in done.problems
+            for problem in report.problems
         ],
     }
-    if done.failures:
-        result["failures"] = [asdict(failure) for failure in done.failures]
-    if done.notices:
-        result["notices"] = done.notices
+    if report.failures:
+        result["failures"] = [asdict(failure) for failure in report.failures]
+    if report.notices:
+        result["notices"] = report.notices
     return result
 
 
-def _place(one: Hit, document: Callable[[Hit], StoredDocument | None], extract: Extract | None) -> dict[str, Any]:
-    passage = next(iter(passages([one], document, "chunk")), None)
+def _passage_fields(
+    hit: Hit, find_document: Callable[[Hit], StoredDocument | None], extract: Extract | None
+) -> dict[str, Any]:
+    passage = next(iter(extract_passages([hit], find_document, "chunk")), None)
     place: dict[str, Any] = {"hash": passage.hash if passage else ""}
     if passage and extract in ("snippet", "entry", "full"):
-        place["left_out"] = {"before": passage.before, "after": passage.after}
+        place["left_out"] = {"before": passage.chars_before, "after": passage.chars_after}
     return place
 
 
-def _rounded(value: float | None) -> float | None:
+def _round_score(value: float | None) -> float | None:
     return None if value is None else round(value, 6)

@@ -10,34 +10,34 @@ from typing import Any
 
 from bunko import embedders, sources
 from bunko.errors import EmbedderError, LibraryMismatch, SettingsError
-from bunko.ingest.embed import paid
+from bunko.ingest.embed import as_remote
 from bunko.ingest.pipeline import ChunkerSettings
 from bunko.library import catalog
-from bunko.library.paths import Home
+from bunko.library.paths import LibraryPaths
 from bunko.library.web_defaults import chunk_overlap, chunk_size
 from bunko.protocols import Embedder, Source, Store
 from bunko.settings import Settings
-from bunko.stores.sqlite.pages import Rows
+from bunko.stores.sqlite.pages import ToolPages
 from bunko.text import analyzer, ngrams, subwords
 from bunko.types import Tool
 
 
-class Recipe:
+class ToolConfig:
     """How the tools of a library are made: as each says itself, else as the settings say."""
 
-    def __init__(self, home: Home, settings: Settings, store: Store) -> None:
-        self._home, self._settings, self._store = home, settings, store
+    def __init__(self, paths: LibraryPaths, settings: Settings, store: Store) -> None:
+        self._paths, self._settings, self._store = paths, settings, store
         self._embedder: Embedder | None = None
-        self._embedder_known = False
+        self._embedder_is_built = False
 
     def embedder(self) -> Embedder | None:
         """Return the embedder the settings name, built at first use."""
-        if not self._embedder_known:
-            self._embedder = embedder_for(self._settings, self._settings.embedding.provider)
-            self._embedder_known = True
+        if not self._embedder_is_built:
+            self._embedder = build_embedder(self._settings, self._settings.embedding.provider)
+            self._embedder_is_built = True
         return self._embedder
 
-    def embeds(self) -> bool:
+    def uses_vectors(self) -> bool:
         """Say whether vectors are made at all, without loading what makes them."""
         return self._settings.embedding.provider != "none"
 
@@ -47,7 +47,7 @@ class Recipe:
 
     def source(self, tool: Tool) -> Source:
         """Return where a tool's documents come from."""
-        root, own = Path(tool.source), self._home.folder
+        root, own = Path(tool.source), self._paths.folder
         scanner = self._settings.scanner
         ours = f"/{own.relative_to(root).as_posix()}/" if own != root and own.is_relative_to(root) else ""
         return sources.build(
@@ -61,10 +61,10 @@ class Recipe:
             respect_gitignore=scanner.respect_gitignore,
             max_file_bytes=scanner.max_file_bytes,
             max_memo_file_bytes=self._settings.memos.max_file_bytes,
-            pages=Rows(self._store, tool.id, self._home.database) if tool.kind == "web" else None,
+            pages=ToolPages(self._store, tool.id, self._paths.database) if tool.kind == "web" else None,
         )
 
-    def cutting(self, tool: Tool) -> ChunkerSettings:
+    def chunker_settings(self, tool: Tool) -> ChunkerSettings:
         """Return how a tool's documents are cut: as it says itself, else as the settings say."""
         chunker, tokens, own = self._settings.chunker, self._settings.chunking, tool.options
         # A memo is one thought: it is cut only where it is too long.
@@ -82,7 +82,7 @@ class Recipe:
             kind, most, least, tuple(chunker.heading_levels), chunker.chunk_size, overlap, chunker.row_context_size
         )
 
-    def recut(
+    def chunker_options(
         self, kind: str | None, size: int | None, overlap: int | None, *, tool: Tool | None = None
     ) -> dict[str, Any] | None:
         """Return a way of cutting for a tool; a size or an overlap alone means tokens, nothing at all means None.
@@ -99,63 +99,65 @@ class Recipe:
             )
         own, given = tool.options if tool else {}, self._settings.chunking
         size = size or own.get("chunk_size", given.size)
-        return catalog.recut({}, kind, size, own.get("chunk_overlap", given.overlap) if overlap is None else overlap)
+        return catalog.options_with_chunker(
+            {}, kind, size, own.get("chunk_overlap", given.overlap) if overlap is None else overlap
+        )
 
-    def built(self, tool: Tool) -> dict[str, Any]:
+    def build_facts(self, tool: Tool) -> dict[str, Any]:
         """Return the facts that a tool built now would remember."""
         embedder = self.embedder_of(tool)
-        return self._cut(tool) | {"embedder": embedder.name if embedder else "none"}
+        return self._text_facts(tool) | {"embedder": embedder.name if embedder else "none"}
 
-    def _cut(self, tool: Tool) -> dict[str, Any]:
-        cutting = self.cutting(tool)
+    def _text_facts(self, tool: Tool) -> dict[str, Any]:
+        cutting = self.chunker_settings(tool)
         facts = {
             "words": analyzer.VERSION,
             "grams": ngrams.VERSION,
             "chunker": {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(cutting).items()},
         }
-        return facts | {"tokenizer": subwords.NAME} if cutting.kind == "tokens" else facts
+        return facts | {"tokenizer": subwords.MODEL_NAME} if cutting.kind == "tokens" else facts
 
-    def check(self, tool: Tool, *, vectors: bool = True) -> None:
+    def check_tool(self, tool: Tool, *, vectors: bool = True) -> None:
         """Make sure that a tool was built as it would be now: anything else would answer wrongly in silence.
 
         Where no vectors are asked for, it does not matter what made them.
         """
-        costly = paid(self.embedder_of(tool)) if vectors else None
+        costly = as_remote(self.embedder_of(tool)) if vectors else None
         if costly:
-            costly.recall(tool.built.get("embedder", ""))
-        different = self.different(tool, vectors=vectors)
+            costly.restore_size(tool.built.get("embedder", ""))
+        different = self.changed_facts(tool, vectors=vectors)
         if not different:
             return
         with suppress(EmbedderError):  # a model that has to be asked for its size may not answer
-            different = self.different(tool)
+            different = self.changed_facts(tool)
         raise LibraryMismatch(
             f"{tool.name} was built with another {' and '.join(sorted(different))} than the settings name now",
-            hint=f"{self.repairing(tool)}   (or bring the old settings back)",
+            hint=f"{self.repair_hint(tool)}   (or bring the old settings back)",
         )
 
-    def different(self, tool: Tool, *, vectors: bool = True) -> set[str]:
+    def changed_facts(self, tool: Tool, *, vectors: bool = True) -> set[str]:
         """Return the facts in which a tool differs from one that was built now."""
-        wanted = (self.built(tool) if vectors else self._cut(tool)) if tool.built else {}
+        wanted = (self.build_facts(tool) if vectors else self._text_facts(tool)) if tool.built else {}
         return {name for name in wanted if tool.built.get(name) != wanted[name]}
 
-    def repairing(self, tool: Tool) -> str:
+    def repair_hint(self, tool: Tool) -> str:
         """Return the sentence with the command that makes a tool what it would be if it was built now."""
-        if not self.different(tool, vectors=False):
-            command = ["bunko", "reembed", *self._named(tool)]
+        if not self.changed_facts(tool, vectors=False):
+            command = ["bunko", "reembed", *self._tool_arguments(tool)]
             return f"Make new vectors for what it holds with: {shlex.join(command)}"
-        return f"Rebuild it with: {shlex.join(self._rebuilding(tool))}"
+        return f"Rebuild it with: {shlex.join(self._rebuild_command(tool))}"
 
-    def _named(self, tool: Tool) -> list[str]:
-        own = [] if self._home.docs_dir is not None else ["-n", tool.name]
-        return [*own, *self._home.arguments()]
+    def _tool_arguments(self, tool: Tool) -> list[str]:
+        own = [] if self._paths.docs_dir is not None else ["-n", tool.name]
+        return [*own, *self._paths.cli_arguments()]
 
-    def _rebuilding(self, tool: Tool) -> list[str]:
-        if self._home.docs_dir is not None:
-            return ["bunko", "reindex", *self._home.arguments(), "--force"]
-        return ["bunko", "import", "-n", tool.name, "--mode", "replace", *self._home.arguments()]
+    def _rebuild_command(self, tool: Tool) -> list[str]:
+        if self._paths.docs_dir is not None:
+            return ["bunko", "reindex", *self._paths.cli_arguments(), "--force"]
+        return ["bunko", "import", "-n", tool.name, "--mode", "replace", *self._paths.cli_arguments()]
 
 
-def embedder_for(settings: Settings, provider: str) -> Embedder | None:
+def build_embedder(settings: Settings, provider: str) -> Embedder | None:
     """Return the embedder of a name, built as the settings say; None for `none`."""
     embedding, retry = settings.embedding, settings.retry
     name = embedders.ALIASES.get(provider, provider)
@@ -177,7 +179,7 @@ def embedder_for(settings: Settings, provider: str) -> Embedder | None:
         "ollama": {"model": embedding.model_ollama, "base_url": embedding.ollama_base_url},
     }  # fmt: skip
     if name == "transformers":
-        return embedders.build(name, **_local(settings, provider))
+        return embedders.build(name, **_transformers_options(settings, provider))
     if name not in own:
         return embedders.build(name)
     options = own[name] | {
@@ -190,7 +192,7 @@ def embedder_for(settings: Settings, provider: str) -> Embedder | None:
     return embedders.build(name, **options)
 
 
-def _local(settings: Settings, provider: str) -> dict[str, Any]:
+def _transformers_options(settings: Settings, provider: str) -> dict[str, Any]:
     """Return what a model on this machine is built with."""
     embedding, model = settings.embedding, settings.model
     own = {} if provider == "plamo" else {"model": embedding.model_transformers}

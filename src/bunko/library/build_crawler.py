@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 from bunko.protocols import Store
 from bunko.settings import Settings
-from bunko.sources.web.crawl import Crawler, Progress
+from bunko.sources.web.crawl import Crawler, CrawlProgress
 from bunko.sources.web.fetch import Fetcher
 from bunko.sources.web.robots import Robots
 from bunko.sources.web.safe_browsing import SafeBrowsing
@@ -17,13 +17,13 @@ from bunko.types import Tool
 
 
 @contextmanager
-def crawler(
+def open_crawler(
     settings: Settings,
     store: Store,
     tool: Tool,
     guard: Guard,
     *,
-    progress: Callable[[Progress], None],
+    progress: Callable[[CrawlProgress], None],
     stopped: Callable[[], bool],
 ) -> Iterator[Crawler]:
     """Give a crawler that is made as the settings say."""
@@ -53,14 +53,14 @@ def crawler(
             checked,
             lambda url: store.page_content(tool.id, url),
             delay=crawl.delay_sec,
-            hops=crawl.follow_redirects,
+            max_redirects=crawl.follow_redirects,
         )
         yield Crawler(
             store,
             tool.id,
             visitor,
             concurrency=crawl.concurrency,
-            indexing=crawl.respect_robots_txt,
+            respect_noindex=crawl.respect_robots_txt,
             progress=progress,
             stopped=stopped,
         )

@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
-from bunko.records import Found
+from bunko.records import ChunkRow
 from bunko.search.keyphrases import Phrase
-from bunko.text.hidden_chars import clean
-from bunko.text.language import language as language_of
+from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.language import detect_language as language_of
 from bunko.types import Tool
 
 Language = Literal["ja", "en"]
 # Assistants read all descriptions at every call.
-LONGEST = 300
-_TOPICS = 4
-_QUESTIONS = 5
-_LONGEST_FOLDER = 40
+MAX_DESCRIPTION_LENGTH = 300
+_MAX_TOPICS = 4
+_MAX_QUESTIONS = 5
+_MAX_FOLDER_LENGTH = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class DescriptionProposal:
     """A description made from a tool's own documents, and what it was made from."""
 
     tool: Tool
@@ -32,40 +32,40 @@ class Proposal:
     phrases: list[Phrase]
 
 
-def describe(tool: Tool, phrases: Sequence[Phrase], *, documents: int, language: Language) -> str:
+def describe_tool(tool: Tool, phrases: Sequence[Phrase], *, documents: int, language: Language) -> str:
     """Return one or two sentences: how many documents from where, their topics, and when to ask."""
-    folder = " ".join(clean(PurePath(tool.source).name).split())[:_LONGEST_FOLDER]
-    write = _japanese if language == "ja" else _english
+    folder = " ".join(remove_hidden_chars(PurePath(tool.source).name).split())[:_MAX_FOLDER_LENGTH]
+    write = _describe_in_japanese if language == "ja" else _describe_in_english
     names = [phrase.text for phrase in phrases]
-    for count in range(min(len(names), _TOPICS + _QUESTIONS), 0, -1):
+    for count in range(min(len(names), _MAX_TOPICS + _MAX_QUESTIONS), 0, -1):
         # The main topics take the larger half where there are few.
-        cut = min(_TOPICS, (count + 1) // 2)
+        cut = min(_MAX_TOPICS, (count + 1) // 2)
         text = write(folder, documents, names[:cut], names[cut:count])
-        if len(text) <= LONGEST:
+        if len(text) <= MAX_DESCRIPTION_LENGTH:
             return text
-    return write(folder, documents, [], [])[:LONGEST]
+    return write(folder, documents, [], [])[:MAX_DESCRIPTION_LENGTH]
 
 
-def _english(folder: str, documents: int, topics: Sequence[str], questions: Sequence[str]) -> str:
+def _describe_in_english(folder: str, documents: int, topics: Sequence[str], questions: Sequence[str]) -> str:
     text = f"{documents:,} document{'s' * (documents != 1)}"
     text += f" from the folder {folder}" if folder else ""
-    text += f", mainly about {_listed(topics, 'and')}." if topics else "."
-    return f"{text} Search this for questions about {_listed(questions, 'or')}." if questions else text
+    text += f", mainly about {_join_names(topics, 'and')}." if topics else "."
+    return f"{text} Search this for questions about {_join_names(questions, 'or')}." if questions else text
 
 
-def _japanese(folder: str, documents: int, topics: Sequence[str], questions: Sequence[str]) -> str:
+def _describe_in_japanese(folder: str, documents: int, topics: Sequence[str], questions: Sequence[str]) -> str:
     text = f"「{folder}」フォルダの文書{documents:,}件。" if folder else f"文書{documents:,}件。"
     text += f"主な内容は{'、'.join(topics)}。" if topics else ""
     return f"{text}{'、'.join(questions)}について調べるときに使う。" if questions else text
 
 
-def _listed(names: Sequence[str], last: str) -> str:
+def _join_names(names: Sequence[str], conjunction: str) -> str:
     if len(names) < 3:
-        return f" {last} ".join(names)
-    return f"{', '.join(names[:-1])} {last} {names[-1]}"
+        return f" {conjunction} ".join(names)
+    return f"{', '.join(names[:-1])} {conjunction} {names[-1]}"
 
 
-def spoken(chunks: Iterable[Found]) -> Language:
+def main_language(chunks: Iterable[ChunkRow]) -> Language:
     """Return the language most of some chunks are in."""
     found = Counter(language_of(one.chunk.text) for one in chunks)
     return "ja" if found["ja"] > found["en"] else "en"

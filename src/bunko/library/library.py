@@ -7,22 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bunko.library import catalog
-from bunko.library.build_config import Recipe
-from bunko.library.export import Packs
-from bunko.library.importing import Importing, ImportMode
-from bunko.library.indexes import Indexes
-from bunko.library.llm import Telling
-from bunko.library.maintenance import Care
-from bunko.library.paths import Home
-from bunko.library.reembed import Reembedding
-from bunko.library.search import Asking
+from bunko.library.build_config import ToolConfig
+from bunko.library.export import PackTransfer
+from bunko.library.importing import Importer, ImportMode
+from bunko.library.indexes import ToolIndexes
+from bunko.library.llm import ChatModels
+from bunko.library.maintenance import Maintenance
+from bunko.library.paths import LibraryPaths
+from bunko.library.reembed import Reembedder
+from bunko.library.search import Searcher
 from bunko.protocols import Store
-from bunko.records import Kept
+from bunko.records import LoggedSearch
 from bunko.settings import Settings
 from bunko.types import Tool
 
 if TYPE_CHECKING:
-    from bunko.library.web import Web
+    from bunko.library.web import WebCollector
 
 __all__ = ["ImportMode", "Library"]
 
@@ -32,104 +32,106 @@ class Library:
 
     def __init__(
         self,
-        home: Home,
+        paths: LibraryPaths,
         settings: Settings,
         store: Store,
         *,
         read_only: bool = False,
         notices: tuple[str, ...] = (),
-        made: tuple[Path, ...] = (),  # the file and the folders that opening it just now made
+        created_paths: tuple[Path, ...] = (),  # the file and the folders that opening it just now made
     ) -> None:
-        self.home, self.settings, self.store, self.read_only = home, settings, store, read_only
-        self.notices, self.made = notices, made
+        self.paths, self.settings, self.store, self.read_only = paths, settings, store, read_only
+        self.notices, self.created_paths = notices, created_paths
         derived = settings.storage.bm25_persist_dir
-        indexes = Indexes(store, Path(derived).expanduser() if derived else home.derived)
-        recipe = Recipe(home, settings, store)
-        importing = Importing(
-            home,
+        indexes = ToolIndexes(store, Path(derived).expanduser() if derived else paths.index_folder)
+        recipe = ToolConfig(paths, settings, store)
+        importing = Importer(
+            paths,
             store,
             recipe,
             indexes,
             read_only=read_only,
-            moment=settings.search.freshness_seconds,
-            patience=settings.search.freshness_wait_seconds,
+            refresh_interval=settings.search.freshness_seconds,
+            wait_seconds=settings.search.freshness_wait_seconds,
         )
-        self._refresh = importing.refresh
-        telling = Telling(settings, store)
-        asking = Asking(settings, store, recipe, indexes, self._refresh, telling, read_only=read_only, notices=notices)
-        packs = Packs(store, recipe, importing)
-        care = Care(home, store, recipe, indexes, importing)
+        self._refresher = importing.refresher
+        telling = ChatModels(settings, store)
+        asking = Searcher(
+            settings, store, recipe, indexes, self._refresher, telling, read_only=read_only, notices=notices
+        )
+        packs = PackTransfer(store, recipe, importing)
+        care = Maintenance(paths, store, recipe, indexes, importing)
 
-        self._collects = recipe, importing
+        self._web_parts = recipe, importing
 
         # The ways in: each is a method of the part that knows how, so that what it takes is written once.
         self.search = asking.search
-        self.request = asking.request
+        self.build_request = asking.build_request
         self.passages = asking.passages
-        self.widened = asking.widened
-        self.quoted = asking.quoted
+        self.expand_hits = asking.expand_hits
+        self.highlight_hits = asking.highlight_hits
         self.document_of = asking.document_of
-        self.verify = asking.verify
+        self.verify_citation = asking.verify_citation
         self.tags = asking.tags
-        self.recent = asking.recent
-        self.now = asking.now
-        self.remember = asking.remember
-        self.summary = telling.summary
+        self.recent_documents = asking.recent_documents
+        self.local_time = asking.local_time
+        self.log_search = asking.log_search
+        self.summarize_answer = telling.summarize_answer
 
         self.reindex = importing.reindex
         self.import_tools = importing.import_tools
-        self.catch_up = importing.catch_up
-        self.fill = importing.fill
-        self.writing = importing.writing
-        self.reembed = Reembedding(store, recipe, importing).reembed
-        self.export = packs.export
+        self.import_changes = importing.import_changes
+        self.replace_texts = importing.replace_texts
+        self.write_lock = importing.write_lock
+        self.reembed = Reembedder(store, recipe, importing).reembed
+        self.export_tool = packs.export_tool
         self.import_pack = packs.import_pack
 
         self.status = care.status
         self.tool_status = care.tool_status
-        self.preview = care.preview
+        self.count_importable = care.count_importable
         self.diagnose = care.diagnose
-        self.propose = care.propose
-        self.route = care.route
-        self.tune = care.tune
+        self.propose_description = care.propose_description
+        self.measure_routing = care.measure_routing
+        self.set_search_settings = care.set_search_settings
         self.delete_tool = care.delete_tool
 
         self.embedder = recipe.embedder
         self.embedder_of = recipe.embedder_of
-        self.recut = recipe.recut
+        self.chunker_options = recipe.chunker_options
         self.snapshot = indexes.snapshot
-        self.sample = care.sample
+        self.sample_chunks = care.sample_chunks
 
     @cached_property
-    def web(self) -> Web:
+    def web(self) -> WebCollector:
         """The ways to collect web pages; most commands do without."""
-        from bunko.library.web import Web
+        from bunko.library.web import WebCollector
 
-        return Web(self.home, self.settings, self.store, *self._collects)
+        return WebCollector(self.paths, self.settings, self.store, *self._web_parts)
 
     def tools(self) -> list[Tool]:
         """Return all tools, by name."""
         return catalog.tools(self.store)
 
-    def only(self, name: str | None) -> Tool:
+    def resolve_tool(self, name: str | None) -> Tool:
         """Return one tool: the one of that name, or the only one there is."""
-        return catalog.only(self.store, name)
+        return catalog.resolve_tool(self.store, name)
 
-    def kept(self) -> list[Kept]:
+    def logged_searches(self) -> list[LoggedSearch]:
         """Return the searches that were kept, the most frequent first."""
-        return self.store.kept_searches()
+        return self.store.logged_searches()
 
-    def clear_kept(self) -> int:
+    def clear_logged_searches(self) -> int:
         """Forget the searches that were kept; return how many there were."""
         return self.store.clear_searches()
 
     def is_importing(self) -> bool:
         """Say whether an import that a search began is still going on."""
-        return self._refresh.is_importing()
+        return self._refresher.is_importing()
 
     def close(self) -> None:
         """Stop what runs in the background and let go of files; what was written stays."""
-        self._refresh.stop()
+        self._refresher.stop()
         self.store.close()
 
     def __enter__(self) -> Library:

@@ -8,46 +8,46 @@ from contextlib import closing
 from dataclasses import replace
 
 from bunko.errors import BunkoError
-from bunko.failpoints import reach
-from bunko.ingest.embed import TooLong, embedded
-from bunko.ingest.pipeline import Progress, batches
+from bunko.failpoints import reach_failpoint
+from bunko.ingest.embed import LongTextCounter, embed_batches
+from bunko.ingest.pipeline import ImportProgress, make_batches
 from bunko.library import catalog
-from bunko.library.build_config import Recipe
-from bunko.library.importing import OWN, Importing
+from bunko.library.build_config import ToolConfig
+from bunko.library.importing import TOOL_ERROR_CODES, Importer
 from bunko.protocols import Store
-from bunko.records import Prepared
-from bunko.types import Failure, Report, Tool
+from bunko.records import PreparedDocument
+from bunko.types import Report, Tool, ToolFailure
 
 _log = logging.getLogger("bunko.library")
 
-_READ_AT_ONCE = 100
+_READ_BATCH = 100
 
 
-class Reembedding:
+class Reembedder:
     """Changes what made the vectors of tools: beside the old ones, which answer until the new ones are whole."""
 
-    def __init__(self, store: Store, recipe: Recipe, importing: Importing) -> None:
-        self._store, self._recipe, self._importing = store, recipe, importing
+    def __init__(self, store: Store, tool_config: ToolConfig, importer: Importer) -> None:
+        self._store, self._tool_config, self._importer = store, tool_config, importer
 
     def reembed(
         self,
         names: Sequence[str],
         *,
-        progress: Callable[[Progress], None] = lambda _: None,
+        progress: Callable[[ImportProgress], None] = lambda _: None,
         waiting: Callable[[str], None] = lambda _: None,
         stopped: Callable[[], bool] = lambda: False,
-        going_on: bool = False,  # a tool that fails is told of in the report, and the others are done
+        keep_going: bool = False,  # a tool that fails is told of in the report, and the others are done
     ) -> Report:
         """Give tools the vectors that the settings name now; what an earlier attempt made is not made again."""
         total = Report()
-        with self._importing.writing(waiting, stopped=stopped):
+        with self._importer.write_lock(waiting, stopped=stopped):
             for name in names:
                 try:
-                    done = self._one(catalog.named(self._store, name), progress, stopped)
+                    done = self._reembed_tool(catalog.get_tool(self._store, name), progress, stopped)
                 except BunkoError as error:
-                    if not going_on or error.code not in OWN:
+                    if not keep_going or error.code not in TOOL_ERROR_CODES:
                         raise
-                    total.failures.append(Failure(name, error.code, error.message, error.hint))
+                    total.failures.append(ToolFailure(name, error.code, error.message, error.hint))
                     continue
                 total.updated += done.updated
                 total.unchanged += done.unchanged
@@ -57,63 +57,67 @@ class Reembedding:
                 if done.interrupted:
                     total.interrupted = True
                     break
-            self._store.sweep()
+            self._store.delete_orphan_vectors()
         return total
 
-    def _one(self, tool: Tool, progress: Callable[[Progress], None], stopped: Callable[[], bool]) -> Report:
-        self._recipe.check(tool, vectors=False)
+    def _reembed_tool(
+        self, tool: Tool, progress: Callable[[ImportProgress], None], stopped: Callable[[], bool]
+    ) -> Report:
+        self._tool_config.check_tool(tool, vectors=False)
         totals = self._store.totals(tool.id)
-        if not tool.built or not self._recipe.different(tool):
-            self._store.release(tool.id)
+        if not tool.built or not self._tool_config.changed_facts(tool):
+            self._store.unpin_vectors(tool.id)
             return Report(unchanged=totals.documents, total_chunks=totals.chunks)
-        built = self._recipe.built(tool)
+        built = self._tool_config.build_facts(tool)
         _log.info("Making the vectors of %s with %s", tool.name, built["embedder"])
         report = Report(total_chunks=totals.chunks)
-        keys = self._keys(tool, Progress(0, totals.documents, 0, 0, totals.characters), report, progress, stopped)
+        keys = self._embed_documents(
+            tool, ImportProgress(0, totals.documents, 0, 0, totals.characters), report, progress, stopped
+        )
         if report.interrupted:
             return report
-        self._store.rekey(tool.id, keys, tool.built | {"embedder": built["embedder"]})
-        self._store.release(tool.id)
+        self._store.replace_vectors(tool.id, keys, tool.built | {"embedder": built["embedder"]})
+        self._store.unpin_vectors(tool.id)
         report.updated = totals.documents
-        return self._importing.indexed(tool, report)
+        return self._importer.update_index(tool, report)
 
-    def _keys(
+    def _embed_documents(
         self,
         tool: Tool,
-        done: Progress,
+        done: ImportProgress,
         report: Report,
-        progress: Callable[[Progress], None],
+        progress: Callable[[ImportProgress], None],
         stopped: Callable[[], bool],
     ) -> dict[str, list[bytes]]:
         """Make the vectors that are not there yet, and return the names of all by uri."""
-        embedder = self._recipe.embedder_of(tool)
+        embedder = self._tool_config.embedder_of(tool)
         if embedder is None:
             return {}
-        too_long = TooLong(embedder)
+        too_long = LongTextCounter(embedder)
         keys: dict[str, list[bytes]] = {}
         progress(done)
-        documents = batches(self._documents(tool, stopped, report), lambda one: len(one.document.text.text))
-        with closing(embedded(self._store, embedder, documents, list, owner=tool.id)) as stream:
+        documents = make_batches(self._read_documents(tool, stopped, report), lambda one: len(one.document.text.text))
+        with closing(embed_batches(self._store, embedder, documents, list, owner_id=tool.id)) as stream:
             for one in stream:
-                self._store.keep(tool.id, embedder.name, one.vectors, spent=one.spent)
-                reach("reembed.batch")
-                keys |= {prepared.document.uri: prepared.vector_keys for prepared in one.put}
+                self._store.pin_vectors(tool.id, embedder.name, one.vectors, usage=one.usage)
+                reach_failpoint("reembed.batch")
+                keys |= {prepared.document.uri: prepared.vector_keys for prepared in one.documents}
                 report.embedded += len(one.vectors)
                 done = replace(
                     done,
-                    files=done.files + len(one.put),
-                    chunks=done.chunks + sum(len(prepared.chunks) for prepared in one.put),
-                    bytes=done.bytes + sum(len(prepared.document.text.text) for prepared in one.put),
+                    files=done.files + len(one.documents),
+                    chunks=done.chunks + sum(len(prepared.chunks) for prepared in one.documents),
+                    bytes=done.bytes + sum(len(prepared.document.text.text) for prepared in one.documents),
                 )
                 progress(done)
-        report.notices += too_long.told()
+        report.notices += too_long.warnings()
         return keys
 
-    def _documents(self, tool: Tool, stopped: Callable[[], bool], report: Report) -> Iterator[Prepared]:
+    def _read_documents(self, tool: Tool, stopped: Callable[[], bool], report: Report) -> Iterator[PreparedDocument]:
         last = ""
-        while uris := self._store.uris(tool.id, after=last, limit=_READ_AT_ONCE):
+        while uris := self._store.uris(tool.id, after=last, limit=_READ_BATCH):
             if stopped():
                 report.interrupted = True
                 return
-            yield from self._store.whole(tool.id, uris)
+            yield from self._store.export_documents(tool.id, uris)
             last = uris[-1]

@@ -17,62 +17,68 @@ from bunko.types import Tool
 _log = logging.getLogger("bunko.library")
 
 # Imports what a scan found, unless the library has moved on from the generation it was made at.
-Absorb = Callable[[Tool, Scan, int, Callable[[], bool]], None]
+ImportScan = Callable[[Tool, Scan, int, Callable[[], bool]], None]
 
 
-class Look(NamedTuple):
+class SourceCheck(NamedTuple):
     """One look at a tool's folder."""
 
-    seconds: float  # on the clock that never goes back
-    at: str  # the same for people
-    missing: int  # changed files that the index did not have
+    monotonic_seconds: float  # on the clock that never goes back
+    checked_at: str  # the same for people
+    missing_files: int  # changed files that the index did not have
 
 
-class Refresh:
+class Refresher:
     """Looks for changes before a search, at most once in a moment, and lets long imports go on behind it."""
 
     def __init__(
         self,
         store: Store,
-        source: Callable[[Tool], Source],
-        absorb: Absorb,
+        source_of: Callable[[Tool], Source],
+        import_scan: ImportScan,
         *,
-        moment: float,
-        patience: float,
+        refresh_interval: float,
+        wait_seconds: float,
     ) -> None:
-        self._store, self._source, self._absorb = store, source, absorb
-        self._moment, self._patience = moment, patience
-        self._looks: dict[int, Look] = {}
-        self._looking = threading.Lock()
-        self._running: _Import | None = None
+        self._store, self._source_of, self._import_scan = store, source_of, import_scan
+        self._refresh_interval, self._wait_seconds = refresh_interval, wait_seconds
+        self._checks: dict[int, SourceCheck] = {}
+        self._check_lock = threading.Lock()
+        self._running_import: _ImportThread | None = None
 
-    def look(self, tool: Tool) -> list[str]:
+    def refresh_tool(self, tool: Tool) -> list[str]:
         """Absorb what changed in a tool's folder; return what the user should know about it."""
         if tool.kind not in KINDS:
             return []
-        with self._looking:  # one look at a time: a second import would only wait for the first
-            running = self._running if self.is_importing() else None
+        with self._check_lock:  # one look at a time: a second import would only wait for the first
+            running = self._running_import if self.is_importing() else None
             if running is None:
-                looked = self._looks.get(tool.id)
-                if looked and time.monotonic() - looked.seconds < self._moment:
+                looked = self._checks.get(tool.id)
+                if looked and time.monotonic() - looked.monotonic_seconds < self._refresh_interval:
                     return []
-                source, generation, known = self._source(tool), self._store.generation(), self._store.known(tool.id)
-                if source.lost(known):
+                source, generation, known = (
+                    self._source_of(tool),
+                    self._store.generation(),
+                    self._store.fingerprints(tool.id),
+                )
+                if source.has_vanished(known):
                     return [f"{tool.source} has vanished or is empty; this answers from what was indexed before."]
                 with timer("file_scan", _log):
                     scan = source.scan(known)
                 changed = len(scan.added) + len(scan.updated) + len(scan.deleted) - len(scan.moved)
-                self._looks[tool.id] = Look(time.monotonic(), now(), changed)
+                self._checks[tool.id] = SourceCheck(time.monotonic(), now(), changed)
                 if not changed and not scan.touched:
                     return []
-                running = self._running = _Import(lambda stopped: self._absorb(tool, scan, generation, stopped))
+                running = self._running_import = _ImportThread(
+                    lambda stopped: self._import_scan(tool, scan, generation, stopped)
+                )
                 running.start()
         # Whoever comes while an import is young waits as long as the one that began it.
-        running.join(max(0.0, self._patience - running.age()))
-        return self._told(tool, running)
+        running.join(max(0.0, self._wait_seconds - running.age()))
+        return self._import_notices(tool, running)
 
-    def _told(self, tool: Tool, running: _Import) -> list[str]:
-        missing = self.last(tool).missing
+    def _import_notices(self, tool: Tool, running: _ImportThread) -> list[str]:
+        missing = self.last_check(tool).missing_files
         if running.is_alive():
             number = f"{missing} changed files are" if missing else "Changed files are"
             return [f"{number} still being indexed; this answers from what there is already."]
@@ -85,42 +91,42 @@ class Refresh:
             raise running.error
         return []
 
-    def last(self, tool: Tool) -> Look:
+    def last_check(self, tool: Tool) -> SourceCheck:
         """Return the last look at a tool's folder, by us or by whoever imported it."""
-        return self._looks.get(tool.id, Look(0.0, tool.checked_at, 0))
+        return self._checks.get(tool.id, SourceCheck(0.0, tool.checked_at, 0))
 
-    def is_fresh(self, tool: Tool) -> None:
+    def mark_fresh(self, tool: Tool) -> None:
         """Note that an import has just taken everything in."""
-        self._looks[tool.id] = Look(time.monotonic(), now(), 0)
+        self._checks[tool.id] = SourceCheck(time.monotonic(), now(), 0)
 
     def is_importing(self) -> bool:
         """Say whether an import that a search began is still going on."""
-        return self._running is not None and self._running.is_alive()
+        return self._running_import is not None and self._running_import.is_alive()
 
     def stop(self) -> None:
         """End what goes on behind a search; what was written stays."""
-        if self._running is not None:
-            self._running.stop.set()
-            self._running.join()
+        if self._running_import is not None:
+            self._running_import.stop_event.set()
+            self._running_import.join()
 
 
-class _Import(threading.Thread):
+class _ImportThread(threading.Thread):
     """An import that a search started and does not wait for to the end."""
 
     def __init__(self, work: Callable[[Callable[[], bool]], None]) -> None:
         super().__init__(name="bunko-import", daemon=True)
         self._work = work
-        self._born = time.monotonic()
-        self.stop = threading.Event()
+        self._started_at = time.monotonic()
+        self.stop_event = threading.Event()
         self.error: Exception | None = None
 
     def age(self) -> float:
         """Return for how many seconds it has been going on."""
-        return time.monotonic() - self._born
+        return time.monotonic() - self._started_at
 
     def run(self) -> None:
         """Import, and keep what goes wrong for the thread that searches."""
         try:
-            self._work(self.stop.is_set)
+            self._work(self.stop_event.is_set)
         except Exception as error:
             self.error = error

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Literal
 
 from bunko.protocols import Source, Store
-from bunko.records import Room, Spent, Totals
-from bunko.text.language import language
+from bunko.records import EmbeddingUsage, StorageSize, Totals
+from bunko.text.language import detect_language
 from bunko.timing import now
 from bunko.types import Problem, Tool
 
 # More bars than this are no longer one look.
-_MOST_BINS = 12
+_MAX_BINS = 12
 
 # Whether a source is there: an empty folder of which documents are known is as suspect as one that is gone.
 SourceState = Literal["ok", "missing", "empty", "unreadable"]
@@ -31,15 +31,15 @@ class ToolStatus:
     tool: Tool
     totals: Totals
     problems: list[Problem]
-    room: Room
+    storage: StorageSize
     derived_bytes: int
     source_state: SourceState
-    rebuilt: int | None  # documents of a rebuild that has not ended; None where none was begun
+    rebuild_documents: int | None  # documents of a rebuild that has not ended; None where none was begun
 
     @property
     def bytes(self) -> int:
         """Return how much room it takes: its rows as `Room` counts them, and its derived files."""
-        return self.room.text + self.room.index + self.room.vectors + self.derived_bytes
+        return self.storage.text + self.storage.index + self.storage.vectors + self.derived_bytes
 
     @property
     def import_state(self) -> ImportState:
@@ -50,7 +50,7 @@ class ToolStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class LibraryStatus:
     """What a library holds."""
 
     database: Path
@@ -58,14 +58,14 @@ class Status:
     bytes: int
     derived_bytes: int
     tools: list[ToolStatus]
-    spent: dict[str, Spent]  # what imports had of each embedder
+    embedding_usage: dict[str, EmbeddingUsage]  # what imports had of each embedder
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class SourceChanges:
     """How a source differs from the index at this moment, in files."""
 
-    at: str
+    checked_at: str
     new: int
     changed: int
     gone: int
@@ -73,7 +73,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
+class LengthBin:
     """How many chunks have a length in a range, both ends included."""
 
     low: int
@@ -82,20 +82,20 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class LengthDistribution:
     """How chunk lengths are spread, in characters; a percentile is the length of a chunk, never between two."""
 
     chunks: int
-    least: int
+    minimum: int
     median: int
     p90: int
-    most: int
+    maximum: int
     mean: float
-    bins: list[Bin]
+    bins: list[LengthBin]
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class DocumentListing:
     """One document in the list, with the language that most of its beginning is in."""
 
     uri: str
@@ -106,64 +106,69 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Details:
+class ToolDetails:
     """All about one tool: what it holds, how fresh that is, and one page of its documents."""
 
-    held: ToolStatus
+    status: ToolStatus
     checked_at: str  # when its source was last looked at for an import
-    changes: Changes | None  # None where the source cannot be looked at
-    lengths: Spread | None  # None where there is no chunk
+    changes: SourceChanges | None  # None where the source cannot be looked at
+    chunk_lengths: LengthDistribution | None  # None where there is no chunk
     page: int  # counted from 1
     page_size: int
-    documents: list[Item]
+    documents: list[DocumentListing]
 
     @property
     def pages(self) -> int:
         """Return how many pages the list has; an empty one has one."""
-        return max(1, -(-self.held.totals.documents // self.page_size))
+        return max(1, -(-self.status.totals.documents // self.page_size))
 
 
-def status(
+def library_status(
     store: Store,
     tools: Sequence[Tool],
-    halves: Mapping[str, Tool],
-    source: Callable[[Tool], Source],
+    rebuilds: Mapping[str, Tool],
+    source_of: Callable[[Tool], Source],
     database: Path,
-    derived: Path,
-) -> Status:
+    index_folder: Path,
+) -> LibraryStatus:
     """Return what each tool holds, and how much room it all takes.
 
     `halves` are the rebuilds that have not ended, by the names of their tools.
     """
     beside = (path for path in database.parent.glob("*") if path.name.startswith(database.name))
-    with store.reading():
-        held = [_held(store, tool, halves.get(tool.name), source(tool), derived) for tool in tools]
-        derived_bytes = _bytes(derived.glob("*.segment"))
-        return Status(database, store.generation(), _bytes(beside), derived_bytes, held, store.spent())
+    with store.read_transaction():
+        held = [_tool_status(store, tool, rebuilds.get(tool.name), source_of(tool), index_folder) for tool in tools]
+        derived_bytes = _total_bytes(index_folder.glob("*.segment"))
+        return LibraryStatus(
+            database, store.generation(), _total_bytes(beside), derived_bytes, held, store.embedding_usage()
+        )
 
 
-def details(
+def tool_details(
     store: Store,
     tool: Tool,
-    half: Tool | None,
+    rebuild: Tool | None,
     source: Source,
-    derived: Path,
+    index_folder: Path,
     *,
     page: int = 1,
     page_size: int = 20,
-) -> Details:
+) -> ToolDetails:
     """Return all about one tool; its source is looked at, and nothing is imported."""
-    with store.reading():
-        held = _held(store, tool, half, source, derived)
-        lengths = spread(store.lengths(tool.id))
-        listed = store.listed(tool.id, skip=(page - 1) * page_size, limit=page_size)
-        known = store.known(tool.id)
-    items = [Item(one.uri, one.title, one.chunks, one.characters, language(one.beginning)) for one in listed]
+    with store.read_transaction():
+        held = _tool_status(store, tool, rebuild, source, index_folder)
+        lengths = length_distribution(store.chunk_lengths(tool.id))
+        listed = store.list_documents(tool.id, skip=(page - 1) * page_size, limit=page_size)
+        known = store.fingerprints(tool.id)
+    items = [
+        DocumentListing(one.uri, one.title, one.chunks, one.characters, detect_language(one.beginning))
+        for one in listed
+    ]
     changes = None
     if held.source_state == "ok":
         scan = source.scan(known)
         failed = {problem.uri for problem in held.problems}
-        changes = Changes(
+        changes = SourceChanges(
             now(),
             len(scan.added) - len(scan.moved),
             len(scan.updated),
@@ -171,10 +176,10 @@ def details(
             len(scan.moved),
         )
         held = replace(held, problems=[*held.problems, *scan.problems])
-    return Details(held, tool.checked_at, changes, lengths, page, page_size, items)
+    return ToolDetails(held, tool.checked_at, changes, lengths, page, page_size, items)
 
 
-def spread(lengths: Sequence[tuple[int, int]]) -> Spread | None:
+def length_distribution(lengths: Sequence[tuple[int, int]]) -> LengthDistribution | None:
     """Return how lengths are spread, given how many there are of each, the shortest first."""
     total = sum(number for _, number in lengths)
     if not total:
@@ -187,42 +192,42 @@ def spread(lengths: Sequence[tuple[int, int]]) -> Spread | None:
         )
 
     least, most = lengths[0][0], lengths[-1][0]
-    step = _step(least, most)
+    step = _bin_width(least, most)
     counts = dict.fromkeys(range(least // step, most // step + 1), 0)
     for length, number in lengths:
         counts[length // step] += number
-    bins = [Bin(place * step, place * step + step - 1, count) for place, count in counts.items()]
+    bins = [LengthBin(place * step, place * step + step - 1, count) for place, count in counts.items()]
     mean = sum(length * number for length, number in lengths) / total
-    return Spread(total, least, at(50), at(90), most, round(mean, 1), bins)
+    return LengthDistribution(total, least, at(50), at(90), most, round(mean, 1), bins)
 
 
-def _step(least: int, most: int) -> int:
+def _bin_width(minimum: int, maximum: int) -> int:
     """Return the smallest round number that cuts a range into few enough pieces."""
     unit = 1
     while True:
         for step in (unit, 2 * unit, 5 * unit):
-            if most // step - least // step < _MOST_BINS:
+            if maximum // step - minimum // step < _MAX_BINS:
                 return step
         unit *= 10
 
 
-def _held(store: Store, tool: Tool, half: Tool | None, source: Source, derived: Path) -> ToolStatus:
+def _tool_status(store: Store, tool: Tool, rebuild: Tool | None, source: Source, index_folder: Path) -> ToolStatus:
     # Named after its library and its tool: another library may keep its files in the same folder.
-    files = derived.glob(f"{store.id[:12]}-tool{tool.id}-*.segment")
-    room = store.room(tool.id)
+    files = index_folder.glob(f"{store.id[:12]}-tool{tool.id}-*.segment")
+    room = store.storage_size(tool.id)
     return ToolStatus(
         tool,
         store.totals(tool.id),
         store.failures(tool.id),
         room,
-        _bytes(files),
+        _total_bytes(files),
         _source_state(tool, source, store.uris(tool.id, limit=1)),
-        None if half is None else store.totals(half.id).documents,
+        None if rebuild is None else store.totals(rebuild.id).documents,
     )
 
 
-def _source_state(tool: Tool, source: Source, some: Iterable[str]) -> SourceState:
-    if not source.lost(some):
+def _source_state(tool: Tool, source: Source, known_uris: Iterable[str]) -> SourceState:
+    if not source.has_vanished(known_uris):
         return "ok"
     if not os.access(tool.source, os.F_OK):
         return "missing"
@@ -230,7 +235,7 @@ def _source_state(tool: Tool, source: Source, some: Iterable[str]) -> SourceStat
     return "empty" if os.access(tool.source, wanted) else "unreadable"
 
 
-def _bytes(paths: Iterable[Path]) -> int:
+def _total_bytes(paths: Iterable[Path]) -> int:
     total = 0
     for path in paths:
         with suppress(OSError):  # SQLite removes its own files when the last reader goes

@@ -18,54 +18,54 @@ from bunko.errors import (
     SourceError,
     UnknownName,
 )  # fmt: skip
-from bunko.ingest.pipeline import Progress
+from bunko.ingest.pipeline import ImportProgress
 from bunko.library import catalog
 from bunko.library.library import Library
-from bunko.sources import ON_DISK
-from bunko.sources.events import Events, Stop, remote
+from bunko.sources import WATCHABLE_KINDS
+from bunko.sources.events import FolderWatcher, StopSignal, remote_file_system
 from bunko.types import Problem, Report
 
 # Events are hints: a system that is flooded drops some, and a folder may be closed to us when they are asked for.
-_LOOK_SECONDS = 60.0
+_RECHECK_SECONDS = 60.0
 _POLL_SECONDS = 5.0
 # How often tools, folders and the library's file are compared with what they were; events come at once.
 _TICK_SECONDS = 1.0
 # What trouble is about where it is not a tool's; no tool is called so.
-_LIBRARY, _EVENTS = "~library", "~events"
+_LIBRARY_SUBJECT, _EVENTS_SUBJECT = "~library", "~events"
 # An import of fewer files is over before anybody wonders.
-_MANY = 500
+_LARGE_IMPORT_FILES = 500
 
-Kind = Literal["watching", "importing", "imported", "problem", "recovered", "waiting", "stopped"]
+EventKind = Literal["watching", "importing", "imported", "problem", "recovered", "waiting", "stopped"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WatchedTool:
     """A tool's folder or file, and what it is looked at by."""
 
     tool: str
     path: str
-    polled: str = ""  # why it is looked at every few seconds; empty where events tell of changes
+    poll_reason: str = ""  # why it is looked at every few seconds; empty where events tell of changes
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class WatchEvent:
     """Something that whoever started the watch may want to know."""
 
-    kind: Kind
+    kind: EventKind
     message: str = ""
     tool: str = ""
     hint: str = ""
     report: Report | None = None
-    places: tuple[Place, ...] = ()
+    watched_tools: tuple[WatchedTool, ...] = ()
 
 
-Tell = Callable[[News], None]
+EventHandler = Callable[[WatchEvent], None]
 
 
-def watch(
+def watch_library(
     open_library: Callable[[], Library],
-    tell: Tell,
-    stop: Stop,
+    on_event: EventHandler,
+    stop: StopSignal,
     *,
     name: str | None = None,
     poll: float | None = None,
@@ -74,11 +74,11 @@ def watch(
 
     The library of a folder may lie in that folder and vanish with it: then it is waited for and opened again.
     """
-    voice = _Voice(tell)
+    voice = _EventReporter(on_event)
     with open_library() as library:
-        if name is not None and catalog.named(library.store, name).kind not in ON_DISK:
+        if name is not None and catalog.get_tool(library.store, name).kind not in WATCHABLE_KINDS:
             raise SourceError(f"{name} has no folder or file to watch", hint="Its texts were put in by a command.")
-        _Round(library, voice, stop, name, poll).run()
+        _WatchSession(library, voice, stop, name, poll).run()
     while not stop.is_set():
         try:
             library = open_library()
@@ -88,138 +88,152 @@ def watch(
             _sleep(_TICK_SECONDS, stop)
             continue
         with library:
-            voice.well(_LIBRARY, "The library is back.")
-            _Round(library, voice, stop, name, poll).run()
-    tell(News("stopped"))
+            voice.report_recovery(_LIBRARY_SUBJECT, "The library is back.")
+            _WatchSession(library, voice, stop, name, poll).run()
+    on_event(WatchEvent("stopped"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Spot:
+class _WatchedSource:
     """A tool's folder or file as it was found; where anything of it differs, it is watched and looked at anew."""
 
     source: str
     kind: str
     options: str
     root: str  # where it really lies
-    file: tuple[int, int] | None  # None while it is not there
+    file_id: tuple[int, int] | None  # None while it is not there
 
-    def holds(self, path: str) -> bool:
+    def contains(self, path: str) -> bool:
         return path == self.root or path.startswith(self.root.rstrip(os.sep) + os.sep)
 
 
-class _Round:
+class _WatchSession:
     """One opened library, watched until it goes away or somebody stops us."""
 
-    def __init__(self, library: Library, voice: _Voice, stop: Stop, name: str | None, poll: float | None) -> None:
-        self._library, self._voice, self._stop, self._name, self._poll = library, voice, stop, name, poll
-        self._every = _POLL_SECONDS if poll is None else poll
-        self._spots: dict[str, _Spot] = {}
-        self._polled: dict[str, str] = {}
-        self._looked: dict[str, float] = {}
-        self._due: set[str] = set()
-        self._events: Events | None = None
-        self._try_again = float("inf")  # when to ask once more for events that were refused
-        self._own = os.path.realpath(library.home.folder)
-        self._database = str(Path(self._own, library.home.database.name))  # and what SQLite writes beside it
+    def __init__(
+        self, library: Library, reporter: _EventReporter, stop: StopSignal, name: str | None, poll: float | None
+    ) -> None:
+        self._library, self._reporter, self._stop, self._name, self._poll = library, reporter, stop, name, poll
+        self._poll_seconds = _POLL_SECONDS if poll is None else poll
+        self._sources: dict[str, _WatchedSource] = {}
+        self._poll_reasons: dict[str, str] = {}
+        self._checked_at: dict[str, float] = {}
+        self._due_tools: set[str] = set()
+        self._events: FolderWatcher | None = None
+        self._retry_events_at = float("inf")  # when to ask once more for events that were refused
+        self._library_folder = os.path.realpath(library.paths.folder)
+        self._database = str(
+            Path(self._library_folder, library.paths.database.name)
+        )  # and what SQLite writes beside it
         scanner = library.settings.scanner
-        self._excluded = frozenset(scanner.exclude_dirs)
-        self._endings = tuple(f".{ending.lower().removeprefix('.')}" for ending in scanner.file_extensions)
+        self._exclude_dirs = frozenset(scanner.exclude_dirs)
+        self._extensions = tuple(f".{ending.lower().removeprefix('.')}" for ending in scanner.file_extensions)
 
     def run(self) -> None:
-        database = self._library.home.database
-        file = _file(database)
+        database = self._library.paths.database
+        file = _file_id(database)
         outdated = True  # a library without tools says so too
         try:
             while not self._stop.is_set():
-                if _file(database) != file:
-                    self._voice.trouble(_LIBRARY, f"{database} is not there any more; waiting for it to come back.")
+                if _file_id(database) != file:
+                    self._reporter.report_problem(
+                        _LIBRARY_SUBJECT, f"{database} is not there any more; waiting for it to come back."
+                    )
                     return
-                spots = self._found()
-                if outdated or spots != self._spots:
-                    self._arm(spots)
+                spots = self._current_sources()
+                if outdated or spots != self._sources:
+                    self._start_watch(spots)
                 # The watch stands before we look: what changes from here on is an event.
-                self._look()
-                changed = self._wait()
-                self._due |= {name for name, spot in spots.items() if any(self._matters(p, spot) for p in changed)}
-                outdated = self._outdated(changed)
+                self._check_sources()
+                changed = self._wait_for_changes()
+                self._due_tools |= {
+                    name for name, spot in spots.items() if any(self._is_relevant(p, spot) for p in changed)
+                }
+                outdated = self._needs_new_watch(changed)
         finally:
-            self._disarm()
+            self._stop_watch()
 
-    def _outdated(self, changed: set[str]) -> bool:
+    def _needs_new_watch(self, changed: set[str]) -> bool:
         if self._events is not None:
-            return self._events.outdated_by(changed)
-        return time.monotonic() >= self._try_again
+            return self._events.needs_rewatch(changed)
+        return time.monotonic() >= self._retry_events_at
 
-    def _found(self) -> dict[str, _Spot]:
+    def _current_sources(self) -> dict[str, _WatchedSource]:
         found = {}
         for tool in self._library.tools():
-            if tool.kind in ON_DISK and (tool.active if self._name is None else tool.name == self._name):
+            if tool.kind in WATCHABLE_KINDS and (tool.active if self._name is None else tool.name == self._name):
                 root = os.path.realpath(tool.source)
-                found[tool.name] = _Spot(tool.source, tool.kind, repr(tool.options), root, _file(Path(root)))
+                found[tool.name] = _WatchedSource(
+                    tool.source, tool.kind, repr(tool.options), root, _file_id(Path(root))
+                )
         return found
 
-    def _arm(self, spots: dict[str, _Spot]) -> None:
-        before, self._spots = self._spots, spots
-        self._due |= {name for name, spot in spots.items() if spot != before.get(name)}
-        self._due &= spots.keys()
-        self._disarm()
-        self._try_again = float("inf")
-        self._polled = {name: why for name, spot in spots.items() if (why := self._without_events(spot))}
-        roots = {spot.root for name, spot in spots.items() if spot.file and name not in self._polled}
+    def _start_watch(self, sources: dict[str, _WatchedSource]) -> None:
+        before, self._sources = self._sources, sources
+        self._due_tools |= {name for name, spot in sources.items() if spot != before.get(name)}
+        self._due_tools &= sources.keys()
+        self._stop_watch()
+        self._retry_events_at = float("inf")
+        self._poll_reasons = {name: why for name, spot in sources.items() if (why := self._poll_reason(spot))}
+        roots = {spot.root for name, spot in sources.items() if spot.file_id and name not in self._poll_reasons}
         if roots:
             try:
-                self._events = Events(roots, self._passed_over)
+                self._events = FolderWatcher(roots, self._all_sources_ignore)
             except SourceError as error:
-                self._voice.trouble(_EVENTS, f"{error.message}; looking every {self._every:g} s instead.", error.hint)
-                self._polled = {name: self._polled.get(name, error.message) for name in spots}
-                self._try_again = time.monotonic() + _LOOK_SECONDS
+                self._reporter.report_problem(
+                    _EVENTS_SUBJECT, f"{error.message}; looking every {self._poll_seconds:g} s instead.", error.hint
+                )
+                self._poll_reasons = {name: self._poll_reasons.get(name, error.message) for name in sources}
+                self._retry_events_at = time.monotonic() + _RECHECK_SECONDS
             else:
-                self._voice.well(_EVENTS, "File events are possible again.")
-        places = tuple(Place(name, spot.source, self._polled.get(name, "")) for name, spot in sorted(spots.items()))
-        self._voice.watching(places)
+                self._reporter.report_recovery(_EVENTS_SUBJECT, "File events are possible again.")
+        places = tuple(
+            WatchedTool(name, spot.source, self._poll_reasons.get(name, "")) for name, spot in sorted(sources.items())
+        )
+        self._reporter.report_watching(places)
 
-    def _without_events(self, spot: _Spot) -> str:
+    def _poll_reason(self, source: _WatchedSource) -> str:
         if self._poll is not None:
             return "as asked"
-        if Path(spot.root).is_file():
+        if Path(source.root).is_file():
             return "it is one file"  # its folder may hold the whole disk
-        kind = remote(Path(spot.root)) if spot.file else ""
+        kind = remote_file_system(Path(source.root)) if source.file_id else ""
         return f"{kind} gives no events" if kind else ""
 
-    def _disarm(self) -> None:
+    def _stop_watch(self) -> None:
         if self._events is not None:
             self._events.close()
             self._events = None
 
-    def _wait(self) -> set[str]:
+    def _wait_for_changes(self) -> set[str]:
         if self._events is not None:
             return self._events.wait(self._stop)
-        _sleep(min(_TICK_SECONDS, self._every), self._stop)
+        _sleep(min(_TICK_SECONDS, self._poll_seconds), self._stop)
         return set()
 
-    def _look(self) -> None:
+    def _check_sources(self) -> None:
         now = time.monotonic()
-        for name, spot in self._spots.items():
-            seconds = self._every if name in self._polled else _LOOK_SECONDS
-            if name in self._due or now - self._looked.get(name, now) >= seconds:
-                self._due.add(name)
-                if self._is_done(name, spot):
-                    self._due.discard(name)
-                self._looked[name] = time.monotonic()
+        for name, spot in self._sources.items():
+            seconds = self._poll_seconds if name in self._poll_reasons else _RECHECK_SECONDS
+            if name in self._due_tools or now - self._checked_at.get(name, now) >= seconds:
+                self._due_tools.add(name)
+                if self._import_changes(name, spot):
+                    self._due_tools.discard(name)
+                self._checked_at[name] = time.monotonic()
             if self._stop.is_set():
                 return
 
-    def _is_done(self, name: str, spot: _Spot) -> bool:
+    def _import_changes(self, name: str, source: _WatchedSource) -> bool:
         """Take in what changed for one tool; say whether that is all for now."""
-        if spot.file is None:
-            message = f"{spot.source} is not there; what was indexed is kept, and it is watched once it is back."
-            self._voice.trouble(name, message)
+        if source.file_id is None:
+            message = f"{source.source} is not there; what was indexed is kept, and it is watched once it is back."
+            self._reporter.report_problem(name, message)
             return True
         try:
-            report = self._library.catch_up(
+            report = self._library.import_changes(
                 name,
-                progress=lambda done: self._voice.importing(name, done),
-                waiting=lambda sentence: self._voice.waiting(name, sentence),
+                progress=lambda done: self._reporter.report_large_import(name, done),
+                waiting=lambda sentence: self._reporter.report_waiting(name, sentence),
                 stopped=self._stop.is_set,
             )
         except (LibraryDamaged, LibraryReadOnly, LibraryTooNew):
@@ -227,76 +241,80 @@ class _Round:
         except (LibraryBusy, UnknownName) as error:
             return isinstance(error, UnknownName)  # deleted a moment ago, and not to be looked at again
         except BunkoError as error:
-            self._voice.trouble(name, error.message, error.hint)
+            self._reporter.report_problem(name, error.message, error.hint)
             return True
-        self._voice.well(name, f"{spot.source} is kept up to date again.")
-        self._voice.imported(name, report)
+        self._reporter.report_recovery(name, f"{source.source} is kept up to date again.")
+        self._reporter.report_import(name, report)
         return not report.interrupted
 
-    def _matters(self, path: str, spot: _Spot) -> bool:
+    def _is_relevant(self, path: str, source: _WatchedSource) -> bool:
         """Say whether a change of a path may be one of a tool's documents; the scan that follows knows."""
-        if not spot.holds(path) or self._is_passed_over(path, spot):
+        if not source.contains(path) or self._source_ignores(path, source):
             return False
         name = Path(path).name.lower()
-        if spot.kind != "folder":
+        if source.kind != "folder":
             return True  # memos and entries have endings of their own
         # Whatever is no file was perhaps a folder.
-        return name.endswith(self._endings) or name == ".gitignore" or not Path(path).is_file()
+        return name.endswith(self._extensions) or name == ".gitignore" or not Path(path).is_file()
 
-    def _passed_over(self, path: str) -> bool:
-        return all(self._is_passed_over(path, spot) for spot in self._spots.values() if spot.holds(path))
+    def _all_sources_ignore(self, path: str) -> bool:
+        return all(self._source_ignores(path, spot) for spot in self._sources.values() if spot.contains(path))
 
-    def _is_passed_over(self, path: str, spot: _Spot) -> bool:
-        if not self._excluded.isdisjoint(Path(path[len(spot.root) :]).parts) or path.startswith(self._database):
+    def _source_ignores(self, path: str, source: _WatchedSource) -> bool:
+        if not self._exclude_dirs.isdisjoint(Path(path[len(source.root) :]).parts) or path.startswith(self._database):
             return True
-        return spot.root != self._own and spot.holds(self._own) and Path(path).is_relative_to(self._own)
+        return (
+            source.root != self._library_folder
+            and source.contains(self._library_folder)
+            and Path(path).is_relative_to(self._library_folder)
+        )
 
 
-class _Voice:
+class _EventReporter:
     """Tells what happens, and what stays as it is only once."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-        self._places: tuple[Place, ...] | None = None
-        self._troubles: dict[str, str] = {}
-        self._problems: dict[str, set[Problem]] = {}
+    def __init__(self, on_event: EventHandler) -> None:
+        self._on_event = on_event
+        self._watched_tools: tuple[WatchedTool, ...] | None = None
+        self._open_problems: dict[str, str] = {}
+        self._document_problems: dict[str, set[Problem]] = {}
 
-    def watching(self, places: tuple[Place, ...]) -> None:
-        if places != self._places:
-            self._places = places
-            self._tell(News("watching", places=places))
+    def report_watching(self, watched_tools: tuple[WatchedTool, ...]) -> None:
+        if watched_tools != self._watched_tools:
+            self._watched_tools = watched_tools
+            self._on_event(WatchEvent("watching", watched_tools=watched_tools))
 
-    def importing(self, tool: str, done: Progress) -> None:
-        if not done.files and done.total_files >= _MANY:
-            self._tell(News("importing", f"{done.total_files:,} files to import", tool))
+    def report_large_import(self, tool: str, progress: ImportProgress) -> None:
+        if not progress.files and progress.total_files >= _LARGE_IMPORT_FILES:
+            self._on_event(WatchEvent("importing", f"{progress.total_files:,} files to import", tool))
 
-    def waiting(self, tool: str, sentence: str) -> None:
-        self._tell(News("waiting", sentence, tool))
+    def report_waiting(self, tool: str, sentence: str) -> None:
+        self._on_event(WatchEvent("waiting", sentence, tool))
 
-    def imported(self, tool: str, report: Report) -> None:
+    def report_import(self, tool: str, report: Report) -> None:
         if report.added or report.updated or report.deleted or report.moved:
-            self._tell(News("imported", tool=tool, report=report))
+            self._on_event(WatchEvent("imported", tool=tool, report=report))
         for notice in report.notices:
-            self._tell(News("problem", notice, tool))
-        before, self._problems[tool] = self._problems.get(tool, set()), set(report.problems)
-        for problem in sorted(self._problems[tool] - before, key=lambda one: one.uri):
-            self._tell(News("problem", f"{problem.uri}: {problem.reason}", tool))
+            self._on_event(WatchEvent("problem", notice, tool))
+        before, self._document_problems[tool] = self._document_problems.get(tool, set()), set(report.problems)
+        for problem in sorted(self._document_problems[tool] - before, key=lambda one: one.uri):
+            self._on_event(WatchEvent("problem", f"{problem.uri}: {problem.reason}", tool))
 
-    def trouble(self, about: str, message: str, hint: str = "") -> None:
-        if self._troubles.get(about) != message:
-            self._troubles[about] = message
-            self._tell(News("problem", message, _tool(about), hint))
+    def report_problem(self, subject: str, message: str, hint: str = "") -> None:
+        if self._open_problems.get(subject) != message:
+            self._open_problems[subject] = message
+            self._on_event(WatchEvent("problem", message, _tool_name(subject), hint))
 
-    def well(self, about: str, message: str) -> None:
-        if self._troubles.pop(about, None) is not None:
-            self._tell(News("recovered", message, _tool(about)))
-
-
-def _tool(about: str) -> str:
-    return "" if about in (_LIBRARY, _EVENTS) else about
+    def report_recovery(self, subject: str, message: str) -> None:
+        if self._open_problems.pop(subject, None) is not None:
+            self._on_event(WatchEvent("recovered", message, _tool_name(subject)))
 
 
-def _file(path: Path) -> tuple[int, int] | None:
+def _tool_name(subject: str) -> str:
+    return "" if subject in (_LIBRARY_SUBJECT, _EVENTS_SUBJECT) else subject
+
+
+def _file_id(path: Path) -> tuple[int, int] | None:
     try:
         seen = path.stat()
     except OSError:
@@ -304,7 +322,7 @@ def _file(path: Path) -> tuple[int, int] | None:
     return seen.st_dev, seen.st_ino
 
 
-def _sleep(seconds: float, stop: Stop) -> None:
+def _sleep(seconds: float, stop: StopSignal) -> None:
     end = time.monotonic() + seconds
     while not stop.is_set() and (left := end - time.monotonic()) > 0:
         time.sleep(min(0.1, left))

@@ -10,41 +10,41 @@ from bunko.protocols import Store
 from bunko.settings import Settings
 from bunko.types import Hit, Tool
 
-TRUST = "web"
+WEB_TRUST = "web"
 # What suits the embedders that `local` and `online` name, as they were tuned with them.
-_TUNED: dict[str, float] = {"vector_weight": 0.9, "k1": 2.5, "b": 0.5, "min_combined_score": 0.75}
-_THEIRS = ("local", "online")
-_THEIR_CHUNK, _THEIR_OVERLAP = 200, 30
+_TUNED_REQUEST: dict[str, float] = {"vector_weight": 0.9, "k1": 2.5, "b": 0.5, "min_combined_score": 0.75}
+_TUNED_PROVIDERS = ("local", "online")
+_TUNED_CHUNK_SIZE, _TUNED_CHUNK_OVERLAP = 200, 30
 # Larger ones rank better with the bundled embedder, see docs/web.md; three of these are still a short answer.
-_CHUNK = 800
+_DEFAULT_CHUNK_SIZE = 800
 
 
 def chunk_size(settings: Settings) -> int:
     """Return the most characters in a chunk of a page: as was set, else as suits the embedder."""
     if settings.web.chunk_size is not None:
         return settings.web.chunk_size
-    return _THEIR_CHUNK if settings.embedding.provider in _THEIRS else _CHUNK
+    return _TUNED_CHUNK_SIZE if settings.embedding.provider in _TUNED_PROVIDERS else _DEFAULT_CHUNK_SIZE
 
 
 def chunk_overlap(settings: Settings) -> int:
     """Return how many characters the chunks of one long text share: as was set, else as suits the embedder."""
     if settings.web.chunk_overlap is not None:
         return settings.web.chunk_overlap
-    return _THEIR_OVERLAP if settings.embedding.provider in _THEIRS else 0
+    return _TUNED_CHUNK_OVERLAP if settings.embedding.provider in _TUNED_PROVIDERS else 0
 
 
-def request(settings: Settings) -> dict[str, Any]:
+def request_defaults(settings: Settings) -> dict[str, Any]:
     """Return how web pages alone are searched: as was set for them, else as was set for all, else as suits."""
     found: dict[str, Any] = {"top_k": settings.web.top_k}
-    for name, tuned in _TUNED.items():
+    for name, tuned in _TUNED_REQUEST.items():
         if (own := getattr(settings.web, name)) is not None:
             found[name] = own
-        elif settings.embedding.provider in _THEIRS:
+        elif settings.embedding.provider in _TUNED_PROVIDERS:
             found[name] = tuned
     return found
 
 
-def traced(store: Store, tools: Sequence[Tool], hits: list[Hit]) -> list[Hit]:
+def add_provenance(store: Store, tools: Sequence[Tool], hits: list[Hit]) -> list[Hit]:
     """Return hits with when they were fetched, those from the web marked as such."""
     web = {tool.name: tool.id for tool in tools if tool.kind == "web"}
     if not web:
@@ -55,6 +55,6 @@ def traced(store: Store, tools: Sequence[Tool], hits: list[Hit]) -> list[Hit]:
         for page in store.pages(tool_id, sorted({hit.uri for hit in hits if hit.tool == name}))
     }
     return [
-        replace(hit, trust=TRUST, fetched_at=fetched.get((hit.tool, hit.uri), "")) if hit.tool in web else hit
+        replace(hit, trust=WEB_TRUST, fetched_at=fetched.get((hit.tool, hit.uri), "")) if hit.tool in web else hit
         for hit in hits
     ]

@@ -8,15 +8,15 @@ from bunko.types import Text
 
 __all__ = ["read"]
 
-_MARKDOWN = (".md", ".markdown", ".mdown", ".mkd")
-_HTML = (".html", ".htm", ".xhtml")
+_MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown", ".mkd")
+_HTML_SUFFIXES = (".html", ".htm", ".xhtml")
 
 
 def read(data: bytes, name: str) -> Text:
     """Decode a file and read what it says about itself; a SourceError says why it is not text."""
     ending = name.casefold()
     # What these need is loaded where there is a file of their kind.
-    if ending.endswith(_HTML):
+    if ending.endswith(_HTML_SUFFIXES):
         from bunko.readers import html
 
         return html.read(data).text
@@ -25,6 +25,6 @@ def read(data: bytes, name: str) -> Text:
 
         return pdf.read(data)
     text, encoding = decode(data)
-    if ending.endswith(_MARKDOWN):
+    if ending.endswith(_MARKDOWN_SUFFIXES):
         return markdown.read(text, encoding)
     return plain.read(text, encoding)

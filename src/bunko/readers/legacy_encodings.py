@@ -10,34 +10,34 @@ import re
 from itertools import islice
 
 # The plain codec first; the wider one knows ① and other characters that vendors added.
-_JAPANESE = (("cp932", "shift_jis_2004"), ("euc_jp", "euc_jis_2004"), ("utf-16-le",), ("utf-16-be",))
-_HIGH = re.compile(rb"[\x80-\xff]")
-_UTF_8 = re.compile(rb"[\xe1-\xef][\x80-\xbf]{2}")
-_SAMPLE = 4000  # characters outside ASCII that are looked at; scores settle after a few dozen
-_FOREIGN = re.compile(r"[^\x00-\x7f]")
+_JAPANESE_CODECS = (("cp932", "shift_jis_2004"), ("euc_jp", "euc_jis_2004"), ("utf-16-le",), ("utf-16-be",))
+_NON_ASCII_BYTE = re.compile(rb"[\x80-\xff]")
+_UTF_8_SEQUENCE = re.compile(rb"[\xe1-\xef][\x80-\xbf]{2}")
+_SAMPLE_CHARS = 4000  # characters outside ASCII that are looked at; scores settle after a few dozen
+_NON_ASCII_CHAR = re.compile(r"[^\x00-\x7f]")
 _KANA = re.compile(r"[ぁ-ゖァ-ヺー々〆、-〃「-】・！-～￠-￥]")
 _HALF_WIDTH = re.compile(r"[｡-ﾟ]")
 _KANJI = re.compile(r"[一-龥]")
 _NEUTRAL = re.compile(r"[¢-÷‐-⏿①-⓿─-⟿〄-〠㈠-㏿Α-ωА-ё]")
 # It’s in Windows-1252 is It痴 in Shift_JIS: one kanji that hangs on a Latin word is a misread quote.
-_STRAY = re.compile(r"(?<=[A-Za-z])[一-龥](?![^\x00-\x7f])")
-_LETTERS = re.compile(r"[À-ÖØ-öø-ÿŒœŠšŽžŸ](?<=[A-Za-zÀ-ž].)|[À-ÖØ-öø-ÿŒœŠšŽžŸ](?=[A-Za-zÀ-ž])", re.S)
-_PUNCTUATION = re.compile(r"[‘’“”–—…•€£§©®™°±²³½¼¾µ«»¿¡·\xa0]|(?<!\S)[àÀéÉèêôóáíúäöåæø](?=\s|\Z)")
-_WESTERN_SHARE = 0.4  # even Vietnamese or Icelandic text has fewer accents than this
-_SURE = 0.5  # right guesses score 0.7 and more, wrong ones below 0.3
-_POSSIBLE = -0.5  # half-width katakana or symbols alone, where nothing else fits
+_STRAY_KANJI = re.compile(r"(?<=[A-Za-z])[一-龥](?![^\x00-\x7f])")
+_ACCENTED_LETTER = re.compile(r"[À-ÖØ-öø-ÿŒœŠšŽžŸ](?<=[A-Za-zÀ-ž].)|[À-ÖØ-öø-ÿŒœŠšŽžŸ](?=[A-Za-zÀ-ž])", re.S)
+_WESTERN_PUNCTUATION = re.compile(r"[‘’“”–—…•€£§©®™°±²³½¼¾µ«»¿¡·\xa0]|(?<!\S)[àÀéÉèêôóáíúäöåæø](?=\s|\Z)")
+_MAX_WESTERN_SHARE = 0.4  # even Vietnamese or Icelandic text has fewer accents than this
+_SURE_SCORE = 0.5  # right guesses score 0.7 and more, wrong ones below 0.3
+_POSSIBLE_SCORE = -0.5  # half-width katakana or symbols alone, where nothing else fits
 
 
-def wide(data: bytes) -> tuple[str, str] | None:
+def decode_utf_16(data: bytes) -> tuple[str, str] | None:
     """Decode UTF-16 without a mark: its ASCII characters have a NUL each, its kana the same byte each."""
-    best = (_SURE, "", "")
+    best = (_SURE_SCORE, "", "")
     for codec in ("utf-16-le", "utf-16-be"):
-        text = _strict(data, codec)
+        text = _decode_strict(data, codec)
         if text and "\0" not in text:
-            head = text[:_SAMPLE]
-            ascii_share = 1 - len(_FOREIGN.findall(head)) / len(head)
+            head = text[:_SAMPLE_CHARS]
+            ascii_share = 1 - len(_NON_ASCII_CHAR.findall(head)) / len(head)
             if 0 in data or _has_kana(head):
-                best = max(best, (ascii_share + (1 - ascii_share) * _japanese(head), text, codec))
+                best = max(best, (ascii_share + (1 - ascii_share) * _japanese_score(head), text, codec))
     return best[1:] if best[1] else None
 
 
@@ -46,28 +46,28 @@ def _has_kana(text: str) -> bool:
     return len(_KANA.findall(text)) * 10 >= len(text)
 
 
-def guess(data: bytes) -> tuple[str, str] | None:
+def decode_legacy(data: bytes) -> tuple[str, str] | None:
     """Decode Shift_JIS, EUC-JP, UTF-16 without a mark, or Western text; nothing where none of them fits."""
     best = (-9.0, "", "")
-    for family in _JAPANESE:
+    for family in _JAPANESE_CODECS:
         for codec in family:
-            if (text := _strict(data, codec)) is not None:
-                score = _japanese(text)
+            if (text := _decode_strict(data, codec)) is not None:
+                score = _japanese_score(text)
                 if score > best[0] and (codec[:3] != "utf" or _has_kana(text)):
                     best = (score, text, codec)
                 break
-    if best[0] >= _SURE:
+    if best[0] >= _SURE_SCORE:
         return best[1], best[2]
     if looks_like_utf_8(data):
         return None
     codec = "cp1252"
-    western = _strict(data, codec)
+    western = _decode_strict(data, codec)
     if western is None:
         codec = "latin-1"
         western = data.decode(codec)
-    if _western(western) >= _SURE:
+    if _western_score(western) >= _SURE_SCORE:
         return western, codec
-    if best[0] > _POSSIBLE:
+    if best[0] > _POSSIBLE_SCORE:
         return best[1], best[2]
     return None
 
@@ -77,19 +77,19 @@ def looks_like_utf_8(data: bytes) -> bool:
 
     A cut or damaged file is often valid Shift_JIS, as rubbish; a real one hardly holds sequences of UTF-8.
     """
-    return 2 * len(b"".join(_UTF_8.findall(data))) > len(_HIGH.findall(data))
+    return 2 * len(b"".join(_UTF_8_SEQUENCE.findall(data))) > len(_NON_ASCII_BYTE.findall(data))
 
 
-def _strict(data: bytes, codec: str) -> str | None:
+def _decode_strict(data: bytes, codec: str) -> str | None:
     try:
         return data.decode(codec)
     except UnicodeDecodeError:
         return None
 
 
-def _japanese(text: str) -> float:
+def _japanese_score(text: str) -> float:
     """Return how much the characters outside ASCII look like Japanese, up to 1."""
-    sample = "".join(match[0] for match in islice(_FOREIGN.finditer(text), _SAMPLE))
+    sample = "".join(match[0] for match in islice(_NON_ASCII_CHAR.finditer(text), _SAMPLE_CHARS))
     if not sample:
         return 1.0
     kanji = "".join(_KANJI.findall(sample))
@@ -98,17 +98,17 @@ def _japanese(text: str) -> float:
     kana = len(_KANA.findall(sample))
     half = len(_HALF_WIDTH.findall(sample))
     other = len(sample) - kana - len(kanji) - half - len(_NEUTRAL.findall(sample))
-    stray = len(_STRAY.findall(text[: _SAMPLE * 4]))
+    stray = len(_STRAY_KANJI.findall(text[: _SAMPLE_CHARS * 4]))
     return (kana + common - 0.5 * (len(kanji) - common) - 0.4 * half - other - 2 * stray) / len(sample)
 
 
-def _western(text: str) -> float:
+def _western_score(text: str) -> float:
     """Return how much the characters outside ASCII look like accents and quotes of Western text, up to 1."""
-    sample = text[: _SAMPLE * 4]
-    foreign = len(_FOREIGN.findall(sample))
+    sample = text[: _SAMPLE_CHARS * 4]
+    foreign = len(_NON_ASCII_CHAR.findall(sample))
     if not foreign:
         sample = text
-        foreign = len(_FOREIGN.findall(sample))
-    if foreign > len(sample) * _WESTERN_SHARE:
+        foreign = len(_NON_ASCII_CHAR.findall(sample))
+    if foreign > len(sample) * _MAX_WESTERN_SHARE:
         return 0.0
-    return (len(_LETTERS.findall(sample)) + len(_PUNCTUATION.findall(sample))) / max(foreign, 1)
+    return (len(_ACCENTED_LETTER.findall(sample)) + len(_WESTERN_PUNCTUATION.findall(sample))) / max(foreign, 1)

@@ -10,19 +10,19 @@ from typing import BinaryIO, NamedTuple
 
 from bunko.errors import SourceError
 from bunko.readers.encoding import decode
-from bunko.readers.memo import unified
+from bunko.readers.memo import collapse_line_ends
 
 # Bytes that are read at once: a file of at most as many is one block.
-AT_ONCE = 4_000_000
-_BLOCK = 1_000_000
+MAX_READ_BYTES = 4_000_000
+_BLOCK_BYTES = 1_000_000
 # Where a file is damaged, what most of it is written in; and how much of it may be none of that.
-_DAMAGED = {"utf-8": 0.05, "cp932": 0.05, "euc_jp": 0.05}
+_DAMAGE_LIMITS = {"utf-8": 0.05, "cp932": 0.05, "euc_jp": 0.05}
 # The same where a file begins with a mark. Of any bytes whatever, 97 % are characters of UTF-16.
-_MARKED = {BOM_UTF8: {"utf-8-sig": 0.05}, BOM_UTF16_LE: {"utf-16": 0.01}, BOM_UTF16_BE: {"utf-16": 0.01}}
-_NOTHING = dict.fromkeys((*range(9), 11, *range(14, 27), *range(28, 32), 127), "\ufffd")
+_DAMAGE_LIMITS_BY_MARK = {BOM_UTF8: {"utf-8-sig": 0.05}, BOM_UTF16_LE: {"utf-16": 0.01}, BOM_UTF16_BE: {"utf-16": 0.01}}
+_CONTROL_REPLACEMENTS = dict.fromkeys((*range(9), 11, *range(14, 27), *range(28, 32), 127), "\ufffd")
 
 
-class Read(NamedTuple):
+class DecodedLines(NamedTuple):
     """The lines of a file without their ends, and the codec that reads them."""
 
     lines: Iterator[str]
@@ -30,40 +30,40 @@ class Read(NamedTuple):
     is_damaged: bool = False  # what could not be read is \ufffd
 
 
-def lines(file: BinaryIO, size: int, most: int) -> Read:
+def read_lines(file: BinaryIO, size: int, max_chars: int) -> DecodedLines:
     """Return the lines of a file of a size; a SourceError says why it is not text.
 
     A few damaged bytes cost what they stood for and no more: in a log of years they are somewhere. Of a line that is
     longer than `most` characters only a little more than those are there.
     """
-    if size <= AT_ONCE:
+    if size <= MAX_READ_BYTES:
         data = file.read()
         try:
             text, codec = decode(data)
         except SourceError:
-            if not (found := _fitting(data, data[:4])):
+            if not (found := _damaged_codec(data, data[:4])):
                 raise
-            return Read(iter(unified(mended(data, found)).split("\n")), found, True)
-        return Read(iter(unified(text).split("\n")), codec)
-    codec, is_damaged = _codec(file)
+            return DecodedLines(iter(collapse_line_ends(decode_with_replacement(data, found)).split("\n")), found, True)
+        return DecodedLines(iter(collapse_line_ends(text).split("\n")), codec)
+    codec, is_damaged = _detect_codec(file)
     file.seek(0)
-    return Read(_decoded(file, codec, most, is_damaged=is_damaged), codec, is_damaged)
+    return DecodedLines(_stream_lines(file, codec, max_chars, is_damaged=is_damaged), codec, is_damaged)
 
 
-def mended(data: bytes, codec: str) -> str:
+def decode_with_replacement(data: bytes, codec: str) -> str:
     r"""Return what damaged bytes say, with \ufffd for what they do not."""
-    return data.decode(codec, "replace").translate(_NOTHING)
+    return data.decode(codec, "replace").translate(_CONTROL_REPLACEMENTS)
 
 
-def _codec(file: BinaryIO) -> tuple[str, bool]:
+def _detect_codec(file: BinaryIO) -> tuple[str, bool]:
     """Return what reads all of a large file, told from a part of it, and whether some of it is damaged."""
     at, places = 0, list[int]()
     for _ in range(2):
         try:
-            codec = _guess(file, at)
+            codec = _guess_codec(file, at)
         except SourceError:
             break
-        damaged = _damaged(file, codec)
+        damaged = _find_damage(file, codec)
         if damaged is None:
             return codec, False
         # What begins in English may be anything: the part that is not as expected says more.
@@ -73,32 +73,32 @@ def _codec(file: BinaryIO) -> tuple[str, bool]:
     mark = file.read(4)
     for place in (*places[:1], 0):
         file.seek(place)
-        if codec := _fitting(file.read(AT_ONCE), mark):
+        if codec := _damaged_codec(file.read(MAX_READ_BYTES), mark):
             return codec, True
     file.seek(at - at % 4)
-    decode(file.read(AT_ONCE))  # says what is wrong with it
+    decode(file.read(MAX_READ_BYTES))  # says what is wrong with it
     raise SourceError(
         f"The encoding is not known: it is not all the same, and differs near byte {at}.",
         hint="Save the file as UTF-8.",
     )
 
 
-def _fitting(data: bytes, mark: bytes) -> str:
+def _damaged_codec(data: bytes, mark: bytes) -> str:
     """Return the codec that reads all but a little of damaged text; nothing if that is none.
 
     The mark is how its file begins, which may say what it is written in.
     """
-    codecs = next((found for begin, found in _MARKED.items() if mark.startswith(begin)), _DAMAGED)
+    codecs = next((found for begin, found in _DAMAGE_LIMITS_BY_MARK.items() if mark.startswith(begin)), _DAMAGE_LIMITS)
     for codec, share in codecs.items():
-        text = mended(data, codec)
+        text = decode_with_replacement(data, codec)
         if text and text.count("\ufffd") <= share * len(text):
             return codec
     return ""
 
 
-def _guess(file: BinaryIO, at: int) -> str:
-    file.seek(at - at % 4)
-    block = file.read(AT_ONCE)
+def _guess_codec(file: BinaryIO, position: int) -> str:
+    file.seek(position - position % 4)
+    block = file.read(MAX_READ_BYTES)
     last = block.rfind(b"\n") + 1 or len(block)
     with suppress(SourceError):
         return decode(block[:last])[1]
@@ -108,13 +108,13 @@ def _guess(file: BinaryIO, at: int) -> str:
     return decode(block[: last - last % 4 - 2])[1]
 
 
-def _damaged(file: BinaryIO, codec: str) -> int | None:
+def _find_damage(file: BinaryIO, codec: str) -> int | None:
     """Return near which byte a file cannot be read so; None if it can be to its end."""
     decoder = getincrementaldecoder(codec)()
     file.seek(0)
     at = 0
     try:
-        while block := file.read(_BLOCK):
+        while block := file.read(_BLOCK_BYTES):
             decoder.decode(block)
             at += len(block)
         decoder.decode(b"", True)
@@ -123,16 +123,16 @@ def _damaged(file: BinaryIO, codec: str) -> int | None:
     return None
 
 
-def _decoded(file: BinaryIO, codec: str, most: int, *, is_damaged: bool) -> Iterator[str]:
+def _stream_lines(file: BinaryIO, codec: str, max_chars: int, *, is_damaged: bool) -> Iterator[str]:
     errors = "replace" if is_damaged else "strict"
     decoder = IncrementalNewlineDecoder(getincrementaldecoder(codec)(errors), translate=True)
     rest = ""
     try:
-        while block := file.read(_BLOCK):
-            if len(rest) > most:
-                rest = rest[: most + 1]
+        while block := file.read(_BLOCK_BYTES):
+            if len(rest) > max_chars:
+                rest = rest[: max_chars + 1]
             text = decoder.decode(block)
-            *whole, rest = (rest + (text.translate(_NOTHING) if is_damaged else text)).split("\n")
+            *whole, rest = (rest + (text.translate(_CONTROL_REPLACEMENTS) if is_damaged else text)).split("\n")
             yield from whole
         *whole, rest = (rest + decoder.decode(b"", True)).split("\n")
     except UnicodeDecodeError as error:  # it could be read to its end a moment ago

@@ -8,42 +8,42 @@ from collections.abc import Iterable
 from typing import Any
 
 from bunko.readers import outline
-from bunko.text.dates import iso
-from bunko.text.tags import tags
+from bunko.text.dates import iso_date
+from bunko.text.tags import parse_tags
 from bunko.types import Text
 
-_LIMIT = 64 * 1024  # characters; front matter is a few lines, whatever is longer is something else
-_DEPTH = 50  # levels of nesting; three are common
-_YAML = re.compile(r"---[^\S\n]*\n((?s:.*?)(?<=\n))(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)")
-_TOML = re.compile(r"\+\+\+[^\S\n]*\n((?s:.*?)(?<=\n))\+\+\+[^\S\n]*(?:\n|\Z)")
-_KEYS = ("title", "date", "tags")
-_KEY = re.compile(r"([A-Za-z_][\w-]*):(?:[^\S\n]+(.*)|)\Z")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_ITEM = re.compile(r"\s*-\s+(.*?)\s*\Z")
+_MAX_FRONT_MATTER_CHARS = 64 * 1024  # characters; front matter is a few lines, whatever is longer is something else
+_MAX_DEPTH = 50  # levels of nesting; three are common
+_YAML_BLOCK = re.compile(r"---[^\S\n]*\n((?s:.*?)(?<=\n))(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)")
+_TOML_BLOCK = re.compile(r"\+\+\+[^\S\n]*\n((?s:.*?)(?<=\n))\+\+\+[^\S\n]*(?:\n|\Z)")
+_FRONT_MATTER_KEYS = ("title", "date", "tags")
+_KEY_LINE = re.compile(r"([A-Za-z_][\w-]*):(?:[^\S\n]+(.*)|)\Z")
+_CONTROL_CHAR = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_LIST_ITEM = re.compile(r"\s*-\s+(.*?)\s*\Z")
 
 # What a key of front matter can hold that is of use here: a text, or a list of texts.
-Values = dict[str, str | list[str]]
+FrontMatter = dict[str, str | list[str]]
 
 
 def read(text: str, encoding: str) -> Text:
     """Return the text with what it says about itself."""
-    lines = outline.unify(text)
-    values, body = _front_matter(lines)
+    lines = outline.unify_line_ends(text)
+    values, body = _parse_front_matter(lines)
     title, date = values.get("title", ""), values.get("date", "")
     return Text(
         text=text,
         media_type="text/markdown",
         encoding=encoding,
-        title=" ".join(title.split()) if isinstance(title, str) and title.strip() else _heading(lines, body),
-        date="" if isinstance(date, list) else iso(date),
-        tags=tags(values.get("tags", "")),
-        body=body,
+        title=" ".join(title.split()) if isinstance(title, str) and title.strip() else _first_heading(lines, body),
+        date="" if isinstance(date, list) else iso_date(date),
+        tags=parse_tags(values.get("tags", "")),
+        body_start=body,
     )
 
 
-def _heading(lines: str, body: int) -> str:
+def _first_heading(lines: str, body: int) -> str:
     first = ""
-    for mark in outline.scan(lines, body):
+    for mark in outline.scan_outline(lines, body):
         if isinstance(mark, outline.Heading) and mark.title:
             if mark.level == 1:
                 return mark.title
@@ -51,20 +51,20 @@ def _heading(lines: str, body: int) -> str:
     return first
 
 
-def _front_matter(lines: str) -> tuple[Values, int]:
+def _parse_front_matter(lines: str) -> tuple[FrontMatter, int]:
     """Return what the front matter says and where it ends; what cannot be read as such is body text."""
-    for mark, pattern, parse in (("---", _YAML, _yaml), ("+++", _TOML, _toml)):
+    for mark, pattern, parse in (("---", _YAML_BLOCK, _parse_yaml), ("+++", _TOML_BLOCK, _parse_toml)):
         if lines.startswith(mark):
-            block = pattern.match(lines, 0, _LIMIT)
+            block = pattern.match(lines, 0, _MAX_FRONT_MATTER_CHARS)
             # At the limit the pattern cannot see whether the closing line really ends there.
-            if block and (block.end() < _LIMIT or len(lines) <= _LIMIT):
+            if block and (block.end() < _MAX_FRONT_MATTER_CHARS or len(lines) <= _MAX_FRONT_MATTER_CHARS):
                 values = parse(block[1])
                 if values is not None:
                     return values, block.end()
     return {}, 0
 
 
-def _yaml(block: str) -> Values | None:
+def _parse_yaml(block: str) -> FrontMatter | None:
     """Read the keys that matter from YAML, as they are written.
 
     Only the parser's events are looked at: 007 and yes stay what the author wrote, aliases and merge keys
@@ -72,7 +72,7 @@ def _yaml(block: str) -> Values | None:
     """
     import yaml
 
-    values: Values = {}
+    values: FrontMatter = {}
     depth = documents = 0
     name: str | None = None  # the key whose value comes next
     try:
@@ -85,13 +85,13 @@ def _yaml(block: str) -> Values | None:
             elif depth == 0 and not isinstance(event, yaml.MappingStartEvent):
                 return None
             elif isinstance(event, yaml.CollectionStartEvent):
-                if depth == 1 and name in _KEYS and isinstance(event, yaml.SequenceStartEvent):
+                if depth == 1 and name in _FRONT_MATTER_KEYS and isinstance(event, yaml.SequenceStartEvent):
                     values[name] = []
                 depth += 1
-                if depth > _DEPTH:
+                if depth > _MAX_DEPTH:
                     return None
                 continue
-            elif name in _KEYS and isinstance(event, yaml.ScalarEvent) and not _is_null(event):
+            elif name in _FRONT_MATTER_KEYS and isinstance(event, yaml.ScalarEvent) and not _is_null(event):
                 listed = values.get(name)
                 if depth == 1:
                     values[name] = event.value
@@ -101,32 +101,32 @@ def _yaml(block: str) -> Values | None:
                 key = event.value.casefold() if isinstance(event, yaml.ScalarEvent) else ""
                 name = key if name is None else None
     except (yaml.YAMLError, ValueError):
-        return _by_lines(block)
+        return _parse_yaml_lines(block)
     return values if documents <= 1 else None
 
 
-def _by_lines(block: str) -> Values | None:
+def _parse_yaml_lines(block: str) -> FrontMatter | None:
     """Read what is nearly YAML line by line: people leave a colon or a bracket in a title without quotes."""
-    values: Values = {}
+    values: FrontMatter = {}
     name = ""
     for line in block.splitlines():
-        if key := _KEY.match(line):
+        if key := _KEY_LINE.match(line):
             name = key[1].casefold()
-            if name in _KEYS:
+            if name in _FRONT_MATTER_KEYS:
                 values[name] = (key[2] or "").strip().strip("[]\"'" if name == "tags" else "\"'")
-        elif name == "tags" and (item := _ITEM.match(line)):
+        elif name == "tags" and (item := _LIST_ITEM.match(line)):
             listed = values[name]
             values[name] = [*(listed if isinstance(listed, list) else [listed] if listed else []), item[1].strip("\"'")]
         elif line.strip() and not line.startswith((" ", "\t", "#", "-")):
             return None  # running text
-    return None if _CONTROL.search(block) else values or None
+    return None if _CONTROL_CHAR.search(block) else values or None
 
 
 def _is_null(event: Any) -> bool:
     return event.implicit[0] and event.value in ("", "~", "null", "Null", "NULL")
 
 
-def _toml(block: str) -> Values | None:
+def _parse_toml(block: str) -> FrontMatter | None:
     import tomllib
 
     try:
@@ -140,5 +140,5 @@ def _toml(block: str) -> Values | None:
     return {
         name: scalars(value) if isinstance(value, list) else "".join(scalars([value]))
         for name, value in ((key.casefold(), value) for key, value in table.items())
-        if name in _KEYS
+        if name in _FRONT_MATTER_KEYS
     }

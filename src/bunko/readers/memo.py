@@ -9,9 +9,9 @@ from typing import NamedTuple, TypeVar
 T = TypeVar("T")
 
 # Characters of one entry; a longer one is a file of another kind.
-MOST = 20_000_000
+MAX_ENTRY_CHARS = 20_000_000
 # A file with more bad lines is of another kind, or badly damaged: one sentence says so better than thousands.
-_MOST_BAD = 100
+_MAX_BAD_LINES = 100
 
 
 class Memo(NamedTuple):
@@ -27,7 +27,7 @@ class Memo(NamedTuple):
     key: str = ""  # what it is called by whoever wrote it
 
 
-class Bad(NamedTuple):
+class BadLine(NamedTuple):
     """A line that could not be used."""
 
     line: int
@@ -35,40 +35,40 @@ class Bad(NamedTuple):
     text: str  # by which a change of it is seen
 
 
-def unified(text: str) -> str:
+def collapse_line_ends(text: str) -> str:
     r"""Return the text with \n as its only line end."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def too_long(what: str, line: int, most: int, text: str) -> Bad:
+def oversized_entry(label: str, line: int, max_chars: int, text: str) -> BadLine:
     """Return what takes the place of an entry that would take too much memory."""
-    return Bad(line, f"{what} {line} has more than {most:,} characters, the limit for one", text[:1000])
+    return BadLine(line, f"{label} {line} has more than {max_chars:,} characters, the limit for one", text[:1000])
 
 
-def with_damage(lines: Iterable[str], damaged: list[Bad]) -> Iterator[str]:
+def note_damaged_lines(lines: Iterable[str], damaged: list[BadLine]) -> Iterator[str]:
     """Return lines as they are, and note those that hold what could not be read."""
     for number, line in enumerate(lines, 1):
         if "\ufffd" in line:
             reason = f"line {number} holds damaged characters; they are kept as \ufffd"
-            damaged.append(Bad(number, reason, line[:1000]))
+            damaged.append(BadLine(number, reason, line[:1000]))
         yield line
 
 
-def few_bad(found: Iterable[T | Bad]) -> Iterator[T | Bad]:
+def limit_bad_lines(entries: Iterable[T | BadLine]) -> Iterator[T | BadLine]:
     """Return what was found, with at most a hundred bad lines: the last of them stands for all that follow."""
-    last: Bad | None = None
+    last: BadLine | None = None
     number, rest = 0, hashlib.sha256()
-    for one in found:
-        if not isinstance(one, Bad):
+    for one in entries:
+        if not isinstance(one, BadLine):
             yield one
             continue
         number += 1
-        if number < _MOST_BAD:
+        if number < _MAX_BAD_LINES:
             yield one
             continue
         last = last or one
         rest.update(one.text.encode("utf-8", "surrogatepass"))
     if last is not None:
-        more = number - _MOST_BAD
+        more = number - _MAX_BAD_LINES
         reason = f"{last.reason}; {more} more lines cannot be used either" if more else last.reason
-        yield Bad(last.line, reason, rest.hexdigest())
+        yield BadLine(last.line, reason, rest.hexdigest())

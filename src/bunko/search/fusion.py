@@ -8,7 +8,7 @@ from typing import TypeVar
 K = TypeVar("K", bound=Hashable)
 
 
-def normalised(scores: Mapping[K, float]) -> dict[K, float]:
+def normalise_scores(scores: Mapping[K, float]) -> dict[K, float]:
     """Stretch scores to 0…1; equal scores all become 1."""
     if not scores:
         return {}
@@ -18,9 +18,9 @@ def normalised(scores: Mapping[K, float]) -> dict[K, float]:
     return {key: (score - low) / (high - low) for key, score in scores.items()}
 
 
-def convex(vector: Mapping[K, float], lexical: Mapping[K, float], weight: float) -> dict[K, float]:
+def convex_combination(vector: Mapping[K, float], lexical: Mapping[K, float], weight: float) -> dict[K, float]:
     """Return weight · vector + (1 − weight) · lexical over normalised scores; what one side lacks counts 0."""
-    near, like = normalised(vector), normalised(lexical)
+    near, like = normalise_scores(vector), normalise_scores(lexical)
     return {
         key: weight * near.get(key, 0.0) + (1 - weight) * like.get(key, 0.0) for key in dict.fromkeys((*like, *near))
     }
@@ -28,11 +28,11 @@ def convex(vector: Mapping[K, float], lexical: Mapping[K, float], weight: float)
 
 # How much vectors count where a text holds all that was asked for, and how much more where none holds any of it. A
 # vector that stands this many spreads above the mean is as near as it gets. Chosen on judged sets, see docs/quality.md.
-_SURE, _UNSURE, _NEAREST = 0.1, 0.4, 6.0
+_BASE_VECTOR_WEIGHT, _EXTRA_VECTOR_WEIGHT, _FULL_SCORE_SPREADS = 0.1, 0.4, 6.0
 
 
-def weighed(
-    vector: Mapping[K, float], lexical: Mapping[K, float], *, mean: float, spread: float, possible: float
+def adaptive_combination(
+    vector: Mapping[K, float], lexical: Mapping[K, float], *, mean: float, spread: float, max_possible_score: float
 ) -> dict[K, float]:
     """Return the convex combination with a weight of its own for this query.
 
@@ -40,9 +40,11 @@ def weighed(
     of all cosines. The less the best text holds of what it could by words, `possible`, the more the vectors count.
     """
     best = max(lexical.values(), default=0.0)
-    weight = _SURE + _UNSURE * max(0.0, 1 - best / possible if possible else 1.0)
+    weight = _BASE_VECTOR_WEIGHT + _EXTRA_VECTOR_WEIGHT * max(
+        0.0, 1 - best / max_possible_score if max_possible_score else 1.0
+    )
     like = (1 - weight) / best if best else 0.0
-    near = weight / (_NEAREST * spread if spread else 1.0)
+    near = weight / (_FULL_SCORE_SPREADS * spread if spread else 1.0)
     scores = {key: like * score for key, score in lexical.items()}
     for key, cosine in vector.items():
         above = near * (cosine - mean)
@@ -50,10 +52,10 @@ def weighed(
     return scores
 
 
-def reciprocal(lists: Sequence[Sequence[K]], k: float = 60) -> dict[K, float]:
+def reciprocal_rank_fusion(rankings: Sequence[Sequence[K]], k: float = 60) -> dict[K, float]:
     """Return the sum of 1 / (k + rank) over the lists that hold a key, ranks counted from 1."""
     scores: dict[K, float] = {}
-    for ranked in lists:
+    for ranked in rankings:
         for rank, key in enumerate(ranked, 1):
             scores[key] = scores.get(key, 0.0) + 1 / (k + rank)
     return scores

@@ -11,27 +11,27 @@ from dataclasses import dataclass
 
 from bunko.errors import QueryError
 from bunko.search.passages import Passage
-from bunko.text.hidden_chars import clean
-from bunko.text.sentences import ends
-from bunko.text.token_count import tokens
+from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.sentences import sentence_ends
+from bunko.text.token_count import estimate_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
     """Where a page begins: a window of hits, a passage in it, a character in that."""
 
-    first: int = 0
-    passage: int = 0
-    character: int = 0
+    first_hit: int = 0
+    passage_index: int = 0
+    char_offset: int = 0
     generation: int = 0
 
-    def written(self, question: str) -> str:
+    def encode(self, request_key: str) -> str:
         """Return the cursor as a client carries it; it fits this question alone."""
-        numbers = [self.first, self.passage, self.character, self.generation]
-        return base64.urlsafe_b64encode(json.dumps([_digest(question), *numbers]).encode()).decode().rstrip("=")
+        numbers = [self.first_hit, self.passage_index, self.char_offset, self.generation]
+        return base64.urlsafe_b64encode(json.dumps([_digest(request_key), *numbers]).encode()).decode().rstrip("=")
 
 
-def read_cursor(text: str, question: str) -> Cursor:
+def decode_cursor(text: str, request_key: str) -> Cursor:
     """Return what a client carried, or say that it is not ours."""
     try:
         padded = text + "=" * (-len(text) % 4)
@@ -39,7 +39,7 @@ def read_cursor(text: str, question: str) -> Cursor:
         first, passage, character, generation = (int(number) for number in numbers)
     except (ValueError, TypeError, OverflowError, RecursionError, binascii.Error) as error:
         raise QueryError("This cursor was not made here", hint="Leave it out to start again.") from error
-    if digest != _digest(question) or min(first, passage, character) < 0 or first > 1000:
+    if digest != _digest(request_key) or min(first, passage, character) < 0 or first > 1000:
         raise QueryError(
             "This cursor belongs to another question",
             hint="Repeat the call it came with, changing nothing but the cursor, or leave the cursor out.",
@@ -48,62 +48,62 @@ def read_cursor(text: str, question: str) -> Cursor:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PageItem:
     """A passage as far as it fits a page."""
 
     passage: Passage
     text: str
-    begins: bool  # at the passage's beginning, not where the last page stopped
-    ends: bool
+    has_start: bool  # at the passage's beginning, not where the last page stopped
+    has_end: bool
 
 
-def page(
+def build_page(
     passages: Sequence[Passage],
-    begin: Cursor,
+    start: Cursor,
     *,
-    budget: int,
-    per_passage: int | None,
-    frame: Callable[[Passage], int],
-) -> tuple[list[Piece], Cursor | None]:
+    token_budget: int,
+    tokens_per_passage: int | None,
+    overhead_tokens: Callable[[Passage], int],
+) -> tuple[list[PageItem], Cursor | None]:
     """Return what fits, at least one piece, and where to go on; None if nothing is left of these passages.
 
     With `per_passage` each passage is only begun, and its rest is left to whoever asks for details. `frame` says what a
     passage costs beside its text.
     """
-    pieces: list[Piece] = []
-    left = budget
-    for number in range(begin.passage, len(passages)):
+    pieces: list[PageItem] = []
+    left = token_budget
+    for number in range(start.passage_index, len(passages)):
         passage = passages[number]
-        skipped = begin.character if number == begin.passage else 0
-        text = clean(passage.text)[skipped:]
-        around = frame(passage)
+        skipped = start.char_offset if number == start.passage_index else 0
+        text = remove_hidden_chars(passage.text)[skipped:]
+        around = overhead_tokens(passage)
         room = left - around
-        cost = tokens(text)
-        if pieces and room < min(cost, budget // 8):
-            return pieces, Cursor(begin.first, number, skipped, begin.generation)
-        allowed = min(room, per_passage) if per_passage else room
-        short = text if cost <= allowed else fitting(text, allowed)
-        pieces.append(Piece(passage, short, begins=not skipped, ends=len(short) == len(text)))
-        left -= around + (cost if short is text else tokens(short))
-        if len(short) < len(text) and per_passage is None:
-            return pieces, Cursor(begin.first, number, skipped + len(short), begin.generation)
+        cost = estimate_tokens(text)
+        if pieces and room < min(cost, token_budget // 8):
+            return pieces, Cursor(start.first_hit, number, skipped, start.generation)
+        allowed = min(room, tokens_per_passage) if tokens_per_passage else room
+        short = text if cost <= allowed else truncate_to_budget(text, allowed)
+        pieces.append(PageItem(passage, short, has_start=not skipped, has_end=len(short) == len(text)))
+        left -= around + (cost if short is text else estimate_tokens(short))
+        if len(short) < len(text) and tokens_per_passage is None:
+            return pieces, Cursor(start.first_hit, number, skipped + len(short), start.generation)
     return pieces, None
 
 
-def fitting(text: str, budget: int) -> str:
+def truncate_to_budget(text: str, token_budget: int) -> str:
     """Return as much of a text's beginning as fits, cut after a sentence if one ends in the second half."""
-    if tokens(text) <= budget:
+    if estimate_tokens(text) <= token_budget:
         return text
     low, high = 1, len(text)
     while low < high:
         middle = (low + high + 1) // 2
-        if tokens(text[:middle]) <= budget:
+        if estimate_tokens(text[:middle]) <= token_budget:
             low = middle
         else:
             high = middle - 1
-    last = max((end for end in ends(text[: low + 1]) if end <= low), default=0)
+    last = max((end for end in sentence_ends(text[: low + 1]) if end <= low), default=0)
     return text[: last if last > low // 2 else low]
 
 
-def _digest(question: str) -> str:
-    return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+def _digest(request_key: str) -> str:
+    return hashlib.sha256(request_key.encode("utf-8", "surrogatepass")).hexdigest()[:8]

@@ -12,32 +12,32 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import log, sqrt
 
-from bunko.records import Found
-from bunko.search.keyphrases import phrases
-from bunko.search.passages import looked_for
+from bunko.records import ChunkRow
+from bunko.search.keyphrases import extract_phrases
+from bunko.search.passages import snippet_terms
 from bunko.text import analyzer, stopwords
-from bunko.text.language import language
-from bunko.text.nouns import plain
-from bunko.text.sentences import ends
+from bunko.text.language import detect_language
+from bunko.text.nouns import plain_text
+from bunko.text.sentences import sentence_ends
 from bunko.types import Hit
 
-_MOST_TAGS = 5
-_MOST_PHRASES = 6
-_LEAST, _MOST = 3, 5  # sentences; more than the least only where they say enough that is new
+_MAX_TAGS = 5
+_MAX_PHRASES = 6
+_MIN_SENTENCES, _MAX_SENTENCES = 3, 5  # sentences; more than the least only where they say enough that is new
 # Of a hit's text: a longer one is a document, and its beginning is read.
-_READ = 4000
+_MAX_HIT_CHARS = 4000
 # Characters of a sentence that says something and can still be read at a glance.
-_SHORTEST = {"ja": 8, "en": 20, "": 20}
-_LONGEST = 200
+_MIN_SENTENCE_CHARS = {"ja": 8, "en": 20, "": 20}
+_MAX_SENTENCE_CHARS = 200
 # What asking for a term adds to it, what a sentence keeps of a term that another one said, and what standing first
 # in its memo, where people say what it is about, adds to a sentence.
-_ASKED, _SAID, _FIRST = 1.5, 0.25, 1.15
+_QUERY_TERM_BONUS, _REPEATED_TERM_FACTOR, _FIRST_SENTENCE_FACTOR = 1.5, 0.25, 1.15
 # Each further sentence of one hit counts less, so that others are heard.
-_SAME = 0.6
+_SAME_HIT_FACTOR = 0.6
 # A further sentence must be worth this share of the best.
-_WORTH = 0.45
+_MIN_SCORE_SHARE = 0.45
 # Lemmas that stand in sentences of every subject; the nouns of the kind are known elsewhere.
-_EMPTY = stopwords.JAPANESE | frozenset(
+_FILLER_LEMMAS = stopwords.JAPANESE | frozenset(
     """
     為る 有る 居る 成る 出来る 言う 思う 見る 行く 来る 遣る 呉れる 貰う 置く 仕舞う 其れ 此れ 其の 此の 無い 良い 付く
     因る 於く
@@ -45,12 +45,16 @@ _EMPTY = stopwords.JAPANESE | frozenset(
 )
 # An item of a list, a heading, a row or a quotation begins anew, however the line before it ended, and so does what
 # stands below 【来週】 or a line that ends with a colon.
-_ITEM = re.compile(r"\n(?=[ \t\u3000]*(?:[-*+・•◦●■□◆◇○#>|【]|\d{1,3}[.)．）]|[^\n]*:\s*(?:\n|\Z)))|(?<=[】:])\n")
-_MARK = re.compile(r"^[\s\u3000]*(?:[-*+・•◦●■□◆◇○#>|]+(?:\s*\[[ xX]\])?|\d{1,3}[.)．）])[\s\u3000]*")
+_ITEM_BORDER = re.compile(
+    r"\n(?=[ \t\u3000]*(?:[-*+・•◦●■□◆◇○#>|【]|\d{1,3}[.)．）]|[^\n]*:\s*(?:\n|\Z)))|(?<=[】:])\n"
+)
+_LIST_MARKER = re.compile(r"^[\s\u3000]*(?:[-*+・•◦●■□◆◇○#>|]+(?:\s*\[[ xX]\])?|\d{1,3}[.)．）])[\s\u3000]*")
 # ！ and ？ end a sentence before a word in letters too, which half-width ones would not.
-_MARKED = re.compile(rf"(?<=[{analyzer.JAPANESE}][!?])(?=[A-Za-z0-9])")
-_TAGS = re.compile(r"(?i)^(?:tags?|タグ)\s*[:：]")
-_BETWEEN = re.compile(rf"(?<=[{analyzer.JAPANESE}、。，．])\s*\n\s*(?=[{analyzer.JAPANESE}「『（])")
+_JAPANESE_SENTENCE_END = re.compile(rf"(?<=[{analyzer.JAPANESE_CHARS}][!?])(?=[A-Za-z0-9])")
+_TAG_LINE = re.compile(r"(?i)^(?:tags?|タグ)\s*[:：]")
+_JAPANESE_LINE_BREAK = re.compile(
+    rf"(?<=[{analyzer.JAPANESE_CHARS}、。，．])\s*\n\s*(?=[{analyzer.JAPANESE_CHARS}「『（])"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ class Sentence:
     date: str
 
     @property
-    def place(self) -> str:
+    def source_label(self) -> str:
         """Where it stands, as people call it."""
         return " ".join(part for part in (self.date, self.title) if part) or self.uri
 
@@ -83,16 +87,16 @@ class Summary:
 
 
 @dataclass(slots=True)
-class _Candidate:
+class _SentenceCandidate:
     sentence: Sentence
-    rank: int  # of its hit, the best being 1
-    order: int  # among those of its hit
+    hit_rank: int  # of its hit, the best being 1
+    position: int  # among those of its hit
     terms: frozenset[str]
 
 
-def summary(hits: Sequence[Hit], query: str = "") -> Summary:
+def summarize_hits(hits: Sequence[Hit], query: str = "") -> Summary:
     """Return what hits, best first, say together; what the query asks for counts more."""
-    asked = looked_for(query).weights
+    asked = snippet_terms(query).weights
     documents = {(hit.tool, hit.uri): hit for hit in reversed(hits)}
     dates = sorted(hit.date for hit in documents.values() if hit.date)
     tags = Counter(tag for hit in documents.values() for tag in hit.tags)
@@ -100,87 +104,92 @@ def summary(hits: Sequence[Hit], query: str = "") -> Summary:
         len(documents),
         dates[0] if dates else "",
         dates[-1] if dates else "",
-        tuple(sorted(tags.items(), key=lambda item: (-item[1], item[0]))[:_MOST_TAGS]),
-        tuple(phrase.text for phrase in phrases(_found(hits), limit=_MOST_PHRASES)),
-        tuple(_chosen(list(_candidates(hits, asked)), asked)),
+        tuple(sorted(tags.items(), key=lambda item: (-item[1], item[0]))[:_MAX_TAGS]),
+        tuple(phrase.text for phrase in extract_phrases(_chunk_rows(hits), limit=_MAX_PHRASES)),
+        tuple(_select_sentences(list(_candidates(hits, asked)), asked)),
     )
 
 
-def written(found: Summary) -> str:
+def format_summary(summary: Summary) -> str:
     """Return a summary as lines for people."""
-    span = found.since if found.since == found.until else f"{found.since} to {found.until}"
-    lines = [f"{found.count} result{'' if found.count == 1 else 's'}" + (f", {span}" if span else "")]
-    if found.tags:
-        lines.append("tags: " + ", ".join(f"{tag} ({count})" for tag, count in found.tags))
-    if found.phrases:
-        lines.append("about: " + ", ".join(found.phrases))
-    if found.text:
-        lines += [f"written by {found.model}, which may be wrong:", found.text]
-    return "\n".join([*lines, *(f"- {one.text} ({one.place})" for one in found.sentences)])
+    span = summary.since if summary.since == summary.until else f"{summary.since} to {summary.until}"
+    lines = [f"{summary.count} result{'' if summary.count == 1 else 's'}" + (f", {span}" if span else "")]
+    if summary.tags:
+        lines.append("tags: " + ", ".join(f"{tag} ({count})" for tag, count in summary.tags))
+    if summary.phrases:
+        lines.append("about: " + ", ".join(summary.phrases))
+    if summary.text:
+        lines += [f"written by {summary.model}, which may be wrong:", summary.text]
+    return "\n".join([*lines, *(f"- {one.text} ({one.source_label})" for one in summary.sentences)])
 
 
-def _found(hits: Sequence[Hit]) -> Iterator[Found]:
+def _chunk_rows(hits: Sequence[Hit]) -> Iterator[ChunkRow]:
     numbers: dict[tuple[str, str], int] = {}
     for hit in hits:
         number = numbers.setdefault((hit.tool, hit.uri), len(numbers))
-        yield Found(0, number, hit.uri, hit.title, hit.date, hit.tags, hit.content_hash, hit.chunk)
+        yield ChunkRow(0, number, hit.uri, hit.title, hit.date, hit.tags, hit.content_hash, hit.chunk)
 
 
-def _candidates(hits: Sequence[Hit], asked: Mapping[str, float]) -> Iterator[_Candidate]:
+def _candidates(hits: Sequence[Hit], query_weights: Mapping[str, float]) -> Iterator[_SentenceCandidate]:
     seen: set[str] = set()
     for rank, hit in enumerate(hits, 1):
-        for order, text in enumerate(_sentences(hit.chunk.text[:_READ])):
+        for order, text in enumerate(_split_sentences(hit.chunk.text[:_MAX_HIT_CHARS])):
             found = frozenset(
                 term.spelling
                 for run in analyzer.runs(text)
                 for term in analyzer.terms(run)
-                if not term.role and (term.spelling in asked or not _is_empty(term.spelling))
+                if not term.role and (term.spelling in query_weights or not _is_filler(term.spelling))
             )
             if len(found) > 1 and text not in seen:
                 seen.add(text)
-                yield _Candidate(Sentence(text, hit.uri, hit.title, hit.date), rank, order, found)
+                yield _SentenceCandidate(Sentence(text, hit.uri, hit.title, hit.date), rank, order, found)
 
 
-def _is_empty(spelling: str) -> bool:
+def _is_filler(spelling: str) -> bool:
     # Who asks for a cause wants to read of it, though texts of every subject speak of causes.
-    return spelling in _EMPTY or spelling in stopwords.ENGLISH or spelling.isdecimal()
+    return spelling in _FILLER_LEMMAS or spelling in stopwords.ENGLISH or spelling.isdecimal()
 
 
-def _sentences(text: str) -> Iterator[str]:
-    text = plain(text)
-    borders = (match.start() for pattern in (_ITEM, _MARKED) for match in pattern.finditer(text))
-    cuts = sorted({0, *ends(text), *borders, len(text)})
+def _split_sentences(text: str) -> Iterator[str]:
+    text = plain_text(text)
+    borders = (match.start() for pattern in (_ITEM_BORDER, _JAPANESE_SENTENCE_END) for match in pattern.finditer(text))
+    cuts = sorted({0, *sentence_ends(text), *borders, len(text)})
     for start, end in pairwise(cuts):
-        one = " ".join(_BETWEEN.sub("", _MARK.sub("", text[start:end])).split())
-        if _SHORTEST[language(one)] <= len(one) <= _LONGEST and not _TAGS.match(one):
+        one = " ".join(_JAPANESE_LINE_BREAK.sub("", _LIST_MARKER.sub("", text[start:end])).split())
+        if _MIN_SENTENCE_CHARS[detect_language(one)] <= len(one) <= _MAX_SENTENCE_CHARS and not _TAG_LINE.match(one):
             yield one
 
 
-def _chosen(candidates: Sequence[_Candidate], asked: Mapping[str, float]) -> list[Sentence]:
+def _select_sentences(candidates: Sequence[_SentenceCandidate], query_weights: Mapping[str, float]) -> list[Sentence]:
     holders: dict[str, set[int]] = {}
     for one in candidates:
         for term in one.terms:
-            holders.setdefault(term, set()).add(one.rank)
-    worth = {term: log(1 + len(ranks)) + _ASKED * asked.get(term, 0.0) for term, ranks in holders.items()}
-    left, chosen = list(candidates), list[_Candidate]()
+            holders.setdefault(term, set()).add(one.hit_rank)
+    worth = {
+        term: log(1 + len(ranks)) + _QUERY_TERM_BONUS * query_weights.get(term, 0.0) for term, ranks in holders.items()
+    }
+    left, chosen = list(candidates), list[_SentenceCandidate]()
     heard: Counter[int] = Counter()
     best = 0.0
 
-    def score(one: _Candidate) -> float:
+    def score(one: _SentenceCandidate) -> float:
         # By the root of their number: a long sentence may say more, but not by being long. The best hit counts most.
         whole = sum(worth[term] for term in one.terms) / sqrt(3 + len(one.terms))
         return (
-            whole * (_FIRST if one.order == 0 else 1.0) * float(_SAME ** heard[one.rank]) / (1 + 0.05 * (one.rank - 1))
+            whole
+            * (_FIRST_SENTENCE_FACTOR if one.position == 0 else 1.0)
+            * float(_SAME_HIT_FACTOR ** heard[one.hit_rank])
+            / (1 + 0.05 * (one.hit_rank - 1))
         )
 
-    while left and len(chosen) < _MOST:
-        one = max(left, key=lambda other: (score(other), -other.rank, -other.order))
+    while left and len(chosen) < _MAX_SENTENCES:
+        one = max(left, key=lambda other: (score(other), -other.hit_rank, -other.position))
         best = max(best, score(one))
-        if len(chosen) >= _LEAST and score(one) < _WORTH * best:
+        if len(chosen) >= _MIN_SENTENCES and score(one) < _MIN_SCORE_SHARE * best:
             break
         left.remove(one)
         chosen.append(one)
-        heard[one.rank] += 1
+        heard[one.hit_rank] += 1
         for term in one.terms:
-            worth[term] *= _SAID
-    return [one.sentence for one in sorted(chosen, key=lambda one: (one.rank, one.order))]
+            worth[term] *= _REPEATED_TERM_FACTOR
+    return [one.sentence for one in sorted(chosen, key=lambda one: (one.hit_rank, one.position))]

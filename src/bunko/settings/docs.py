@@ -26,7 +26,7 @@ over the default. `bunko config show` prints each value and where it came from.
 """
 
 
-def reference() -> str:
+def settings_reference() -> str:
     """Return every setting with its type, default, names and meaning, as Markdown."""
     parts = [_HEAD]
     for name, section in SECTIONS.items():
@@ -36,10 +36,10 @@ def reference() -> str:
             if known_as != name:
                 continue
             keys = ", ".join(f"`{word}`" for word in (key, *setting.file_names))
-            names = ", ".join(f"`{word}`" for word in setting.env)
-            default = setting.shown(setting.default)
+            names = ", ".join(f"`{word}`" for word in setting.env_names)
+            default = setting.display_value(setting.default)
             if default != "not set":
                 default = f"`{default}`"
-            rows.append(f"| {keys} | {setting.allowed()} | {default} | {names} | {setting.meaning} |")
+            rows.append(f"| {keys} | {setting.allowed_values()} | {default} | {names} | {setting.meaning} |")
         parts.append("\n".join([f"## [{name}]", section.__doc__, "", *rows, ""]))
     return "\n".join(parts)

@@ -10,32 +10,32 @@ from pathlib import Path
 
 from bunko.errors import SettingsError
 
-ENDING = "_file"  # of a setting that names the file of another one; in the environment in capitals
-_MOST_BYTES = 10_000  # a file that holds more is not one of a key
+FILE_SUFFIX = "_file"  # of a setting that names the file of another one; in the environment in capitals
+_MAX_KEY_BYTES = 10_000  # a file that holds more is not one of a key
 
 
 @dataclass(frozen=True, slots=True)
 class KeyFile:
     """Where a secret lies, as somebody wrote it, and the folder that a short path begins at."""
 
-    written: str
+    raw_path: str
     base: Path
 
     def path(self) -> Path:
         """Return the whole path."""
-        return self.base / Path(self.written).expanduser()
+        return self.base / Path(self.raw_path).expanduser()
 
-    def read(self, key: str, origin: str, notices: list[str]) -> str:
+    def read_secret(self, key: str, origin: str, notices: list[str]) -> str:
         """Return what the file holds, without the blanks around it; who else may read it is told in `notices`."""
-        where = f"{self.written!r}, the file of {key} ({origin}),"
+        where = f"{self.raw_path!r}, the file of {key} ({origin}),"
         try:
             path = self.path()
             where = f"{path}, the file of {key} ({origin}),"
-            with open(path, "rb", opener=_at_once) as file:
+            with open(path, "rb", opener=_open_nonblocking) as file:
                 mode = os.fstat(file.fileno()).st_mode
                 if not stat.S_ISREG(mode):
                     raise SettingsError(f"{where} is not a file.", hint="Name a file that holds the secret alone.")
-                data = file.read(_MOST_BYTES + 1)
+                data = file.read(_MAX_KEY_BYTES + 1)
         except OSError as error:
             raise SettingsError(
                 f"{where} cannot be read: {error.strerror or error}.", hint="Check the path and the permissions."
@@ -48,7 +48,7 @@ class KeyFile:
             secret = "\n"
         if not secret:
             raise SettingsError(f"{where} is empty.", hint="Write the secret into it, or name another file.")
-        if len(data) > _MOST_BYTES or len(secret.split()) > 1 or not secret.isprintable():
+        if len(data) > _MAX_KEY_BYTES or len(secret.split()) > 1 or not secret.isprintable():
             raise SettingsError(
                 f"{where} holds more than one line of text.", hint="Write the secret into it and nothing else."
             )
@@ -59,6 +59,6 @@ class KeyFile:
         return secret
 
 
-def _at_once(path: str, flags: int) -> int:
+def _open_nonblocking(path: str, flags: int) -> int:
     # A pipe that nobody writes to would be waited for.
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

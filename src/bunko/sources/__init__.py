@@ -11,13 +11,13 @@ from bunko.protocols import Source
 from bunko.sources.folder import Folder
 
 if TYPE_CHECKING:
-    from bunko.sources.web.pages import Held
+    from bunko.sources.web.pages import PageStore
 
-__all__ = ["KINDS", "ON_DISK", "build"]
+__all__ = ["KINDS", "WATCHABLE_KINDS", "build"]
 
 KINDS = ("folder", "memos", "jsonl", "web")
 # Of these a folder or file can be watched.
-ON_DISK = ("folder", "memos", "jsonl")
+WATCHABLE_KINDS = ("folder", "memos", "jsonl")
 
 
 def build(
@@ -31,7 +31,7 @@ def build(
     respect_gitignore: bool = True,
     max_file_bytes: int,
     max_memo_file_bytes: int = 1_000_000_000,
-    pages: Held | None = None,
+    pages: PageStore | None = None,
 ) -> Source:
     """Return the source of a kind, whether its place is there or not; `extensions` are for folders only.
 
@@ -59,7 +59,9 @@ def build(
         case "memos":
             from bunko.sources import memos
 
-            return memos.build(root, files(place, memos.EXTENSIONS, names=memos.NAMES, **streamed), max_file_bytes)
+            return memos.build(
+                root, files(place, memos.EXTENSIONS, names=memos.NAME_PATTERN, **streamed), max_file_bytes
+            )
         case "jsonl":
             from bunko.sources import jsonl
 

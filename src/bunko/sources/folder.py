@@ -18,9 +18,9 @@ from typing import BinaryIO
 
 from bunko.errors import SourceError
 from bunko.protocols import Scan
-from bunko.readers.line_stream import AT_ONCE
-from bunko.sources.gitignore import Patterns, patterns
-from bunko.types import Entry, Known, Problem
+from bunko.readers.line_stream import MAX_READ_BYTES
+from bunko.sources.gitignore import PathPatterns, parse_patterns
+from bunko.types import Fingerprint, Problem, SourceEntry
 
 _READ_ATTEMPTS = 3
 # A pipe must not block us, and a link put in the place of a file is not followed. Windows knows neither.
@@ -30,7 +30,7 @@ _BEING_WRITTEN = "is being written", "wait until the program that writes it is d
 _NOT_REGULAR = "is not a regular file (but a pipe, a socket or a device)", "remove it or exclude it"
 
 # The .gitignore files in force, the deepest first, each with the length of its folder's uri.
-_Rules = tuple[tuple[int, Patterns], ...]
+_GitignoreRules = tuple[tuple[int, PathPatterns], ...]
 _by_uri = attrgetter("uri")
 
 
@@ -54,100 +54,102 @@ class Folder:
         names: str = "",
     ) -> None:
         self.root = Path(os.path.realpath(root))
-        self._inside = str(self.root).rstrip(os.sep) + os.sep
+        self._root_prefix = str(self.root).rstrip(os.sep) + os.sep
         self._extensions = tuple(f".{extension.lower().removeprefix('.')}" for extension in extensions)
         self._exclude_dirs = frozenset(name.rstrip("/") for name in exclude_dirs)
-        self._include = Patterns(include) if include else None
-        self._exclude = Patterns(exclude) if exclude else None
+        self._include = PathPatterns(include) if include else None
+        self._exclude = PathPatterns(exclude) if exclude else None
         self._respect_gitignore = respect_gitignore
         self._max_file_bytes, self._limited_by = max_file_bytes, limited_by
         self._names = re.compile(names, re.IGNORECASE) if names else None
 
-    def scan(self, known: Mapping[str, Known]) -> Scan:
+    def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
         """Compare the files with what is known, reading only those whose time or size differ.
 
         A file that is there but cannot be read, or lies in a folder that cannot be listed, is a problem and
         stays known. One that has become empty, too large or no regular file is a problem and deleted.
         """
-        walk = self._walk()
+        walk = self._walk_folder()
         scan = Scan()
-        added: list[Entry] = []
-        suspects: list[Entry] = []
-        for uri, seen in walk.found.items():
-            old = known.get(uri)
+        added: list[SourceEntry] = []
+        suspects: list[SourceEntry] = []
+        for uri, seen in walk.files.items():
+            old = fingerprints.get(uri)
             if old is None:
                 added.append(_entry(uri, seen))
             elif old.modified_ns == seen.st_mtime_ns != 0 and old.size == seen.st_size:
                 scan.unchanged += 1
             else:
                 suspects.append(_entry(uri, seen))
-        self._compare(scan, suspects, known, walk)
+        self._compare_suspects(scan, suspects, fingerprints, walk)
         unlisted = tuple(walk.unlisted)
         scan.deleted = sorted(
             uri
-            for uri in known
-            if uri not in walk.found and uri not in walk.unreadable and not uri.startswith(unlisted)
+            for uri in fingerprints
+            if uri not in walk.files and uri not in walk.unreadable and not uri.startswith(unlisted)
         )
-        self._add(scan, added, known, walk)
+        self._add_new_files(scan, added, fingerprints, walk)
         scan.problems = sorted(walk.problems, key=_by_uri)
         return scan
 
-    def read(self, entry: Entry) -> tuple[bytes, Entry]:
+    def read(self, entry: SourceEntry) -> tuple[bytes, SourceEntry]:
         """Return the bytes and the entry as it was when they were read; refuse one that keeps changing."""
         for _ in range(_READ_ATTEMPTS):
             try:
-                with self._open(entry.uri) as file:
+                with self._open_file(entry.uri) as file:
                     before = os.fstat(file.fileno())
-                    if not self._is_still(entry.uri, before):
+                    if not self._is_same_file(entry.uri, before):
                         continue
                     if before.st_size > self._max_file_bytes:
-                        raise _refusal(entry.uri, *self._too_large(before.st_size))
+                        raise _source_error(entry.uri, *self._too_large_problem(before.st_size))
                     content = file.read(before.st_size + 1)
                     after = os.fstat(file.fileno())
             except OSError as error:
-                raise _refusal(entry.uri, *_failure(error)) from error
+                raise _source_error(entry.uri, *_explain_os_error(error)) from error
             if len(content) == before.st_size == after.st_size and before.st_mtime_ns == after.st_mtime_ns:
                 return content, _entry(entry.uri, after)
-        raise _refusal(entry.uri, *_BEING_WRITTEN)
+        raise _source_error(entry.uri, *_BEING_WRITTEN)
 
     @contextmanager
-    def opened(self, entry: Entry) -> Iterator[tuple[BinaryIO, Entry]]:
+    def open_stream(self, entry: SourceEntry) -> Iterator[tuple[BinaryIO, SourceEntry]]:
         """Give the bytes as a stream and the entry as it is while they are read; refuse one that changes meanwhile.
 
         What is small is read at once, so that nobody can change it halfway.
         """
-        if entry.size <= AT_ONCE:
+        if entry.size <= MAX_READ_BYTES:
             content, entry = self.read(entry)
             yield BytesIO(content), entry
             return
         try:
-            with self._open(entry.uri) as file:
+            with self._open_file(entry.uri) as file:
                 before = os.fstat(file.fileno())
                 if before.st_size > self._max_file_bytes:
-                    raise _refusal(entry.uri, *self._too_large(before.st_size))
-                if not self._is_still(entry.uri, before):
-                    raise _refusal(entry.uri, *_BEING_WRITTEN)
+                    raise _source_error(entry.uri, *self._too_large_problem(before.st_size))
+                if not self._is_same_file(entry.uri, before):
+                    raise _source_error(entry.uri, *_BEING_WRITTEN)
                 yield file, _entry(entry.uri, before)
                 after = os.fstat(file.fileno())
         except OSError as error:
-            raise _refusal(entry.uri, *_failure(error)) from error
+            raise _source_error(entry.uri, *_explain_os_error(error)) from error
         if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-            raise _refusal(entry.uri, *_BEING_WRITTEN)
+            raise _source_error(entry.uri, *_BEING_WRITTEN)
 
-    def lost(self, known: Iterable[str]) -> bool:
+    def has_vanished(self, known_uris: Iterable[str]) -> bool:
         """Say whether the folder is gone or unreadable, or empty while files are known: an unmounted disk."""
         try:
             with os.scandir(self.root) as entries:
                 empty = next(entries, None) is None
         except OSError:
             return True
-        return empty and any(True for _ in known)
+        return empty and any(True for _ in known_uris)
 
-    def _compare(self, scan: Scan, suspects: list[Entry], known: Mapping[str, Known], walk: _Walk) -> None:
+    def _compare_suspects(
+        self, scan: Scan, suspects: list[SourceEntry], fingerprints: Mapping[str, Fingerprint], walk: _WalkResult
+    ) -> None:
         now = time.time_ns()
         for entry in sorted(suspects, key=_by_uri):
-            old = known[entry.uri]
-            digest = self._digest(entry.uri, walk, whole=entry.size == old.size)
+            old = fingerprints[entry.uri]
+            digest = self._digest(entry.uri, walk, read_content=entry.size == old.size)
             if digest is None:
                 continue
             if digest != old.content_hash:
@@ -156,87 +158,89 @@ class Folder:
             scan.unchanged += 1
             # A time that cannot be trusted, now or ever, is no news: it would be written down at every scan.
             entry = replace(entry, seen_ns=now)
-            if entry.trusted_ns() != old.modified_ns:
+            if entry.trusted_modified_ns() != old.modified_ns:
                 scan.touched.append(entry)
 
-    def _add(self, scan: Scan, added: list[Entry], known: Mapping[str, Known], walk: _Walk) -> None:
+    def _add_new_files(
+        self, scan: Scan, added: list[SourceEntry], fingerprints: Mapping[str, Fingerprint], walk: _WalkResult
+    ) -> None:
         gone: dict[tuple[int, str], list[str]] = {}
         for uri in reversed(scan.deleted):
-            gone.setdefault((known[uri].size, known[uri].content_hash), []).append(uri)
+            gone.setdefault((fingerprints[uri].size, fingerprints[uri].content_hash), []).append(uri)
         sizes = {size for size, _ in gone}
         for entry in sorted(added, key=_by_uri):
-            digest = self._digest(entry.uri, walk, whole=entry.size in sizes)
+            digest = self._digest(entry.uri, walk, read_content=entry.size in sizes)
             if digest is None:
                 continue
             scan.added.append(entry)
             if olds := gone.get((entry.size, digest)):
                 scan.moved[entry.uri] = olds.pop()
 
-    def _digest(self, uri: str, walk: _Walk, *, whole: bool) -> str | None:
+    def _digest(self, uri: str, walk: _WalkResult, *, read_content: bool) -> str | None:
         """Return the SHA-256 of a file, "" if only its size was of interest, None if it cannot be read.
 
         It is opened in any case: an unreadable file is a problem, not a change to announce at every scan.
         """
         try:
-            with self._open(uri) as file:
-                return hashlib.file_digest(file, "sha256").hexdigest() if whole else ""
+            with self._open_file(uri) as file:
+                return hashlib.file_digest(file, "sha256").hexdigest() if read_content else ""
         except FileNotFoundError:
-            del walk.found[uri]
+            del walk.files[uri]
         except OSError as error:
             walk.unreadable.add(uri)
-            walk.report(uri, *_failure(error))
+            walk.report_problem(uri, *_explain_os_error(error))
         return None
 
-    def _open(self, uri: str) -> BufferedReader:
-        descriptor = os.open(self._inside + uri, _OPEN_FLAGS)
+    def _open_file(self, uri: str) -> BufferedReader:
+        descriptor = os.open(self._root_prefix + uri, _OPEN_FLAGS)
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
             return os.fdopen(descriptor, "rb")
         os.close(descriptor)
         raise OSError(errno.ENXIO, "not a regular file")
 
-    def _is_still(self, uri: str, opened: os.stat_result) -> bool:
+    def _is_same_file(self, uri: str, file_stat: os.stat_result) -> bool:
         # A folder on the way may have become a link since the scan. Looking after opening, at the very file
         # that was opened, leaves no moment in between.
-        real = os.path.realpath(self._inside + uri, strict=True)
-        if not real.startswith(self._inside):
+        real = os.path.realpath(self._root_prefix + uri, strict=True)
+        if not real.startswith(self._root_prefix):
             raise OSError(errno.ELOOP, "a link that leaves the folder")
-        return os.path.samestat(Path(real).stat(), opened)
+        return os.path.samestat(Path(real).stat(), file_stat)
 
-    def _too_large(self, size: int) -> tuple[str, str]:
+    def _too_large_problem(self, size: int) -> tuple[str, str]:
         what = f"has {size:,} bytes, more than the limit of {self._max_file_bytes:,}"
         return what, f"raise {self._limited_by} to index it"
 
-    def _walk(self) -> _Walk:
-        walk = _Walk()
-        folders: list[tuple[str, _Rules, bool]] = [("", (), self._include is None)]
+    def _walk_folder(self) -> _WalkResult:
+        walk = _WalkResult()
+        folders: list[tuple[str, _GitignoreRules, bool]] = [("", (), self._include is None)]
         while folders:
             prefix, rules, included = folders.pop()
             try:
-                with os.scandir(self._inside + prefix) as listing:
+                with os.scandir(self._root_prefix + prefix) as listing:
                     entries = list(listing)
             except OSError as error:
                 if not prefix:
-                    raise _no_root(self.root, error) from error
+                    raise _root_error(self.root, error) from error
                 walk.unlisted.append(prefix)
                 # A folder that vanished meanwhile is no problem, but nothing is concluded from half a look.
                 if not isinstance(error, FileNotFoundError):
                     what = f"cannot be listed ({error.strerror}), so what is known of its files is kept"
-                    walk.report(prefix[:-1], what, "check its permissions and its disk, or exclude it")
+                    walk.report_problem(prefix[:-1], what, "check its permissions and its disk, or exclude it")
                 continue
             if self._respect_gitignore:
-                rules = self._with_gitignore(prefix, entries, rules, walk)
+                rules = self._add_gitignore_rules(prefix, entries, rules, walk)
             for entry in entries:
-                self._visit(entry, prefix, rules, included, folders, walk)
+                self._visit_entry(entry, prefix, rules, included, folders, walk)
         return walk
 
-    def _visit(
+    def _visit_entry(
         self,
         entry: os.DirEntry[str],
         prefix: str,
-        rules: _Rules,
+        rules: _GitignoreRules,
         included: bool,
-        folders: list[tuple[str, _Rules, bool]],
-        walk: _Walk,
+        folders: list[tuple[str, _GitignoreRules, bool]],
+        walk: _WalkResult,
     ) -> None:
         name = entry.name
         uri = prefix + name
@@ -248,97 +252,99 @@ class Folder:
             link = entry.is_symlink()
             if not (wanted or folder or link) or ((folder or link) and name in self._exclude_dirs):
                 return
-            if self._ignored(uri, name, rules, folder=folder):
+            if self._is_ignored(uri, name, rules, is_folder=folder):
                 return
             if self._include is not None:
-                verdict = self._include.verdict(uri, name, folder=folder)
+                verdict = self._include.verdict(uri, name, is_folder=folder)
                 included = included if verdict is None else verdict
             if not included and not folder:
                 return
             if link:
-                self._follow(uri, wanted, walk)
+                self._check_link(uri, wanted, walk)
             elif not _is_unicode(name):
-                walk.report(uri, "has a name that is not valid Unicode", "rename it")
+                walk.report_problem(uri, "has a name that is not valid Unicode", "rename it")
             elif folder:
                 folders.append((uri + "/", rules, included))
             else:
-                self._take(uri, entry.stat(follow_symlinks=False), walk)
+                self._record_file(uri, entry.stat(follow_symlinks=False), walk)
         except FileNotFoundError:
             return
         except OSError as error:
             walk.unreadable.add(uri)
             walk.unlisted.append(f"{uri}/")  # for all we know it is a folder
-            walk.report(uri, *_failure(error))
+            walk.report_problem(uri, *_explain_os_error(error))
 
-    def _ignored(self, uri: str, name: str, rules: _Rules, *, folder: bool) -> bool:
-        if self._exclude is not None and self._exclude.verdict(uri, name, folder=folder):
+    def _is_ignored(self, uri: str, name: str, rules: _GitignoreRules, *, is_folder: bool) -> bool:
+        if self._exclude is not None and self._exclude.verdict(uri, name, is_folder=is_folder):
             return True
         for start, rule in rules:
-            verdict = rule.verdict(uri[start:], name, folder=folder)
+            verdict = rule.verdict(uri[start:], name, is_folder=is_folder)
             if verdict is not None:
                 return verdict
         return False
 
-    def _with_gitignore(self, prefix: str, entries: list[os.DirEntry[str]], rules: _Rules, walk: _Walk) -> _Rules:
+    def _add_gitignore_rules(
+        self, prefix: str, entries: list[os.DirEntry[str]], rules: _GitignoreRules, walk: _WalkResult
+    ) -> _GitignoreRules:
         if not any(entry.name == ".gitignore" for entry in entries):
             return rules
         uri = f"{prefix}.gitignore"
         try:
-            content, _ = self.read(Entry(uri, 0, 0))
+            content, _ = self.read(SourceEntry(uri, 0, 0))
         except SourceError as error:
             what = error.message.removeprefix(f"{uri} ")
-            walk.report(uri, f"{what}, so what it ignores is indexed", "make it a plain, readable file")
+            walk.report_problem(uri, f"{what}, so what it ignores is indexed", "make it a plain, readable file")
             return rules
-        return ((len(prefix), patterns(content.decode(errors="surrogateescape"))), *rules)
+        return ((len(prefix), parse_patterns(content.decode(errors="surrogateescape"))), *rules)
 
-    def _follow(self, uri: str, wanted: bool, walk: _Walk) -> None:
+    def _check_link(self, uri: str, name_matches: bool, walk: _WalkResult) -> None:
         """Report a link that leads nowhere or out; a target inside the folder is indexed at its own place."""
         try:
-            real = os.path.realpath(self._inside + uri, strict=True)
+            real = os.path.realpath(self._root_prefix + uri, strict=True)
         except OSError as error:
             # A broken link may have meant a folder; with another extension it meant a file we do not want.
-            if not wanted and Path(uri).suffix:
+            if not name_matches and Path(uri).suffix:
                 return
             if error.errno == errno.ELOOP:
-                walk.report(uri, "is a link that leads back to itself", "remove it or point it at a file")
+                walk.report_problem(uri, "is a link that leads back to itself", "remove it or point it at a file")
             elif isinstance(error, FileNotFoundError | NotADirectoryError):
-                walk.report(uri, "is a link to nothing", "remove it or bring back what it points to")
+                walk.report_problem(uri, "is a link to nothing", "remove it or bring back what it points to")
             else:
-                walk.report(uri, *_failure(error))
+                walk.report_problem(uri, *_explain_os_error(error))
             return
-        inside = real.startswith(self._inside) or real == str(self.root)
-        if not inside and (wanted or Path(real).is_dir()):
-            walk.report(
+        inside = real.startswith(self._root_prefix) or real == str(self.root)
+        if not inside and (name_matches or Path(real).is_dir()):
+            walk.report_problem(
                 uri,
                 "is a link that leaves the folder",
                 "copy its target here, or index the place it points to on its own",
             )
 
-    def _take(self, uri: str, seen: os.stat_result, walk: _Walk) -> None:
-        if not stat.S_ISREG(seen.st_mode):
-            walk.report(uri, *_NOT_REGULAR)
-        elif seen.st_size == 0:
-            walk.report(uri, "is empty", "it is indexed as soon as something is in it")
-        elif seen.st_size > self._max_file_bytes:
-            walk.report(uri, *self._too_large(seen.st_size))
+    def _record_file(self, uri: str, file_stat: os.stat_result, walk: _WalkResult) -> None:
+        if not stat.S_ISREG(file_stat.st_mode):
+            walk.report_problem(uri, *_NOT_REGULAR)
+        elif file_stat.st_size == 0:
+            walk.report_problem(uri, "is empty", "it is indexed as soon as something is in it")
+        elif file_stat.st_size > self._max_file_bytes:
+            walk.report_problem(uri, *self._too_large_problem(file_stat.st_size))
         else:
-            walk.found[uri] = seen
+            walk.files[uri] = file_stat
 
 
 @dataclass(slots=True)
-class _Walk:
-    found: dict[str, os.stat_result] = field(default_factory=dict)
+class _WalkResult:
+    files: dict[str, os.stat_result] = field(default_factory=dict)
     unreadable: set[str] = field(default_factory=set)  # there, but nothing more can be said
     unlisted: list[str] = field(default_factory=list)  # folders, with the slash that ends them
     problems: list[Problem] = field(default_factory=list)
 
-    def report(self, uri: str, what: str, remedy: str) -> None:
+    def report_problem(self, uri: str, what: str, remedy: str) -> None:
         printable = uri.encode(errors="backslashreplace").decode()
         self.problems.append(Problem(printable, f"{what}; {remedy}"))
 
 
-def _entry(uri: str, seen: os.stat_result) -> Entry:
-    return Entry(uri, seen.st_size, seen.st_mtime_ns)
+def _entry(uri: str, file_stat: os.stat_result) -> SourceEntry:
+    return SourceEntry(uri, file_stat.st_size, file_stat.st_mtime_ns)
 
 
 def _is_unicode(name: str) -> bool:
@@ -349,7 +355,7 @@ def _is_unicode(name: str) -> bool:
     return True
 
 
-def _failure(error: OSError) -> tuple[str, str]:
+def _explain_os_error(error: OSError) -> tuple[str, str]:
     if isinstance(error, FileNotFoundError):
         return "is not there any more", "the next import forgets it"
     if error.errno == errno.ENXIO:  # what opening a socket says, too
@@ -359,11 +365,11 @@ def _failure(error: OSError) -> tuple[str, str]:
     return f"cannot be read ({error.strerror})", "check its permissions and its disk, or exclude it"
 
 
-def _refusal(uri: str, what: str, remedy: str) -> SourceError:
+def _source_error(uri: str, what: str, remedy: str) -> SourceError:
     return SourceError(f"{uri} {what}", hint=f"{remedy[0].upper()}{remedy[1:]}.")
 
 
-def _no_root(root: Path, error: OSError) -> SourceError:
+def _root_error(root: Path, error: OSError) -> SourceError:
     return SourceError(
         f"The folder {root} cannot be read: {error.strerror}",
         hint="Check the path, that its disk is mounted, and that you may list it.",

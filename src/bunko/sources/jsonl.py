@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bunko.readers import jsonl
-from bunko.readers.line_stream import lines
-from bunko.sources.entries import Entries, Parsed, told
+from bunko.readers.line_stream import read_lines
+from bunko.sources.entries import EntryFiles, ParsedFile, iter_items
 from bunko.sources.folder import Folder
 
 EXTENSIONS = (".jsonl", ".ndjson")
 
 
-def parse(file: BinaryIO, name: str, size: int, most: int) -> Parsed:
+def parse(file: BinaryIO, name: str, size: int, max_chars: int) -> ParsedFile:
     """Return the entries of a JSONL file, each of at most so many characters; a SourceError says why it is not text."""
-    read = lines(file, size, most)
-    return Parsed(read.codec, told(read, lambda found: jsonl.memos(found, most)))
+    read = read_lines(file, size, max_chars)
+    return ParsedFile(read.codec, iter_items(read, lambda found: jsonl.memos(found, max_chars)))
 
 
-def build(root: Path, files: Folder, most: int) -> Entries:
+def build(root: Path, files: Folder, max_chars: int) -> EntryFiles:
     """Index the lines of a JSONL file, or of those below a folder."""
-    return Entries(root, files, parse, most)
+    return EntryFiles(root, files, parse, max_chars)

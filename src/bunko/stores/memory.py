@@ -14,23 +14,32 @@ from uuid import uuid4
 
 from bunko.errors import LibraryError
 from bunko.records import (
-    Dated,
-    Failed,
+    ChunkRow,
+    DatedDocument,
+    DocumentSummary,
+    EmbeddingUsage,
+    FailedDocument,
     Filter,
-    Found,
-    Kept,
-    Listed,
-    Prepared,
-    Room,
-    Spent,
+    LoggedSearch,
+    PreparedDocument,
+    StorageSize,
     StoredChunk,
     StoredDocument,
     Totals,
     WebPage,
 )
-from bunko.stores.filters import BEGINNING, counted, dated, known, latest, order, own_text, passes
-from bunko.text.term_codec import unpack
-from bunko.types import Entry, Known, Problem, Tool
+from bunko.stores.filters import (
+    BEGINNING_CHARS,
+    count_tags,
+    document_matcher,
+    effective_date,
+    fingerprint,
+    newest_first,
+    separate_chunk_text,
+    tiebreak_order,
+)
+from bunko.text.term_codec import unpack_terms
+from bunko.types import Fingerprint, Problem, SourceEntry, Tool
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,12 +47,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class _Held:
+class _StoredDocumentRow:
     id: int
     tool_id: int
     generation: int
-    prepared: Prepared
-    entry: Entry
+    prepared: PreparedDocument
+    entry: SourceEntry
     first_chunk: int
 
 
@@ -54,21 +63,21 @@ class Memory:
         self.id = uuid4().hex
         self._lock = threading.RLock()
         self._tools: dict[str, Tool] = {}
-        self._held: dict[tuple[int, str], _Held] = {}
-        self._failed: dict[tuple[int, str], Failed] = {}
-        self._removed: list[tuple[int, int, int]] = []  # tool, document, generation
+        self._documents: dict[tuple[int, str], _StoredDocumentRow] = {}
+        self._failures: dict[tuple[int, str], FailedDocument] = {}
+        self._removals: list[tuple[int, int, int]] = []  # tool, document, generation
         self._vectors: dict[bytes, npt.NDArray[np.float32]] = {}
         self._pages: dict[tuple[int, str], WebPage] = {}
         self._contents: dict[tuple[int, str], bytes] = {}
-        self._kept: dict[tuple[int, str], set[bytes]] = {}
-        self._spent: dict[str, Spent] = {}
-        self._asked: dict[tuple[str, str], Kept] = {}
+        self._pinned: dict[tuple[int, str], set[bytes]] = {}
+        self._usage: dict[str, EmbeddingUsage] = {}
+        self._searches: dict[tuple[str, str], LoggedSearch] = {}
         self._answers: dict[tuple[str, bytes], tuple[str, float]] = {}
         self._generation = 0
         self._next_tool = self._next_document = self._next_chunk = 1
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def read_transaction(self) -> Iterator[None]:
         """Let everything that is read inside come from one state, whatever is written meanwhile."""
         with self._lock:
             yield
@@ -91,7 +100,7 @@ class Memory:
         if tool.name not in self._tools:
             self.put_tool(tool)
 
-    def mark(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
+    def update_build_info(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
         """Note how a tool's index was made or when; what somebody else says of the tool meanwhile stays."""
         for name, tool in self._tools.items():
             if tool.id == tool_id:
@@ -103,113 +112,115 @@ class Memory:
     def drop_tool(self, tool_id: int) -> None:
         """Remove a tool and all it holds."""
         with self._lock:
-            self.write(tool_id, remove=list(self.known(tool_id)))
-            self.release(tool_id)
+            self.write(tool_id, remove=list(self.fingerprints(tool_id)))
+            self.unpin_vectors(tool_id)
             self.write_pages(tool_id, remove=[page.url for page in self.pages(tool_id)])
             self._tools = {name: tool for name, tool in self._tools.items() if tool.id != tool_id}
 
-    def swap(self, tool: Tool, shadow: Tool) -> int:
+    def swap_tools(self, tool: Tool, shadow: Tool) -> int:
         """Let a tool hold what its shadow holds instead, in one step, and remove the shadow."""
         with self._lock:
-            generation = self.write(tool.id, remove=list(self.known(tool.id)))
-            for (owner, uri), held in list(self._held.items()):
+            generation = self.write(tool.id, remove=list(self.fingerprints(tool.id)))
+            for (owner, uri), held in list(self._documents.items()):
                 if owner == shadow.id:
                     held.tool_id, held.generation = tool.id, generation
-                    self._held[tool.id, uri] = self._held.pop((owner, uri))
-            for (owner, uri), failed in list(self._failed.items()):
+                    self._documents[tool.id, uri] = self._documents.pop((owner, uri))
+            for (owner, uri), failed in list(self._failures.items()):
                 if owner == shadow.id:
-                    self._failed[tool.id, uri] = failed
+                    self._failures[tool.id, uri] = failed
             self.drop_tool(shadow.id)
             self.put_tool(tool)
             return generation
 
-    def adopt(self, tool: Tool, shadow: Tool) -> Tool:
+    def adopt_documents(self, tool: Tool, shadow: Tool) -> Tool:
         """Let a tool be as given and hold what a shadow holds, in one step; one of that name is replaced."""
         with self._lock:
             tool = self.put_tool(tool)
-            self.swap(tool, shadow)
+            self.swap_tools(tool, shadow)
             return tool
 
-    def known(self, tool_id: int) -> dict[str, Known]:
+    def fingerprints(self, tool_id: int) -> dict[str, Fingerprint]:
         """Return what is remembered of each document, and of what failed, by uri."""
-        failed = {uri: known(one.content_hash, one.entry) for (t, uri), one in self._failed.items() if t == tool_id}
+        failed = {
+            uri: fingerprint(one.content_hash, one.entry) for (t, uri), one in self._failures.items() if t == tool_id
+        }
         return failed | {
-            uri: known(held.prepared.document.content_hash, held.entry)
-            for (tool, uri), held in self._held.items()
+            uri: fingerprint(held.prepared.document.content_hash, held.entry)
+            for (tool, uri), held in self._documents.items()
             if tool == tool_id
         }
 
     def failures(self, tool_id: int) -> list[Problem]:
         """Return what could not be used when it was last read."""
-        return [Problem(uri, one.reason) for (t, uri), one in sorted(self._failed.items()) if t == tool_id]
+        return [Problem(uri, one.reason) for (t, uri), one in sorted(self._failures.items()) if t == tool_id]
 
     def write(
         self,
         tool_id: int,
         *,
-        put: Sequence[Prepared] = (),
-        fail: Sequence[Failed] = (),
+        upsert: Sequence[PreparedDocument] = (),
+        fail: Sequence[FailedDocument] = (),
         remove: Sequence[str] = (),
-        touch: Sequence[Entry] = (),
+        touch: Sequence[SourceEntry] = (),
         vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
-        spent: Mapping[str, Spent] | None = None,
+        usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> int:
         """Change documents, all of them or none; return the new generation. A failure replaces its document."""
         with self._lock:
             self._vectors.update(vectors or {})
-            self._spend(spent or {})
-            if put or fail or remove:
+            self._add_usage(usage or {})
+            if upsert or fail or remove:
                 self._generation += 1
-            replaced = (*(one.document.uri for one in put), *(one.entry.uri for one in fail))
+            replaced = (*(one.document.uri for one in upsert), *(one.entry.uri for one in fail))
             for uri in (*remove, *replaced):
-                self._failed.pop((tool_id, uri), None)
-                held = self._held.pop((tool_id, uri), None)
+                self._failures.pop((tool_id, uri), None)
+                held = self._documents.pop((tool_id, uri), None)
                 if held:
-                    self._removed.append((tool_id, held.id, self._generation))
-            self._failed.update({(tool_id, one.entry.uri): one for one in fail})
-            for prepared in put:
+                    self._removals.append((tool_id, held.id, self._generation))
+            self._failures.update({(tool_id, one.entry.uri): one for one in fail})
+            for prepared in upsert:
                 document = prepared.document
-                self._held[tool_id, document.uri] = _Held(
+                self._documents[tool_id, document.uri] = _StoredDocumentRow(
                     self._next_document, tool_id, self._generation, prepared, document.entry, self._next_chunk
                 )
                 self._next_document += 1
                 self._next_chunk += len(prepared.chunks)
             for entry in touch:
-                if held := self._held.get((tool_id, entry.uri)):
-                    held.prepared = _shifted(held.prepared, entry.lines.first - held.entry.lines.first)
+                if held := self._documents.get((tool_id, entry.uri)):
+                    held.prepared = _shift_lines(held.prepared, entry.lines.first - held.entry.lines.first)
                     held.entry = entry
-                if failed := self._failed.get((tool_id, entry.uri)):
-                    self._failed[tool_id, entry.uri] = replace(failed, entry=entry)
+                if failed := self._failures.get((tool_id, entry.uri)):
+                    self._failures[tool_id, entry.uri] = replace(failed, entry=entry)
             return self._generation
 
-    def keep(
+    def pin_vectors(
         self,
         tool_id: int,
         embedder: str,
         vectors: Mapping[bytes, npt.NDArray[np.float32]],
         *,
-        spent: Mapping[str, Spent] | None = None,
+        usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> None:
         """Store vectors that no chunk has yet, for a tool that will: no sweep forgets them until it is released."""
         with self._lock:
             self._vectors.update(vectors)
-            self._kept.setdefault((tool_id, embedder), set()).update(vectors)
-            self._spend(spent or {})
+            self._pinned.setdefault((tool_id, embedder), set()).update(vectors)
+            self._add_usage(usage or {})
 
-    def release(self, tool_id: int, embedder: str | None = None) -> None:
+    def unpin_vectors(self, tool_id: int, embedder: str | None = None) -> None:
         """Let a sweep forget what was kept for a tool and no chunk has, of one embedder or of all."""
-        for tool, name in list(self._kept):
+        for tool, name in list(self._pinned):
             if tool == tool_id and embedder in (None, name):
-                del self._kept[tool, name]
+                del self._pinned[tool, name]
 
-    def rekey(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
+    def replace_vectors(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
         """Give all chunks of a tool other vectors, in one step; return the new generation."""
         with self._lock:
-            held = [one for one in self._held.values() if one.tool_id == tool_id]
+            held = [one for one in self._documents.values() if one.tool_id == tool_id]
             wanted = any(keys.values())
             for one in held:
                 own = keys.get(one.prepared.document.uri, ())
-                if len(own) != (len(one.prepared.chunks) if wanted else 0) or self.missing(own):
+                if len(own) != (len(one.prepared.chunks) if wanted else 0) or self.missing_vectors(own):
                     raise LibraryError(
                         "The documents changed while their vectors were made",
                         hint="Run bunko reembed again; what was made is kept.",
@@ -218,19 +229,19 @@ class Memory:
             for one in held:
                 one.prepared = replace(one.prepared, vector_keys=list(keys.get(one.prepared.document.uri, ())))
                 one.generation = self._generation
-                self._removed.append((tool_id, one.id, self._generation))
-            self.mark(tool_id, built=built)
+                self._removals.append((tool_id, one.id, self._generation))
+            self.update_build_info(tool_id, built=built)
             return self._generation
 
-    def spent(self) -> dict[str, Spent]:
+    def embedding_usage(self) -> dict[str, EmbeddingUsage]:
         """Return what imports had of each embedder, by its name."""
-        return dict(sorted(self._spent.items()))
+        return dict(sorted(self._usage.items()))
 
-    def _spend(self, spent: Mapping[str, Spent]) -> None:
-        for name, more in spent.items():
-            self._spent[name] = self._spent.get(name, Spent()) + more
+    def _add_usage(self, usage: Mapping[str, EmbeddingUsage]) -> None:
+        for name, more in usage.items():
+            self._usage[name] = self._usage.get(name, EmbeddingUsage()) + more
 
-    def missing(self, keys: Iterable[bytes]) -> set[bytes]:
+    def missing_vectors(self, keys: Iterable[bytes]) -> set[bytes]:
         """Return those vector names that are not stored."""
         return {key for key in keys if key not in self._vectors}
 
@@ -238,56 +249,58 @@ class Memory:
         """Return a number that grows with every change of what a search could see."""
         return self._generation
 
-    def fresh(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
+    def changes_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
         """Return the chunks of all documents written after a generation, in the order they were written."""
-        for held in sorted(self._held.values(), key=lambda held: held.id):
+        for held in sorted(self._documents.values(), key=lambda held: held.id):
             if held.tool_id != tool_id or held.generation <= since:
                 continue
             prepared = held.prepared
-            terms = unpack(prepared.terms)
+            terms = unpack_terms(prepared.packed_terms)
             for number, chunk in enumerate(prepared.chunks):
                 vector = self._vectors.get(prepared.vector_keys[number]) if prepared.vector_keys else None
                 yield StoredChunk(
                     held.first_chunk + number,
                     held.id,
-                    order(prepared.document.uri, chunk.index),
-                    chunk.in_context(prepared.document.text.title),
+                    tiebreak_order(prepared.document.uri, chunk.index),
+                    chunk.text_in_context(prepared.document.text.title),
                     *terms[number],
                     vector,
                 )
 
-    def dead(self, tool_id: int, since: int) -> list[int] | None:
+    def removed_since(self, tool_id: int, since: int) -> list[int] | None:
         """Return the documents removed after a generation; None if that is too long ago to tell."""
-        return [document for tool, document, generation in self._removed if tool == tool_id and generation > since]
+        return [document for tool, document, generation in self._removals if tool == tool_id and generation > since]
 
-    def forget(self, tool_id: int, before: int) -> None:
+    def prune_removals(self, tool_id: int, before: int) -> None:
         """Stop remembering what was removed up to a generation; here nothing needs to be."""
 
-    def name_derived(self, tool_id: int, name: str) -> None:
+    def set_index_file(self, tool_id: int, name: str) -> None:
         """Remember which derived file is true to this library; here there are none."""
 
-    def derived_name(self, tool_id: int) -> str:
+    def index_file(self, tool_id: int) -> str:
         """Return which derived file is true to this library, if one is."""
         return ""
 
-    def sweep(self) -> None:
+    def delete_orphan_vectors(self) -> None:
         """Forget vectors that no chunk has any more, and that are not kept."""
-        used = {key for held in self._held.values() for key in held.prepared.vector_keys}.union(*self._kept.values())
+        used = {key for held in self._documents.values() for key in held.prepared.vector_keys}.union(
+            *self._pinned.values()
+        )
         self._vectors = {key: vector for key, vector in self._vectors.items() if key in used}
 
-    def chunks(self, ids: Sequence[int]) -> dict[int, Found]:
+    def chunks(self, ids: Sequence[int]) -> dict[int, ChunkRow]:
         """Return the chunks with these ids that still exist."""
         found = {}
-        for held in self._held.values():
+        for held in self._documents.values():
             for number, chunk in enumerate(held.prepared.chunks):
                 if held.first_chunk + number in ids:
                     document = held.prepared.document
-                    found[held.first_chunk + number] = Found(
+                    found[held.first_chunk + number] = ChunkRow(
                         held.tool_id,
                         held.id,
                         document.uri,
                         document.text.title,
-                        _dated(held),
+                        _document_date(held),
                         document.text.tags,
                         document.content_hash,
                         chunk,
@@ -296,18 +309,18 @@ class Memory:
 
     def document(self, tool_id: int, uri: str) -> StoredDocument | None:
         """Return one document."""
-        held = self._held.get((tool_id, uri))
+        held = self._documents.get((tool_id, uri))
         if held is None:
             return None
         document, text = held.prepared.document, held.prepared.document.text
         return StoredDocument(
-            uri, text.title, _dated(held), text.tags, document.content_hash, text.media_type, text.text, text.body,
+            uri, text.title, _document_date(held), text.tags, document.content_hash, text.media_type, text.text, text.body_start,  # noqa: E501
             held.entry.lines,
         )  # fmt: skip
 
-    def whole(self, tool_id: int, uris: Sequence[str]) -> list[Prepared]:
+    def export_documents(self, tool_id: int, uris: Sequence[str]) -> list[PreparedDocument]:
         """Return documents as they were put, in the order of their uris."""
-        held = [self._held[tool_id, uri] for uri in sorted(set(uris)) if (tool_id, uri) in self._held]
+        held = [self._documents[tool_id, uri] for uri in sorted(set(uris)) if (tool_id, uri) in self._documents]
         return [replace(one.prepared, document=replace(one.prepared.document, entry=one.entry)) for one in held]
 
     def vectors(self, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
@@ -316,28 +329,28 @@ class Memory:
 
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the uris that follow one, in order."""
-        return sorted(uri for tool, uri in self._held if tool == tool_id and uri > after)[:limit]
+        return sorted(uri for tool, uri in self._documents if tool == tool_id and uri > after)[:limit]
 
-    def with_hash(self, tool_id: int, beginning: str) -> list[str]:
+    def uris_with_hash(self, tool_id: int, prefix: str) -> list[str]:
         """Return the uris of the documents whose content hash begins so."""
         return sorted(
             uri
-            for (tool, uri), held in self._held.items()
-            if tool == tool_id and held.prepared.document.content_hash.startswith(beginning)
+            for (tool, uri), held in self._documents.items()
+            if tool == tool_id and held.prepared.document.content_hash.startswith(prefix)
         )
 
-    def select(self, tool_id: int, where: Filter) -> list[int]:
+    def select_documents(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that pass a filter."""
-        test = passes(where)
+        test = document_matcher(where)
         return [
             held.id
-            for (tool, uri), held in self._held.items()
-            if tool == tool_id and test(uri, _dated(held), frozenset(held.prepared.document.text.tags))
+            for (tool, uri), held in self._documents.items()
+            if tool == tool_id and test(uri, _document_date(held), frozenset(held.prepared.document.text.tags))
         ]
 
     def totals(self, tool_id: int) -> Totals:
         """Return how much a tool holds."""
-        held = self._prepared(tool_id)
+        held = self._prepared_documents(tool_id)
         return Totals(
             len(held),
             sum(len(one.chunks) for one in held),
@@ -345,49 +358,59 @@ class Memory:
             sum(len(one.document.text.text) for one in held),
         )
 
-    def room(self, tool_id: int) -> Room:
+    def storage_size(self, tool_id: int) -> StorageSize:
         """Return how many bytes a tool's rows would take in a file."""
-        held = self._prepared(tool_id)
-        text = sum(_bytes(one.document.text.text) for one in held)
+        held = self._prepared_documents(tool_id)
+        text = sum(_utf8_length(one.document.text.text) for one in held)
         apart = sum(
-            _bytes(chunk.heading)
-            + _bytes(json.dumps(chunk.heading_path, ensure_ascii=False))
-            + _bytes(own_text(chunk, one.document.text.text) or "")
+            _utf8_length(chunk.heading)
+            + _utf8_length(json.dumps(chunk.heading_path, ensure_ascii=False))
+            + _utf8_length(separate_chunk_text(chunk, one.document.text.text) or "")
             for one in held
             for chunk in one.chunks
         )
         vectors = [self._vectors[key] for key in {key for one in held for key in one.vector_keys}]
         size = len(vectors[0]) if vectors else 0
-        return Room(text, sum(len(one.terms) for one in held) + apart, 4 * size * len(vectors), size)
+        return StorageSize(text, sum(len(one.packed_terms) for one in held) + apart, 4 * size * len(vectors), size)
 
-    def lengths(self, tool_id: int) -> list[tuple[int, int]]:
+    def chunk_lengths(self, tool_id: int) -> list[tuple[int, int]]:
         """Return how many chunks there are of each length in characters, the shortest first."""
-        return sorted(Counter(len(chunk.text) for one in self._prepared(tool_id) for chunk in one.chunks).items())
+        return sorted(
+            Counter(len(chunk.text) for one in self._prepared_documents(tool_id) for chunk in one.chunks).items()
+        )
 
-    def listed(self, tool_id: int, *, skip: int = 0, limit: int = 20) -> list[Listed]:
+    def list_documents(self, tool_id: int, *, skip: int = 0, limit: int = 20) -> list[DocumentSummary]:
         """Return some documents in the order of their uris."""
-        held = sorted(self._prepared(tool_id), key=lambda one: one.document.uri)[skip : skip + limit]
+        held = sorted(self._prepared_documents(tool_id), key=lambda one: one.document.uri)[skip : skip + limit]
         return [
-            Listed(one.document.uri, text.title, len(one.chunks), len(text.text), text.text[text.body :][:BEGINNING])
+            DocumentSummary(
+                one.document.uri,
+                text.title,
+                len(one.chunks),
+                len(text.text),
+                text.text[text.body_start :][:BEGINNING_CHARS],
+            )
             for one in held
             for text in (one.document.text,)
         ]
 
     def tags(self, tool_id: int) -> list[tuple[str, int]]:
         """Return each tag and how many documents have it, the most used first."""
-        return counted(one.document.text.tags for one in self._prepared(tool_id))
+        return count_tags(one.document.text.tags for one in self._prepared_documents(tool_id))
 
-    def recent(self, tool_id: int, *, limit: int = 10) -> list[Dated]:
+    def recent_documents(self, tool_id: int, *, limit: int = 10) -> list[DatedDocument]:
         """Return the documents of the latest dates, the latest first; those without a date come last."""
-        held = {one.prepared.document.uri: one for one in self._held.values() if one.tool_id == tool_id}
+        held = {one.prepared.document.uri: one for one in self._documents.values() if one.tool_id == tool_id}
         return [
-            Dated(uri, text.title, date, text.tags, text.text[text.body :][:BEGINNING], held[uri].entry.lines)
-            for uri, date in latest((uri, _dated(one)) for uri, one in held.items())[:limit]
+            DatedDocument(
+                uri, text.title, date, text.tags, text.text[text.body_start :][:BEGINNING_CHARS], held[uri].entry.lines
+            )
+            for uri, date in newest_first((uri, _document_date(one)) for uri, one in held.items())[:limit]
             for text in (held[uri].prepared.document.text,)
         ]
 
-    def _prepared(self, tool_id: int) -> list[Prepared]:
-        return [one.prepared for one in self._held.values() if one.tool_id == tool_id]
+    def _prepared_documents(self, tool_id: int) -> list[PreparedDocument]:
+        return [one.prepared for one in self._documents.values() if one.tool_id == tool_id]
 
     def pages(self, tool_id: int, urls: Sequence[str] | None = None) -> list[WebPage]:
         """Return what is known of a tool's web pages, or of some of them, by URL."""
@@ -403,7 +426,7 @@ class Memory:
         self,
         tool_id: int,
         *,
-        put: Sequence[WebPage] = (),
+        upsert: Sequence[WebPage] = (),
         contents: Mapping[str, bytes] | None = None,
         remove: Sequence[str] = (),
     ) -> None:
@@ -412,44 +435,44 @@ class Memory:
             for url in remove:
                 self._pages.pop((tool_id, url), None)
                 self._contents.pop((tool_id, url), None)
-            for page in put:
+            for page in upsert:
                 place = (tool_id, page.url)
                 if page.url in (contents or {}):
                     self._contents[place] = zlib.compress((contents or {})[page.url])
                 self._pages[place] = replace(page, size=len(self._contents.get(place, b"")))
 
-    def keep_search(self, query: str, tool: str, at: str, *, most: int) -> bool:
+    def log_search(self, query: str, tool: str, at: str, *, limit: int) -> bool:
         """Remember that a search was made, and at most so many; say no instead of waiting for whoever writes."""
         with self._lock:
-            old = self._asked.get((query, tool))
-            self._asked[query, tool] = Kept(query, tool, old.count + 1 if old else 1, at)
-            by_name = sorted(self._asked.values(), key=lambda one: (-one.count, one.query, one.tool))
-            newest = sorted(by_name, key=lambda one: one.last, reverse=True)[:most]
-            self._asked = {(one.query, one.tool): one for one in newest}
+            old = self._searches.get((query, tool))
+            self._searches[query, tool] = LoggedSearch(query, tool, old.count + 1 if old else 1, at)
+            by_name = sorted(self._searches.values(), key=lambda one: (-one.count, one.query, one.tool))
+            newest = sorted(by_name, key=lambda one: one.last_searched_at, reverse=True)[:limit]
+            self._searches = {(one.query, one.tool): one for one in newest}
         return True
 
-    def kept_searches(self) -> list[Kept]:
+    def logged_searches(self) -> list[LoggedSearch]:
         """Return the searches that are remembered, the most frequent first."""
-        return sorted(self._asked.values(), key=lambda one: (-one.count, one.query, one.tool))
+        return sorted(self._searches.values(), key=lambda one: (-one.count, one.query, one.tool))
 
     def clear_searches(self) -> int:
         """Forget all searches; return how many there were."""
-        number = len(self._asked)
-        self._asked = {}
+        number = len(self._searches)
+        self._searches = {}
         return number
 
-    def answer(self, kind: str, key: bytes, at: float) -> str | None:
+    def cached_answer(self, kind: str, key: bytes, at: float) -> str | None:
         """Return what a remote model answered, unless it is out of date by then, in seconds since 1970."""
         value, until = self._answers.get((kind, key), (None, at))
         return value if until > at else None
 
-    def put_answer(self, kind: str, key: bytes, value: str, *, at: float, until: float, most: int) -> bool:
+    def cache_answer(self, kind: str, key: bytes, value: str, *, at: float, until: float, limit: int) -> bool:
         """Keep an answer until then, and at most so many of a kind; say no instead of waiting for whoever writes."""
         with self._lock:
             self._answers[kind, key] = (value, until)
             fresh = {name: one for name, one in self._answers.items() if one[1] > at}
             latest = sorted((name for name in fresh if name[0] == kind), key=lambda name: (-fresh[name][1], name))
-            self._answers = {name: one for name, one in fresh.items() if name not in latest[most:]}
+            self._answers = {name: one for name, one in fresh.items() if name not in latest[limit:]}
         return True
 
     def check(self) -> str:
@@ -460,18 +483,20 @@ class Memory:
         """Let go of files; there are none."""
 
 
-def _dated(held: _Held) -> str:
-    return dated(held.prepared.document.text.date, held.entry.modified_ns, held.entry.lines.last)
+def _document_date(row: _StoredDocumentRow) -> str:
+    return effective_date(row.prepared.document.text.date, row.entry.modified_ns, row.entry.lines.last)
 
 
-def _shifted(prepared: Prepared, by: int) -> Prepared:
-    if not by:
+def _shift_lines(prepared: PreparedDocument, offset: int) -> PreparedDocument:
+    if not offset:
         return prepared
-    chunks = [replace(one, first_line=one.first_line + by, last_line=one.last_line + by) for one in prepared.chunks]
+    chunks = [
+        replace(one, first_line=one.first_line + offset, last_line=one.last_line + offset) for one in prepared.chunks
+    ]
     return replace(prepared, chunks=chunks)
 
 
-def _bytes(text: str) -> int:
+def _utf8_length(text: str) -> int:
     return len(text.encode())
 
 

@@ -14,23 +14,23 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from bunko.text.normalise import normalise, unaccented
+from bunko.text.normalise import normalise, strip_accents
 
 # Changing what a text's terms are makes older libraries wrong: raise this, and they say so.
 VERSION = 1
 
-JAPANESE = (
+JAPANESE_CHARS = (
     "\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 # One pass: a run of Japanese, or a word with its inner connectors (max_chunk_chars, DEC-0054, node.js, C++).
-_RUN = re.compile(rf"[{JAPANESE}]+|[^\W_{JAPANESE}]+(?:[-_.'’:/@][^\W_{JAPANESE}]+)*(?:\+\+|#)?")
+_RUN = re.compile(rf"[{JAPANESE_CHARS}]+|[^\W_{JAPANESE_CHARS}]+(?:[-_.'’:/@][^\W_{JAPANESE_CHARS}]+)*(?:\+\+|#)?")
 # Borders inside an identifier: HTTPServer2 is HTTP, Server, 2.
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
-_LONGEST_WORD = 64  # a longer one is data (base64, hashes): its parts would be noise
-_SILENT = frozenset(("助詞", "助動詞", "補助記号", "記号", "空白"))
+_IDENTIFIER_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_MAX_WORD_CHARS = 64  # a longer one is data (base64, hashes): its parts would be noise
+_SKIPPED_POS = frozenset(("助詞", "助動詞", "補助記号", "記号", "空白"))
 # Words that say how a sentence is built, not what it is about.
-STOP = frozenset(
+STOP_WORDS = frozenset(
     """
     a an and are as at be been but by can could did do does for from had has have how i if in into is it its me my
     no not of on or our should so such that the their them then there these they this those to was we were what when
@@ -39,7 +39,7 @@ STOP = frozenset(
 )
 
 # The lemmas people ask with: left out of a query that says anything else, since a text that answers rarely has them.
-ASKING = frozenset("何 誰 何処 何時 何れ 何の 何故 如何 どう どんな どうして 教える 下さる 頂く".split())
+QUESTION_WORDS = frozenset("何 誰 何処 何時 何れ 何の 何故 如何 どう どんな どうして 教える 下さる 頂く".split())
 
 
 class Term(NamedTuple):
@@ -50,7 +50,7 @@ class Term(NamedTuple):
 
 
 @lru_cache(50_000)
-def key(spelling: str) -> int:
+def term_key(spelling: str) -> int:
     """Return the number a spelling is known by; the top bit is left to the gram lane."""
     digest = blake2b(spelling.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
@@ -64,17 +64,17 @@ def runs(text: str) -> list[str]:
 
 def terms(run: str) -> tuple[Term, ...]:
     """Return the terms of one run."""
-    return _japanese(run) if _is_japanese(run) else _western(run)
+    return _japanese_terms(run) if _is_japanese(run) else _western_terms(run)
 
 
-def by_word(run: str) -> list[tuple[Term, ...]]:
+def terms_by_word(run: str) -> list[tuple[Term, ...]]:
     """Return the terms of one run word by word; a word that says nothing parts its neighbours with an empty tuple."""
     if not _is_japanese(run):
-        return [_western(run)]
-    return [_line(line) for line in _parser()(run).split("\n")]
+        return [_western_terms(run)]
+    return [_line_terms(line) for line in _parser()(run).split("\n")]
 
 
-def keys(text: str) -> list[int]:
+def term_keys(text: str) -> list[int]:
     """Return the numbers of all terms of a text, repeated as often as they occur."""
     found: list[int] = []
     for run in _RUN.findall(normalise(text)):
@@ -82,23 +82,23 @@ def keys(text: str) -> list[int]:
     return found
 
 
-class _Memo(dict[str, tuple[int, ...]]):
+class _KeyCache(dict[str, tuple[int, ...]]):
     """Remembers what a string comes to: most of a text has been seen before."""
 
-    def __init__(self, work: Callable[[str], tuple[int, ...]], most: int) -> None:
+    def __init__(self, compute: Callable[[str], tuple[int, ...]], max_entries: int) -> None:
         super().__init__()
-        self._work, self._most = work, most
+        self._compute, self._max_entries = compute, max_entries
 
     def __missing__(self, text: str) -> tuple[int, ...]:
-        if len(self) >= self._most:
+        if len(self) >= self._max_entries:
             self.clear()
-        found = self[text] = self._work(text)
+        found = self[text] = self._compute(text)
         return found
 
 
 def _run_keys(run: str) -> tuple[int, ...]:
     if not _is_japanese(run):
-        return tuple(key(term.spelling) for term in _western(run))
+        return tuple(term_key(term.spelling) for term in _western_terms(run))
     found: list[int] = []
     for line in _parser()(run).split("\n"):
         found += _LINE_KEYS[line]
@@ -106,25 +106,25 @@ def _run_keys(run: str) -> tuple[int, ...]:
 
 
 def _line_keys(line: str) -> tuple[int, ...]:
-    return tuple(key(term.spelling) for term in _line(line))
+    return tuple(term_key(term.spelling) for term in _line_terms(line))
 
 
-_RUN_KEYS = _Memo(_run_keys, 100_000)  # about 20 MB
-_LINE_KEYS = _Memo(_line_keys, 100_000)
-_FIRST = re.compile(rf"[{JAPANESE}]")
+_RUN_KEYS = _KeyCache(_run_keys, 100_000)  # about 20 MB
+_LINE_KEYS = _KeyCache(_line_keys, 100_000)
+_JAPANESE_CHAR = re.compile(rf"[{JAPANESE_CHARS}]")
 
 
 def _is_japanese(run: str) -> bool:
-    return run[0] >= "\u3005" and _FIRST.match(run) is not None
+    return run[0] >= "\u3005" and _JAPANESE_CHAR.match(run) is not None
 
 
-def _japanese(run: str) -> tuple[Term, ...]:
-    return tuple(term for line in _parser()(run).split("\n") for term in _line(line))
+def _japanese_terms(run: str) -> tuple[Term, ...]:
+    return tuple(term for line in _parser()(run).split("\n") for term in _line_terms(line))
 
 
-def _line(line: str) -> tuple[Term, ...]:
+def _line_terms(line: str) -> tuple[Term, ...]:
     speech, _, lemma = line.partition("\t")
-    if speech in _SILENT or not lemma:
+    if speech in _SKIPPED_POS or not lemma:
         return ()
     # UniDic writes the source of a loanword behind a hyphen: サーバー-server.
     lemma, _, origin = lemma.partition("-")
@@ -133,23 +133,23 @@ def _line(line: str) -> tuple[Term, ...]:
     return (Term(lemma),)
 
 
-def _western(run: str) -> tuple[Term, ...]:
-    if len(run) > _LONGEST_WORD:
+def _western_terms(run: str) -> tuple[Term, ...]:
+    if len(run) > _MAX_WORD_CHARS:
         return (Term(run.lower()),)
-    run = unaccented(run)
+    run = strip_accents(run)
     # Most words are plain, and telling that is quicker than cutting them.
     plain = run.isalpha() and run.isascii() and (run.islower() or run.istitle() or run.isupper())
-    parts = [] if plain else _PART.findall(run)
+    parts = [] if plain else _IDENTIFIER_PART.findall(run)
     if len(parts) < 2:
         word = run.lower()
-        return () if word in STOP else (Term(_stem(word)),)
+        return () if word in STOP_WORDS else (Term(_stem(word)),)
     # maxChunkChars, max_chunk_chars and max-chunk-chars are one name; 3.14 and 314 are not one number.
     lower = [part.lower() for part in parts]
     whole = run.lower()
     if not all(part.isdigit() for part in parts):
         whole = "".join(lower) + run[len(run.rstrip("+#")) :]
     found = [Term(_stem(whole))]
-    found += [Term(_stem(part), "part") for part in lower if part not in STOP]
+    found += [Term(_stem(part), "part") for part in lower if part not in STOP_WORDS]
     if len(parts) > 2:
         # GitHubActions is Git, Hub, Actions, but people type github.
         found += [Term(_stem(a + b), "part") for a, b in itertools.pairwise(lower)]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-TABLE = Path(__file__).parent.parent / "models" / "bridge.bin"
+TABLE_PATH = Path(__file__).parent.parent / "models" / "bridge.bin"
 FORMAT = 1
 
 
@@ -27,10 +27,10 @@ class Meaning(NamedTuple):
 
 
 # A word that shares a sure meaning is worth half of it; one that is less sure is another word.
-_SHARED, _SURE, _MOST_SYNONYMS = 0.5, 0.5, 3
+_SYNONYM_DISCOUNT, _MIN_CERTAINTY, _MAX_SYNONYMS = 0.5, 0.5, 3
 
 
-class _Table(NamedTuple):
+class _BridgeTable(NamedTuple):
     """Words by their number, sorted, and for each the places of its meanings among all words."""
 
     keys: npt.NDArray[np.uint64]
@@ -44,8 +44,8 @@ class _Table(NamedTuple):
 @lru_cache(4096)
 def meanings(spelling: str) -> tuple[Meaning, ...]:
     """Return what a word may be in the other language, the surest first; nothing if it is not known."""
-    table = _table()
-    key = analyzer.key(spelling)
+    table = _load_table()
+    key = analyzer.term_key(spelling)
     at = int(table.keys.searchsorted(key))
     if at == len(table.keys) or int(table.keys[at]) != key:
         return ()
@@ -64,15 +64,15 @@ def synonyms(spelling: str) -> tuple[Meaning, ...]:
     for there in meanings(spelling):
         for back in meanings(there.spelling):
             shared = there.weight * back.weight
-            if back.spelling != spelling and shared >= _SURE:
-                found[back.spelling] = max(found.get(back.spelling, 0.0), _SHARED * shared)
-    best = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:_MOST_SYNONYMS]
+            if back.spelling != spelling and shared >= _MIN_CERTAINTY:
+                found[back.spelling] = max(found.get(back.spelling, 0.0), _SYNONYM_DISCOUNT * shared)
+    best = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:_MAX_SYNONYMS]
     return tuple(Meaning(*one) for one in best)
 
 
 @cache
-def _table() -> _Table:
+def _load_table() -> _BridgeTable:
     from bunko import array_file
 
-    found, _ = array_file.load(TABLE, format=FORMAT, check=False)
-    return _Table(*(found[name] for name in _Table._fields))
+    found, _ = array_file.load_arrays(TABLE_PATH, format_version=FORMAT, verify_checksum=False)
+    return _BridgeTable(*(found[name] for name in _BridgeTable._fields))

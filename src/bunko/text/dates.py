@@ -8,13 +8,13 @@ from datetime import datetime, timedelta, tzinfo
 from bunko.errors import QueryError, SettingsError
 from bunko.text.normalise import normalise
 
-_RELATIVE = re.compile(r"(\d{1,4})\s*(h|d|w|m|y|(?:時間|日|週間|[かカヵヶケ箇]月|年)前)")
+_RELATIVE_DATE = re.compile(r"(\d{1,4})\s*(h|d|w|m|y|(?:時間|日|週間|[かカヵヶケ箇]月|年)前)")
 _DATE = re.compile(
     r"(\d{4})(?:[-/.年](\d{1,2})(?:[-/.月](\d{1,2})日?)?)?[月年]?(?:[T ](\d{1,2}):(\d{2})(?::(\d{2}))?)?"
 )
-_ZONED = re.compile(r"(?i)\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:Z|[-+]\d\d:?\d\d)")
+_ZONED_TIME = re.compile(r"(?i)\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:Z|[-+]\d\d:?\d\d)")
 _DAYS_AGO = {"today": 0, "yesterday": 1, "今日": 0, "本日": 0, "昨日": 1, "一昨日": 2}
-_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365, "日前": 1, "週間前": 7, "月前": 30, "年前": 365}
+_UNIT_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365, "日前": 1, "週間前": 7, "月前": 30, "年前": 365}
 
 # The year before the first of each era. An era changes within a year, so that 平成31年 and 令和元年 are both 2019.
 _ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018}
@@ -22,42 +22,42 @@ _ERA = rf"(?P<era>{'|'.join(_ERAS)})\s*(?P<year>\d{{1,2}}|元)\s*年"
 _ERA_YEAR = re.compile(_ERA)
 
 # Longer than any date with its time, its weekday and its zone.
-_LONGEST = 64
-_STATED = re.compile(
+_MAX_DATE_CHARS = 64
+_STATED_DATE = re.compile(
     r"(\d{4})(?:年?|\s*[-/.年]\s*(\d\d?)(?:月?|\s*[-/.月]\s*(\d\d?)日?(?:\s*\(\w{1,4}\))?))"
     r"(?:(?:[Tt]|\s+)(\d\d?)[:時](\d\d?)(?:分?|[:分](\d\d?)(?:\.\d+)?秒?)\s*(?:([-+]\d\d?)(?::?(\d\d))?|([Zz]))?)?"
 )
-_COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)")
+_COMPACT_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)")
 
 # A whole day inside a line, of any width, with the weekday and the time that may follow it.
-DAY = (
+DAY_PATTERN = (
     rf"(?<!\d)(?:{_ERA.replace('?P<era>', '').replace('?P<year>', '')}|\d{{4}}\s?[-/.年－／．])"
     r"\s?\d{1,2}\s?[-/.月－／．]\s?\d{1,2}(?!\d)日?"
     r"(?:\s?[(（]\w{1,4}[)）])?(?:[T\s]\d{1,2}[:：時]\d{1,2}(?:[:：分]\d{1,2})?[分秒]?)?"
 )
 
 
-def moment(text: str, now: datetime) -> str:
+def resolve_date(text: str, now: datetime) -> str:
     """Return 2024, 2024-01, 2024-01-15 or a full time; 2w and 2週間前 are the day two weeks ago, 12h is a time.
 
     What comes back is a time where `now` is told, without a zone; one that is given with a zone is brought there.
     """
-    written = western(normalise(text)).strip()
+    written = convert_era_years(normalise(text)).strip()
     zone, now = now.tzinfo, now.replace(tzinfo=None)
     if written.lower() in _DAYS_AGO:
         return (now - timedelta(days=_DAYS_AGO[written.lower()])).date().isoformat()
-    if _ZONED.fullmatch(written):
+    if _ZONED_TIME.fullmatch(written):
         try:
-            return _naive(datetime.fromisoformat(written.upper()), zone)
+            return _naive_iso(datetime.fromisoformat(written.upper()), zone)
         except (ValueError, OverflowError) as error:
             raise QueryError(f"{text!r} is not a date: {error}", hint="Write it as 2024-01-15.") from error
-    if match := _RELATIVE.fullmatch(written.lower()):
+    if match := _RELATIVE_DATE.fullmatch(written.lower()):
         number, unit = int(match[1]), match[2].lstrip("かカヵヶケ箇")
         try:
             if unit in ("h", "時間前"):
                 return (now - timedelta(hours=number)).isoformat(timespec="seconds")
             # Days are whole: most memos say no time, and one of the day that is named is asked for too.
-            return (now - timedelta(days=number * _DAYS[unit])).date().isoformat()
+            return (now - timedelta(days=number * _UNIT_DAYS[unit])).date().isoformat()
         except OverflowError as error:
             raise QueryError(f"{text!r} lies before all dates", hint="Use a nearer date.") from error
     match = _DATE.fullmatch(written)
@@ -81,12 +81,12 @@ def moment(text: str, now: datetime) -> str:
     return iso
 
 
-def iso(written: str) -> str:
+def iso_date(date_text: str) -> str:
     """Return a date that a document states as ISO 8601, as far as it is given, or nothing if it is not a date."""
-    if len(written) > _LONGEST:
+    if len(date_text) > _MAX_DATE_CHARS:
         return ""
-    text = western(normalise(written)).strip()
-    match = _STATED.fullmatch(text) or _COMPACT.fullmatch(text)
+    text = convert_era_years(normalise(date_text)).strip()
+    match = _STATED_DATE.fullmatch(text) or _COMPACT_DATE.fullmatch(text)
     if not match:
         return ""
     year, month, day, hour, minute, second, hours, minutes, utc = (*match.groups(), *[None] * 6)[:9]
@@ -102,17 +102,17 @@ def iso(written: str) -> str:
     return stated.date().isoformat()[: (4, 7, 10)[len(numbers) - 1]]
 
 
-def local(date: str, zone: tzinfo | None) -> str:
+def local_date(date: str, zone: tzinfo | None) -> str:
     """Return a date as it is in a zone, without one; one that names no zone is of that one already."""
     if len(date) <= len("2024-01-15T09:30:00"):
         return date
     try:
-        return _naive(datetime.fromisoformat(date), zone)
+        return _naive_iso(datetime.fromisoformat(date), zone)
     except (ValueError, OverflowError):
         return date
 
 
-def zone(name: str | None) -> tzinfo | None:
+def time_zone(name: str | None) -> tzinfo | None:
     """Return the time zone of a name such as Asia/Tokyo; None, which means the system's, where none is given."""
     if not name:
         return None
@@ -127,11 +127,11 @@ def zone(name: str | None) -> tzinfo | None:
         ) from error
 
 
-def _naive(when: datetime, zone: tzinfo | None) -> str:
+def _naive_iso(when: datetime, zone: tzinfo | None) -> str:
     return when.astimezone(zone).replace(tzinfo=None).isoformat(timespec="seconds")
 
 
-def western(text: str) -> str:
+def convert_era_years(text: str) -> str:
     """Return a text in which years of Japanese eras are written as those of the Christian era: 令和6年 is 2024年."""
 
     def year(match: re.Match[str]) -> str:

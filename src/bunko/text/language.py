@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from bunko.text.analyzer import JAPANESE
+from bunko.text.analyzer import JAPANESE_CHARS
 
-_JAPANESE = re.compile(rf"[{JAPANESE}]")
-_LATIN = re.compile(r"[A-Za-z]")
+_JAPANESE_CHAR = re.compile(rf"[{JAPANESE_CHARS}]")
+_LATIN_LETTER = re.compile(r"[A-Za-z]")
 
 
-def language(text: str) -> Literal["ja", "en", ""]:
+def detect_language(text: str) -> Literal["ja", "en", ""]:
     """Return the language most of a text is in; one Japanese character says as much as four Latin letters."""
-    japanese, latin = len(_JAPANESE.findall(text)), len(_LATIN.findall(text))
+    japanese, latin = len(_JAPANESE_CHAR.findall(text)), len(_LATIN_LETTER.findall(text))
     if not japanese and not latin:
         return ""
     return "ja" if japanese * 4 >= latin else "en"

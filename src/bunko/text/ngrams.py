@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 
-_TOP = 1 << 63
+_TOP_BIT = 1 << 63
 _HIRAGANA, _DENSE, _LETTER = 1, 2, 3
 # Scripts written without spaces: a word can begin and end anywhere, so pairs of characters stand for words.
 _DENSE_RANGES = (
@@ -40,10 +40,10 @@ class Gram(NamedTuple):
 
     spelling: str
     key: int
-    telling: bool  # False for pairs of hiragana, which are mostly grammar
+    is_distinctive: bool  # False for pairs of hiragana, which are mostly grammar
 
 
-def keys(text: str) -> npt.NDArray[np.uint64]:
+def gram_keys(text: str) -> npt.NDArray[np.uint64]:
     """Return the distinct grams of a text, sorted."""
     return np.unique(occurrences([text])[0])
 
@@ -54,7 +54,7 @@ def occurrences(texts: Sequence[str]) -> tuple[npt.NDArray[np.uint64], npt.NDArr
     # Nothing stands on both sides of every text, so that the last character of a run pairs with nothing.
     joined = f"\0{chr(0).join(lower)}\0"
     points = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
-    kinds = _kinds()[np.minimum(points, 0x10000)]
+    kinds = _char_kinds()[np.minimum(points, 0x10000)]
     kinds[(points >= 0x20000) & (points < 0x40000)] = _DENSE
     dense, letter = (kinds == _DENSE) | (kinds == _HIRAGANA), kinds == _LETTER
     first, middle = np.flatnonzero(dense), np.flatnonzero(letter)
@@ -67,10 +67,10 @@ def occurrences(texts: Sequence[str]) -> tuple[npt.NDArray[np.uint64], npt.NDArr
     )
     ends = np.cumsum([len(text) + 1 for text in lower])
     owners = np.searchsorted(ends, np.concatenate((first, middle)) - 1, side="right").astype(np.int32)
-    return np.concatenate((pairs, triples)) | np.uint64(_TOP), owners
+    return np.concatenate((pairs, triples)) | np.uint64(_TOP_BIT), owners
 
 
-def of_query(text: str) -> list[Gram]:
+def query_grams(text: str) -> list[Gram]:
     """Return the distinct grams of a short text in order; the same keys, without an array's overhead."""
     found: dict[int, Gram] = {}
     for run in _RUNS.findall(normalise(text).lower()):
@@ -78,49 +78,49 @@ def of_query(text: str) -> list[Gram]:
             spaced = f"\0{run}\0"
             for i in range(len(run)):
                 a, b, c = spaced[i], spaced[i + 1], spaced[i + 2]
-                number = _TOP | ord(a) << 42 | ord(b) << 21 | ord(c)
-                found[number] = Gram((a + b + c).strip("\0"), number, telling=False)
+                number = _TOP_BIT | ord(a) << 42 | ord(b) << 21 | ord(c)
+                found[number] = Gram((a + b + c).strip("\0"), number, is_distinctive=False)
         elif len(run) == 1:
-            number = _TOP | ord(run) << 42
-            found[number] = Gram(run, number, telling=False)
+            number = _TOP_BIT | ord(run) << 42
+            found[number] = Gram(run, number, is_distinctive=False)
         else:
             for a, b in itertools.pairwise(run):
-                number = _TOP | ord(a) << 42 | ord(b) << 21
-                found[number] = Gram(a + b, number, not (_is_hiragana(a) and _is_hiragana(b)))
+                number = _TOP_BIT | ord(a) << 42 | ord(b) << 21
+                found[number] = Gram(a + b, number, not (_is_hiragana_char(a) and _is_hiragana_char(b)))
     return list(found.values())
 
 
-def is_single(gram: Gram) -> bool:
+def is_single_char(gram: Gram) -> bool:
     """Say whether a gram is one dense character standing alone, whose pairs are to be looked up."""
     return gram.key & (1 << 42) - 1 == 0
 
 
 def is_hiragana(gram: Gram) -> bool:
     """Say whether a gram is hiragana throughout, as most of grammar is."""
-    return all(_is_hiragana(character) for character in gram.spelling)
+    return all(_is_hiragana_char(character) for character in gram.spelling)
 
 
-def beginning_with(character: str) -> tuple[int, int]:
+def pair_key_range(character: str) -> tuple[int, int]:
     """Return the range of keys (first, past the last) of the pairs that begin with a character."""
-    return _TOP | ord(character) << 42, _TOP | (ord(character) + 1) << 42
+    return _TOP_BIT | ord(character) << 42, _TOP_BIT | (ord(character) + 1) << 42
 
 
-def _class(ranges: tuple[tuple[int, int], ...]) -> str:
+def _char_class(ranges: tuple[tuple[int, int], ...]) -> str:
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
 
 
 _RUNS = re.compile(
-    rf"[{_class(_HIRAGANA_RANGES)}{_class(_DENSE_RANGES)}\U00020000-\U0003ffff]+|[{_class(_LETTER_RANGES)}]+"
+    rf"[{_char_class(_HIRAGANA_RANGES)}{_char_class(_DENSE_RANGES)}\U00020000-\U0003ffff]+|[{_char_class(_LETTER_RANGES)}]+"
 )
-_LETTER_START = re.compile(rf"[{_class(_LETTER_RANGES)}]")
+_LETTER_START = re.compile(rf"[{_char_class(_LETTER_RANGES)}]")
 
 
-def _is_hiragana(character: str) -> bool:
+def _is_hiragana_char(character: str) -> bool:
     return "\u3041" <= character <= "\u3096" or "\u309d" <= character <= "\u309f"
 
 
 @cache
-def _kinds() -> npt.NDArray[np.uint8]:
+def _char_kinds() -> npt.NDArray[np.uint8]:
     table = np.zeros(0x10001, np.uint8)
     for kind, ranges in ((_LETTER, _LETTER_RANGES), (_DENSE, _DENSE_RANGES), (_HIRAGANA, _HIRAGANA_RANGES)):
         for first, last in ranges:

@@ -12,7 +12,7 @@ def normalise(text: str) -> str:
     return unicodedata.normalize("NFKC", text)
 
 
-def unaccented(word: str) -> str:
+def strip_accents(word: str) -> str:
     """Return a Western word without accents: Café and cafe are one word to whoever types it."""
     if word.isascii():
         return word
@@ -20,6 +20,6 @@ def unaccented(word: str) -> str:
     return unicodedata.normalize("NFC", "".join(c for c in decomposed if unicodedata.category(c) != "Mn"))
 
 
-def printable(text: str) -> str:
+def escape_surrogates(text: str) -> str:
     """Return the text with lone surrogates made visible, so that it can be stored and printed."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -11,12 +11,12 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from bunko.text import analyzer, stopwords
-from bunko.text.hidden_chars import clean
+from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.normalise import normalise
 
-_J = analyzer.JAPANESE
+_JAPANESE_CHARS = analyzer.JAPANESE_CHARS
 # What is markup, code or an address is not what a text is about.
-_DROPPED = re.compile(
+_NON_PROSE = re.compile(
     r"^(?P<fence>```+|~~~+).*?(?:^(?P=fence)|\Z)"  # code blocks
     r"|<!--.*?-->|</?[a-zA-Z][^<>\n]{0,200}>"
     r"|\]\([^()\n]*\)|\b[a-z][a-z0-9+.-]{1,11}://[^\s<>「」、。]+|\bwww\.\S+|[\w.+-]+@[\w-]+\.[\w.-]+"
@@ -29,65 +29,65 @@ _SECRET = re.compile(
     r"|合言葉|秘密鍵|アクセスキー|APIキー)[\"'`*]{0,3}[ \t]*(?:[:=：＝]|は|is\b)[ \t]*[\"'`*]{0,3}[^\s\"'`、。,]+"
 )
 _TOKEN = re.compile(
-    rf"(?P<ja>[{_J}]+)|(?P<word>[^\W_{_J}]+(?:[-'’./+#_][^\W_{_J}]+)*(?:\+\+|#)?)"
+    rf"(?P<ja>[{_JAPANESE_CHARS}]+)|(?P<word>[^\W_{_JAPANESE_CHARS}]+(?:[-'’./+#_][^\W_{_JAPANESE_CHARS}]+)*(?:\+\+|#)?)"
     r"|(?P<joint>・(?=[ァ-ヺ]))|(?P<gap> +)|(?P<cut>.)",
     re.S,
 )
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9+#-]*(?:\.(?:js|io|ai|NET))?|[0-9]{1,2}[A-Za-z][A-Za-z]{0,8}")
-_BORDER = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
+_LETTER_DIGIT_BORDER = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _KANA_OR_MARK = re.compile(r"[\u3041-\u309f\u30fc]+")
 _KATAKANA = re.compile(r"[ァ-ヺー]+")
-_LONGEST_WORD = 24
-_LONGEST = {"ja": 20, "en": 40}
-_MOST_WORDS = 4
-_MOST_UNITS = 5  # a Japanese compound of more short units is a sentence without particles
+_MAX_WORD_CHARS = 24
+_MAX_PHRASE_CHARS = {"ja": 20, "en": 40}
+_MAX_WORDS = 4
+_MAX_UNITS = 5  # a Japanese compound of more short units is a sentence without particles
 
 
 class Noun(NamedTuple):
     """One noun-like phrase: as it is written, its words in one form, and those of the phrases one word longer."""
 
     text: str
-    form: tuple[str, ...]
-    longer: tuple[tuple[str, ...], ...] = ()
+    forms: tuple[str, ...]
+    longer_forms: tuple[tuple[str, ...], ...] = ()
 
 
 class _Unit(NamedTuple):
     text: str
     form: str
     role: str  # noun, prefix, suffix, word or common (Western), joint (・); plain for a noun that begins no phrase
-    gap: bool  # whether a space stands before it
+    has_gap: bool  # whether a space stands before it
 
 
-def plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Return a text without code, markup, addresses, hidden characters and what looks like a secret."""
-    return _SECRET.sub("\n", _DROPPED.sub("\n", clean(normalise(text))))
+    return _SECRET.sub("\n", _NON_PROSE.sub("\n", remove_hidden_chars(normalise(text))))
 
 
 def nouns(text: str) -> Iterator[Noun]:
     """Return the noun-like phrases of a plain text, one after another, each with those inside it."""
-    for units in _stretches(text):
-        yield from _inside(units)
+    for units in _unit_runs(text):
+        yield from _phrases(units)
 
 
 def is_boilerplate(text: str) -> bool:
     """Say whether a heading or phrase is one that any document may have."""
-    return " ".join(normalise(text).casefold().split()).strip(" :：.。") in stopwords.HEADINGS
+    return " ".join(normalise(text).casefold().split()).strip(" :：.。") in stopwords.COMMON_HEADINGS
 
 
 def verbs(text: str) -> Iterator[str]:
     """Return the form of each English word that stands where a verb does: after to, can, you …"""
-    for match in _VERB_PLACE.finditer(text):
-        yield _form(match[1])
+    for match in _VERB_POSITION.finditer(text):
+        yield _word_form(match[1])
 
 
-_VERB_PLACE = re.compile(
+_VERB_POSITION = re.compile(
     r"(?i)(?<![\w-])(?:to|can|cannot|will|would|should|could|must|may|might|you|we|they|i|please|don't|doesn't|didn't|not"
     r"|let's|and then) ([a-z]{2,})(?![\w-])"
 )
 
 
-def _stretches(text: str) -> Iterator[list[_Unit]]:
+def _unit_runs(text: str) -> Iterator[list[_Unit]]:
     units: list[_Unit] = []
     gap = False
     for match in _TOKEN.finditer(text):
@@ -100,11 +100,11 @@ def _stretches(text: str) -> Iterator[list[_Unit]]:
             continue
         found: list[_Unit | None] = [None]
         if kind == "ja":
-            found = _japanese(token, gap)
+            found = _japanese_units(token, gap)
         elif kind == "joint" and units and _KATAKANA.fullmatch(units[-1].text):
             found = [_Unit(token, token, "joint", False)]
         elif kind == "word":
-            found = [_western(token, gap)]
+            found = [_western_unit(token, gap)]
         for unit in found:
             if unit is not None:
                 units.append(unit)
@@ -116,26 +116,26 @@ def _stretches(text: str) -> Iterator[list[_Unit]]:
         yield units
 
 
-def _western(token: str, gap: bool) -> _Unit | None:
+def _western_unit(token: str, has_gap: bool) -> _Unit | None:
     word = _POSSESSIVE.sub("", token)
-    if len(word) > _LONGEST_WORD or not _WORD.fullmatch(word) or len(_BORDER.findall(word)) > 2:
+    if len(word) > _MAX_WORD_CHARS or not _WORD.fullmatch(word) or len(_LETTER_DIGIT_BORDER.findall(word)) > 2:
         return None
     if word.lower() in stopwords.ENGLISH or len(word) < (3 if word.islower() else 2):
         return None
     # A long word of both letters and digits is a key or a hash, hardly ever a name.
     if len(word) > 12 and any(c.isdigit() for c in word):
         return None
-    return _Unit(word, _form(word), "common" if word.lower() in stopwords.ENGLISH_NOUNS else "word", gap)
+    return _Unit(word, _word_form(word), "common" if word.lower() in stopwords.ENGLISH_NOUNS else "word", has_gap)
 
 
-def _japanese(run: str, gap: bool) -> list[_Unit | None]:
+def _japanese_units(run: str, has_gap: bool) -> list[_Unit | None]:
     found: list[_Unit | None] = []
-    for surface, speech in _parsed(run):
+    for surface, speech in _parse_run(run):
         role = _role(surface, speech)
         if role == "drop" or (role == "suffix" and not (found and found[-1] is not None)):
             found.append(None)
         else:
-            found.append(_Unit(surface, surface, role, gap and not found))
+            found.append(_Unit(surface, surface, role, has_gap and not found))
     return found
 
 
@@ -155,12 +155,12 @@ def _role(surface: str, speech: str) -> str:
     return "drop"
 
 
-def _inside(units: list[_Unit]) -> Iterator[Noun]:
+def _phrases(units: list[_Unit]) -> Iterator[Noun]:
     spans = [
         (start, end)
         for start in range(len(units))
-        for end in range(start + 1, min(len(units), start + _MOST_UNITS) + 1)
-        if _stands(units, start, end)
+        for end in range(start + 1, min(len(units), start + _MAX_UNITS) + 1)
+        if _is_phrase(units, start, end)
     ]
     whole = set(spans)
     for start, end in spans:
@@ -169,10 +169,10 @@ def _inside(units: list[_Unit]) -> Iterator[Noun]:
             for other in ((start - 1, end), (start, end + 1), (start - 2, end), (start, end + 2))
             if other in whole
         )
-        yield Noun(_written(units, start, end), _forms(units, start, end), longer)
+        yield Noun(_phrase_text(units, start, end), _forms(units, start, end), longer)
 
 
-def _stands(units: list[_Unit], start: int, end: int) -> bool:
+def _is_phrase(units: list[_Unit], start: int, end: int) -> bool:
     """Say whether a stretch could be a phrase by itself."""
     some = units[start:end]
     if some[0].role in ("suffix", "plain", "joint") or some[-1].role in ("prefix", "joint"):
@@ -181,27 +181,30 @@ def _stands(units: list[_Unit], start: int, end: int) -> bool:
         return False
     if start and units[start - 1].role == "prefix":
         return False
-    text = _written(units, start, end)
+    text = _phrase_text(units, start, end)
     if is_boilerplate(text):
         return False
     telling = any(unit.role in ("noun", "word") for unit in some)
     if all(unit.role in ("word", "common") for unit in some):
         return (
-            telling and len(some) <= _MOST_WORDS and len(text) <= _LONGEST["en"] and all(unit.gap for unit in some[1:])
+            telling
+            and len(some) <= _MAX_WORDS
+            and len(text) <= _MAX_PHRASE_CHARS["en"]
+            and all(unit.has_gap for unit in some[1:])
         )
     if len(some) == 1 and len(text) < 2:
         return False
     # 設定方法 is 設定 and 方法: a compound of nothing but common nouns says nothing.
     return (
         telling
-        and len(text) <= _LONGEST["ja"]
+        and len(text) <= _MAX_PHRASE_CHARS["ja"]
         and text not in stopwords.JAPANESE
-        and some[-1].text not in stopwords.TAILS
+        and some[-1].text not in stopwords.COMPOUND_TAILS
     )
 
 
-def _written(units: list[_Unit], start: int, end: int) -> str:
-    return "".join(" " * (unit.gap and at > 0) + unit.text for at, unit in enumerate(units[start:end]))
+def _phrase_text(units: list[_Unit], start: int, end: int) -> str:
+    return "".join(" " * (unit.has_gap and at > 0) + unit.text for at, unit in enumerate(units[start:end]))
 
 
 def _forms(units: list[_Unit], start: int, end: int) -> tuple[str, ...]:
@@ -209,13 +212,13 @@ def _forms(units: list[_Unit], start: int, end: int) -> tuple[str, ...]:
 
 
 @lru_cache(20_000)
-def _form(word: str) -> str:
+def _word_form(word: str) -> str:
     found = analyzer.terms(normalise(word))
     return found[0].spelling if found else word.lower()
 
 
 @lru_cache(20_000)
-def _parsed(run: str) -> tuple[tuple[str, str], ...]:
+def _parse_run(run: str) -> tuple[tuple[str, str], ...]:
     rows = (line.split("\t") for line in _parser()(run).split("\n"))
     return tuple((row[0], row[4]) for row in rows if len(row) > 4)
 

@@ -6,7 +6,7 @@ import re
 
 _CLOSERS = r"""[)\]}"'”’»）」』】〉》〕］｝〟]*+"""
 # One leading character class lets the engine skip to the next candidate; look-behinds then tell them apart.
-_END = re.compile(
+_SENTENCE_END = re.compile(
     r"[。｡！？…‥．!?.\n\r](?:"
     # Full-width ends: always, but a full-width point between digits is a decimal point.
     rf"(?<=[。｡！？…‥．])(?<!．(?=\d))[。｡！？…‥．!?.]*+{_CLOSERS}"
@@ -22,34 +22,34 @@ _ABBREVIATION = re.compile(
     r"(?i:e\.?g|i\.?e|etc|cf|vs|viz|ca|approx|resp|al|mrs?|ms|dr|prof|st|[sj]r|rev|gen|inc|ltd|co|corp|dept|est"
     r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|[a-hj-z](?:\.[a-z])*)"
 )
-_NUMBERED = re.compile(r"(?i:nos?|figs?|eqs?|sec|ch|vol|pp?|ver|ed|art|para|tab)")
+_NUMBERED_ABBREVIATION = re.compile(r"(?i:nos?|figs?|eqs?|sec|ch|vol|pp?|ver|ed|art|para|tab)")
 _LAST_WORD = re.compile(r"[^\s(\[{\"'「『（]*\Z")
 _WORD_REACH = 12  # characters before a point that can hold an abbreviation
 
 
-def ends(text: str) -> list[int]:
+def sentence_ends(text: str) -> list[int]:
     """Return the offsets just after each sentence end, closing brackets and quotes included.
 
     Text after the last end, without a mark of its own, has no offset.
     """
     found = []
-    for match in _END.finditer(text):
+    for match in _SENTENCE_END.finditer(text):
         start = match.start()
         mark = text[start]
-        if mark == "." and match.end() - start == 1 and _abbreviates(text, start):
+        if mark == "." and match.end() - start == 1 and _is_abbreviation(text, start):
             continue
         found.append(start if mark in "\n\r" else match.end())
     return list(dict.fromkeys(found))
 
 
-def _abbreviates(text: str, point: int) -> bool:
+def _is_abbreviation(text: str, point: int) -> bool:
     """Say whether the point belongs to a word or a list number, not to a sentence."""
     if point + 1 == len(text):
         return False
     reach = max(0, point - _WORD_REACH)
     match = _LAST_WORD.search(text, reach, point)
     word = match[0] if match else ""
-    if _NUMBERED.fullmatch(word):
+    if _NUMBERED_ABBREVIATION.fullmatch(word):
         return text[point + 1 : point + 3].lstrip()[:1].isdigit()
     if word.isdigit():
         before = text[reach : point - len(word)].rstrip(" \t")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bunko.text.analyzer import STOP
+from bunko.text.analyzer import STOP_WORDS
 
-ENGLISH = STOP | frozenset(
+ENGLISH = STOP_WORDS | frozenset(
     """
     able about above across add added adding additional after again against all allow allowed allows
     almost along already also although always am among another any anyone anything apply around ask
@@ -67,14 +67,14 @@ JAPANESE = frozenset(
     """.split()
 )
 # Compounds that end so are about what stands before: 環境構築方法 is about 環境構築.
-TAILS = frozenset(
+COMPOUND_TAILS = frozenset(
     """
     方法 手順 場合 等 など 時 後 前 中 際 目 以上 以下 以外 例 一覧 概要 内容 こと もの ため 的 名
     達 たち さん
     """.split()
 )
 # Headings that any document may have; _ stands for a space.
-HEADINGS = frozenset(
+COMMON_HEADINGS = frozenset(
     one.replace("_", " ")
     for one in """
     table_of_contents contents toc license licence mit_license copyright all_rights_reserved

@@ -16,7 +16,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from bunko.errors import QueryError
-from bunko.interfaces.tools.tool import Call, Reply, Tool, listed
+from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply, object_schema
 
 Context = ServerRequestContext[Any, Any]
 Answer = types.CallToolResult | types.InputRequiredResult
@@ -30,23 +30,23 @@ WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
 # Tools of the desk: they go the way of `search` and `reindex`.
 
 
-def _progressed(call: Call) -> Reply:
+def _progressed(call: ToolCall) -> ToolReply:
     for done in (0, 50, 100):
-        call.progress(done, 100, f"{done} of 100")
+        call.report_progress(done, 100, f"{done} of 100")
         time.sleep(0.25)  # longer than the server's own pause between two reports
     return _said("Done.")
 
 
-def _refused(call: Call) -> Reply:
+def _refused(call: ToolCall) -> ToolReply:
     raise QueryError("This tool intentionally returns an error for testing", hint="There is nothing to do about it.")
 
 
-def _said(text: str) -> Reply:
-    return Reply(text, {"text": text})
+def _said(text: str) -> ToolReply:
+    return ToolReply(text, {"text": text})
 
 
-def _plain(name: str, about: str, run: Callable[[Call], Reply]) -> Tool:
-    return Tool(name, about, about, (), listed({"text": {"type": "string"}}), run)
+def _plain(name: str, about: str, run: Callable[[ToolCall], ToolReply]) -> ToolDefinition:
+    return ToolDefinition(name, about, about, (), object_schema({"text": {"type": "string"}}), run)
 
 
 DESK_TOOLS = [
@@ -222,9 +222,9 @@ TOOLS: dict[str, Asked] = {
 _ANY: dict[str, Any] = {"type": "object"}
 _ADDRESS = {"street": {"type": "string"}, "city": {"type": "string"}}
 SCHEMAS: dict[str, dict[str, Any]] = {
-    "test_sampling": listed({"prompt": {"type": "string"}}, "prompt"),
-    "test_elicitation": listed({"message": {"type": "string"}}, "message"),
-    "test_custom_headers": listed({"region": {"type": "string", "x-mcp-header": "Region"}}),
+    "test_sampling": object_schema({"prompt": {"type": "string"}}, "prompt"),
+    "test_elicitation": object_schema({"message": {"type": "string"}}, "message"),
+    "test_custom_headers": object_schema({"region": {"type": "string", "x-mcp-header": "Region"}}),
     "json_schema_2020_12_tool": {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",

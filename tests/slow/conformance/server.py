@@ -18,11 +18,11 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.subscriptions import PromptsListChanged
 
 from bunko.interfaces.mcp import http, server
-from bunko.interfaces.tools.registry import Desk
-from bunko.interfaces.tools.tool import Call, Reply, Tool, listed
+from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply, object_schema
 from bunko.library.library import Library
 from bunko.library.open import open_library
-from bunko.library.paths import locate
+from bunko.library.paths import locate_library
 from bunko.types import Tool as LibraryTool
 from tests.slow.conformance import fixtures
 from tests.slow.conformance.fixtures import Context
@@ -30,10 +30,10 @@ from tests.slow.conformance.fixtures import Context
 TOKEN = "conformance"
 
 
-class Suite(server.Bunko):
+class Suite(server.BunkoServer):
     """Bunko with the suite's fixtures."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: ToolRegistry) -> None:
         super().__init__(desk)
         self.add_request_handler("prompts/list", types.PaginatedRequestParams, fixtures.list_prompts)
         self.add_request_handler("prompts/get", types.GetPromptRequestParams, fixtures.get_prompt)
@@ -59,34 +59,36 @@ class Suite(server.Bunko):
         return await super()._read_resource(ctx, params)
 
 
-class Counter(Desk):
+class Counter(ToolRegistry):
     """A desk with the suite's plain tools, one of which changes the library as another process would."""
 
-    def tools(self) -> list[Tool]:
-        change = Tool("test_trigger_tool_change", "Change", "Change the tools", (), listed({}), self._change)
+    def tools(self) -> list[ToolDefinition]:
+        change = ToolDefinition(
+            "test_trigger_tool_change", "Change", "Change the tools", (), object_schema({}), self._change
+        )
         return sorted([*super().tools(), *fixtures.DESK_TOOLS, change], key=lambda tool: tool.name)
 
-    def _change(self, call: Call) -> Reply:
+    def _change(self, call: ToolCall) -> ToolReply:
         store = call.library.store
         changing = next(tool for tool in store.tools() if tool.name == "changing")
         store.put_tool(replace(changing, active=not changing.active))
-        return Reply("The tools changed.", {})
+        return ToolReply("The tools changed.", {})
 
 
 def application(docs: Path) -> Any:
     """Return bunko's app over a folder, with the fixtures."""
 
     def opener() -> Library:
-        library = open_library(locate(docs_dir=docs, environ={}), environ={})
+        library = open_library(locate_library(docs_dir=docs, environ={}), environ={})
         library.store.put_tool(LibraryTool("changing", "folder", "A tool that comes and goes", str(docs)))
         library.reindex()
         return library
 
     desk = Counter(opener, toolsets=("folder", "tools"))
     desk.library()
-    http.Bunko = Suite  # type: ignore[misc]  # the app builds its server by this name
-    server._LOOK_SECONDS = 0.1  # the suite waits a second and a half for news, on whatever machine
-    app = http.application(desk, token=TOKEN, host="127.0.0.1")
+    http.BunkoServer = Suite  # type: ignore[misc]  # the app builds its server by this name
+    server._POLL_SECONDS = 0.1  # the suite waits a second and a half for news, on whatever machine
+    app = http.build_app(desk, token=TOKEN, host="127.0.0.1")
 
     async def with_token(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":

@@ -6,17 +6,20 @@ import json
 from pathlib import Path
 
 from bunko.errors import SourceError
-from bunko.evaluation.dataset import text_of
+from bunko.evaluation.dataset import read_text_file
 from bunko.evaluation.sweep.html_report import as_html
 from bunko.evaluation.sweep.report import as_csv, as_json, as_markdown
-from bunko.evaluation.sweep.result import Score, Sweep, key_of
+from bunko.evaluation.sweep.result import PointScore, SweepResult, point_key
 
 
-def save(done: Sweep, output: Path) -> list[Path]:
+def save_sweep(result: SweepResult, output: Path) -> list[Path]:
     """Write what a sweep found; one that is not complete only as sweep.json and sweep.csv. Return where they are."""
-    texts = {"sweep.json": json.dumps(as_json(done), ensure_ascii=False, indent=1) + "\n", "sweep.csv": as_csv(done)}
-    if done.complete:
-        texts |= {"sweep.md": as_markdown(done), "sweep.html": as_html(done)}
+    texts = {
+        "sweep.json": json.dumps(as_json(result), ensure_ascii=False, indent=1) + "\n",
+        "sweep.csv": as_csv(result),
+    }
+    if result.is_complete:
+        texts |= {"sweep.md": as_markdown(result), "sweep.html": as_html(result)}
     paths = []
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -32,15 +35,15 @@ def save(done: Sweep, output: Path) -> list[Path]:
     return paths
 
 
-def former(path: Path, fingerprint: str) -> dict[str, Score]:
+def load_scores(path: Path, fingerprint: str) -> dict[str, PointScore]:
     """Return the scores that a former sweep of the same questions and settings has written, by point."""
     if not path.exists():
         raise SourceError(f"There is no sweep to go on with at {path}", hint="Leave --resume out to begin one.")
     try:
-        held = json.loads(text_of(path))
+        held = json.loads(read_text_file(path))
         same = held["fingerprint"] == fingerprint
         scores = {
-            key_of(one["settings"]): Score(
+            point_key(one["settings"]): PointScore(
                 float(one["tuning"]), float(one["held_out"]), {name: float(v) for name, v in one["measures"].items()}
             )
             for one in held["points"]

@@ -11,35 +11,35 @@ from typing import Any
 
 from bunko.errors import SettingsError, SourceError
 from bunko.evaluation.compare import Difference
-from bunko.evaluation.dataset import Judged, Query
+from bunko.evaluation.dataset import JudgedQuery, JudgedSet
 from bunko.evaluation.measures import LOWER_IS_BETTER
 from bunko.evaluation.run import Run
-from bunko.evaluation.sweep.grid import Dimension, Grid, Value, Values
+from bunko.evaluation.sweep.grid import Dimension, Grid, PointValues, SettingValue
 from bunko.settings import Settings
 from bunko.types import Mode
 
 # The settings that an index is made with.
-BUILDING = ("chunker", "chunking", "embedding")
-_PLAIN = ("precision", "recall", "f1", "negative_rate", "keywords", "abstention")
-_DEEP = re.compile(r"(?:ndcg|recall|mrr|map|precision|hit)@([1-9][0-9]{0,2}|1000)")
+INDEX_SECTIONS = ("chunker", "chunking", "embedding")
+_PLAIN_MEASURES = ("precision", "recall", "f1", "negative_rate", "keywords", "abstention")
+_MEASURE_AT_DEPTH = re.compile(r"(?:ndcg|recall|mrr|map|precision|hit)@([1-9][0-9]{0,2}|1000)")
 # With fewer questions in a half, one of them decides.
-_FEWEST = 2
+_MIN_QUERIES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SweepPlan:
     """What is swept, and how a point is judged."""
 
     grid: Grid
     measure: str
     mode: Mode | None  # not given: as the settings say
     n_results: int
-    whole_documents: bool  # public sets judge documents; in the first form as many chunks come back as are judged
+    judge_documents: bool  # public sets judge documents; in the first form as many chunks come back as are judged
     workers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class PointScore:
     """How good one point is."""
 
     tuning: float
@@ -48,10 +48,10 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class PointResult:
     """A point that was asked in the ordinary way, on the questions held back."""
 
-    values: Values
+    values: PointValues
     run: Run
     tuning: float
     held_out: float
@@ -60,22 +60,22 @@ class Side:
 
 
 @dataclass
-class Sweep:
+class SweepResult:
     """What a sweep has found so far."""
 
-    judged: Judged
-    plan: Plan
+    judged_set: JudgedSet
+    plan: SweepPlan
     fingerprint: str
     settings: dict[str, Any]  # those in force
-    tuning: frozenset[str]
-    held_out: frozenset[str]
-    points: list[dict[str, Value]]
-    scores: dict[int, Score] = field(default_factory=dict)
-    reused: int = 0
+    tuning_ids: frozenset[str]
+    held_out_ids: frozenset[str]
+    points: list[dict[str, SettingValue]]
+    scores: dict[int, PointScore] = field(default_factory=dict)
+    reused_count: int = 0
     seconds: float = 0.0
     documents: int = 0
-    best: Side | None = None
-    now: Side | None = None
+    best: PointResult | None = None
+    current: PointResult | None = None
     difference: Difference | None = None
     toml: str = ""
     notices: list[str] = field(default_factory=list)
@@ -91,20 +91,22 @@ class Sweep:
         return self.measure in LOWER_IS_BETTER
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Say whether every point was measured and the best one proved or not."""
         return self.difference is not None
 
-    def ranked(self) -> list[int]:
+    def rank_points(self) -> list[int]:
         """Return the points that were measured, the best on the tuning half first; of equal ones, those nearest to
         the settings in force.
         """
         sign = 1 if self.lower_is_better else -1
-        return sorted(self.scores, key=lambda at: (sign * round(self.scores[at].tuning, 9), self._far(at), at))
+        return sorted(
+            self.scores, key=lambda at: (sign * round(self.scores[at].tuning, 9), self._distance_from_current(at), at)
+        )
 
-    def changed(self, values: Values) -> dict[str, Any]:
+    def changed_settings(self, values: PointValues) -> dict[str, Any]:
         """Return the settings of a point that are not those in force."""
-        flags = self.plan.grid.flags(values)
+        flags = self.plan.grid.overrides(values)
         optional = {one.key for one in self.plan.grid.dimensions}
         return {
             key: value
@@ -112,9 +114,9 @@ class Sweep:
             if value != self.settings[key] and (value is not None or key in optional)
         }
 
-    def _far(self, at: int) -> tuple[int, float]:
+    def _distance_from_current(self, at: int) -> tuple[int, float]:
         """Return how many settings a point changes, and how much."""
-        changed = self.changed(self.points[at])
+        changed = self.changed_settings(self.points[at])
         steps = 0.0
         for one in self.plan.grid.dimensions:
             value, now = changed.get(one.key), self.settings[one.key]
@@ -125,51 +127,51 @@ class Sweep:
     @property
     def verdict(self) -> str:
         """Return `better`, `worse`, `not proven`, or `same` where the settings in force won."""
-        if self.difference is None or self.best is None or self.now is None:
+        if self.difference is None or self.best is None or self.current is None:
             return ""
-        if not self.changed(self.best.values):
+        if not self.changed_settings(self.best.values):
             return "same"
         return self.difference.verdict or "not proven"
 
-    def influence(self, one: Dimension) -> float:
+    def influence(self, dimension: Dimension) -> float:
         """Return how much the mean over all points changes from one value of a dimension to another."""
-        means = [sum(of) / len(of) for of in self._by_value(one).values()]
+        means = [sum(of) / len(of) for of in self._scores_by_value(dimension).values()]
         return max(means) - min(means) if means else 0.0
 
-    def _by_value(self, one: Dimension) -> dict[Value, list[float]]:
-        found: dict[Value, list[float]] = {}
+    def _scores_by_value(self, dimension: Dimension) -> dict[SettingValue, list[float]]:
+        found: dict[SettingValue, list[float]] = {}
         for at, score in self.scores.items():
-            found.setdefault(self.points[at][one.name], []).append(score.tuning)
+            found.setdefault(self.points[at][dimension.name], []).append(score.tuning)
         return found
 
 
 def check_measure(name: str) -> int | None:
     """Return the depth a measure has, None where it has none, or refuse a name that is no measure."""
-    deep = _DEEP.fullmatch(name)
-    if deep is None and name not in _PLAIN:
+    deep = _MEASURE_AT_DEPTH.fullmatch(name)
+    if deep is None and name not in _PLAIN_MEASURES:
         raise SettingsError(
             f"There is no measure {name!r}",
-            hint=f"Use ndcg@k, recall@k, mrr@k, map@k, precision@k or hit@k (k: a number), or {', '.join(_PLAIN)}.",
+            hint=f"Use ndcg@k, recall@k, mrr@k, map@k, precision@k or hit@k (k: a number), or {', '.join(_PLAIN_MEASURES)}.",  # noqa: E501
         )
     return int(deep[1]) if deep else None
 
 
-def key_of(values: Values) -> str:
+def point_key(values: PointValues) -> str:
     """Return a name for a point, whatever the order of its dimensions."""
     return json.dumps(dict(values), sort_keys=True)
 
 
-def fingerprint(judged: Judged, now: Settings, plan: Plan) -> str:
+def sweep_fingerprint(judged_set: JudgedSet, settings: Settings, plan: SweepPlan) -> str:
     """Return a name for all that scores depend on beside a point's own values."""
-    made = hashlib.sha256(judged.digest.encode())
-    for document in judged.documents:
+    made = hashlib.sha256(judged_set.digest.encode())
+    for document in judged_set.documents:
         made.update(repr((document.id, document.title, document.text)).encode("utf-8", "surrogatepass"))
-    facts = [sorted(vars(getattr(now, section)).items()) for section in (*BUILDING, "search")]
-    made.update(repr((facts, plan.measure, plan.mode, plan.n_results, plan.whole_documents)).encode())
+    facts = [sorted(vars(getattr(settings, section)).items()) for section in (*INDEX_SECTIONS, "search")]
+    made.update(repr((facts, plan.measure, plan.mode, plan.n_results, plan.judge_documents)).encode())
     return made.hexdigest()[:16]
 
 
-def halves(queries: Iterable[Query]) -> tuple[frozenset[str], frozenset[str]]:
+def split_queries(queries: Iterable[JudgedQuery]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the ids of two halves of the questions: one to choose a point with, one that has never seen it.
 
     Languages and kinds are spread evenly, and the order of a file means nothing.
@@ -179,20 +181,20 @@ def halves(queries: Iterable[Query]) -> tuple[frozenset[str], frozenset[str]]:
         groups.setdefault((query.language, query.kind), []).append(query.id)
     sides: tuple[list[str], list[str]] = ([], [])
     for name in sorted(groups):
-        for one in sorted(groups[name], key=_drawn):
+        for one in sorted(groups[name], key=_shuffle_key):
             # The smaller side is next, so that groups of odd size do not all favour the first.
             sides[len(sides[0]) > len(sides[1])].append(one)
     return frozenset(sides[0]), frozenset(sides[1])
 
 
-def enough(counted: int, held_out: int, measure: str) -> None:
+def check_query_counts(tuning_count: int, held_out_count: int, measure: str) -> None:
     """Refuse to choose by too few questions."""
-    if min(counted, held_out) < _FEWEST:
+    if min(tuning_count, held_out_count) < _MIN_QUERIES:
         raise SourceError(
             f"There are too few questions with {measure} to hold half of them back",
             hint="Add questions, or choose another --measure.",
         )
 
 
-def _drawn(name: str) -> str:
+def _shuffle_key(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()

@@ -21,7 +21,7 @@ class Postings:
     rows: npt.NDArray[np.int32]
     counts: npt.NDArray[np.uint16]  # how often the key occurs in the row; empty where presence is all that counts
 
-    def find(self, keys: Sequence[int]) -> list[tuple[int, int]]:
+    def find_spans(self, keys: Sequence[int]) -> list[tuple[int, int]]:
         """Return where each key's list begins and ends; an unknown key's is empty."""
         own, starts, size = self.keys, self.starts, len(self.keys)
         # One search for all keys, then plain numbers: an array operation costs more than a query has keys.
@@ -31,9 +31,9 @@ class Postings:
             for i, key in zip(at, keys, strict=True)
         ]
 
-    def span(self, first: int, past: int) -> tuple[int, int]:
+    def range_span(self, first: int, end: int) -> tuple[int, int]:
         """Return where the lists of all keys in a range begin and end."""
-        low, high = np.searchsorted(self.keys, np.array((first, past), np.uint64)).tolist()
+        low, high = np.searchsorted(self.keys, np.array((first, end), np.uint64)).tolist()
         return int(self.starts[low]), int(self.starts[high])
 
 
@@ -48,7 +48,7 @@ def build(keys: Sequence[npt.NDArray[np.uint64]], counts: Sequence[npt.NDArray[n
     return Postings(flat[first], np.append(first, len(flat)).astype(np.int64), rows[order], many)
 
 
-def build_present(keys: npt.NDArray[np.uint64], rows: npt.NDArray[np.int32]) -> Postings:
+def build_presence(keys: npt.NDArray[np.uint64], rows: npt.NDArray[np.int32]) -> Postings:
     """Invert occurrences, of which each row's presence is all that counts; a key's rows come in ascending order."""
     order = np.argsort(keys, kind="stable")
     keys, rows = keys[order], rows[order]
@@ -61,15 +61,17 @@ def build_present(keys: npt.NDArray[np.uint64], rows: npt.NDArray[np.int32]) -> 
     return Postings(keys[first], np.append(first, len(keys)).astype(np.int64), rows, np.empty(0, np.uint16))
 
 
-def merge(parts: Sequence[Postings], sizes: Sequence[int], kept: Sequence[npt.NDArray[np.bool_] | None]) -> Postings:
+def merge(
+    parts: Sequence[Postings], sizes: Sequence[int], keep_masks: Sequence[npt.NDArray[np.bool_] | None]
+) -> Postings:
     """Join the lists of parts that stand one after the other, leaving out the rows that are not kept."""
-    if len(parts) == 1 and kept[0] is None:
+    if len(parts) == 1 and keep_masks[0] is None:
         return parts[0]
-    left = [size if keep is None else int(np.count_nonzero(keep)) for size, keep in zip(sizes, kept, strict=True)]
+    left = [size if keep is None else int(np.count_nonzero(keep)) for size, keep in zip(sizes, keep_masks, strict=True)]
     bases = [0, *np.cumsum(left).tolist()[:-1]]
     keys = np.unique(np.concatenate([part.keys for part in parts]))
     at = [np.searchsorted(keys, part.keys) for part in parts]
-    lengths = [_lengths(part, keep) for part, keep in zip(parts, kept, strict=True)]
+    lengths = [_kept_lengths(part, keep) for part, keep in zip(parts, keep_masks, strict=True)]
     total = np.zeros(len(keys), np.int64)
     for where, many in zip(at, lengths, strict=True):
         total[where] += many
@@ -78,7 +80,7 @@ def merge(parts: Sequence[Postings], sizes: Sequence[int], kept: Sequence[npt.ND
     out_counts = np.empty(starts[-1] if any(len(p.counts) for p in parts) else 0, np.uint16)
     fill = starts[:-1].copy()
     # One part after the other is renamed, so that the lists are never in memory a third time.
-    for part, keep, base, size, where, many in zip(parts, kept, bases, sizes, at, lengths, strict=True):
+    for part, keep, base, size, where, many in zip(parts, keep_masks, bases, sizes, at, lengths, strict=True):
         rows, counts = part.rows, part.counts
         number = np.arange(base, base + size, dtype=np.int32)
         if keep is not None:
@@ -95,7 +97,7 @@ def merge(parts: Sequence[Postings], sizes: Sequence[int], kept: Sequence[npt.ND
     return Postings(keys[used], np.append(starts[:-1][used], starts[-1]), out_rows, out_counts)
 
 
-def _lengths(part: Postings, keep: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.int64]:
+def _kept_lengths(part: Postings, keep: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.int64]:
     """Return how many rows of each key's list are kept."""
     lengths = np.diff(part.starts)
     if keep is None or not len(part.rows):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bunko import array_file
-from bunko.array_file import Damaged
+from bunko.array_file import DamagedArrayFile
 from bunko.indexes.embedded import postings
 from bunko.indexes.embedded.postings import Postings
 from bunko.records import StoredChunk
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from bunko.types import Vectors
 
-__all__ = ["COARSE_ROWS", "FORMAT", "Damaged", "Segment", "build", "load", "merge", "merge_into"]
+__all__ = ["COARSE_ROWS", "FORMAT", "DamagedArrayFile", "Segment", "build", "load", "merge", "merge_into"]
 
 FORMAT = 1
 # From here on a scan of bytes with rescoring beats a scan of floats, which no longer fits the processor's cache.
 COARSE_ROWS = 32_768
-_AT_A_TIME = 8192
+_BATCH_ROWS = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,79 +51,87 @@ class Segment:
         return len(self.chunk_ids)
 
 
-def build(rows: Sequence[StoredChunk], size: int, stamp: dict[str, Any]) -> Segment:
+def build(rows: Sequence[StoredChunk], dimension: int, stamp: dict[str, Any]) -> Segment:
     """Index rows; `size` is the dimension of their vectors, 0 where there are none."""
-    vectors = np.zeros((len(rows), size), np.float32)
+    vectors = np.zeros((len(rows), dimension), np.float32)
     for number, row in enumerate(rows):
-        if row.vector is not None and size:
+        if row.vector is not None and dimension:
             vectors[number] = row.vector
     return Segment(
         np.array([row.chunk_id for row in rows], np.int64),
         np.array([row.document_id for row in rows], np.int64),
-        np.array([row.order for row in rows], np.uint64),
-        np.array([int(row.counts.sum()) for row in rows], np.int32),
-        postings.build([row.keys for row in rows], [row.counts for row in rows]),
-        postings.build_present(*ngrams.occurrences([row.text for row in rows])),
+        np.array([row.tiebreak_order for row in rows], np.uint64),
+        np.array([int(row.term_counts.sum()) for row in rows], np.int32),
+        postings.build([row.term_keys for row in rows], [row.term_counts for row in rows]),
+        postings.build_presence(*ngrams.occurrences([row.text for row in rows])),
         vectors,
-        *_coarse(vectors),
+        *_quantize(vectors),
         stamp,
     )
 
 
-def merge(parts: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None], stamp: dict[str, Any]) -> Segment:
+def merge(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None], stamp: dict[str, Any]) -> Segment:
     """Join segments into one, leaving out the rows that are no longer alive."""
-    if len(parts) == 1 and alive[0] is None:
-        return replace(parts[0], stamp=stamp)
-    vectors = _joined(parts, alive, "vectors")
-    return _merged(parts, alive, vectors, *_coarse(vectors), stamp)
+    if len(segments) == 1 and alive[0] is None:
+        return replace(segments[0], stamp=stamp)
+    vectors = _concatenate_alive(segments, alive, "vectors")
+    return _merge_with_vectors(segments, alive, vectors, *_quantize(vectors), stamp)
 
 
 def merge_into(
     path: Path,
-    parts: Sequence[Segment],
+    segments: Sequence[Segment],
     alive: Sequence[npt.NDArray[np.bool_] | None],
     stamp: dict[str, Any],
     *,
     durable: bool = True,
 ) -> None:
     """Join segments into a file; their vectors, most of what there is, are never in memory all at once."""
-    size = parts[0].vectors.shape[1]
+    size = segments[0].vectors.shape[1]
     rows = sum(
-        len(part) if keep is None else int(np.count_nonzero(keep)) for part, keep in zip(parts, alive, strict=True)
+        len(part) if keep is None else int(np.count_nonzero(keep)) for part, keep in zip(segments, alive, strict=True)
     )
     many = rows >= COARSE_ROWS and size > 0
-    scales = np.concatenate([_scales(some) for some in _slices(parts, alive)]) if many else np.empty(0, np.float32)
+    scales = (
+        np.concatenate([_scales(some) for some in _vector_batches(segments, alive)])
+        if many
+        else np.empty(0, np.float32)
+    )
 
     def coarse() -> Iterator[npt.NDArray[np.int8]]:
         at = 0
-        for some in _slices(parts, alive) if many else ():
-            yield _rounded(some, scales[at : at + len(some)])
+        for some in _vector_batches(segments, alive) if many else ():
+            yield _round_to_int8(some, scales[at : at + len(some)])
             at += len(some)
 
-    found = _arrays(_merged(parts, alive, np.empty((0, size), np.float32), np.empty((0, size), np.int8), scales, stamp))
-    streams: dict[str, npt.NDArray[Any] | array_file.Stream] = {
-        "vectors": array_file.Stream((rows, size), np.float32, lambda: _slices(parts, alive)),
-        "coarse": array_file.Stream((rows if many else 0, size), np.int8, coarse),
+    found = _arrays(
+        _merge_with_vectors(
+            segments, alive, np.empty((0, size), np.float32), np.empty((0, size), np.int8), scales, stamp
+        )
+    )
+    streams: dict[str, npt.NDArray[Any] | array_file.ArrayStream] = {
+        "vectors": array_file.ArrayStream((rows, size), np.float32, lambda: _vector_batches(segments, alive)),
+        "coarse": array_file.ArrayStream((rows if many else 0, size), np.int8, coarse),
     }
-    array_file.save(path, found | streams, format=FORMAT, stamp=stamp, durable=durable)
+    array_file.save_arrays(path, found | streams, format_version=FORMAT, stamp=stamp, durable=durable)
 
 
-def _merged(
-    parts: Sequence[Segment],
+def _merge_with_vectors(
+    segments: Sequence[Segment],
     alive: Sequence[npt.NDArray[np.bool_] | None],
     vectors: Vectors,
     coarse: npt.NDArray[np.int8],
     scales: npt.NDArray[np.float32],
     stamp: dict[str, Any],
 ) -> Segment:
-    sizes = [len(part) for part in parts]
+    sizes = [len(part) for part in segments]
     return Segment(
-        _joined(parts, alive, "chunk_ids"),
-        _joined(parts, alive, "document_ids"),
-        _joined(parts, alive, "order"),
-        _joined(parts, alive, "lengths"),
-        postings.merge([part.words for part in parts], sizes, alive),
-        postings.merge([part.grams for part in parts], sizes, alive),
+        _concatenate_alive(segments, alive, "chunk_ids"),
+        _concatenate_alive(segments, alive, "document_ids"),
+        _concatenate_alive(segments, alive, "order"),
+        _concatenate_alive(segments, alive, "lengths"),
+        postings.merge([part.words for part in segments], sizes, alive),
+        postings.merge([part.grams for part in segments], sizes, alive),
         vectors,
         coarse,
         scales,
@@ -131,28 +139,28 @@ def _merged(
     )
 
 
-def _joined(parts: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None], name: str) -> Any:
-    found = [getattr(part, name) for part in parts]
+def _concatenate_alive(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None], name: str) -> Any:
+    found = [getattr(part, name) for part in segments]
     return np.concatenate([a if keep is None else a[keep] for a, keep in zip(found, alive, strict=True)])
 
 
-def _slices(parts: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None]) -> Iterator[Vectors]:
+def _vector_batches(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None]) -> Iterator[Vectors]:
     """Return the vectors of the rows that are alive, some rows at a time."""
-    for part, keep in zip(parts, alive, strict=True):
-        for at in range(0, len(part), _AT_A_TIME):
-            some = part.vectors[at : at + _AT_A_TIME]
-            yield some if keep is None else some[keep[at : at + _AT_A_TIME]]
+    for part, keep in zip(segments, alive, strict=True):
+        for at in range(0, len(part), _BATCH_ROWS):
+            some = part.vectors[at : at + _BATCH_ROWS]
+            yield some if keep is None else some[keep[at : at + _BATCH_ROWS]]
 
 
-def _coarse(vectors: Vectors) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
+def _quantize(vectors: Vectors) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
     if len(vectors) < COARSE_ROWS or not vectors.shape[1]:
         return np.empty((0, vectors.shape[1]), np.int8), np.empty(0, np.float32)
     coarse, scales = np.empty(vectors.shape, np.int8), np.empty(len(vectors), np.float32)
     # Some rows at a time: all at once would be in memory three times more.
-    for at in range(0, len(vectors), _AT_A_TIME):
-        some = vectors[at : at + _AT_A_TIME]
-        scales[at : at + _AT_A_TIME] = own = _scales(some)
-        coarse[at : at + _AT_A_TIME] = _rounded(some, own)
+    for at in range(0, len(vectors), _BATCH_ROWS):
+        some = vectors[at : at + _BATCH_ROWS]
+        scales[at : at + _BATCH_ROWS] = own = _scales(some)
+        coarse[at : at + _BATCH_ROWS] = _round_to_int8(some, own)
     return coarse, scales
 
 
@@ -161,7 +169,7 @@ def _scales(vectors: Vectors) -> npt.NDArray[np.float32]:
     return found
 
 
-def _rounded(vectors: Vectors, scales: npt.NDArray[np.float32]) -> npt.NDArray[np.int8]:
+def _round_to_int8(vectors: Vectors, scales: npt.NDArray[np.float32]) -> npt.NDArray[np.int8]:
     return np.round(vectors / scales[:, None]).astype(np.int8)
 
 
@@ -184,7 +192,7 @@ def _arrays(segment: Segment) -> dict[str, npt.NDArray[Any]]:
 
 def load(path: Path, *, check: bool = False) -> Segment:
     """Map a segment's file; raise `Damaged` if it is not one, `FileNotFoundError` if there is none."""
-    found, stamp = array_file.load(path, format=FORMAT, check=check or None)
+    found, stamp = array_file.load_arrays(path, format_version=FORMAT, verify_checksum=check or None)
     lanes = {
         lane: Postings(*(found[f"{lane}.{name}"] for name in ("keys", "starts", "rows", "counts")))
         for lane in ("words", "grams")

@@ -22,11 +22,11 @@ class Ranking(NamedTuple):
     scores: Sequence[float]
 
 
-NOTHING = Ranking((), ())
+EMPTY_RANKING = Ranking((), ())
 
 
 @dataclass(slots=True)
-class Part:
+class SegmentView:
     """A segment, and which of its rows are still true."""
 
     segment: Segment
@@ -37,18 +37,18 @@ class Part:
         """Return how many rows are alive."""
         return len(self.segment) if self.alive is None else int(np.count_nonzero(self.alive))
 
-    def length(self) -> int:
+    def term_count(self) -> int:
         """Return the number of terms in the rows that are alive."""
         lengths = self.segment.lengths
         return int(lengths.sum() if self.alive is None else lengths[self.alive].sum())
 
-    def norms(self, k1: float, b: float, average: float) -> npt.NDArray[np.float32]:
+    def norms(self, k1: float, b: float, average_length: float) -> npt.NDArray[np.float32]:
         """Return BM25's length term for each row; k1 and b are free at query time, so it is kept for a few."""
-        wanted = (k1, b, average)
+        wanted = (k1, b, average_length)
         if wanted not in self._norms:
             if len(self._norms) >= 4:
                 self._norms.clear()
-            self._norms[wanted] = (k1 * (1 - b + b * self.segment.lengths / average)).astype(np.float32)
+            self._norms[wanted] = (k1 * (1 - b + b * self.segment.lengths / average_length)).astype(np.float32)
         return self._norms[wanted]
 
 
@@ -58,63 +58,63 @@ class Snapshot:
     A row's number counts through all parts.
     """
 
-    def __init__(self, parts: Sequence[Part], generation: int) -> None:
-        self.parts = [part for part in parts if len(part.segment)]
+    def __init__(self, views: Sequence[SegmentView], generation: int) -> None:
+        self.views = [part for part in views if len(part.segment)]
         self.generation = generation
-        self.size = sum(part.size() for part in self.parts)
-        self.average = max(1.0, sum(part.length() for part in self.parts) / max(1, self.size))
-        self.firsts = [0]
-        for part in self.parts[:-1]:
-            self.firsts.append(self.firsts[-1] + len(part.segment))
-        self.looked: Any = None  # what `bm25` looked up last; both arms of a search ask for it
+        self.size = sum(part.size() for part in self.views)
+        self.average_length = max(1.0, sum(part.term_count() for part in self.views) / max(1, self.size))
+        self.row_offsets = [0]
+        for part in self.views[:-1]:
+            self.row_offsets.append(self.row_offsets[-1] + len(part.segment))
+        self.last_lookup: Any = None  # what `bm25` looked up last; both arms of a search ask for it
 
     def masks(self, document_ids: npt.NDArray[np.int64] | None) -> list[npt.NDArray[np.bool_] | None]:
         """Return for each part which rows a search may return: alive, and of the documents given."""
         if document_ids is None:
-            return [part.alive for part in self.parts]
+            return [part.alive for part in self.views]
         found: list[npt.NDArray[np.bool_] | None] = []
-        for part in self.parts:
+        for part in self.views:
             wanted = np.isin(part.segment.document_ids, document_ids)
             found.append(wanted if part.alive is None else wanted & part.alive)
         return found
 
-    def place(self, row: int) -> tuple[int, int]:
+    def locate(self, row: int) -> tuple[int, int]:
         """Return the part a row stands in, and its number there."""
-        part = bisect_right(self.firsts, row) - 1
-        return part, row - self.firsts[part]
+        part = bisect_right(self.row_offsets, row) - 1
+        return part, row - self.row_offsets[part]
 
     def chunk_id(self, row: int) -> int:
         """Return the chunk of a row."""
-        part, own = self.place(row)
-        return int(self.parts[part].segment.chunk_ids[own])
+        part, own = self.locate(row)
+        return int(self.views[part].segment.chunk_ids[own])
 
     def document_id(self, row: int) -> int:
         """Return the document of a row."""
-        part, own = self.place(row)
-        return int(self.parts[part].segment.document_ids[own])
+        part, own = self.locate(row)
+        return int(self.views[part].segment.document_ids[own])
 
     def order(self, row: int) -> int:
         """Return what decides between equal scores."""
-        part, own = self.place(row)
-        return int(self.parts[part].segment.order[own])
+        part, own = self.locate(row)
+        return int(self.views[part].segment.order[own])
 
-    def living(self) -> npt.NDArray[np.int64]:
+    def alive_rows(self) -> npt.NDArray[np.int64]:
         """Return all rows that are alive."""
         found = [
             (np.arange(len(part.segment)) if part.alive is None else np.flatnonzero(part.alive)) + first
-            for part, first in zip(self.parts, self.firsts, strict=True)
+            for part, first in zip(self.views, self.row_offsets, strict=True)
         ]
         return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
-class Best:
+class TopK:
     """Collects scored rows from all parts and gives the k best."""
 
     def __init__(self, snapshot: Snapshot, k: int) -> None:
         self._snapshot, self._k = snapshot, k
-        self._found: list[tuple[float, int, int]] = []
+        self._scored_rows: list[tuple[float, int, int]] = []
 
-    def add(self, part: int, rows: npt.NDArray[np.intp] | None, scores: npt.NDArray[np.float32]) -> None:
+    def add(self, view_index: int, rows: npt.NDArray[np.intp] | None, scores: npt.NDArray[np.float32]) -> None:
         """Take some of a part's rows, or all of them; only the k best, and what ties with the last, are looked at."""
         if rows is None or len(rows) > self._k:
             least = lower_bound(scores, self._k) if len(scores) > self._k else scores.min(initial=np.inf)
@@ -124,20 +124,20 @@ class Best:
                 least = np.partition(scores, len(rows) - self._k)[len(rows) - self._k]
                 kept = np.flatnonzero(scores >= least)
                 rows, scores = rows[kept], scores[kept]
-        first = self._snapshot.firsts[part]
-        orders = self._snapshot.parts[part].segment.order[rows].tolist()
-        self._found += [
+        first = self._snapshot.row_offsets[view_index]
+        orders = self._snapshot.views[view_index].segment.order[rows].tolist()
+        self._scored_rows += [
             (-score, order, row + first)
             for score, order, row in zip(scores.tolist(), orders, rows.tolist(), strict=True)
         ]
 
     def ranking(self) -> Ranking:
         """Return the k best, equal scores in an order that does not depend on how the index came about."""
-        found = sorted(self._found)[: self._k]
+        found = sorted(self._scored_rows)[: self._k]
         return Ranking([row for _, _, row in found], [-score for score, _, _ in found])
 
 
-_FOLD = 32
+_GROUP_SIZE = 32
 
 
 def lower_bound(scores: npt.NDArray[np.float32], k: int) -> np.float32:
@@ -146,9 +146,9 @@ def lower_bound(scores: npt.NDArray[np.float32], k: int) -> np.float32:
     The k-th best of the maxima of groups is such a score, and far cheaper to find than the k-th best of all.
     """
     size = len(scores)
-    groups = size // _FOLD
+    groups = size // _GROUP_SIZE
     if groups > 2 * k:
-        scores = scores[: groups * _FOLD].reshape(_FOLD, groups).max(axis=0)
+        scores = scores[: groups * _GROUP_SIZE].reshape(_GROUP_SIZE, groups).max(axis=0)
         size = groups
     bound: np.float32 = np.partition(scores, size - k)[size - k]
     return bound

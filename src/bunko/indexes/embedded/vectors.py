@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bunko.indexes.embedded.segment import Segment
-from bunko.indexes.embedded.snapshot import Best, Ranking, Snapshot, lower_bound
+from bunko.indexes.embedded.snapshot import Ranking, Snapshot, TopK, lower_bound
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 # So many more rows than wanted are scored again exactly after a scan of bytes.
-_AGAIN, _AGAIN_AT_LEAST = 4, 64
+_RESCORE_FACTOR, _MIN_RESCORED_ROWS = 4, 64
 
 
-class Near(NamedTuple):
+class NearestRows(NamedTuple):
     """The nearest rows, best first, and the cosines of all rows in general."""
 
     ranking: Ranking
-    vector: npt.NDArray[np.float32]
+    query_vector: npt.NDArray[np.float32]
     mean: float
     spread: float
 
@@ -36,15 +36,15 @@ def nearest(
     k: int,
     *,
     masks: Sequence[npt.NDArray[np.bool_] | None],
-) -> Near:
+) -> NearestRows:
     """Return the k rows of highest cosine among those a mask leaves; the mean and the spread are those of all rows."""
-    best = Best(snapshot, k)
+    best = TopK(snapshot, k)
     number_of_rows, total, squares = 0, 0.0, 0.0
-    for number, part in enumerate(snapshot.parts):
+    for number, part in enumerate(snapshot.views):
         segment, mask = part.segment, masks[number]
         if not segment.vectors.shape[1]:
             continue
-        scores = _coarse(segment, vector) if len(segment.coarse) else segment.vectors @ vector
+        scores = _approximate_cosines(segment, vector) if len(segment.coarse) else segment.vectors @ vector
         living = scores if part.alive is None else scores[part.alive]
         number_of_rows += len(living)
         total += float(living.sum(dtype=np.float64))
@@ -53,7 +53,7 @@ def nearest(
         if rows is not None:
             scores = scores[rows]
         if len(segment.coarse):
-            again = max(_AGAIN * k, _AGAIN_AT_LEAST)
+            again = max(_RESCORE_FACTOR * k, _MIN_RESCORED_ROWS)
             if len(scores) > again:
                 kept = np.flatnonzero(scores >= lower_bound(scores, again))
                 rows = kept if rows is None else rows[kept]
@@ -62,23 +62,23 @@ def nearest(
     mean = total / max(number_of_rows, 1)
     spread = sqrt(max(squares / max(number_of_rows, 1) - mean * mean, 0.0))
     # Rounded, so that they are the same however the rows are spread over segments.
-    return Near(best.ranking(), vector, round(mean, 4), round(spread, 4))
+    return NearestRows(best.ranking(), vector, round(mean, 4), round(spread, 4))
 
 
 def cosines(snapshot: Snapshot, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
     """Return how near some rows are."""
     if not rows:
         return []
-    if len(snapshot.parts) == 1:
-        vectors = snapshot.parts[0].segment.vectors
+    if len(snapshot.views) == 1:
+        vectors = snapshot.views[0].segment.vectors
         one: list[float] = (
             (vectors[np.array(rows, np.intp)] @ vector).tolist() if vectors.shape[1] else [0.0] * len(rows)
         )
         return one
     found = np.zeros(len(rows), np.float32)
-    places = np.array([snapshot.place(row) for row in rows], np.intp).reshape(-1, 2)
+    places = np.array([snapshot.locate(row) for row in rows], np.intp).reshape(-1, 2)
     for number in np.unique(places[:, 0]):
-        vectors = snapshot.parts[number].segment.vectors
+        vectors = snapshot.views[number].segment.vectors
         if vectors.shape[1]:
             which = places[:, 0] == number
             found[which] = vectors[places[which, 1]] @ vector
@@ -86,7 +86,7 @@ def cosines(snapshot: Snapshot, vector: npt.NDArray[np.float32], rows: Sequence[
     return near
 
 
-def _coarse(segment: Segment, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _approximate_cosines(segment: Segment, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Return about what the cosines are, from the rows' coarse form."""
     import simsimd
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.import_report import problems, progress
-from bunko.interfaces.cli.options import PATH, chosen, print_json, say, shared
+from bunko.interfaces.cli.import_report import problem_lines, show_import_progress
+from bunko.interfaces.cli.options import PATH, pop_shared_options, print_json, print_stderr, shared_options
 
 if TYPE_CHECKING:
     from bunko.types import Report
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--skip-embeddings", is_flag=True, help="Make no vectors: the memos are found by words alone.")
 @click.option("--incremental", is_flag=True, help="Take in only what changed, as is done anyway.")
 @click.option("--force", is_flag=True, help="Make the index anew.")
-@shared
+@shared_options
 def command(
     source: Path,
     output: Path | None,
@@ -42,7 +42,7 @@ def command(
       bunko build --input ~/notes
       bunko build --input ~/ChangeLog --output ~/memos --skip-embeddings
     """
-    asked = chosen(options)
+    asked = pop_shared_options(options)
     if with_embeddings and skip_embeddings:
         raise click.UsageError("Give --with-embeddings or --skip-embeddings, not both.")
     if incremental and force:
@@ -50,21 +50,23 @@ def command(
     if output is not None and asked.library is not None:
         raise click.UsageError("Give --output or --library, not both.")
     asked = replace(asked, library=output or asked.library)
-    from bunko.library.memos import build
+    from bunko.library.memos import import_memos
 
-    with asked.open() as library, progress() as shown:
-        report = build(library, source, vectors=not skip_embeddings, everything=force, progress=shown, waiting=say)
+    with asked.open() as library, show_import_progress() as shown:
+        report = import_memos(
+            library, source, vectors=not skip_embeddings, rebuild=force, progress=shown, waiting=print_stderr
+        )
     if asked.as_json:
-        from bunko.interfaces.serialize import report as payload
+        from bunko.interfaces.serialize import report_to_dict as payload
 
         print_json(payload(report))
         return
-    click.echo("\n".join(lines(report)))
-    for line in problems(report):
-        say(line)
+    click.echo("\n".join(summary_lines(report)))
+    for line in problem_lines(report):
+        print_stderr(line)
 
 
-def lines(report: Report) -> list[str]:
+def summary_lines(report: Report) -> list[str]:
     """Return what a build did, each number on its line."""
     told = {"Added": report.added, "Modified": report.updated, "Deleted": report.deleted}
     if report.moved:

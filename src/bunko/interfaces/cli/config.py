@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bunko.interfaces.cli.options import chosen, is_terminal, print_json, say, shared
+from bunko.interfaces.cli.options import is_terminal, pop_shared_options, print_json, print_stderr, shared_options
 
 
 @click.group(name="config")
@@ -22,7 +22,7 @@ def command() -> None:
 
 @command.command()
 @click.argument("key", required=False)
-@shared
+@shared_options
 def show(key: str | None, **options: Any) -> None:
     """Print each setting, its value and its origin; secrets are masked.
 
@@ -31,21 +31,21 @@ def show(key: str | None, **options: Any) -> None:
       bunko config show --docs-dir ~/notes
       bunko config show search
     """
-    asked = chosen(options)
-    from bunko.library.open import settings_for
+    asked = pop_shared_options(options)
+    from bunko.library.open import load_library_settings
 
-    loaded = settings_for(asked.home(), environ=os.environ, config=asked.config)
+    loaded = load_library_settings(asked.library_paths(), environ=os.environ, config=asked.config)
     for notice in loaded.notices:
-        say(notice)
+        print_stderr(notice)
     rows = [row for row in loaded.rows() if key is None or row[0] == key or row[0].startswith(f"{key}.")]
     if not rows:
         raise click.UsageError(f"There is no setting or section {key!r}.")
     if asked.as_json:
         print_json({name: {"value": value, "origin": origin} for name, value, origin in rows})
     elif is_terminal():
-        from bunko.interfaces.cli.render import settings
+        from bunko.interfaces.cli.render import show_settings
 
-        settings(rows)
+        show_settings(rows)
     else:
         for name, value, origin in rows:
             click.echo(f"{name} = {value}  ({origin})")

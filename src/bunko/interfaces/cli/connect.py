@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from bunko.errors import SettingsError
-from bunko.interfaces.cli.options import chosen, print_json, say, shared
+from bunko.interfaces.cli.options import pop_shared_options, print_json, print_stderr, shared_options
 
 CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode")
 
@@ -32,7 +32,7 @@ CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode")
     metavar="FILE",
     help="The assistant's file, if not the usual one.",
 )
-@shared
+@shared_options
 def command(client: str, name: str, write: bool, path: Path | None, **options: Any) -> None:
     """Tell an assistant about bunko: print or write its configuration.
 
@@ -41,17 +41,19 @@ def command(client: str, name: str, write: bool, path: Path | None, **options: A
       bunko connect claude-code --docs-dir ~/notes
       bunko connect cursor --docs-dir ~/notes --write
     """
-    asked = chosen(options)
-    home = asked.home()
-    place = home.arguments()
+    asked = pop_shared_options(options)
+    home = asked.library_paths()
+    place = home.cli_arguments()
     place += ["--config", str(asked.config.expanduser().absolute())] if asked.config else []
-    program = executable()
-    entry = configuration(client, [*program, "serve", *place])
-    target = path or usual_file(client)
+    program = launch_command()
+    entry = server_entry(client, [*program, "serve", *place])
+    target = path or default_config_file(client)
     root = "servers" if client == "vscode" else "mcpServers"
     if write:
-        backup = merged(target, root, name, entry)
-        say(f"Wrote {target}" + (f"; the old one is {backup}" if backup else "") + ". Restart the assistant to see it.")
+        backup = merge_entry(target, root, name, entry)
+        print_stderr(
+            f"Wrote {target}" + (f"; the old one is {backup}" if backup else "") + ". Restart the assistant to see it."
+        )
         return
     if asked.as_json:
         print_json({root: {name: entry}})
@@ -65,7 +67,7 @@ def command(client: str, name: str, write: bool, path: Path | None, **options: A
     print_json({root: {name: entry}})
 
 
-def executable() -> list[str]:
+def launch_command() -> list[str]:
     """Return how another program starts this bunko: by full path, since assistants do not share our PATH."""
     beside = Path(sys.executable).with_name("bunko.exe" if os.name == "nt" else "bunko")
     if beside.exists():
@@ -74,13 +76,13 @@ def executable() -> list[str]:
     return [found] if found else [sys.executable, "-m", "bunko"]
 
 
-def configuration(client: str, arguments: list[str]) -> dict[str, Any]:
+def server_entry(client: str, arguments: list[str]) -> dict[str, Any]:
     """Return a server's entry in the form the assistant reads."""
     entry: dict[str, Any] = {"command": arguments[0], "args": arguments[1:]}
     return {"type": "stdio", **entry} if client in ("vscode", "claude-code") else entry
 
 
-def usual_file(client: str) -> Path:
+def default_config_file(client: str) -> Path:
     """Return where an assistant keeps its configuration on this machine."""
     home = Path.home()
     if client == "claude-code":
@@ -98,7 +100,7 @@ def usual_file(client: str) -> Path:
     return base / "Claude" / "claude_desktop_config.json"
 
 
-def merged(path: Path, root: str, name: str, entry: dict[str, Any]) -> Path | None:
+def merge_entry(path: Path, section: str, name: str, entry: dict[str, Any]) -> Path | None:
     """Put an entry into a file and leave everything else as it is; return the backup, if there was something."""
     path = path.resolve()  # where a link leads, or it would be replaced by a file
     whole: dict[str, Any] = {}
@@ -108,11 +110,11 @@ def merged(path: Path, root: str, name: str, entry: dict[str, Any]) -> Path | No
             whole = json.loads(path.read_text(encoding="utf-8") or "{}")
         except ValueError as error:
             raise SettingsError(f"{path} is not plain JSON: {error}", hint="Add the printed lines by hand.") from error
-        if not isinstance(whole, dict) or not isinstance(whole.get(root, {}), dict):
-            raise SettingsError(f"{path} has no object {root!r}", hint="Add the printed lines by hand.")
+        if not isinstance(whole, dict) or not isinstance(whole.get(section, {}), dict):
+            raise SettingsError(f"{path} has no object {section!r}", hint="Add the printed lines by hand.")
         backup = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.backup")
         shutil.copy2(path, backup)
-    whole.setdefault(root, {})[name] = entry
+    whole.setdefault(section, {})[name] = entry
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     temporary.write_text(json.dumps(whole, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from bunko.interfaces.cli.options import chosen, is_terminal, print_json, shared
+from bunko.interfaces.cli.options import is_terminal, pop_shared_options, print_json, shared_options
 
-_MARKS = {"ok": "ok", "warning": "warn", "error": "FAIL"}
+_STATE_LABELS = {"ok": "ok", "warning": "warn", "error": "FAIL"}
 
 
 @click.command()
-@shared
+@shared_options
 def command(**options: Any) -> None:
     """Check a library, and that its texts can be found.
 
@@ -22,18 +22,18 @@ def command(**options: Any) -> None:
     Example:
       bunko doctor --docs-dir ~/notes
     """
-    asked = chosen(options)
+    asked = pop_shared_options(options)
     with asked.open(create=False) as library:
         findings = library.diagnose()
     if asked.as_json:
         print_json({"findings": [asdict(finding) for finding in findings]})
     elif is_terminal():
-        from bunko.interfaces.cli.render import findings as show
+        from bunko.interfaces.cli.render import show_findings as show
 
         show(findings)
     else:
         for finding in findings:
             hint = f" {finding.hint}" if finding.hint and finding.state != "ok" else ""
-            click.echo(f"{_MARKS[finding.state]:<5}{finding.subject}: {finding.message}.{hint}")
+            click.echo(f"{_STATE_LABELS[finding.state]:<5}{finding.subject}: {finding.message}.{hint}")
     if any(finding.state == "error" for finding in findings):
         sys.exit(1)

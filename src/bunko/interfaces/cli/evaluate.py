@@ -9,19 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.evaluation_output import print_table, watching
-from bunko.interfaces.cli.options import PATH, chosen, print_json, say, shared, tool_names
+from bunko.interfaces.cli.evaluation_output import print_table, show_evaluation_progress
+from bunko.interfaces.cli.options import (
+    PATH,
+    complete_tool_names,
+    pop_shared_options,
+    print_json,
+    print_stderr,
+    shared_options,
+)
 
 if TYPE_CHECKING:
-    from bunko.evaluation.baseline import Verdict
-    from bunko.evaluation.dataset import Judged
-    from bunko.evaluation.evaluate import Evaluation, ExistingTool, Side
-    from bunko.interfaces.cli.options import Chosen
+    from bunko.evaluation.baseline import BaselineVerdict
+    from bunko.evaluation.dataset import JudgedSet
+    from bunko.evaluation.evaluate import AlternativeSettings, Evaluation, ExistingTool
+    from bunko.interfaces.cli.options import SharedOptions
     from bunko.settings import Settings
 
-_NEEDED = ("chunk_size", "chunk_overlap", "vector_weight")
-_PUBLIC = ("corpus", "queries", "qrels")
-_REGRESSED = 1
+_REQUIRED_OPTIONS = ("chunk_size", "chunk_overlap", "vector_weight")
+_CORPUS_OPTIONS = ("corpus", "queries", "qrels")
+_REGRESSION_EXIT_CODE = 1
 
 
 @click.command()
@@ -38,7 +45,9 @@ _REGRESSED = 1
 @click.option(
     "--fixture", type=PATH, metavar="FILE", help="The documents. [tests/fixtures/rag_test_documents.json, or ours]"
 )
-@click.option("--name", "-n", metavar="TOOL", help="Ask this tool of the library as it is.", shell_complete=tool_names)
+@click.option(
+    "--name", "-n", metavar="TOOL", help="Ask this tool of the library as it is.", shell_complete=complete_tool_names
+)
 @click.option("--corpus", type=PATH, metavar="FILE", help="Documents in JSON lines: id, title, text.")
 @click.option("--queries", type=PATH, metavar="FILE", help="Questions in JSON lines: id, text; with --corpus.")
 @click.option("--qrels", type=PATH, metavar="FILE", help="Judgements: query, document, grade; with --corpus.")
@@ -62,7 +71,7 @@ _REGRESSED = 1
 @click.option(
     "--regression-threshold", type=click.FloatRange(0, 1), default=0.1, metavar="X", help="Largest loss of F1. [0.1]"
 )
-@shared
+@shared_options
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> None:
     """Measure how well questions with known answers are answered.
@@ -78,150 +87,154 @@ def command(context: click.Context, /, **options: Any) -> None:
       bunko evaluate --chunk-size 200 --chunk-overlap 30 --vector-weight 0.3 --with vector_weight=0.8
       bunko evaluate --dataset judged.json --name notes
     """
-    _check(context, options)
-    asked = chosen(options)
-    asked.log()
+    _check_options(context, options)
+    asked = pop_shared_options(options)
+    asked.configure_logging()
     from bunko.evaluation import baseline, files
-    from bunko.evaluation.evaluate import Plan, evaluate, possible
-    from bunko.evaluation.overrides import cutting
+    from bunko.evaluation.evaluate import EvaluationPlan, evaluate, usable_modes
+    from bunko.evaluation.overrides import chunk_size_overrides
     from bunko.evaluation.report import as_json
-    from bunko.library.open import settings_for
+    from bunko.library.open import load_library_settings
 
-    existing = _existing(asked, options["name"])
+    existing = _existing_tool(asked, options["name"])
     is_public = options["corpus"] is not None
-    flags = cutting(options["chunk_size"], options["chunk_overlap"])
+    flags = chunk_size_overrides(options["chunk_size"], options["chunk_overlap"])
     flags |= {"search.vector_weight": options["vector_weight"], "search.similarity_threshold": options["threshold"]}
     if existing is not None:
         # What the tool says of itself wins over settings, and what the command line says over both.
-        flags = existing.own() | {key: value for key, value in flags.items() if value is not None}
+        flags = existing.search_overrides() | {key: value for key, value in flags.items() if value is not None}
 
     def settings(more: dict[str, object]) -> Settings:
-        loaded = settings_for(asked.home(), environ=os.environ, flags=flags | more, config=asked.config)
+        loaded = load_library_settings(
+            asked.library_paths(), environ=os.environ, flags=flags | more, config=asked.config
+        )
         return loaded.settings
 
     mine = settings({})
-    judged = _judged(options, mine, existing)
+    judged = _load_judged_set(options, mine, existing)
     own = [str(flags["search.mode"])] if "search.mode" in flags else []
-    modes = _modes(options["modes"] or own, as_settings=is_public or existing is not None)
+    modes = _choose_modes(options["modes"] or own, default_to_settings=is_public or existing is not None)
     n_results = options["n_results"] or (10 if is_public else 5)
     # In the first form as many chunks are asked for as results are wanted; public sets judge whole documents.
-    plan = Plan(possible(modes, mine), n_results, None if is_public else n_results)
-    output = options["output_dir"] or files.OUTPUT
-    former = baseline.former(options["against"]) if options["against"] else None
+    plan = EvaluationPlan(usable_modes(modes, mine), n_results, None if is_public else n_results)
+    output = options["output_dir"] or files.OUTPUT_DIR
+    former = baseline.load_report(options["against"]) if options["against"] else None
     if former is not None and former.digest != judged.digest:
-        say(f"{former.name} is about other questions or judgements; those that both have are compared.")
+        print_stderr(f"{former.name} is about other questions or judgements; those that both have are compared.")
     if former is not None and former.n_results not in (None, n_results):
         said = f"{former.name} judged {former.n_results} results and this {n_results}"
-        say(f"{said}: precision, recall and F1 do not compare.")
+        print_stderr(f"{said}: precision, recall and F1 do not compare.")
     saving, failing = options["save_baseline"], options["fail_on_regression"]
     threshold = mine.search.similarity_threshold
-    held = files.gate(
-        options["baseline_file"], output, judged, n_results, threshold, saving=saving, failing=failing
+    held = files.find_baseline(
+        options["baseline_file"], output, judged, n_results, threshold, will_save=saving, fail_on_regression=failing
     )  # fmt: skip
     if held.notice:
-        say(held.notice)
-    with watching() as watch:
+        print_stderr(held.notice)
+    with show_evaluation_progress() as watch:
         done = evaluate(
             judged, mine, plan, persist_dir=options["persist_dir"], tool=existing,
-            other=_side(options["pairs"], settings), against=former, watch=watch,
+            alternative=_comparison_side(options["pairs"], settings), previous=former, report_progress=watch,
         )  # fmt: skip
-    verdict = files.verdict(done, held, options["regression_threshold"])
+    verdict = files.check_gate(done, held, options["regression_threshold"])
     written = files.save_reports(done, verdict, output, options["run_file"])
-    failed = verdict is not None and verdict.regressed and failing
+    failed = verdict is not None and verdict.has_regression and failing
     if saving and not failed:
         written += files.save_baseline(done, output, options["baseline_file"])
     if asked.as_json:
-        print_json(as_json(done, verdict, whole=False))
+        print_json(as_json(done, verdict, include_queries=False))
     else:
-        show(done, verdict)
+        print_evaluation(done, verdict)
     for path in written:
-        say(f"Wrote {path}")
+        print_stderr(f"Wrote {path}")
     if failed:
-        say("Regression: see the baseline above.")
-        sys.exit(_REGRESSED)
+        print_stderr("Regression: see the baseline above.")
+        sys.exit(_REGRESSION_EXIT_CODE)
 
 
-def _check(context: click.Context, options: dict[str, Any]) -> None:
+def _check_options(context: click.Context, options: dict[str, Any]) -> None:
     """Refuse options that do not go together, before anything is read."""
     if options["name"] is not None:
-        for name in ("fixture", *_PUBLIC, "persist_dir", "chunk_size", "chunk_overlap"):
+        for name in ("fixture", *_CORPUS_OPTIONS, "persist_dir", "chunk_size", "chunk_overlap"):
             if options[name] is not None:
                 told = name.replace("_", "-")
                 raise click.UsageError(f"--{told} does not go with --name: the tool is asked as it is.", context)
         if options["dataset"] is None:
             raise click.UsageError("--name goes with --dataset, which is missing; make one with: bunko judge", context)
         return
-    public = [name for name in _PUBLIC if options[name] is not None]
-    if public and len(public) < len(_PUBLIC):
-        missing = next(name for name in _PUBLIC if options[name] is None)
+    public = [name for name in _CORPUS_OPTIONS if options[name] is not None]
+    if public and len(public) < len(_CORPUS_OPTIONS):
+        missing = next(name for name in _CORPUS_OPTIONS if options[name] is None)
         raise click.UsageError(f"--{public[0]} goes with --{missing}, which is missing.", context)
     if public:
         for name in ("dataset", "fixture"):
             if options[name] is not None:
                 raise click.UsageError(f"--{name} does not go with --corpus.", context)
         return
-    for name in _NEEDED:
+    for name in _REQUIRED_OPTIONS:
         if options[name] is None:
             param = next(param for param in context.command.params if param.name == name)
             raise click.MissingParameter(ctx=context, param=param)
 
 
-def _existing(asked: Chosen, name: str | None) -> ExistingTool | None:
+def _existing_tool(shared: SharedOptions, name: str | None) -> ExistingTool | None:
     from bunko.evaluation.evaluate import ExistingTool
 
     if name is None:
         return None
-    library = click.get_current_context().with_resource(asked.open(create=False))
-    return ExistingTool(library, library.only(name).name)
+    library = click.get_current_context().with_resource(shared.open(create=False))
+    return ExistingTool(library, library.resolve_tool(name).name)
 
 
-def _judged(options: dict[str, Any], settings: Settings, existing: ExistingTool | None) -> Judged:
+def _load_judged_set(options: dict[str, Any], settings: Settings, existing_tool: ExistingTool | None) -> JudgedSet:
     from bunko.evaluation import files
-    from bunko.evaluation.report import counted
+    from bunko.evaluation.report import format_count
 
-    if existing is not None:
-        found, gone = files.about_tool(options["dataset"], existing.uris(), existing.name)
+    if existing_tool is not None:
+        found, gone = files.load_tool_queries(options["dataset"], existing_tool.uris(), existing_tool.name)
         if gone:
-            left = counted(gone, "judged document is", "judged documents are")
-            say(f"{left} not in {existing.name} any more and left out.")
+            left = format_count(gone, "judged document is", "judged documents are")
+            print_stderr(f"{left} not in {existing_tool.name} any more and left out.")
         return found
     if options["corpus"] is not None:
-        return files.public(options["corpus"], options["queries"], options["qrels"])
-    return files.judged(options["dataset"], options["fixture"], options["persist_dir"], settings)
+        return files.load_public_set(options["corpus"], options["queries"], options["qrels"])
+    return files.find_judged_set(options["dataset"], options["fixture"], options["persist_dir"], settings)
 
 
-def _modes(named: Sequence[str], *, as_settings: bool) -> tuple[Any, ...]:
+def _choose_modes(mode_names: Sequence[str], *, default_to_settings: bool) -> tuple[Any, ...]:
     from bunko.types import MODES
 
-    if "all" in named:
+    if "all" in mode_names:
         return MODES
-    return tuple(dict.fromkeys(named)) or (() if as_settings else ("hybrid",))
+    return tuple(dict.fromkeys(mode_names)) or (() if default_to_settings else ("hybrid",))
 
 
-def _side(pairs: Sequence[str], settings: Callable[[dict[str, object]], Settings]) -> Side | None:
-    from bunko.evaluation.evaluate import Side
-    from bunko.evaluation.overrides import flags
+def _comparison_side(
+    pairs: Sequence[str], load_settings: Callable[[dict[str, object]], Settings]
+) -> AlternativeSettings | None:
+    from bunko.evaluation.evaluate import AlternativeSettings
+    from bunko.evaluation.overrides import parse_overrides
 
     if not pairs:
         return None
-    changed = flags(pairs)
-    made = settings(changed)
-    return Side(" ".join(pairs), made, made.search.mode if "search.mode" in changed else None)
+    changed = parse_overrides(pairs)
+    made = load_settings(changed)
+    return AlternativeSettings(" ".join(pairs), made, made.search.mode if "search.mode" in changed else None)
 
 
-def show(done: Evaluation, verdict: Verdict | None) -> None:
+def print_evaluation(evaluation: Evaluation, verdict: BaselineVerdict | None) -> None:
     """Print scores, comparisons and the baseline: tables on a terminal, Markdown in a pipe."""
     from bunko.evaluation import report
 
-    counted, queries = report.counted, done.judged.queries
-    unanswered = sum(not query.answerable for query in queries)
+    counted, queries = report.format_count, evaluation.judged_set.queries
+    unanswered = sum(not query.is_answerable for query in queries)
     print_table(
         f"{counted(len(queries), 'question')}{f' ({unanswered} without an answer)' if unanswered else ''},"
-        f" {counted(done.documents, 'document')}, {counted(done.chunks, 'chunk')}",
-        ["measure", *(run.name for run in done.runs)],
-        report.scores(done.runs),
+        f" {counted(evaluation.documents, 'document')}, {counted(evaluation.chunks, 'chunk')}",
+        ["measure", *(run.name for run in evaluation.runs)],
+        report.score_rows(evaluation.runs),
     )
-    for one in done.comparisons:
-        print_table(f"{one.second} compared with {one.first}", report.COMPARED, report.compared(one))
+    for one in evaluation.comparisons:
+        print_table(f"{one.second} compared with {one.first}", report.COMPARISON_HEADERS, report.comparison_rows(one))
     if verdict is not None:
-        print_table(f"Baseline {verdict.path}", report.BASELINE, report.changes(verdict))
+        print_table(f"Baseline {verdict.path}", report.BASELINE_HEADERS, report.baseline_rows(verdict))

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from bunko.interfaces.cli.options import is_terminal, visible
+from bunko.interfaces.cli.options import is_terminal, replace_controls
 
 
 def print_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -17,18 +17,18 @@ def print_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) 
     if is_terminal():
         from bunko.interfaces.cli import render
 
-        render.table(head, rows, title=title, numbers=head[1:])
+        render.show_table(head, rows, title=title, number_columns=head[1:])
         return
-    from bunko.evaluation.report import table
+    from bunko.evaluation.report import markdown_table
 
-    click.echo(visible(title) + "\n")
-    for line in table(head, rows):
-        click.echo(visible(line))
+    click.echo(replace_controls(title) + "\n")
+    for line in markdown_table(head, rows):
+        click.echo(replace_controls(line))
     click.echo()
 
 
 @contextmanager
-def watching() -> Iterator[Callable[[str, int, int], None]]:
+def show_evaluation_progress() -> Iterator[Callable[[str, int, int], None]]:
     """Draw a bar for each step on a terminal; a pipe gets nothing but the results."""
     if not sys.stderr.isatty():
         yield lambda _what, _done, _total: None
@@ -42,7 +42,7 @@ def watching() -> Iterator[Callable[[str, int, int], None]]:
 
         def watch(what: str, done: int, total: int) -> None:
             if what not in tasks:
-                tasks[what] = bar.add_task(visible(what), total=total)
+                tasks[what] = bar.add_task(replace_controls(what), total=total)
             bar.update(tasks[what], completed=done, total=total)
 
         yield watch

@@ -8,13 +8,21 @@ from typing import Any
 
 import click
 
-from bunko.interfaces.cli.options import PATH, chosen, counted, print_json, shared, tool_names, visible
+from bunko.interfaces.cli.options import (
+    PATH,
+    complete_tool_names,
+    format_count,
+    pop_shared_options,
+    print_json,
+    replace_controls,
+    shared_options,
+)
 
 
 @click.command()
-@click.option("--name", "-n", metavar="NAME", help="The tool. [the only one]", shell_complete=tool_names)
+@click.option("--name", "-n", metavar="NAME", help="The tool. [the only one]", shell_complete=complete_tool_names)
 @click.option("--output", "-o", type=PATH, metavar="FILE", help="The file to write, or a folder for it. [NAME.bunko]")
-@shared
+@shared_options
 def command(name: str | None, output: Path | None, **options: Any) -> None:
     """Write a tool into one file that another machine can take in.
 
@@ -28,11 +36,11 @@ def command(name: str | None, output: Path | None, **options: Any) -> None:
       bunko export -n api-docs -o /media/stick
       bunko import-pack api-docs.bunko
     """
-    asked = chosen(options)
-    from bunko.interfaces.cli.status import size
+    asked = pop_shared_options(options)
+    from bunko.interfaces.cli.status import format_size
 
     with asked.open(create=False, read_only=True) as library:
-        tool, path, number = library.export(name, output or Path())
+        tool, path, number = library.export_tool(name, output or Path())
         totals = library.store.totals(tool.id)
     if asked.as_json:
         print_json(
@@ -47,9 +55,9 @@ def command(name: str | None, output: Path | None, **options: Any) -> None:
         )
     else:
         click.echo(
-            visible(
-                f"Wrote {path}: {counted(totals.documents, 'document')}, {counted(totals.chunks, 'chunk')},"
-                f" {size(number)}."
+            replace_controls(
+                f"Wrote {path}: {format_count(totals.documents, 'document')}, {format_count(totals.chunks, 'chunk')},"
+                f" {format_size(number)}."
                 f" Take it in elsewhere with: bunko import-pack {shlex.quote(path.name)}"
             )
         )

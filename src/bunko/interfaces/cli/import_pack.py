@@ -8,8 +8,16 @@ from typing import Any
 
 import click
 
-from bunko.interfaces.cli.import_report import progress
-from bunko.interfaces.cli.options import PATH, chosen, counted, print_json, say, shared, visible
+from bunko.interfaces.cli.import_report import show_import_progress
+from bunko.interfaces.cli.options import (
+    PATH,
+    format_count,
+    pop_shared_options,
+    print_json,
+    print_stderr,
+    replace_controls,
+    shared_options,
+)
 
 
 @click.command(name="import-pack")
@@ -17,7 +25,7 @@ from bunko.interfaces.cli.options import PATH, chosen, counted, print_json, say,
 @click.option("--name", "-n", metavar="NAME", help="What to call the tool here. [as in the file]")
 @click.option("--source", "-s", type=PATH, metavar="DIR", help="The folder it follows here. [as in the file]")
 @click.option("--replace", is_flag=True, help="Replace the tool of that name.")
-@shared
+@shared_options
 def command(file: Path, name: str | None, source: Path | None, replace: bool, **options: Any) -> None:
     """Take in a tool that `bunko export` wrote, ready to be searched.
 
@@ -29,34 +37,41 @@ def command(file: Path, name: str | None, source: Path | None, replace: bool, **
       bunko import-pack api-docs.bunko
       bunko import-pack api-docs.bunko -n team-api -s ~/work/api/docs
     """
-    asked = chosen(options)
-    from bunko.interfaces.cli.status import size
-    from bunko.interfaces.serialize import report as payload
-    from bunko.library.open import unmade_if_refused
-    from bunko.library.pack import opened
+    asked = pop_shared_options(options)
+    from bunko.interfaces.cli.status import format_size
+    from bunko.interfaces.serialize import report_to_dict as payload
+    from bunko.library.open import remove_new_library_on_error
+    from bunko.library.pack import open_pack
 
     # The pack first: a library must not come to be for one that cannot be read.
-    with opened(file) as packed, asked.open() as library, unmade_if_refused(library), progress() as shown:
+    with (
+        open_pack(file) as packed,
+        asked.open() as library,
+        remove_new_library_on_error(library),
+        show_import_progress() as shown,
+    ):
         tool, report = library.import_pack(
-            packed, name=name, source=source, replacing=replace, progress=shown, waiting=say
+            packed, name=name, source=source, replace_existing=replace, progress=shown, waiting=print_stderr
         )
-        place = asked.flags(library)
+        place = asked.library_flags(library)
     there = Path(tool.source).is_dir()
     if asked.as_json:
         about = {"name": tool.name, "source": tool.source, "source_exists": there, "active": tool.active}
         print_json(about | {"bytes": packed.bytes, "made_by": packed.version} | payload(report))
         return
     click.echo(
-        visible(
-            f"Took in {tool.name}: {counted(report.added, 'document')}, {counted(report.total_chunks, 'chunk')},"
-            f" from {size(packed.bytes)}."
+        replace_controls(
+            f"Took in {tool.name}: {format_count(report.added, 'document')}, {format_count(report.total_chunks, 'chunk')},"  # noqa: E501
+            f" from {format_size(packed.bytes)}."
             f" Search it with: bunko search QUERY -n {shlex.quote(tool.name)}{place}"
         )
     )
     for notice in report.notices:
-        say(notice)
+        print_stderr(notice)
     if there:
-        say(f"Searches follow {tool.source} from now on.")
+        print_stderr(f"Searches follow {tool.source} from now on.")
     else:
         follow = f"bunko tool update -n {shlex.quote(tool.name)} -s DIR{place}"
-        say(f"{tool.source} is not on this machine: searches answer from what came in. Follow a folder with: {follow}")
+        print_stderr(
+            f"{tool.source} is not on this machine: searches answer from what came in. Follow a folder with: {follow}"
+        )

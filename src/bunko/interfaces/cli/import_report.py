@@ -11,73 +11,73 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bunko.interfaces.cli.options import counted, on_one_line, print_json, say
+from bunko.interfaces.cli.options import escape_controls, format_count, print_json, print_stderr
 
 if TYPE_CHECKING:
-    from bunko.ingest.pipeline import Progress
+    from bunko.ingest.pipeline import ImportProgress
     from bunko.types import Report
 
-_MOST_PROBLEMS = 10
+_MAX_PROBLEMS = 10
 # A log should show that an import lives, not fill up: what is done sooner says nothing but its summary.
 _SECONDS_BETWEEN_LINES = 2.0
 
 
-def show(report: Report, *, as_json: bool) -> None:
+def print_report(report: Report, *, as_json: bool) -> None:
     """Print what an import did: the answer to stdout, what went wrong to stderr; a tool that failed ends us so."""
     if as_json:
-        from bunko.interfaces.serialize import report as payload
+        from bunko.interfaces.serialize import report_to_dict as payload
 
         print_json(payload(report))
     else:
-        click.echo(summary(report))
-        for line in problems(report):
-            say(line)
-    failures(report)
+        click.echo(summary_line(report))
+        for line in problem_lines(report):
+            print_stderr(line)
+    exit_on_failures(report)
 
 
-def failures(report: Report) -> None:
+def exit_on_failures(report: Report) -> None:
     """Tell why tools were passed over, and end us so if one was."""
     for failure in report.failures:
-        say(f"Error: {failure.tool}: {failure.message}")
+        print_stderr(f"Error: {failure.tool}: {failure.message}")
         if failure.hint:
-            say(failure.hint)
+            print_stderr(failure.hint)
     if report.failures:
         from bunko.interfaces.cli.main import EXIT_CODES
 
         sys.exit(EXIT_CODES[report.failures[0].code])
 
 
-def summary(report: Report) -> str:
+def summary_line(report: Report) -> str:
     """Return what an import did, in one line."""
     parts = [f"{report.added} added", f"{report.updated} updated", f"{report.deleted} deleted"]
     if report.moved:
         parts.append(f"{report.moved} moved")
-    parts += [f"{report.unchanged} unchanged", f"{counted(report.total_chunks, 'chunk')} in all"]
+    parts += [f"{report.unchanged} unchanged", f"{format_count(report.total_chunks, 'chunk')} in all"]
     return ", ".join(parts)
 
 
-def problems(report: Report) -> Iterator[str]:
+def problem_lines(report: Report) -> Iterator[str]:
     """Return a line for each thing that went wrong, and how many more there are."""
     yield from report.notices
     if report.problems:
         yield f"{len(report.problems)} could not be indexed, or not whole:"
-    for problem in report.problems[:_MOST_PROBLEMS]:
+    for problem in report.problems[:_MAX_PROBLEMS]:
         tool = f"{problem.tool}: " if problem.tool else ""
-        yield f"  {tool}{on_one_line(problem.uri)}: {' '.join(problem.reason.splitlines())}"
-    if len(report.problems) > _MOST_PROBLEMS:
-        yield f"  … and {len(report.problems) - _MOST_PROBLEMS} more; --json lists them all."
+        yield f"  {tool}{escape_controls(problem.uri)}: {' '.join(problem.reason.splitlines())}"
+    if len(report.problems) > _MAX_PROBLEMS:
+        yield f"  … and {len(report.problems) - _MAX_PROBLEMS} more; --json lists them all."
 
 
 @contextmanager
-def progress(what: str = "Importing") -> Iterator[Callable[[Progress], None]]:
+def show_import_progress(label: str = "Importing") -> Iterator[Callable[[ImportProgress], None]]:
     """Show how far an import has come: a bar on a terminal, a line now and then in a pipe.
 
     Where Ctrl-C ends it, the last thing it says is how far it came: every batch that was told of is stored.
     """
-    last: Progress | None = None
-    draw = _bar(what) if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else _lines(what)
+    last: ImportProgress | None = None
+    draw = _progress_bar(label) if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else _progress_lines(label)
 
-    def told(done: Progress) -> None:
+    def told(done: ImportProgress) -> None:
         nonlocal last
         last = done
         drawn(done)
@@ -87,24 +87,24 @@ def progress(what: str = "Importing") -> Iterator[Callable[[Progress], None]]:
             yield told
     except KeyboardInterrupt:
         if last is not None and last.total_files:
-            say(f"Stopped after {last.files:,} of {last.total_files:,} files.")
+            print_stderr(f"Stopped after {last.files:,} of {last.total_files:,} files.")
         raise
 
 
 @contextmanager
-def _bar(what: str) -> Iterator[Callable[[Progress], None]]:
+def _progress_bar(label: str) -> Iterator[Callable[[ImportProgress], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
     from rich.progress import Progress as Bar
 
     columns = (
-        TextColumn(what), BarColumn(), TextColumn("{task.fields[files]} files"),
+        TextColumn(label), BarColumn(), TextColumn("{task.fields[files]} files"),
         TextColumn("{task.fields[chunks]} chunks"), TransferSpeedColumn(), TimeRemainingColumn(),
     )  # fmt: skip
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("import", total=None, files="0", chunks="0")
 
-        def draw(done: Progress) -> None:
+        def draw(done: ImportProgress) -> None:
             if not done.files:  # the next tool begins
                 bar.reset(task, total=done.total_bytes)
             # Files differ in size: what remains is told by their bytes.
@@ -115,17 +115,17 @@ def _bar(what: str) -> Iterator[Callable[[Progress], None]]:
 
 
 @contextmanager
-def _lines(what: str) -> Iterator[Callable[[Progress], None]]:
-    yield lines(say, time.monotonic, what)
+def _progress_lines(label: str) -> Iterator[Callable[[ImportProgress], None]]:
+    yield progress_line_writer(print_stderr, time.monotonic, label)
 
 
-def lines(
-    write: Callable[[str], None], clock: Callable[[], float], what: str = "Importing"
-) -> Callable[[Progress], None]:
+def progress_line_writer(
+    write: Callable[[str], None], clock: Callable[[], float], label: str = "Importing"
+) -> Callable[[ImportProgress], None]:
     """Return what writes a line of progress every two seconds, and one at the end of what took longer."""
     begin = wrote = clock()
 
-    def tell(done: Progress) -> None:
+    def tell(done: ImportProgress) -> None:
         nonlocal begin, wrote
         at = clock()
         if not done.files:
@@ -133,23 +133,23 @@ def lines(
             return
         ended = done.files >= done.total_files
         if at - wrote >= _SECONDS_BETWEEN_LINES or (ended and wrote > begin):
-            write(line(done, at - begin, what))
+            write(progress_line(done, at - begin, label))
             wrote = at
 
     return tell
 
 
-def line(done: Progress, seconds: float, what: str = "Importing") -> str:
+def progress_line(progress: ImportProgress, seconds: float, label: str = "Importing") -> str:
     """Return how far an import has come, how fast, and how long it will still take."""
-    told = f"{what}: {done.files:,}/{done.total_files:,} files, {done.chunks:,} chunks"
+    told = f"{label}: {progress.files:,}/{progress.total_files:,} files, {progress.chunks:,} chunks"
     if seconds > 0:
-        told += f", {done.bytes / seconds / 1e6:.1f} MB/s"
-    if 0 < done.bytes < done.total_bytes:
-        told += f", about {_duration(seconds * (done.total_bytes - done.bytes) / done.bytes)} left"
+        told += f", {progress.bytes / seconds / 1e6:.1f} MB/s"
+    if 0 < progress.bytes < progress.total_bytes:
+        told += f", about {_format_duration(seconds * (progress.total_bytes - progress.bytes) / progress.bytes)} left"
     return told
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.import_report import progress, show
-from bunko.interfaces.cli.options import Chosen, chosen, cutting, say, shared, tool_names
+from bunko.interfaces.cli.import_report import print_report, show_import_progress
+from bunko.interfaces.cli.options import (
+    SharedOptions,
+    chunking_options,
+    complete_tool_names,
+    pop_shared_options,
+    print_stderr,
+    shared_options,
+)
 
 if TYPE_CHECKING:
     from bunko.library.library import ImportMode, Library
@@ -16,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="import")
-@click.option("--name", "-n", metavar="NAME", help="The tool.", shell_complete=tool_names)
+@click.option("--name", "-n", metavar="NAME", help="The tool.", shell_complete=complete_tool_names)
 @click.option("--all", "everything", is_flag=True, help="All active tools, differentially.")
 @click.option(
     "--mode",
@@ -24,9 +31,9 @@ if TYPE_CHECKING:
     type=click.Choice(["new", "replace", "update"]),
     help="For the first time, all over again, or only what changed. [new; update with --all]",
 )
-@cutting
+@chunking_options
 @click.option("--workers", type=click.IntRange(1, 64), metavar="N", help="Processes to use. [one a core]")
-@shared
+@shared_options
 def command(
     name: str | None,
     everything: bool,
@@ -50,37 +57,37 @@ def command(
     """
     if (name is None) != everything:
         raise click.UsageError("Give --name or --all." if name is None else "Give --name or --all, not both.")
-    asked = chosen(options)
-    with _opened(asked, name) as library, progress() as shown:
+    asked = pop_shared_options(options)
+    with _open_library(asked, name) as library, show_import_progress() as shown:
         report = library.import_tools(
             [tool.name for tool in library.tools() if tool.active] if name is None else [name],
             mode or ("update" if everything else "new"),
-            cutting=lambda tool: library.recut(chunker, chunk_size, chunk_overlap, tool=tool),
+            chunker_options=lambda tool: library.chunker_options(chunker, chunk_size, chunk_overlap, tool=tool),
             workers=workers,
             progress=shown,
-            waiting=say,
-            going_on=everything,
+            waiting=print_stderr,
+            keep_going=everything,
         )
-    show(report, as_json=asked.as_json)
+    print_report(report, as_json=asked.as_json)
 
 
-def _opened(asked: Chosen, name: str | None) -> Library:
+def _open_library(shared: SharedOptions, name: str | None) -> Library:
     """Open the library that is meant; a file named for the first time takes a tool's definition from the usual one."""
-    if asked.database is None or name is None:
-        return asked.open(create=False)
+    if shared.database is None or name is None:
+        return shared.open(create=False)
     from bunko.library import catalog
 
     known = None
-    if not asked.home().database.exists():
-        known = _usual(asked, name)  # before a file is made that nobody needs
-    library = asked.open()
+    if not shared.library_paths().database.exists():
+        known = _tool_from_default_library(shared, name)  # before a file is made that nobody needs
+    library = shared.open()
     if all(tool.name != name for tool in library.tools()):
-        catalog.copy(library.store, known or _usual(asked, name))
+        catalog.copy_tool(library.store, known or _tool_from_default_library(shared, name))
     return library
 
 
-def _usual(asked: Chosen, name: str) -> Tool:
+def _tool_from_default_library(shared: SharedOptions, name: str) -> Tool:
     from bunko.library import catalog
 
-    with replace(asked, database=None).open(create=False, read_only=True) as library:
-        return catalog.named(library.store, name)
+    with replace(shared, database=None).open(create=False, read_only=True) as library:
+        return catalog.get_tool(library.store, name)

@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from bunko.errors import LibraryReadOnly, SettingsError
-from bunko.interfaces.cli.options import chosen, print_json, say, shared
+from bunko.interfaces.cli.options import pop_shared_options, print_json, print_stderr, shared_options
 
 
 @click.command()
 @click.option("--force", is_flag=True, help="Write the settings file even if there is one; the old one is kept beside.")
-@shared
+@shared_options
 def command(force: bool, **options: Any) -> None:
     """Begin a library: make it and write a settings file to edit.
 
@@ -27,8 +27,8 @@ def command(force: bool, **options: Any) -> None:
     Example:
       bunko init --library ~/knowledge
     """
-    asked = chosen(options)
-    home = asked.home()
+    asked = pop_shared_options(options)
+    home = asked.library_paths()
     from bunko.settings import CONFIG_NAMES
 
     path = home.folder / CONFIG_NAMES[0]
@@ -39,14 +39,14 @@ def command(force: bool, **options: Any) -> None:
             hint="Edit it, or write a new bunko.toml, which comes before all others, with --force.",
         )
     try:
-        backup = _written(path)
+        backup = _write_settings_file(path)
     except OSError as error:
         raise LibraryReadOnly(
             f"{path} cannot be written: {error.strerror or error}",
             hint="Check who owns the folder, or choose another place with --library.",
         ) from error
     with asked.open() as library:
-        database, place = library.home.database, shlex.join(library.home.arguments())
+        database, place = library.paths.database, shlex.join(library.paths.cli_arguments())
     if asked.as_json:
         print_json({"settings": str(path), "library": str(database), "backup": None if backup is None else str(backup)})
         return
@@ -57,16 +57,16 @@ def command(force: bool, **options: Any) -> None:
     click.echo(f"  bunko connect claude-code {place}")
     for name in there:
         if name != path.name:
-            say(f"{name} in that folder is not read any more: {path.name} comes before it.")
+            print_stderr(f"{name} in that folder is not read any more: {path.name} comes before it.")
 
 
-def _written(path: Path) -> Path | None:
+def _write_settings_file(path: Path) -> Path | None:
     """Write the file, whole or not at all; return the old one's new name, if there was one."""
-    from bunko.settings import starter
+    from bunko.settings import starter_config
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.tmp")
-    temporary.write_text(starter(), encoding="utf-8")
+    temporary.write_text(starter_config(), encoding="utf-8")
     backup = None
     if path.exists():
         backup = temporary.with_suffix(".backup")

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from bunko.interfaces.cli.options import PATH, chosen, print_json, shared, visible
+from bunko.interfaces.cli.options import PATH, pop_shared_options, print_json, replace_controls, shared_options
 
 
 @click.command("init-test-db")
@@ -20,7 +20,7 @@ from bunko.interfaces.cli.options import PATH, chosen, print_json, shared, visib
 @click.option(
     "--fixture", type=PATH, metavar="FILE", help="The documents. [tests/fixtures/rag_test_documents.json, or ours]"
 )
-@shared
+@shared_options
 def command(
     chunk_size: int, chunk_overlap: int, persist_dir: Path | None, fixture: Path | None, **options: Any
 ) -> None:
@@ -30,21 +30,23 @@ def command(
     Example:
       bunko init-test-db --chunk-size 200 --chunk-overlap 30 --fixture documents.json
     """
-    asked = chosen(options)
-    asked.log()
+    asked = pop_shared_options(options)
+    asked.configure_logging()
     from bunko.evaluation import files
-    from bunko.evaluation.eval_library import holding
-    from bunko.evaluation.overrides import cutting
-    from bunko.interfaces.cli.evaluation_output import watching
-    from bunko.library.open import settings_for
+    from bunko.evaluation.eval_library import judged_library
+    from bunko.evaluation.overrides import chunk_size_overrides
+    from bunko.interfaces.cli.evaluation_output import show_evaluation_progress
+    from bunko.library.open import load_library_settings
 
-    documents = files.documents(fixture)
-    flags = cutting(chunk_size, chunk_overlap)
-    settings = settings_for(asked.home(), environ=os.environ, flags=flags, config=asked.config).settings
-    folder = persist_dir or files.PERSIST
+    documents = files.find_documents(fixture)
+    flags = chunk_size_overrides(chunk_size, chunk_overlap)
+    settings = load_library_settings(
+        asked.library_paths(), environ=os.environ, flags=flags, config=asked.config
+    ).settings
+    folder = persist_dir or files.PERSIST_DIR
     with (
-        watching() as watch,
-        holding(
+        show_evaluation_progress() as watch,
+        judged_library(
             documents,
             settings,
             persist_dir=folder,
@@ -55,4 +57,4 @@ def command(
     if asked.as_json:
         print_json({"library": str(folder), "documents": totals.documents, "chunks": totals.chunks})
     else:
-        click.echo(visible(f"{folder} holds {totals.documents} documents in {totals.chunks} chunks."))
+        click.echo(replace_controls(f"{folder} holds {totals.documents} documents in {totals.chunks} chunks."))

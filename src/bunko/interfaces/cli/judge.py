@@ -10,28 +10,36 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.options import PATH, chosen, print_json, say, shared, tool_names, visible
+from bunko.interfaces.cli.options import (
+    PATH,
+    complete_tool_names,
+    pop_shared_options,
+    print_json,
+    print_stderr,
+    replace_controls,
+    shared_options,
+)
 
 if TYPE_CHECKING:
     from bunko.evaluation.judge import Judgements
     from bunko.library.library import Library
     from bunko.types import Hit, Tool
 
-_KEYS = "y yes · n no · 1 2 3 how well · s skip · u undo · q quit"
-_LAST_KEYS = "u undo · q quit"
-_LINES, _WIDEST = 6, 160
-_ENDS = ("q", "\x03", "\x04", "")
+_KEY_HELP = "y yes · n no · 1 2 3 how well · s skip · u undo · q quit"
+_LAST_KEY_HELP = "u undo · q quit"
+_MAX_LINES, _MAX_LINE_CHARS = 6, 160
+_QUIT_KEYS = ("q", "\x03", "\x04", "")
 
 
 @click.command()
 @click.argument("queries", nargs=-1, metavar="[QUERY]...")
-@click.option("--name", "-n", metavar="TOOL", help="The tool. [the only one]", shell_complete=tool_names)
+@click.option("--name", "-n", metavar="TOOL", help="The tool. [the only one]", shell_complete=complete_tool_names)
 @click.option("--queries", "listed", type=PATH, metavar="FILE", help="Queries, one a line.")
 @click.option("--output", type=PATH, metavar="FILE", help="Where judgements go. [judged/TOOL.json in the library]")
 @click.option("--top-k", "-k", type=click.IntRange(1, 100), default=5, metavar="N", help="Results of each mode. [5]")
 @click.option("--kept", is_flag=True, help="List the searches that were kept.")
 @click.option("--clear-kept", is_flag=True, help="Forget the searches that were kept.")
-@shared
+@shared_options
 def command(queries: tuple[str, ...], listed: Path | None, **options: Any) -> None:
     """Say which results are right, one key each, for bunko evaluate.
 
@@ -45,40 +53,44 @@ def command(queries: tuple[str, ...], listed: Path | None, **options: Any) -> No
       bunko judge -n notes --queries questions.txt --output judged.json
       bunko evaluate --dataset judged.json --name notes
     """
-    asked = chosen(options)
+    asked = pop_shared_options(options)
     if options["kept"] or options["clear_kept"]:
         if queries or listed or (options["kept"] and options["clear_kept"]):
             raise click.UsageError("--kept and --clear-kept stand alone.")
         with asked.open(create=False) as library:
-            _forget(library, asked.as_json) if options["clear_kept"] else _list(library, asked.as_json)
+            _clear_logged_searches(library, asked.as_json) if options["clear_kept"] else _print_logged_searches(
+                library, asked.as_json
+            )
         return
     with asked.open(create=False) as library:
-        from bunko.evaluation.judge import Judgements, candidates, usual_file
+        from bunko.evaluation.judge import Judgements, default_file, unjudged_queries
 
-        tool = library.only(options["name"])
-        judged = Judgements(options["output"] or usual_file(library, tool), tool.name)
-        wanted = [*queries, *(_read(listed) if listed else ())]
+        tool = library.resolve_tool(options["name"])
+        judged = Judgements(options["output"] or default_file(library, tool), tool.name)
+        wanted = [*queries, *(_read_queries(listed) if listed else ())]
         if not wanted and not listed:
-            wanted = candidates(library.kept(), tool, judged)
+            wanted = unjudged_queries(library.logged_searches(), tool, judged)
             if not wanted:
                 raise click.UsageError("Which query is to be judged? No searches were kept that are not judged yet.")
         before = judged.counts()[1]
-        _Judging(library, tool, judged, options["top_k"], quiet=asked.as_json).go(list(dict.fromkeys(wanted)))
-        _told(library, tool, judged, judged.counts()[1] - before, as_json=asked.as_json)
+        _JudgingSession(library, tool, judged, options["top_k"], to_stderr=asked.as_json).run(
+            list(dict.fromkeys(wanted))
+        )
+        _print_summary(library, tool, judged, judged.counts()[1] - before, as_json=asked.as_json)
 
 
-class _Judging:
+class _JudgingSession:
     """Shows results one by one and takes keys; goes back across queries where that is asked for."""
 
-    def __init__(self, library: Library, tool: Tool, judged: Judgements, depth: int, *, quiet: bool) -> None:
-        self._library, self._tool, self._judged, self._depth = library, tool, judged, depth
-        self._err = quiet  # with --json only the summary is the answer
+    def __init__(self, library: Library, tool: Tool, judgements: Judgements, depth: int, *, to_stderr: bool) -> None:
+        self._library, self._tool, self._judgements, self._depth = library, tool, judgements, depth
+        self._to_stderr = to_stderr  # with --json only the summary is the answer
 
-    def go(self, queries: Sequence[str]) -> None:
+    def run(self, queries: Sequence[str]) -> None:
         """Ask about the results of each query until all are judged or somebody quits."""
         from bunko.evaluation.judge import GRADES
 
-        waiting = self._questions(queries)
+        waiting = self._unjudged_hits(queries)
         asked: list[tuple[str, Hit]] = []
         at = 0
         while True:
@@ -89,109 +101,111 @@ class _Judging:
                 elif not at:
                     return
             if at < len(asked):
-                self._show(*asked[at])
-                key = self._key("Right?", _KEYS, (*GRADES, "s", "u"))
+                self._print_hit(*asked[at])
+                key = self._read_key("Right?", _KEY_HELP, (*GRADES, "s", "u"))
             else:
-                key = self._key("That was the last.", _LAST_KEYS, ("u",))
-            if key in _ENDS:
+                key = self._read_key("That was the last.", _LAST_KEY_HELP, ("u",))
+            if key in _QUIT_KEYS:
                 return
             if key == "u":
                 if at == 0:
                     self._print("There is nothing to undo.")
                     continue
                 at -= 1
-                self._write(*asked[at], None)
+                self._save_grade(*asked[at], None)
                 continue
             if key != "s":
-                self._write(*asked[at], GRADES[key])
+                self._save_grade(*asked[at], GRADES[key])
             at += 1
 
-    def _questions(self, queries: Sequence[str]) -> Iterator[tuple[str, Hit]]:
-        from bunko.evaluation.judge import pool, unjudged
-        from bunko.evaluation.report import counted
+    def _unjudged_hits(self, queries: Sequence[str]) -> Iterator[tuple[str, Hit]]:
+        from bunko.evaluation.judge import pool_hits, unjudged_hits
+        from bunko.evaluation.report import format_count
 
         for number, query in enumerate(queries, 1):
-            hits = pool(self._library, self._tool, query, depth=self._depth, refresh=number == 1)
-            left = unjudged(hits, query, self._judged)
+            hits = pool_hits(self._library, self._tool, query, depth=self._depth, refresh=number == 1)
+            left = unjudged_hits(hits, query, self._judgements)
             done = f", {len(hits) - len(left)} judged already" if len(left) < len(hits) else ""
-            self._print(f"\nQuery {number} of {len(queries)}: {query} ({counted(len(hits), 'document')}{done})")
+            self._print(f"\nQuery {number} of {len(queries)}: {query} ({format_count(len(hits), 'document')}{done})")
             yield from ((query, hit) for hit in left)
 
-    def _show(self, query: str, hit: Hit) -> None:
-        from bunko.interfaces.serialize import citation
+    def _print_hit(self, query: str, hit: Hit) -> None:
+        from bunko.interfaces.serialize import hit_citation
 
-        self._print(f"\n{hit.title or hit.uri}   for: {query}\n{citation(hit)}")
+        self._print(f"\n{hit.title or hit.uri}   for: {query}\n{hit_citation(hit)}")
         if hit.chunk.heading_path:
             self._print(" > ".join(hit.chunk.heading_path))
         lines = [line for line in hit.chunk.text.splitlines() if line.strip()]
-        for line in lines[:_LINES]:
-            self._print(f"    {line[:_WIDEST]}{'…' * (len(line) > _WIDEST)}")
-        if len(lines) > _LINES:
-            self._print(f"    … {len(lines) - _LINES} more lines")
+        for line in lines[:_MAX_LINES]:
+            self._print(f"    {line[:_MAX_LINE_CHARS]}{'…' * (len(line) > _MAX_LINE_CHARS)}")
+        if len(lines) > _MAX_LINES:
+            self._print(f"    … {len(lines) - _MAX_LINES} more lines")
 
-    def _key(self, question: str, about: str, keys: Sequence[str]) -> str:
+    def _read_key(self, question: str, key_help: str, keys: Sequence[str]) -> str:
         """Return the next key that means something; the end of a pipe means to quit."""
         while True:
-            click.echo(f"{question} [{about}] ", nl=False, err=self._err)
+            click.echo(f"{question} [{key_help}] ", nl=False, err=self._to_stderr)
             if sys.stdin.isatty():
                 key = click.getchar().lower()
-                click.echo(visible(key) if key.isprintable() else "", err=self._err)
+                click.echo(replace_controls(key) if key.isprintable() else "", err=self._to_stderr)
             else:
                 line = sys.stdin.readline()
                 key = line.strip().lower()
-                click.echo(visible(key), err=self._err)
+                click.echo(replace_controls(key), err=self._to_stderr)
                 if line and not key:
                     continue
-            if key in (*keys, *_ENDS):
+            if key in (*keys, *_QUIT_KEYS):
                 return key
 
-    def _write(self, query: str, hit: Hit, grade: float | None) -> None:
-        from bunko.text.normalise import printable
+    def _save_grade(self, query: str, hit: Hit, grade: float | None) -> None:
+        from bunko.text.normalise import escape_surrogates
 
-        self._judged.say(query, printable(hit.uri), grade)
+        self._judgements.set_grade(query, escape_surrogates(hit.uri), grade)
 
     def _print(self, text: str) -> None:
-        click.echo(visible(text), err=self._err)
+        click.echo(replace_controls(text), err=self._to_stderr)
 
 
-def _told(library: Library, tool: Tool, judged: Judgements, new: int, *, as_json: bool) -> None:
-    from bunko.evaluation.report import counted
+def _print_summary(library: Library, tool: Tool, judged: Judgements, new_judgements: int, *, as_json: bool) -> None:
+    from bunko.evaluation.report import format_count
 
     queries, judgements = judged.counts()
     if as_json:
-        facts = {"tool": tool.name, "file": str(judged.path), "new": new}
+        facts = {"tool": tool.name, "file": str(judged.path), "new": new_judgements}
         print_json(facts | {"queries": queries, "judgements": judgements})
         return
-    held = f"{counted(judgements, 'judgement')} about {counted(queries, 'query', 'queries')}"
-    click.echo(visible(f"\n{held} in {judged.path}"))
+    held = f"{format_count(judgements, 'judgement')} about {format_count(queries, 'query', 'queries')}"
+    click.echo(replace_controls(f"\n{held} in {judged.path}"))
     if judgements:
-        place = library.home.arguments() if library.home.chosen else []
+        place = library.paths.cli_arguments() if library.paths.is_explicit else []
         line = ["bunko", "evaluate", "--dataset", str(judged.path), "--name", tool.name, *place]
-        say(f"Measure with: {shlex.join(line)}")
+        print_stderr(f"Measure with: {shlex.join(line)}")
 
 
-def _read(path: Path) -> list[str]:
-    from bunko.evaluation.dataset import text_of
+def _read_queries(path: Path) -> list[str]:
+    from bunko.evaluation.dataset import read_text_file
 
-    return [line.strip() for line in text_of(path).splitlines() if line.strip()]
+    return [line.strip() for line in read_text_file(path).splitlines() if line.strip()]
 
 
-def _list(library: Library, as_json: bool) -> None:
-    kept = library.kept()
+def _print_logged_searches(library: Library, as_json: bool) -> None:
+    kept = library.logged_searches()
     if as_json:
-        rows = [{"query": one.query, "tool": one.tool, "count": one.count, "last": one.last} for one in kept]
+        rows = [
+            {"query": one.query, "tool": one.tool, "count": one.count, "last": one.last_searched_at} for one in kept
+        ]
         print_json({"keeping": library.settings.log.keep_searches, "searches": rows})
         return
     for one in kept:
-        click.echo(visible(f"{one.count}\t{one.last}\t{one.tool or '(all)'}\t{one.query}"))
+        click.echo(replace_controls(f"{one.count}\t{one.last_searched_at}\t{one.tool or '(all)'}\t{one.query}"))
     if not kept:
         click.echo("No searches are kept.")
     if not library.settings.log.keep_searches:
-        say("Searches are not being kept: log.keep_searches is false.")
+        print_stderr("Searches are not being kept: log.keep_searches is false.")
 
 
-def _forget(library: Library, as_json: bool) -> None:
-    number = library.clear_kept()
+def _clear_logged_searches(library: Library, as_json: bool) -> None:
+    number = library.clear_logged_searches()
     if as_json:
         print_json({"forgotten": number})
     else:

@@ -46,7 +46,7 @@ COMMANDS = {
 }
 
 # A module cannot be named by a word of the language, nor with a dash.
-_MODULES = {"import": "import_tools", "init-test-db": "init_test_db", "import-pack": "import_pack"}
+_COMMAND_MODULES = {"import": "import_tools", "init-test-db": "init_test_db", "import-pack": "import_pack"}
 
 # Every error code has its exit code, so that scripts can tell them apart. 2 is a wrong command line or setting.
 EXIT_CODES = {
@@ -66,10 +66,10 @@ EXIT_CODES = {
     "read-only": 15,
     "disk-full": 16,
 }
-INTERRUPTED = 130
+INTERRUPTED_EXIT_CODE = 130
 
 
-class Commands(click.Group):
+class LazyCommands(click.Group):
     """Loads a command when it is called; lists all without loading any."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -80,7 +80,7 @@ class Commands(click.Group):
         """Return one command, loaded."""
         if cmd_name not in COMMANDS:
             return None
-        module = _MODULES.get(cmd_name, cmd_name)
+        module = _COMMAND_MODULES.get(cmd_name, cmd_name)
         command: click.Command = import_module(f"bunko.interfaces.cli.{module}").command
         return command
 
@@ -111,7 +111,7 @@ class Commands(click.Group):
             raise click.UsageError(error.message + meant, ctx) from error
 
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.command(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, "--version", prog_name="bunko")
 def bunko() -> None:
     """A local-first knowledge engine: folders become searchable, in Japanese and English, offline.
@@ -152,18 +152,18 @@ def main(arguments: list[str] | None = None) -> Any:
         _check_unicode(sys.argv[1:] if arguments is None else arguments)
         bunko.main(args=arguments, prog_name="bunko", standalone_mode=False)
     except BunkoError as error:
-        from bunko.interfaces.cli.options import say
+        from bunko.interfaces.cli.options import print_stderr
 
-        say(f"Error: {error.message}")
+        print_stderr(f"Error: {error.message}")
         if error.hint:
-            say(error.hint)
+            print_stderr(error.hint)
         sys.exit(EXIT_CODES[error.code])
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted; what was written stays, and the next run goes on from there.", err=True)
-        sys.exit(INTERRUPTED)
+        sys.exit(INTERRUPTED_EXIT_CODE)
     except BrokenPipeError:
         # Whoever read our output has gone (| head); flushing at exit would only complain.
         sys.stderr.close()

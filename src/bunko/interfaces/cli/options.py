@@ -16,15 +16,17 @@ import click
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
-    from bunko.library.paths import Home
+    from bunko.library.paths import LibraryPaths
 
 F = TypeVar("F", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
-_OBEYED = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), "\ufffd")  # all controls but tab and newline
+_CONTROL_REPLACEMENTS = dict.fromkeys(
+    (*range(9), *range(11, 32), *range(127, 160)), "\ufffd"
+)  # all controls but tab and newline
 
 
 @dataclass(slots=True)
-class Chosen:
+class SharedOptions:
     """What the shared options say."""
 
     library: Path | None
@@ -35,11 +37,11 @@ class Chosen:
     as_json: bool
     verbose: bool
 
-    def home(self) -> Home:
+    def library_paths(self) -> LibraryPaths:
         """Return the library that is meant."""
-        from bunko.library.paths import locate
+        from bunko.library.paths import locate_library
 
-        return locate(
+        return locate_library(
             library=self.library,
             database=self.database,
             docs_dir=self.docs_dir,
@@ -47,28 +49,30 @@ class Chosen:
             environ=os.environ,
         )
 
-    def log(self) -> None:
+    def configure_logging(self) -> None:
         """Show what takes how long, if that was asked for; `open` does so by itself."""
-        _log(self.verbose, debug=False)
+        _configure_logging(self.verbose, debug=False)
 
     def open(self, *, create: bool = True, read_only: bool = False) -> Library:
         """Open the library that is meant; what the settings have to say goes to stderr."""
         from bunko.library.open import open_library
 
-        _log(self.verbose, debug=False)
-        library = open_library(self.home(), environ=os.environ, config=self.config, create=create, read_only=read_only)
-        _log(self.verbose, debug=library.settings.log.debug)
+        _configure_logging(self.verbose, debug=False)
+        library = open_library(
+            self.library_paths(), environ=os.environ, config=self.config, create=create, read_only=read_only
+        )
+        _configure_logging(self.verbose, debug=library.settings.log.debug)
         for notice in library.notices:
-            say(notice)
+            print_stderr(notice)
         return library
 
-    def flags(self, library: Library) -> str:
+    def library_flags(self, library: Library) -> str:
         """Return what the next command has to be told to mean the same library, after a space; often nothing."""
         config = f" --config {shlex.quote(str(self.config))}" if self.config is not None else ""
-        return library.home.flags() + config
+        return library.paths.cli_flags() + config
 
 
-def shared(command: F) -> F:
+def shared_options(command: F) -> F:
     """Give a command the shared options; it receives them as `chosen`."""
     for option in reversed(
         (
@@ -97,7 +101,7 @@ def shared(command: F) -> F:
     return command
 
 
-def cutting(command: F) -> F:
+def chunking_options(command: F) -> F:
     """Give a command the options that say how a tool's documents are cut."""
     for option in reversed(
         (
@@ -124,18 +128,18 @@ def cutting(command: F) -> F:
     return command
 
 
-def chosen(options: dict[str, Any]) -> Chosen:
+def pop_shared_options(options: dict[str, Any]) -> SharedOptions:
     """Take the shared options out of a command's arguments."""
-    return Chosen(**{name: options.pop(name) for name in Chosen.__dataclass_fields__})
+    return SharedOptions(**{name: options.pop(name) for name in SharedOptions.__dataclass_fields__})
 
 
-def tool_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+def complete_tool_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Return the tools that a shell may complete to; where there is no library, none, and without a word."""
     from bunko.library.open import tool_names as names
 
     place = {name: ctx.params.get(name) for name in ("library", "database", "docs_dir", "data_dir", "config")}
     try:
-        home = Chosen(**place, as_json=False, verbose=False).home()
+        home = SharedOptions(**place, as_json=False, verbose=False).library_paths()
         found = names(home, environ=os.environ, config=place["config"])
     except Exception:  # whatever is the matter, a command line in the making is no place to tell
         return []
@@ -147,24 +151,24 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def say(sentence: str) -> None:
+def print_stderr(message: str) -> None:
     """Tell the user something that is not the answer."""
-    click.echo(visible(sentence), err=True)
+    click.echo(replace_controls(message), err=True)
 
 
-def visible(text: str) -> str:
+def replace_controls(text: str) -> str:
     """Return a text with marks for what a terminal would obey: a document or file name must not steer it."""
-    return text.translate(_OBEYED)
+    return text.translate(_CONTROL_REPLACEMENTS)
 
 
-def on_one_line(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Return a text with everything escaped that would end a line or a column, or steer a terminal: a file's name."""
     return "".join(repr(c)[1:-1] if ord(c) < 32 or 126 < ord(c) < 160 or c in "\u2028\u2029" else c for c in text)
 
 
-def counted(number: int, noun: str, many: str = "", *, form: str = "") -> str:
+def format_count(number: int, noun: str, plural: str = "", *, number_format: str = "") -> str:
     """Return how many there are of something, in words: 1 file, 2 files; `form` may ask for commas."""
-    return f"{number:{form}} {noun if number == 1 else many or f'{noun}s'}"
+    return f"{number:{number_format}} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def is_terminal() -> bool:
@@ -172,7 +176,7 @@ def is_terminal() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def _log(verbose: bool, *, debug: bool) -> None:
+def _configure_logging(verbose: bool, *, debug: bool) -> None:
     log = logging.getLogger("bunko")
     if not log.handlers:
         handler = logging.StreamHandler()

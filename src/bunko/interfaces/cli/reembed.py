@@ -6,14 +6,21 @@ from typing import Any
 
 import click
 
-from bunko.interfaces.cli.import_report import failures, problems, progress
-from bunko.interfaces.cli.options import chosen, counted, print_json, say, shared, tool_names
+from bunko.interfaces.cli.import_report import exit_on_failures, problem_lines, show_import_progress
+from bunko.interfaces.cli.options import (
+    complete_tool_names,
+    format_count,
+    pop_shared_options,
+    print_json,
+    print_stderr,
+    shared_options,
+)
 
 
 @click.command()
-@click.option("--name", "-n", metavar="TOOL", help="The tool. [the only one]", shell_complete=tool_names)
+@click.option("--name", "-n", metavar="TOOL", help="The tool. [the only one]", shell_complete=complete_tool_names)
 @click.option("--all", "everything", is_flag=True, help="All tools whose vectors were made by another embedder.")
-@shared
+@shared_options
 def command(name: str | None, everything: bool, **options: Any) -> None:
     """Give tools the vectors of another embedder, from the texts they hold.
 
@@ -28,18 +35,20 @@ def command(name: str | None, everything: bool, **options: Any) -> None:
     """
     if name is not None and everything:
         raise click.UsageError("Give --name or --all, not both.")
-    asked = chosen(options)
-    with asked.open(create=False) as library, progress("Embedding") as shown:
-        names = [tool.name for tool in library.tools()] if everything else [library.only(name).name]
-        report = library.reembed(names, progress=shown, waiting=say, going_on=everything)
+    asked = pop_shared_options(options)
+    with asked.open(create=False) as library, show_import_progress("Embedding") as shown:
+        names = [tool.name for tool in library.tools()] if everything else [library.resolve_tool(name).name]
+        report = library.reembed(names, progress=shown, waiting=print_stderr, keep_going=everything)
     if asked.as_json:
-        from bunko.interfaces.serialize import report as payload
+        from bunko.interfaces.serialize import report_to_dict as payload
 
         print_json(payload(report))
     else:
-        texts, rest = counted(report.embedded, "text", form=","), report.unchanged
-        known = f", {counted(rest, 'document', form=',')} had the right vectors already" if rest else ""
-        click.echo(f"{counted(report.updated, 'document', form=',')} with new vectors, {texts} embedded{known}.")
-        for line in problems(report):
-            say(line)
-    failures(report)
+        texts, rest = format_count(report.embedded, "text", number_format=","), report.unchanged
+        known = f", {format_count(rest, 'document', number_format=',')} had the right vectors already" if rest else ""
+        click.echo(
+            f"{format_count(report.updated, 'document', number_format=',')} with new vectors, {texts} embedded{known}."
+        )
+        for line in problem_lines(report):
+            print_stderr(line)
+    exit_on_failures(report)

@@ -6,15 +6,15 @@ from typing import Any
 
 import click
 
-from bunko.interfaces.cli.import_report import progress, show
-from bunko.interfaces.cli.options import chosen, say, shared, tool_names
+from bunko.interfaces.cli.import_report import print_report, show_import_progress
+from bunko.interfaces.cli.options import complete_tool_names, pop_shared_options, print_stderr, shared_options
 
 
 @click.command()
 @click.option("--force", is_flag=True, help="Rebuild everything, as after a change of settings.")
-@click.option("--name", "-n", metavar="TOOL", help="Only this tool of the library.", shell_complete=tool_names)
+@click.option("--name", "-n", metavar="TOOL", help="Only this tool of the library.", shell_complete=complete_tool_names)
 @click.option("--workers", type=click.IntRange(1, 64), metavar="N", help="Processes to use. [one a core]")
-@shared
+@shared_options
 def command(force: bool, name: str | None, workers: int | None, **options: Any) -> None:
     """Make a folder searchable, or bring it up to date.
 
@@ -22,14 +22,14 @@ def command(force: bool, name: str | None, workers: int | None, **options: Any) 
     Example:
       bunko reindex --docs-dir ~/notes
     """
-    asked = chosen(options)
-    with asked.open(create=asked.docs_dir is not None) as library, progress() as shown:
+    asked = pop_shared_options(options)
+    with asked.open(create=asked.docs_dir is not None) as library, show_import_progress() as shown:
         report = library.reindex(
             tool=name,
-            everything=force,
+            rebuild=force,
             workers=workers,
             progress=shown,
-            waiting=say,
-            going_on=name is None and asked.docs_dir is None,
+            waiting=print_stderr,
+            keep_going=name is None and asked.docs_dir is None,
         )
-    show(report, as_json=asked.as_json)
+    print_report(report, as_json=asked.as_json)

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.options import chosen, is_terminal, on_one_line, print_json, say, shared, tool_names, visible
+from bunko.interfaces.cli.options import (
+    complete_tool_names,
+    escape_controls,
+    is_terminal,
+    pop_shared_options,
+    print_json,
+    print_stderr,
+    replace_controls,
+    shared_options,
+)
 
 if TYPE_CHECKING:
     from bunko.types import Answer
@@ -25,7 +34,7 @@ if TYPE_CHECKING:
     "-n",
     metavar="TOOL",
     help="Search one tool of the library instead of all.",
-    shell_complete=tool_names,
+    shell_complete=complete_tool_names,
 )
 @click.option("--path", metavar="GLOB", help="Only documents whose path matches: 'guide/**', '*.md'.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only documents with this tag; may be repeated.")
@@ -54,7 +63,7 @@ if TYPE_CHECKING:
 )
 @click.option("--explain", is_flag=True, help="Show why each result was found.")
 @click.option("--no-refresh", is_flag=True, help="Do not look for changed files first.")
-@shared
+@shared_options
 def command(query: str, **options: Any) -> None:
     """Find text in Japanese or English.
 
@@ -64,8 +73,8 @@ def command(query: str, **options: Any) -> None:
       bunko search "form validation" --docs-dir ./docs --mode bm25 --explain
       bunko search "予算" -n memos --since 6m --extract snippet --summary
     """
-    asked = chosen(options)
-    from bunko.interfaces.serialize import answer as payload
+    asked = pop_shared_options(options)
+    from bunko.interfaces.serialize import answer_to_dict as payload
 
     with asked.open(create=asked.docs_dir is not None) as library:
         answer = library.search(
@@ -73,71 +82,76 @@ def command(query: str, **options: Any) -> None:
             tool=options["name"],
             mode=options["mode"],
             top_k=options["top_k"],
-            where=_filter(options, library.now()),
+            where=_build_filter(options, library.local_time()),
             explain=options["explain"],
             refresh=not options["no_refresh"],
             rewrite=options["rewrite"],
         )
-        library.remember(query, options["name"])
-        common = library.summary(answer) if options["summary"] else None
+        library.log_search(query, options["name"])
+        common = library.summarize_answer(answer) if options["summary"] else None
         extract, most = options["extract"], options["max_chars"]
-        answer.hits = library.widened(answer.hits, extract, query=answer.searched, max_chars=most)
+        answer.hits = library.expand_hits(answer.hits, extract, query=answer.searched_query, max_chars=most)
         if most is not None and extract != "snippet":
             extract = "full"  # where anything may be cut, it is said how much was left out
         for notice in answer.notices:
             if notice not in library.notices:
-                say(notice)
+                print_stderr(notice)
         # Two folders may both hold a README.md.
         named = options["name"] is None and len(library.tools()) > 1
-        if answer.freshness.missing and library.is_importing():
-            say(f"This command ends here; index the rest with: bunko reindex {shlex.join(library.home.arguments())}")
+        if answer.freshness.pending_changes and library.is_importing():
+            print_stderr(
+                f"This command ends here; index the rest with: bunko reindex {shlex.join(library.paths.cli_arguments())}"  # noqa: E501
+            )
         if asked.as_json:
             print_json(payload(answer, library.document_of, extract=extract, summary=common))
             return
-        answer.hits = library.quoted(answer.hits, extract, query=answer.searched)
-        if answer.rewritten:
-            click.echo(f"searched: {on_one_line(answer.rewritten)}\n")
+        answer.hits = library.highlight_hits(answer.hits, extract, query=answer.searched_query)
+        if answer.rewritten_query:
+            click.echo(f"searched: {escape_controls(answer.rewritten_query)}\n")
         if common is not None and answer.hits:
-            from bunko.search.summaries import written
+            from bunko.search.summaries import format_summary
 
-            click.echo(visible(written(common)) + "\n")
+            click.echo(replace_controls(format_summary(common)) + "\n")
         if is_terminal():
-            from bunko.interfaces.cli.render import answer as show
+            from bunko.interfaces.cli.render import show_answer as show
 
-            show(answer, named=named)
+            show(answer, show_tool_names=named)
         else:
-            click.echo(visible(plain(answer, named=named)))
+            click.echo(replace_controls(format_answer(answer, show_tool_names=named)))
 
 
-def plain(answer: Answer, *, named: bool = False) -> str:
+def format_answer(answer: Answer, *, show_tool_names: bool = False) -> str:
     """Return an answer as lines for a pipe, hits named after their tools where there are several."""
-    from bunko.interfaces.serialize import citation, reasons
+    from bunko.interfaces.serialize import explanation_text, hit_citation
 
     if not answer.hits:
         return f"No results among {answer.total_chunks} chunks."
     blocks = []
     for rank, hit in enumerate(answer.hits, 1):
-        place = on_one_line(citation(hit))
-        lines = [f"[{rank}] {place}  score={hit.score:.4f}" + (f"  tool={on_one_line(hit.tool)}" if named else "")]
+        place = escape_controls(hit_citation(hit))
+        lines = [
+            f"[{rank}] {place}  score={hit.score:.4f}"
+            + (f"  tool={escape_controls(hit.tool)}" if show_tool_names else "")
+        ]
         if hit.trust:
             lines.append(f"trust: {hit.trust}, fetched {hit.fetched_at}")
         if hit.chunk.heading_path:
-            lines.append(on_one_line(" > ".join(hit.chunk.heading_path)))
-        if hit.why is not None:
-            lines.append(f"why: {reasons(hit.why)}")
+            lines.append(escape_controls(" > ".join(hit.chunk.heading_path)))
+        if hit.explanation is not None:
+            lines.append(f"why: {explanation_text(hit.explanation)}")
         lines.append(hit.chunk.text.replace("\r\n", "\n"))  # a lone carriage return would steer a terminal
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
 
-def _filter(options: dict[str, Any], now: datetime) -> Any:
+def _build_filter(options: dict[str, Any], now: datetime) -> Any:
     from bunko.records import Filter
-    from bunko.text.dates import moment
-    from bunko.text.tags import tag
+    from bunko.text.dates import resolve_date
+    from bunko.text.tags import normalise_tag
 
     return Filter(
         options["path"] or "",
-        tuple(tag(one) for one in options["tags"]),
-        moment(options["since"], now) if options["since"] else "",
-        moment(options["until"], now) if options["until"] else "",
+        tuple(normalise_tag(one) for one in options["tags"]),
+        resolve_date(options["since"], now) if options["since"] else "",
+        resolve_date(options["until"], now) if options["until"] else "",
     )

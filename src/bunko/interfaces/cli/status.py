@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bunko.interfaces.cli.options import (
-    chosen,
-    counted,
+    complete_tool_names,
+    escape_controls,
+    format_count,
     is_terminal,
-    on_one_line,
+    pop_shared_options,
     print_json,
-    shared,
-    tool_names,
-    visible,
+    replace_controls,
+    shared_options,
 )
 
 if TYPE_CHECKING:
-    from bunko.library.status import Details, Status, ToolStatus
+    from bunko.library.status import LibraryStatus, ToolDetails, ToolStatus
 
-SOURCES = {
+SOURCE_REMARKS = {
     "missing": "the source is not there; what was indexed is kept",
     "empty": "the source is empty; what was indexed is kept",
     "unreadable": "the source cannot be read; what was indexed is kept",
 }
-COLUMNS = ("document", "title", "chunks", "characters", "language")
+DOCUMENT_COLUMNS = ("document", "title", "chunks", "characters", "language")
 _PAGE_SIZE = 20
 
 
@@ -36,11 +36,11 @@ _PAGE_SIZE = 20
     "-n",
     metavar="TOOL",
     help="All about this tool: its documents, its chunks, what changed.",
-    shell_complete=tool_names,
+    shell_complete=complete_tool_names,
 )
 @click.option("--page", type=click.IntRange(min=1), metavar="N", help="Which page of its documents. [1]")
 @click.option("--page-size", type=click.IntRange(1, 1000), metavar="N", help=f"Documents on a page. [{_PAGE_SIZE}]")
-@shared
+@shared_options
 def command(name: str | None, page: int | None, page_size: int | None, **options: Any) -> None:
     """Show what is indexed.
 
@@ -52,63 +52,63 @@ def command(name: str | None, page: int | None, page_size: int | None, **options
       bunko status --docs-dir ~/notes
       bunko status -n documents --page 2 --docs-dir ~/notes
     """
-    asked = chosen(options)
+    asked = pop_shared_options(options)
     if name is None and (page is not None or page_size is not None):
         raise click.UsageError("--page and --page-size go with --name.")
     with asked.open(create=False) as library:
         if name is None:
-            found: Status | Details = library.status()
+            found: LibraryStatus | ToolDetails = library.status()
         else:
             found = library.tool_status(name, page=page or 1, page_size=page_size or _PAGE_SIZE)
-    _print(found, as_json=asked.as_json)
+    _print_status(found, as_json=asked.as_json)
 
 
-def _print(found: Status | Details, *, as_json: bool) -> None:
-    from bunko.library.status import Status
+def _print_status(result: LibraryStatus | ToolDetails, *, as_json: bool) -> None:
+    from bunko.library.status import LibraryStatus
 
     if as_json:
-        print_json(payload(found) if isinstance(found, Status) else detailed(found))
+        print_json(status_to_dict(result) if isinstance(result, LibraryStatus) else details_to_dict(result))
     elif is_terminal():
         from bunko.interfaces.cli import render
 
-        if isinstance(found, Status):
-            render.status(found)
+        if isinstance(result, LibraryStatus):
+            render.show_status(result)
         else:
-            render.details(found)
+            render.show_details(result)
     else:
-        lines = plain(found) if isinstance(found, Status) else plain_details(found)
-        click.echo(visible("\n".join(lines)))
+        lines = status_lines(result) if isinstance(result, LibraryStatus) else details_lines(result)
+        click.echo(replace_controls("\n".join(lines)))
 
 
-def payload(status: Status) -> dict[str, Any]:
+def status_to_dict(status: LibraryStatus) -> dict[str, Any]:
     """Return a status as a plain dictionary."""
     return {
         "library": str(status.database),
         "generation": status.generation,
         "bytes": status.bytes,
         "derived_bytes": status.derived_bytes,
-        "tools": [_held(one) for one in status.tools],
-        "embedders": {name: asdict(one) for name, one in status.spent.items()},
+        "tools": [_tool_status_to_dict(one) for one in status.tools],
+        "embedders": {name: asdict(one) for name, one in status.embedding_usage.items()},
     }
 
 
-def detailed(found: Details) -> dict[str, Any]:
+def details_to_dict(details: ToolDetails) -> dict[str, Any]:
     """Return all about a tool as a plain dictionary."""
-    held, changes, lengths = found.held, found.changes, found.lengths
-    return _held(held) | {
+    held, changes, lengths = details.status, details.changes, details.chunk_lengths
+    return _tool_status_to_dict(held) | {
         "description": held.tool.description,
         "created_at": held.tool.created_at,
         "options": held.tool.options,
-        "embedding": {"model": held.tool.built.get("embedder", ""), "dimension": held.room.dimension},
+        "embedding": {"model": held.tool.built.get("embedder", ""), "dimension": held.storage.dimension},
         "room": {
-            "text": held.room.text,
-            "index": held.room.index,
-            "vectors": held.room.vectors,
+            "text": held.storage.text,
+            "index": held.storage.index,
+            "vectors": held.storage.vectors,
             "derived": held.derived_bytes,
         },
         "freshness": {
-            "last_look": found.checked_at,
-            "looked_at": changes and changes.at,
+            "last_look": details.checked_at,
+            "looked_at": changes and changes.checked_at,
             "new": changes and changes.new,
             "changed": changes and changes.changed,
             "gone": changes and changes.gone,
@@ -116,16 +116,16 @@ def detailed(found: Details) -> dict[str, Any]:
         },
         "chunk_lengths": lengths
         and {
-            "min": lengths.least,
+            "min": lengths.minimum,
             "median": lengths.median,
             "p90": lengths.p90,
-            "max": lengths.most,
+            "max": lengths.maximum,
             "mean": lengths.mean,
             "bins": [{"from": one.low, "to": one.high, "chunks": one.count} for one in lengths.bins],
         },
-        "page": found.page,
-        "page_size": found.page_size,
-        "pages": found.pages,
+        "page": details.page,
+        "page_size": details.page_size,
+        "pages": details.pages,
         "document_list": [
             {
                 "file_path": one.uri,
@@ -134,157 +134,157 @@ def detailed(found: Details) -> dict[str, Any]:
                 "characters": one.characters,
                 "language": one.language,
             }
-            for one in found.documents
+            for one in details.documents
         ],
     }
 
 
-def _held(one: ToolStatus) -> dict[str, Any]:
+def _tool_status_to_dict(tool_status: ToolStatus) -> dict[str, Any]:
     return {
-        "name": one.tool.name,
-        "kind": one.tool.kind,
-        "active": one.tool.active,
-        "source": one.tool.source,
-        "source_state": one.source_state,
-        "documents": one.totals.documents,
-        "chunks": one.totals.chunks,
-        "vectors": one.totals.vectors,
-        "characters": one.totals.characters,
-        "bytes": one.bytes,
-        "import_state": one.import_state,
-        "last_import": one.tool.imported_at,
-        "rebuild_documents": one.rebuilt,
-        "built": one.tool.built,
-        "problems": [{"file_path": p.uri, "reason": p.reason} for p in one.problems],
+        "name": tool_status.tool.name,
+        "kind": tool_status.tool.kind,
+        "active": tool_status.tool.active,
+        "source": tool_status.tool.source,
+        "source_state": tool_status.source_state,
+        "documents": tool_status.totals.documents,
+        "chunks": tool_status.totals.chunks,
+        "vectors": tool_status.totals.vectors,
+        "characters": tool_status.totals.characters,
+        "bytes": tool_status.bytes,
+        "import_state": tool_status.import_state,
+        "last_import": tool_status.tool.imported_at,
+        "rebuild_documents": tool_status.rebuild_documents,
+        "built": tool_status.tool.built,
+        "problems": [{"file_path": p.uri, "reason": p.reason} for p in tool_status.problems],
     }
 
 
-def plain(status: Status) -> list[str]:
+def status_lines(status: LibraryStatus) -> list[str]:
     """Return a status as lines for a pipe."""
     lines = [
-        f"library: {status.database} ({size(status.bytes)}, derived {size(status.derived_bytes)},"
+        f"library: {status.database} ({format_size(status.bytes)}, derived {format_size(status.derived_bytes)},"
         f" generation {status.generation})"
     ]
     for one in status.tools:
         lines.append(
-            f"{one.tool.name}: {state(one)}, {_counts(one)}, {size(one.bytes)}, last import {last_import(one)},"
-            f" from {on_one_line(one.tool.source) or 'the web'}"
+            f"{one.tool.name}: {state_text(one)}, {_format_counts(one)}, {format_size(one.bytes)}, last import {last_import_text(one)},"  # noqa: E501
+            f" from {escape_controls(one.tool.source) or 'the web'}"
         )
-        lines += [f"  {line}" for line in (*remarks(one), *problems(one))]
+        lines += [f"  {line}" for line in (*tool_remarks(one), *problem_lines(one))]
     if not status.tools:
         lines.append("There are no tools yet.")
-    return lines + [f"embedder {name}: {told}" for name, told in embedders(status)]
+    return lines + [f"embedder {name}: {told}" for name, told in embedder_usage(status)]
 
 
-def embedders(status: Status) -> list[tuple[str, str]]:
+def embedder_usage(status: LibraryStatus) -> list[tuple[str, str]]:
     """Return what imports had of each embedder, and what they were spared because a text was known."""
     return [
         (
             name,
-            f"{counted(one.texts, 'text', form=',')} embedded in {counted(one.calls, 'call', form=',')};"
-            f" {counted(one.saved_texts, 'text', form=',')} known before,"
-            f" {counted(one.saved_calls, 'call', form=',')} saved",
+            f"{format_count(one.texts, 'text', number_format=',')} embedded in {format_count(one.calls, 'call', number_format=',')};"  # noqa: E501
+            f" {format_count(one.saved_texts, 'text', number_format=',')} known before,"
+            f" {format_count(one.saved_calls, 'call', number_format=',')} saved",
         )
-        for name, one in status.spent.items()
+        for name, one in status.embedding_usage.items()
     ]
 
 
-def plain_details(found: Details) -> list[str]:
+def details_lines(details: ToolDetails) -> list[str]:
     """Return all about a tool as lines for a pipe; the documents are in columns with tabs between."""
-    lines = [f"{name}: {value}" for name, value in facts(found)]
-    if found.lengths:
-        lines.append(f"chunk lengths: {measures(found)}")
-        lines += [f"  {one.low}-{one.high}: {one.count}" for one in found.lengths.bins]
-    lines += [*remarks(found.held), *problems(found.held)]
-    lines.append(place(found))
-    lines.append("\t".join(COLUMNS))
-    for one in found.documents:
-        title = on_one_line(" ".join(one.title.split()))
-        lines.append(f"{on_one_line(one.uri)}\t{title}\t{one.chunks}\t{one.characters}\t{one.language}")
+    lines = [f"{name}: {value}" for name, value in tool_facts(details)]
+    if details.chunk_lengths:
+        lines.append(f"chunk lengths: {length_summary(details)}")
+        lines += [f"  {one.low}-{one.high}: {one.count}" for one in details.chunk_lengths.bins]
+    lines += [*tool_remarks(details.status), *problem_lines(details.status)]
+    lines.append(page_summary(details))
+    lines.append("\t".join(DOCUMENT_COLUMNS))
+    for one in details.documents:
+        title = escape_controls(" ".join(one.title.split()))
+        lines.append(f"{escape_controls(one.uri)}\t{title}\t{one.chunks}\t{one.characters}\t{one.language}")
     return lines
 
 
-def facts(found: Details) -> list[tuple[str, str]]:
+def tool_facts(details: ToolDetails) -> list[tuple[str, str]]:
     """Return what there is to say about a tool, in names and values."""
-    held, tool, totals, room = found.held, found.held.tool, found.held.totals, found.held.room
+    held, tool, totals, room = details.status, details.status.tool, details.status.totals, details.status.storage
     told = [
-        ("tool", f"{tool.name} ({tool.kind}, {state(held)})"),
+        ("tool", f"{tool.name} ({tool.kind}, {state_text(held)})"),
         ("description", tool.description or "none"),
-        ("source", on_one_line(tool.source) or "the web"),
-        *((name, _listed(value)) for name, value in tool.options.items()),
+        ("source", escape_controls(tool.source) or "the web"),
+        *((name, _format_value(value)) for name, value in tool.options.items()),
         ("created", tool.created_at or "unknown"),
-        ("last import", last_import(held)),
-        ("holds", f"{_counts(held, ',')}, {counted(totals.characters, 'character', form=',')}"),
-        ("size", f"{size(held.bytes)} (text {size(room.text)}, index {size(room.index)}, vectors {size(room.vectors)},"
-         f" derived {size(held.derived_bytes)})"),
+        ("last import", last_import_text(held)),
+        ("holds", f"{_format_counts(held, ',')}, {format_count(totals.characters, 'character', number_format=',')}"),
+        ("size", f"{format_size(held.bytes)} (text {format_size(room.text)}, index {format_size(room.index)}, vectors {format_size(room.vectors)},"  # noqa: E501
+         f" derived {format_size(held.derived_bytes)})"),
     ]  # fmt: skip
     if tool.built:
         vectors = f", {room.dimension} dimensions" if room.dimension else ""
-        rest = ", ".join(f"{name} {_listed(value)}" for name, value in tool.built.items() if name != "embedder")
+        rest = ", ".join(f"{name} {_format_value(value)}" for name, value in tool.built.items() if name != "embedder")
         told += [("embedding", f"{tool.built.get('embedder', 'none')}{vectors}"), ("built with", rest)]
-    told.append(("last look", found.checked_at or "never"))
-    if found.changes:
-        changes = found.changes
+    told.append(("last look", details.checked_at or "never"))
+    if details.changes:
+        changes = details.changes
         told.append(
             ("now", f"{changes.new} new, {changes.changed} changed, {changes.gone} gone, {changes.moved} moved")
         )
     return told
 
 
-def measures(found: Details) -> str:
+def length_summary(details: ToolDetails) -> str:
     """Return how long chunks are, in one line."""
-    spread = found.lengths
+    spread = details.chunk_lengths
     if spread is None:
         return "no chunks"
     return (
-        f"min {spread.least:,}, median {spread.median:,}, p90 {spread.p90:,}, max {spread.most:,},"
+        f"min {spread.minimum:,}, median {spread.median:,}, p90 {spread.p90:,}, max {spread.maximum:,},"
         f" mean {spread.mean:,.1f} characters"
     )
 
 
-def place(found: Details) -> str:
+def page_summary(details: ToolDetails) -> str:
     """Return which documents of how many are listed, and how to see others."""
-    documents = counted(found.held.totals.documents, "document", form=",")
-    if found.page > found.pages:
-        return f"there is no page {found.page}: {documents} fill {counted(found.pages, 'page')}; --page 1 is the first"
-    told = f"page {found.page} of {found.pages}, {documents}"
-    return f"{told}; --page {found.page + 1} shows the next" if found.page < found.pages else told
+    documents = format_count(details.status.totals.documents, "document", number_format=",")
+    if details.page > details.pages:
+        return f"there is no page {details.page}: {documents} fill {format_count(details.pages, 'page')}; --page 1 is the first"  # noqa: E501
+    told = f"page {details.page} of {details.pages}, {documents}"
+    return f"{told}; --page {details.page + 1} shows the next" if details.page < details.pages else told
 
 
-def remarks(one: ToolStatus) -> list[str]:
+def tool_remarks(tool_status: ToolStatus) -> list[str]:
     """Return what a user should know about a tool beside its numbers."""
-    told = [SOURCES[one.source_state]] if one.source_state in SOURCES else []
-    if one.import_state == "unfinished":
+    told = [SOURCE_REMARKS[tool_status.source_state]] if tool_status.source_state in SOURCE_REMARKS else []
+    if tool_status.import_state == "unfinished":
         told.append("its first import was not finished; importing it again goes on from there")
-    if one.rebuilt is not None:
-        held = counted(one.rebuilt, "document", form=",")
+    if tool_status.rebuild_documents is not None:
+        held = format_count(tool_status.rebuild_documents, "document", number_format=",")
         told.append(f"a rebuild was begun and holds {held}; until it is whole, the old index answers")
     return told
 
 
-def problems(one: ToolStatus) -> list[str]:
+def problem_lines(tool_status: ToolStatus) -> list[str]:
     """Return a line for each thing that could not be indexed."""
-    return [f"problem: {on_one_line(p.uri)}: {' '.join(p.reason.splitlines())}" for p in one.problems]
+    return [f"problem: {escape_controls(p.uri)}: {' '.join(p.reason.splitlines())}" for p in tool_status.problems]
 
 
-def state(one: ToolStatus) -> str:
+def state_text(tool_status: ToolStatus) -> str:
     """Return whether assistants see a tool, and whether its source is gone."""
-    told = "active" if one.tool.active else "disabled"
-    return told if one.source_state == "ok" else f"{told}, source {one.source_state}"
+    told = "active" if tool_status.tool.active else "disabled"
+    return told if tool_status.source_state == "ok" else f"{told}, source {tool_status.source_state}"
 
 
-def _counts(one: ToolStatus, form: str = "") -> str:
-    totals = one.totals
+def _format_counts(tool_status: ToolStatus, number_format: str = "") -> str:
+    totals = tool_status.totals
     counts = ((totals.documents, "document"), (totals.chunks, "chunk"), (totals.vectors, "vector"))
-    return ", ".join(counted(number, noun, form=form) for number, noun in counts)
+    return ", ".join(format_count(number, noun, number_format=number_format) for number, noun in counts)
 
 
-def last_import(one: ToolStatus) -> str:
+def last_import_text(tool_status: ToolStatus) -> str:
     """Return when a tool was last imported, or why there is no such time."""
-    return one.tool.imported_at or one.import_state
+    return tool_status.tool.imported_at or tool_status.import_state
 
 
-def size(number: float) -> str:
+def format_size(number: float) -> str:
     """Return a number of bytes as people read it."""
     for unit in ("B", "kB", "MB"):
         if number < 1000:
@@ -293,7 +293,7 @@ def size(number: float) -> str:
     return f"{number:.1f} GB"
 
 
-def _listed(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, dict):
-        return " ".join(f"{name}={_listed(one)}" for name, one in value.items())
+        return " ".join(f"{name}={_format_value(one)}" for name, one in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -13,25 +13,27 @@ import click
 
 from bunko.interfaces.cli.options import (
     PATH,
-    Chosen,
-    chosen,
-    counted,
-    cutting,
+    SharedOptions,
+    chunking_options,
+    complete_tool_names,
+    escape_controls,
+    format_count,
     is_terminal,
-    on_one_line,
+    pop_shared_options,
     print_json,
-    say,
-    shared,
-    tool_names,
-    visible,
+    print_stderr,
+    replace_controls,
+    shared_options,
 )
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
     from bunko.types import Tool
 
-_EXTRACT = click.Choice(["chunk", "section", "full"])
-_name = click.option("--name", "-n", required=True, metavar="NAME", help="The tool.", shell_complete=tool_names)
+_EXTRACT_CHOICE = click.Choice(["chunk", "section", "full"])
+_name_option = click.option(
+    "--name", "-n", required=True, metavar="NAME", help="The tool.", shell_complete=complete_tool_names
+)
 
 
 @click.group(name="tool")
@@ -47,7 +49,7 @@ def command() -> None:
 
 
 @command.command()
-@_name
+@_name_option
 @click.option("--description", "-d", required=True, metavar="TEXT", help="What the documents are about.")
 @click.option("--source", "-s", type=PATH, metavar="PATH", help="The folder; or a file of entries. Not for web pages.")
 @click.option(
@@ -58,9 +60,9 @@ def command() -> None:
 )
 @click.option("--include", multiple=True, metavar="GLOB", help="Only these files; may be repeated.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Not these files; may be repeated.")
-@click.option("--extract", type=_EXTRACT, help="How much of each hit comes back unless a search says. [chunk]")
-@cutting
-@shared
+@click.option("--extract", type=_EXTRACT_CHOICE, help="How much of each hit comes back unless a search says. [chunk]")
+@chunking_options
+@shared_options
 def add(
     name: str,
     description: str,
@@ -83,14 +85,14 @@ def add(
       bunko tool add -n api-docs -d "API documentation for user authentication" -s ./docs/api
       bunko tool add -n diary -d "What we did on which day" -s ~/ChangeLog --kind memos
     """
-    asked = chosen(options)
+    asked = pop_shared_options(options)
     if source is None and kind != "web":
         raise click.UsageError("Missing option '--source' / '-s'.")
     from bunko.library import catalog
-    from bunko.library.open import unmade_if_refused
+    from bunko.library.open import remove_new_library_on_error
 
-    with asked.open() as library, unmade_if_refused(library):
-        tool = catalog.add(
+    with asked.open() as library, remove_new_library_on_error(library):
+        tool = catalog.add_tool(
             library.store,
             name,
             description,
@@ -99,30 +101,30 @@ def add(
             include=include,
             exclude=exclude,
             extract=extract,
-            cutting=library.recut(chunker, chunk_size, chunk_overlap),
+            chunker_options=library.chunker_options(chunker, chunk_size, chunk_overlap),
         )
-        files = library.preview(tool)
-        seen = catalog.called(name)
+        files = library.count_importable(tool)
+        seen = catalog.public_name(name)
         called = f" Assistants see it as {seen}." if seen != name else ""
         them = "it" if files == 1 else "them"
-        next_step = f"Bring {them} in with: bunko import -n {shlex.quote(name)}{asked.flags(library)}"
+        next_step = f"Bring {them} in with: bunko import -n {shlex.quote(name)}{asked.library_flags(library)}"
         if kind == "web":
-            next_step = f"Bring pages in with: bunko web add URL -n {shlex.quote(name)}{asked.flags(library)}"
-        found = counted(files, "file") if kind == "folder" else counted(files, "entry", "entries")
+            next_step = f"Bring pages in with: bunko web add URL -n {shlex.quote(name)}{asked.library_flags(library)}"
+        found = format_count(files, "file") if kind == "folder" else format_count(files, "entry", "entries")
         sentence = f"Added {name}: {found} to import.{called} {next_step}"
         if kind == "web":
             sentence = f"Added {name}.{called} {next_step}"
-        _told(asked, tool, sentence, files=files, assistant_name=seen)
+        _print_result(asked, tool, sentence, files=files, assistant_name=seen)
 
 
 @command.command()
-@_name
+@_name_option
 @click.option("--description", "-d", metavar="TEXT", help="A new description.")
 @click.option("--source", "-s", type=PATH, metavar="DIR", help="Another folder.")
 @click.option("--include", multiple=True, metavar="GLOB", help="Only these files from now on; '' for all.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Not these files from now on; '' for none.")
-@click.option("--extract", type=_EXTRACT, help="How much of each hit comes back unless a search says.")
-@shared
+@click.option("--extract", type=_EXTRACT_CHOICE, help="How much of each hit comes back unless a search says.")
+@shared_options
 def update(
     name: str,
     description: str | None,
@@ -138,13 +140,13 @@ def update(
     Example:
       bunko tool update -n api-docs -d "How users sign in, and what the API answers"
     """
-    asked = chosen(options)
+    asked = pop_shared_options(options)
     from bunko.library import catalog
 
     if description is None and source is None and not include and not exclude and extract is None:
         raise click.UsageError("Give --description, --source, --include, --exclude or --extract.")
-    with _existing(asked) as library:
-        tool = catalog.update(
+    with _open_library(asked) as library:
+        tool = catalog.update_tool(
             library.store,
             name,
             description=description,
@@ -154,14 +156,14 @@ def update(
             extract=extract,
         )
         follows = source is not None or include or exclude
-        next_step = f"bunko import -n {shlex.quote(name)} --mode update{asked.flags(library)}"
-        _told(asked, tool, f"Updated {name}." + (f" Its documents follow with: {next_step}" if follows else ""))
+        next_step = f"bunko import -n {shlex.quote(name)} --mode update{asked.library_flags(library)}"
+        _print_result(asked, tool, f"Updated {name}." + (f" Its documents follow with: {next_step}" if follows else ""))
 
 
 @command.command()
-@_name
+@_name_option
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@shared
+@shared_options
 def delete(name: str, yes: bool, **options: Any) -> None:
     """Remove a tool and its index; the folder is left alone.
 
@@ -169,30 +171,30 @@ def delete(name: str, yes: bool, **options: Any) -> None:
     Example:
       bunko tool delete -n api-docs
     """
-    asked = chosen(options)
+    asked = pop_shared_options(options)
     from bunko.library import catalog
 
-    with _existing(asked) as library:
-        tool = catalog.named(library.store, name)
+    with _open_library(asked) as library:
+        tool = catalog.get_tool(library.store, name)
         totals = library.store.totals(tool.id)
-        lost = f"{counted(totals.documents, 'document')} and {counted(totals.chunks, 'chunk')} of its index"
+        lost = f"{format_count(totals.documents, 'document')} and {format_count(totals.chunks, 'chunk')} of its index"
         if not yes:
             stays = f"; the files in {tool.source} stay" if tool.source else ", and its pages with them"
             question = f"Delete {name}? {lost} will be lost{stays}."
             try:
-                sure = click.confirm(visible(question), err=True)
+                sure = click.confirm(replace_controls(question), err=True)
             except click.Abort:  # Ctrl-C, or nobody is there to answer
                 click.echo(err=True)
                 raise click.ClickException("Nothing was deleted. Delete without being asked with -y.") from None
             if not sure:
                 raise click.ClickException("Nothing was deleted.")
-        library.delete_tool(name, waiting=say)
-        _told(asked, tool, f"Deleted {name}: {lost}.")
+        library.delete_tool(name, waiting=print_stderr)
+        _print_result(asked, tool, f"Deleted {name}: {lost}.")
 
 
 @command.command()
-@_name
-@shared
+@_name_option
+@shared_options
 def enable(name: str, **options: Any) -> None:
     """Show a tool to assistants.
 
@@ -200,12 +202,12 @@ def enable(name: str, **options: Any) -> None:
     Example:
       bunko tool enable -n api-docs
     """
-    _activate(chosen(options), name, active=True)
+    _set_active(pop_shared_options(options), name, active=True)
 
 
 @command.command()
-@_name
-@shared
+@_name_option
+@shared_options
 def disable(name: str, **options: Any) -> None:
     """Hide a tool from assistants; its index stays.
 
@@ -213,13 +215,13 @@ def disable(name: str, **options: Any) -> None:
     Example:
       bunko tool disable -n api-docs
     """
-    _activate(chosen(options), name, active=False)
+    _set_active(pop_shared_options(options), name, active=False)
 
 
 @command.command(name="ls")
 @click.option("--all", "everything", is_flag=True, help="All tools with what they are, not only active ones.")
 @click.option("--format", "form", type=click.Choice(["json", "table"]), help="How to print them.")
-@shared
+@shared_options
 def ls(everything: bool, form: str | None, **options: Any) -> None:
     """List tools.
 
@@ -227,8 +229,8 @@ def ls(everything: bool, form: str | None, **options: Any) -> None:
     Example:
       bunko tool ls --all
     """
-    asked = chosen(options)
-    with _existing(asked) as library:
+    asked = pop_shared_options(options)
+    with _open_library(asked) as library:
         tools = [tool for tool in library.tools() if everything or tool.active]
         form = "json" if asked.as_json else form
         if form is None and not everything:
@@ -236,22 +238,22 @@ def ls(everything: bool, form: str | None, **options: Any) -> None:
                 click.echo(tool.name)
             return
         if (form or library.settings.display.default_format) == "json":
-            print_json([described(tool) for tool in tools])
+            print_json([tool_to_dict(tool) for tool in tools])
         elif is_terminal():
-            from bunko.interfaces.cli.render import tools as show
+            from bunko.interfaces.cli.render import show_tools as show
 
             show(tools)
         else:
             for tool in tools:
                 state = "active" if tool.active else "disabled"
-                click.echo("\t".join(map(on_one_line, (tool.name, state, tool.source, tool.description))))
+                click.echo("\t".join(map(escape_controls, (tool.name, state, tool.source, tool.description))))
 
 
 @command.command()
-@_name
+@_name_option
 @click.option("--write", is_flag=True, help="Keep the proposal as the tool's description.")
 @click.option("--language", type=click.Choice(["ja", "en"]), help="[the one most of its documents are in]")
-@shared
+@shared_options
 def describe(name: str, write: bool, language: Literal["ja", "en"] | None, **options: Any) -> None:
     """Propose a description, made from the tool's own documents.
 
@@ -260,14 +262,14 @@ def describe(name: str, write: bool, language: Literal["ja", "en"] | None, **opt
       bunko tool describe -n api-docs
       bunko tool describe -n api-docs --write
     """
-    asked = chosen(options)
+    asked = pop_shared_options(options)
     from bunko.library import catalog
 
-    with _existing(asked) as library:
-        flags = asked.flags(library)
-        proposal = library.propose(name, language=language)
+    with _open_library(asked) as library:
+        flags = asked.library_flags(library)
+        proposal = library.propose_description(name, language=language)
         if write:
-            catalog.update(library.store, name, description=proposal.description)
+            catalog.update_tool(library.store, name, description=proposal.description)
     if asked.as_json:
         print_json(
             {
@@ -280,15 +282,15 @@ def describe(name: str, write: bool, language: Literal["ja", "en"] | None, **opt
             }
         )
         return
-    click.echo(visible(f"present:  {proposal.tool.description or '(none)'}"))
-    click.echo(visible(f"proposal: {proposal.description}"))
-    click.echo(visible(f"phrases:  {', '.join(phrase.text for phrase in proposal.phrases)}"))
+    click.echo(replace_controls(f"present:  {proposal.tool.description or '(none)'}"))
+    click.echo(replace_controls(f"proposal: {proposal.description}"))
+    click.echo(replace_controls(f"phrases:  {', '.join(phrase.text for phrase in proposal.phrases)}"))
     own = f"bunko tool update -n {shlex.quote(name)} -d TEXT{flags}"
-    say(f"Updated {name}." if write else f"Keep it with --write, or write your own: {own}")
+    print_stderr(f"Updated {name}." if write else f"Keep it with --write, or write your own: {own}")
 
 
 @command.command()
-@shared
+@shared_options
 def check(**options: Any) -> None:
     """Check that an assistant can tell the active tools apart by their descriptions.
 
@@ -299,22 +301,22 @@ def check(**options: Any) -> None:
     Example:
       bunko tool check
     """
-    asked = chosen(options)
+    asked = pop_shared_options(options)
     from bunko.interfaces.cli import tool_check
 
-    with _existing(asked) as library:
-        routing, flags = library.route(), asked.flags(library)
+    with _open_library(asked) as library:
+        routing, flags = library.measure_routing(), asked.library_flags(library)
     if asked.as_json:
-        print_json(tool_check.payload(routing))
+        print_json(tool_check.routing_to_dict(routing))
     elif is_terminal():
-        tool_check.show(routing, flags)
+        tool_check.show_routing(routing, flags)
     else:
-        click.echo(tool_check.plain(routing, flags))
+        click.echo(tool_check.format_routing(routing, flags))
     if routing.warnings:
         sys.exit(1)
 
 
-def described(tool: Tool) -> dict[str, Any]:
+def tool_to_dict(tool: Tool) -> dict[str, Any]:
     """Return a tool as a plain dictionary."""
     return {
         "name": tool.name,
@@ -328,20 +330,20 @@ def described(tool: Tool) -> dict[str, Any]:
     }
 
 
-def _activate(asked: Chosen, name: str, *, active: bool) -> None:
+def _set_active(shared: SharedOptions, name: str, *, active: bool) -> None:
     from bunko.library import catalog
 
-    with _existing(asked) as library:
-        tool = catalog.activate(library.store, name, active=active)
-        _told(asked, tool, f"{'Enabled' if active else 'Disabled'} {name}.")
+    with _open_library(shared) as library:
+        tool = catalog.set_tool_active(library.store, name, active=active)
+        _print_result(shared, tool, f"{'Enabled' if active else 'Disabled'} {name}.")
 
 
-def _existing(asked: Chosen) -> Library:
-    return asked.open(create=asked.docs_dir is not None)
+def _open_library(shared: SharedOptions) -> Library:
+    return shared.open(create=shared.docs_dir is not None)
 
 
-def _told(asked: Chosen, tool: Tool, sentence: str, **more: Any) -> None:
-    if asked.as_json:
-        print_json(described(tool) | more)
+def _print_result(shared: SharedOptions, tool: Tool, message: str, **more: Any) -> None:
+    if shared.as_json:
+        print_json(tool_to_dict(tool) | more)
     else:
-        click.echo(visible(sentence))
+        click.echo(replace_controls(message))

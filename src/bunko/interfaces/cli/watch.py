@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.options import Chosen, chosen, is_terminal, say, shared, tool_names, visible
+from bunko.interfaces.cli.options import (
+    SharedOptions,
+    complete_tool_names,
+    is_terminal,
+    pop_shared_options,
+    print_stderr,
+    replace_controls,
+    shared_options,
+)
 
 if TYPE_CHECKING:
-    from bunko.library.watch import News
+    from bunko.library.watch import WatchEvent
     from bunko.types import Report
 
 
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
     "-n",
     metavar="NAME",
     help="Only this tool, shown to assistants or not. [all active ones]",
-    shell_complete=tool_names,
+    shell_complete=complete_tool_names,
 )
 @click.option(
     "--poll",
@@ -33,7 +41,7 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Look so often instead of waiting for file events, as for a folder that other machines change.",
 )
-@shared
+@shared_options
 def command(name: str | None, poll: float | None, **options: Any) -> None:
     """Keep tools fresh as their files change, until Ctrl-C.
 
@@ -45,38 +53,38 @@ def command(name: str | None, poll: float | None, **options: Any) -> None:
       bunko watch -n api-docs
       bunko watch --docs-dir ~/notes --json
     """
-    asked = chosen(options)
-    from bunko.library.watch import watch
+    asked = pop_shared_options(options)
+    from bunko.library.watch import watch_library
 
-    with _until_told() as stop:
-        watch(
+    with _stop_on_signals() as stop:
+        watch_library(
             lambda: asked.open(create=asked.docs_dir is not None),
-            lambda news: _tell(news, asked),
+            lambda news: _print_event(news, asked),
             stop,
             name=name,
             poll=poll,
         )
 
 
-class _Stop:
+class _StopFlag:
     """Set by a signal; an Event could hang there, because its lock may be held by the very thread it interrupts."""
 
     def __init__(self) -> None:
-        self._told = False
+        self._stopped = False
 
     def is_set(self) -> bool:
         """Say whether somebody asked us to end."""
-        return self._told
+        return self._stopped
 
     def set(self) -> None:
         """Ask us to end."""
-        self._told = True
+        self._stopped = True
 
 
 @contextmanager
-def _until_told() -> Iterator[_Stop]:
+def _stop_on_signals() -> Iterator[_StopFlag]:
     """Let Ctrl-C and SIGTERM end the watch in order; a second one ends it at once."""
-    stop, own = _Stop(), os.getpid()
+    stop, own = _StopFlag(), os.getpid()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def end(number: int, _: object) -> None:
@@ -95,58 +103,59 @@ def _until_told() -> Iterator[_Stop]:
             signal.signal(each, handler)
 
 
-def _tell(news: News, asked: Chosen) -> None:
+def _print_event(event: WatchEvent, shared: SharedOptions) -> None:
     at = datetime.now().astimezone()
-    if asked.as_json:
+    if shared.as_json:
         click.echo(
             json.dumps(
-                {"event": news.kind, "at": at.isoformat(timespec="seconds"), **_payload(news)}, ensure_ascii=False
+                {"event": event.kind, "at": at.isoformat(timespec="seconds"), **_event_to_dict(event)},
+                ensure_ascii=False,
             )
         )
         return
-    lines = list(_lines(news))
-    if news.kind in ("problem", "waiting"):
+    lines = list(_event_lines(event))
+    if event.kind in ("problem", "waiting"):
         for line in lines:
-            say(f"{at:%H:%M:%S} {line}")
+            print_stderr(f"{at:%H:%M:%S} {line}")
         return
     for line in lines:
         clock = f"{at:%H:%M:%S}"
-        click.echo(f"{click.style(clock, dim=True) if is_terminal() else clock} {visible(line)}")
+        click.echo(f"{click.style(clock, dim=True) if is_terminal() else clock} {replace_controls(line)}")
 
 
-def _payload(news: News) -> dict[str, Any]:
-    told: dict[str, Any] = {"tool": news.tool, "message": news.message, "hint": news.hint}
+def _event_to_dict(event: WatchEvent) -> dict[str, Any]:
+    told: dict[str, Any] = {"tool": event.tool, "message": event.message, "hint": event.hint}
     told = {key: value for key, value in told.items() if value}
-    if news.kind == "watching":
+    if event.kind == "watching":
         told["tools"] = [
-            {"name": place.tool, "path": place.path} | ({"polled": place.polled} if place.polled else {})
-            for place in news.places
+            {"name": place.tool, "path": place.path} | ({"polled": place.poll_reason} if place.poll_reason else {})
+            for place in event.watched_tools
         ]
-    if news.report is not None:
-        from bunko.interfaces.serialize import report
+    if event.report is not None:
+        from bunko.interfaces.serialize import report_to_dict
 
-        told |= report(news.report)
+        told |= report_to_dict(event.report)
     return told
 
 
-def _lines(news: News) -> Iterator[str]:
+def _event_lines(event: WatchEvent) -> Iterator[str]:
     """Return what there is to say, in lines."""
-    if news.kind == "watching":
-        number = len(news.places)
-        names = ", ".join(place.tool for place in news.places) or "none yet; waiting for bunko tool add"
+    if event.kind == "watching":
+        number = len(event.watched_tools)
+        names = ", ".join(place.tool for place in event.watched_tools) or "none yet; waiting for bunko tool add"
         yield f"Watching {number} tool{'' if number == 1 else 's'}: {names}. Ctrl-C stops it."
-        for place in news.places:
-            yield f"  {place.tool}: {place.path}{f' (looking now and then: {place.polled})' if place.polled else ''}"
-    elif news.kind == "stopped":
+        for place in event.watched_tools:
+            yield f"  {place.tool}: {place.path}{f' (looking now and then: {place.poll_reason})' if place.poll_reason else ''}"  # noqa: E501
+    elif event.kind == "stopped":
         yield "Stopped; what was written stays."
     else:
-        before = f"{news.tool}: " if news.tool else ""
-        what = _changes(news.report) if news.report else news.message
+        before = f"{event.tool}: " if event.tool else ""
+        what = _format_changes(event.report) if event.report else event.message
         yield before + " ".join(what.splitlines())
-        if news.hint:
-            yield f"  {news.hint}"
+        if event.hint:
+            yield f"  {event.hint}"
 
 
-def _changes(report: Report) -> str:
+def _format_changes(report: Report) -> str:
     counts = {name: getattr(report, name) for name in ("added", "updated", "deleted", "moved")}
     return ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)

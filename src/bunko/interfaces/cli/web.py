@@ -12,27 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.import_report import progress as importing
+from bunko.interfaces.cli.import_report import show_import_progress as importing
 from bunko.interfaces.cli.options import (
-    chosen,
-    counted,
+    complete_tool_names,
+    escape_controls,
+    format_count,
     is_terminal,
-    on_one_line,
+    pop_shared_options,
     print_json,
-    say,
-    shared,
-    tool_names,
-    visible,
+    print_stderr,
+    replace_controls,
+    shared_options,
 )
 
 if TYPE_CHECKING:
-    from bunko.library.web import Collected, Holdings
-    from bunko.sources.web.crawl import Progress
+    from bunko.library.web import CollectResult, WebToolStatus
+    from bunko.sources.web.crawl import CrawlProgress
 
-_MOST_PROBLEMS = 10
+_MAX_PROBLEMS = 10
 _SECONDS_BETWEEN_LINES = 2.0
-_name = click.option(
-    "--name", "-n", metavar="TOOL", help="The tool that has them. [knowledge]", shell_complete=tool_names
+_name_option = click.option(
+    "--name", "-n", metavar="TOOL", help="The tool that has them. [knowledge]", shell_complete=complete_tool_names
 )
 
 
@@ -53,8 +53,8 @@ def command() -> None:
 
 @command.command()
 @click.argument("urls", nargs=-1, required=True, metavar="URL...")
-@_name
-@shared
+@_name_option
+@shared_options
 def add(urls: Sequence[str], name: str | None, **options: Any) -> None:
     """Fetch single pages and import them.
 
@@ -64,15 +64,19 @@ def add(urls: Sequence[str], name: str | None, **options: Any) -> None:
     Example:
       bunko web add https://example.com/guide https://example.com/faq
     """
-    asked = chosen(options)
-    with asked.open() as library, _shown("Fetching") as ways:
-        found = library.web.add(urls, tool=name, waiting=say, **ways)
+    asked = pop_shared_options(options)
+    with asked.open() as library, _show_fetch_progress("Fetching") as ways:
+        found = library.web.add_pages(urls, tool=name, waiting=print_stderr, **ways)
     if asked.as_json:
-        print_json(_payload(found))
+        print_json(_result_to_dict(found))
     else:
-        for url in found.done.held:
-            click.echo(visible(f"Added {on_one_line(url)} ({counted(found.chunks.get(url, 0), 'chunk')})"))
-    _end(found, failing=True)
+        for url in found.outcome.held_urls:
+            click.echo(
+                replace_controls(
+                    f"Added {escape_controls(url)} ({format_count(found.chunk_counts.get(url, 0), 'chunk')})"
+                )
+            )
+    _report_problems(found, exit_on_problem=True)
 
 
 @command.command()
@@ -81,8 +85,8 @@ def add(urls: Sequence[str], name: str | None, **options: Any) -> None:
 @click.option("--max-pages", type=click.IntRange(1, 100_000), metavar="N", help="Most pages of this crawl. [50]")
 @click.option("--depth", type=click.IntRange(0, 100), metavar="N", help="How many links away from the first page. [1]")
 @click.option("--sitemap", is_flag=True, help="Also what the site's sitemaps and its llms.txt name.")
-@_name
-@shared
+@_name_option
+@shared_options
 def crawl(
     url: str,
     pattern: str,
@@ -103,24 +107,26 @@ def crawl(
       bunko web crawl https://example.com/docs '\\.html$' --depth 2 --max-pages 200
       bunko web crawl https://example.com --sitemap -n example
     """
-    asked = chosen(options)
-    with asked.open() as library, _shown("Crawling") as ways:
-        found = library.web.crawl(
-            url, pattern, tool=name, max_pages=max_pages, depth=depth, sitemap=sitemap, waiting=say, **ways
+    asked = pop_shared_options(options)
+    with asked.open() as library, _show_fetch_progress("Crawling") as ways:
+        found = library.web.crawl_site(
+            url, pattern, tool=name, max_pages=max_pages, depth=depth, sitemap=sitemap, waiting=print_stderr, **ways
         )
     if asked.as_json:
-        print_json(_payload(found))
+        print_json(_result_to_dict(found))
     else:
-        click.echo(_summary(found))
-        if found.done.left:
-            say(f"{counted(found.done.left, 'more link')} left out; raise --max-pages to have them too.")
-    _end(found, failing=not found.done.held)
+        click.echo(_summary_line(found))
+        if found.outcome.omitted_links:
+            print_stderr(
+                f"{format_count(found.outcome.omitted_links, 'more link')} left out; raise --max-pages to have them too."  # noqa: E501
+            )
+    _report_problems(found, exit_on_problem=not found.outcome.held_urls)
 
 
 @command.command()
 @click.argument("urls", nargs=-1, metavar="[URL]...")
-@_name
-@shared
+@_name_option
+@shared_options
 def refresh(urls: Sequence[str], name: str | None, **options: Any) -> None:
     """Ask again for pages that are there, and import what changed.
 
@@ -131,20 +137,20 @@ def refresh(urls: Sequence[str], name: str | None, **options: Any) -> None:
       bunko web refresh
       bunko web refresh https://example.com/guide
     """
-    asked = chosen(options)
-    with asked.open(create=False) as library, _shown("Asking") as ways:
-        found = library.web.refresh(urls, tool=name, waiting=say, **ways)
+    asked = pop_shared_options(options)
+    with asked.open(create=False) as library, _show_fetch_progress("Asking") as ways:
+        found = library.web.refresh_pages(urls, tool=name, waiting=print_stderr, **ways)
     if asked.as_json:
-        print_json(_payload(found))
+        print_json(_result_to_dict(found))
     else:
-        click.echo(_summary(found))
-    _end(found, failing=not found.done.held)
+        click.echo(_summary_line(found))
+    _report_problems(found, exit_on_problem=not found.outcome.held_urls)
 
 
 @command.command()
 @click.argument("url")
-@_name
-@shared
+@_name_option
+@shared_options
 def delete(url: str, name: str | None, **options: Any) -> None:
     """Remove a page from the library.
 
@@ -152,18 +158,18 @@ def delete(url: str, name: str | None, **options: Any) -> None:
     Example:
       bunko web delete https://example.com/guide
     """
-    asked = chosen(options)
+    asked = pop_shared_options(options)
     with asked.open(create=False) as library:
-        gone, chunks = library.web.delete(url, tool=name, waiting=say)
+        gone, chunks = library.web.delete_page(url, tool=name, waiting=print_stderr)
     if asked.as_json:
         print_json({"url": gone, "chunks": chunks})
     else:
-        click.echo(visible(f"Deleted {on_one_line(gone)} ({counted(chunks, 'chunk')})"))
+        click.echo(replace_controls(f"Deleted {escape_controls(gone)} ({format_count(chunks, 'chunk')})"))
 
 
 @command.command()
-@_name
-@shared
+@_name_option
+@shared_options
 def status(name: str | None, **options: Any) -> None:
     """Show what was collected, from where, and what went wrong.
 
@@ -171,37 +177,40 @@ def status(name: str | None, **options: Any) -> None:
     Example:
       bunko web status
     """
-    asked = chosen(options)
+    asked = pop_shared_options(options)
     with asked.open(create=False) as library:
-        found, flags = library.web.status(name), asked.flags(library)
+        found, flags = library.web.status(name), asked.library_flags(library)
     if asked.as_json:
-        print_json({"tools": [_held(one) for one in found]})
+        print_json({"tools": [_holdings_to_dict(one) for one in found]})
     elif is_terminal():
-        from bunko.interfaces.cli.render import table
+        from bunko.interfaces.cli.render import show_table
 
-        rows = [(one.tool.name, str(one.pages), str(one.chunks), _hosts(one), one.oldest or "never") for one in found]
-        table(("tool", "pages", "chunks", "sites", "oldest look"), rows, numbers=("pages", "chunks"))
-        for line in (line for one in found for line in _remarks(one, flags)):
-            say(line)
+        rows = [
+            (one.tool.name, str(one.pages), str(one.chunks), _format_hosts(one), one.oldest_check or "never")
+            for one in found
+        ]
+        show_table(("tool", "pages", "chunks", "sites", "oldest look"), rows, number_columns=("pages", "chunks"))
+        for line in (line for one in found for line in _holdings_remarks(one, flags)):
+            print_stderr(line)
     else:
         for one in found:
-            holds = f"{counted(one.pages, 'page')}, {counted(one.chunks, 'chunk')}"
-            click.echo(visible(f"{one.tool.name}: {holds}, from {_hosts(one) or 'nowhere'}"))
-            for line in _remarks(one, flags):
-                click.echo(visible(f"  {line}"))
+            holds = f"{format_count(one.pages, 'page')}, {format_count(one.chunks, 'chunk')}"
+            click.echo(replace_controls(f"{one.tool.name}: {holds}, from {_format_hosts(one) or 'nowhere'}"))
+            for line in _holdings_remarks(one, flags):
+                click.echo(replace_controls(f"  {line}"))
         if not found:
             click.echo("There are no web pages yet.")
 
 
-def _payload(found: Collected) -> dict[str, Any]:
-    from bunko.interfaces.serialize import report
+def _result_to_dict(result: CollectResult) -> dict[str, Any]:
+    from bunko.interfaces.serialize import report_to_dict
 
-    done = found.done
+    done = result.outcome
     return {
-        "tool": found.tool,
-        "pages": len(done.held),
-        "chunks": sum(found.chunks.values()),
-        "errors": found.errors,
+        "tool": result.tool,
+        "pages": len(done.held_urls),
+        "chunks": sum(result.chunk_counts.values()),
+        "errors": result.errors,
         "added": done.added,
         "updated": done.updated,
         "unchanged": done.unchanged,
@@ -211,83 +220,87 @@ def _payload(found: Collected) -> dict[str, Any]:
             for one in done.problems
         ],
         "aliases": done.aliases,
-        "left_out": done.left,
-        "resumed": found.resumed,
+        "left_out": done.omitted_links,
+        "resumed": result.resumed,
         "interrupted": done.interrupted,
-        "import": report(found.report),
+        "import": report_to_dict(result.report),
     }
 
 
-def _summary(found: Collected) -> str:
-    done = found.done
-    parts = [counted(len(done.held), "page"), counted(sum(found.chunks.values()), "chunk")]
+def _summary_line(result: CollectResult) -> str:
+    done = result.outcome
+    parts = [format_count(len(done.held_urls), "page"), format_count(sum(result.chunk_counts.values()), "chunk")]
     parts += [f"{len(done.added)} added", f"{len(done.updated)} updated", f"{len(done.unchanged)} unchanged"]
     if done.skipped:
         parts.append(f"{len(done.skipped)} left alone")
-    return ", ".join([*parts, counted(found.errors, "error")])
+    return ", ".join([*parts, format_count(result.errors, "error")])
 
 
-def _end(found: Collected, *, failing: bool) -> None:
+def _report_problems(result: CollectResult, *, exit_on_problem: bool) -> None:
     """Tell what went wrong; with `failing`, the first page that did decides the exit code."""
-    done = found.done
+    done = result.outcome
     problems = done.problems
-    for one in problems[:_MOST_PROBLEMS]:
-        say(f"Error: {on_one_line(one.uri)}: {' '.join(one.reason.splitlines())}")
+    for one in problems[:_MAX_PROBLEMS]:
+        print_stderr(f"Error: {escape_controls(one.uri)}: {' '.join(one.reason.splitlines())}")
         if one.uri in done.errors and done.errors[one.uri].hint:
-            say(f"  {done.errors[one.uri].hint}")
-    for one in done.skipped[:_MOST_PROBLEMS]:
-        say(f"Left alone: {on_one_line(one.uri)}: {one.reason}")
-    if max(len(problems), len(done.skipped)) > _MOST_PROBLEMS:
-        say("… and more; --json lists them all.")
-    for notice in found.report.notices:
-        say(notice)
-    if failing and problems:
+            print_stderr(f"  {done.errors[one.uri].hint}")
+    for one in done.skipped[:_MAX_PROBLEMS]:
+        print_stderr(f"Left alone: {escape_controls(one.uri)}: {one.reason}")
+    if max(len(problems), len(done.skipped)) > _MAX_PROBLEMS:
+        print_stderr("… and more; --json lists them all.")
+    for notice in result.report.notices:
+        print_stderr(notice)
+    if exit_on_problem and problems:
         from bunko.interfaces.cli.main import EXIT_CODES
 
         sys.exit(EXIT_CODES[next(iter(done.errors.values())).code])
 
 
-def _held(one: Holdings) -> dict[str, Any]:
+def _holdings_to_dict(holdings: WebToolStatus) -> dict[str, Any]:
     return {
-        "name": one.tool.name,
-        "description": one.tool.description,
-        "active": one.tool.active,
-        "pages": one.pages,
-        "chunks": one.chunks,
-        "sites": [{"host": host, "pages": pages} for host, pages in one.hosts],
-        "oldest_look": one.oldest,
-        "problems": [{"url": problem.uri, "reason": problem.reason} for problem in one.problems],
-        "unfinished": [{"url": crawl.url, "waiting": crawl.waiting} | crawl.rules for crawl in one.unfinished],
+        "name": holdings.tool.name,
+        "description": holdings.tool.description,
+        "active": holdings.tool.active,
+        "pages": holdings.pages,
+        "chunks": holdings.chunks,
+        "sites": [{"host": host, "pages": pages} for host, pages in holdings.hosts],
+        "oldest_look": holdings.oldest_check,
+        "problems": [{"url": problem.uri, "reason": problem.reason} for problem in holdings.problems],
+        "unfinished": [
+            {"url": crawl.url, "waiting": crawl.waiting_pages} | crawl.rules for crawl in holdings.unfinished_crawls
+        ],
     }
 
 
-def _hosts(one: Holdings) -> str:
-    shown = ", ".join(f"{on_one_line(host)} ({pages})" for host, pages in one.hosts[:5])
-    return shown + (", …" if len(one.hosts) > 5 else "")
+def _format_hosts(holdings: WebToolStatus) -> str:
+    shown = ", ".join(f"{escape_controls(host)} ({pages})" for host, pages in holdings.hosts[:5])
+    return shown + (", …" if len(holdings.hosts) > 5 else "")
 
 
-def _remarks(one: Holdings, flags: str) -> list[str]:
+def _holdings_remarks(holdings: WebToolStatus, flags: str) -> list[str]:
     told = []
-    for crawl in one.unfinished:
+    for crawl in holdings.unfinished_crawls:
         words = ["bunko", "web", "crawl", crawl.url, *([crawl.rules["pattern"]] if crawl.rules.get("pattern") else [])]
         words += ["--max-pages", str(crawl.rules.get("max_pages", 50)), "--depth", str(crawl.rules.get("depth", 1))]
         words += ["--sitemap"] if crawl.rules.get("sitemap") else []
-        again = f"{shlex.join([*words, '-n', one.tool.name])}{flags}"
-        told.append(f"a crawl was not finished, {counted(crawl.waiting, 'page')} wait; go on with: {again}")
-    told += [f"{on_one_line(bad.uri)}: {' '.join(bad.reason.splitlines())}" for bad in one.problems[:_MOST_PROBLEMS]]
-    if len(one.problems) > _MOST_PROBLEMS:
-        told.append(f"… and {len(one.problems) - _MOST_PROBLEMS} more; --json lists them all.")
+        again = f"{shlex.join([*words, '-n', holdings.tool.name])}{flags}"
+        told.append(f"a crawl was not finished, {format_count(crawl.waiting_pages, 'page')} wait; go on with: {again}")
+    told += [
+        f"{escape_controls(bad.uri)}: {' '.join(bad.reason.splitlines())}" for bad in holdings.problems[:_MAX_PROBLEMS]
+    ]
+    if len(holdings.problems) > _MAX_PROBLEMS:
+        told.append(f"… and {len(holdings.problems) - _MAX_PROBLEMS} more; --json lists them all.")
     return told
 
 
 @contextmanager
-def _shown(doing: str) -> Iterator[dict[str, Any]]:
+def _show_fetch_progress(label: str) -> Iterator[dict[str, Any]]:
     """Show how far fetching, then importing, has come: a bar on a terminal, a line now and then in a pipe."""
-    last: Progress | None = None
+    last: CrawlProgress | None = None
     bar = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     with_import: list[Callable[[Any], None]] = []
 
-    def told(done: Progress) -> None:
+    def told(done: CrawlProgress) -> None:
         nonlocal last
         last = done
         drawn(done)
@@ -299,28 +312,28 @@ def _shown(doing: str) -> Iterator[dict[str, Any]]:
 
     try:
         with ExitStack() as stack:
-            drawn = stack.enter_context(_bar(doing) if bar else _lines(doing))
-            yield {"progress": told, "imported": imported}
+            drawn = stack.enter_context(_progress_bar(label) if bar else _progress_lines(label))
+            yield {"progress": told, "import_progress": imported}
     except KeyboardInterrupt:
         if last is not None:
-            say(f"Stopped after {last.pages:,} of {counted(last.total, 'page', form=',')}.")
+            print_stderr(f"Stopped after {last.pages:,} of {format_count(last.total, 'page', number_format=',')}.")
         raise
 
 
 @contextmanager
-def _bar(doing: str) -> Iterator[Callable[[Progress], None]]:
+def _progress_bar(label: str) -> Iterator[Callable[[CrawlProgress], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     bar = Bar(
-        TextColumn(doing), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f} pages"),
+        TextColumn(label), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f} pages"),
         TextColumn("{task.fields[problems]} errors"), TimeRemainingColumn(),
         console=Console(stderr=True), transient=True,
     )  # fmt: skip
     task = bar.add_task("crawl", total=1, problems=0)
 
-    def draw(done: Progress) -> None:
+    def draw(done: CrawlProgress) -> None:
         if not bar.live.is_started:
             bar.start()
         bar.update(task, completed=done.pages, total=done.total, problems=done.problems)
@@ -334,13 +347,15 @@ def _bar(doing: str) -> Iterator[Callable[[Progress], None]]:
 
 
 @contextmanager
-def _lines(doing: str) -> Iterator[Callable[[Progress], None]]:
+def _progress_lines(label: str) -> Iterator[Callable[[CrawlProgress], None]]:
     wrote = time.monotonic()
 
-    def tell(done: Progress) -> None:
+    def tell(done: CrawlProgress) -> None:
         nonlocal wrote
         if time.monotonic() - wrote >= _SECONDS_BETWEEN_LINES:
             wrote = time.monotonic()
-            say(f"{doing}: {done.pages:,}/{counted(done.total, 'page', form=',')}, {counted(done.problems, 'error')}")
+            print_stderr(
+                f"{label}: {done.pages:,}/{format_count(done.total, 'page', number_format=',')}, {format_count(done.problems, 'error')}"  # noqa: E501
+            )
 
     yield tell

@@ -14,15 +14,15 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bunko.errors import SettingsError
-from bunko.interfaces.mcp.server import Bunko
-from bunko.interfaces.tools.registry import Desk
+from bunko.interfaces.mcp.server import BunkoServer
+from bunko.interfaces.tools.registry import ToolRegistry
 
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
-def application(desk: Desk, *, token: str, host: str, allowed_hosts: Sequence[str] = ()) -> ASGIApp:
+def build_app(registry: ToolRegistry, *, token: str, host: str, allowed_hosts: Sequence[str] = ()) -> ASGIApp:
     """Return the app: the token is asked for first, then Host and Origin, then the protocol begins."""
-    names = [*_LOOPBACK, *allowed_hosts, *([host] if host not in ("0.0.0.0", "::") else [])]
+    names = [*_LOOPBACK_HOSTS, *allowed_hosts, *([host] if host not in ("0.0.0.0", "::") else [])]
     authorities = [f"[{name}]" if ":" in name else name for name in dict.fromkeys(names)]
     # Always given: without it the SDK checks nothing once the host is not a loopback name.
     security = TransportSecuritySettings(
@@ -32,20 +32,20 @@ def application(desk: Desk, *, token: str, host: str, allowed_hosts: Sequence[st
             f"{scheme}://{name}{port}" for scheme in ("http", "https") for name in authorities for port in ("", ":*")
         ],
     )
-    inner = Bunko(desk).streamable_http_app(transport_security=security, host=host)
-    return _Guarded(inner, token)
+    inner = BunkoServer(registry).streamable_http_app(transport_security=security, host=host)
+    return _TokenGuard(inner, token)
 
 
-class _Guarded:
+class _TokenGuard:
     """Lets nobody in without the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app, self._expected = app, f"Bearer {token}".encode()
+        self._app, self._expected_header = app, f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, self._expected):
+            if not hmac.compare_digest(given, self._expected_header):
                 await send(
                     {
                         "type": "http.response.start",
@@ -60,9 +60,9 @@ class _Guarded:
         await self._app(scope, receive, send)
 
 
-def listening(host: str, port: int, *, allow_remote: bool) -> socket.socket:
+def open_listening_socket(host: str, port: int, *, allow_remote: bool) -> socket.socket:
     """Return a socket that listens; port 0 takes any that is free."""
-    if host not in _LOOPBACK and not allow_remote:
+    if host not in _LOOPBACK_HOSTS and not allow_remote:
         raise SettingsError(
             f"Listening on {host} would let other machines in",
             hint="Add --allow-remote if that is meant, and put TLS in front of it.",
@@ -75,15 +75,17 @@ def listening(host: str, port: int, *, allow_remote: bool) -> socket.socket:
         ) from error
 
 
-def serve(desk: Desk, ear: socket.socket, *, token: str, host: str, allowed_hosts: Sequence[str]) -> None:
+def serve_http(
+    registry: ToolRegistry, listener: socket.socket, *, token: str, host: str, allowed_hosts: Sequence[str]
+) -> None:
     """Serve whoever comes to a listening socket, until stopped."""
-    app = application(desk, token=token, host=host, allowed_hosts=allowed_hosts)
+    app = build_app(registry, token=token, host=host, allowed_hosts=allowed_hosts)
     # h11 is always there and trims header values as HTTP asks; httptools, where something installed it, does not.
     config = uvicorn.Config(app, http="h11", log_level="warning", access_log=False)
-    uvicorn.Server(config).run(sockets=[ear])
+    uvicorn.Server(config).run(sockets=[listener])
 
 
-def token_from(path: Path) -> str:
+def load_or_create_token(path: Path) -> str:
     """Return the token kept in a file, made at first use, for its owner's eyes only."""
     try:
         token = path.read_text(encoding="ascii").strip()

@@ -24,31 +24,31 @@ from mcp.shared.exceptions import MCPError
 from bunko import __version__
 from bunko.errors import BunkoError
 from bunko.interfaces.tools.params import schema
-from bunko.interfaces.tools.registry import Desk, sentence
-from bunko.interfaces.tools.tool import Call, Reply, Tool
+from bunko.interfaces.tools.registry import ToolRegistry, error_text
+from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
 
 _log = logging.getLogger("bunko.mcp")
 
-_LOOK_SECONDS = 1.0  # how soon a tool that another process added appears
+_POLL_SECONDS = 1.0  # how soon a tool that another process added appears
 _PROGRESS_SECONDS = 0.2
-_MOST_SESSIONS = 256
+_MAX_SESSIONS = 256
 
-Context = ServerRequestContext[Any, Any]
+RequestContext = ServerRequestContext[Any, Any]
 
 
-class Bunko(Server[None]):
+class BunkoServer(Server[None]):
     """One MCP server over one desk."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, registry: ToolRegistry) -> None:
+        self._registry = registry
         self._bus = InMemorySubscriptionBus()
         self._sessions: dict[str, ServerSession] = {}
         super().__init__(
             "bunko",
             version=__version__,
             title="bunko",
-            instructions=desk.instructions(),
-            lifespan=self._living,
+            instructions=registry.instructions(),
+            lifespan=self._run_lifespan,
             cache_hints={"tools/list": CacheHint(ttl_ms=5_000)},
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
@@ -57,7 +57,7 @@ class Bunko(Server[None]):
             on_read_resource=self._read_resource,
             on_subscriptions_listen=ListenHandler(self._bus),
         )
-        self.middleware += [self._remember, self._explain]
+        self.middleware += [self._track_session, self._convert_errors]
 
     def get_capabilities(self, *arguments: Any, **options: Any) -> types.ServerCapabilities:
         """Claim only what happens: the SDK takes a server that can be listened to for one that tells of everything."""
@@ -65,55 +65,55 @@ class Bunko(Server[None]):
         if found.resources is not None:
             found.resources = types.ResourcesCapability(subscribe=False, list_changed=False)
         if found.tools is not None:
-            found.tools = types.ToolsCapability(list_changed=self._desk.follows_tools)
+            found.tools = types.ToolsCapability(list_changed=self._registry.tools_can_change)
         return found
 
     @asynccontextmanager
-    async def _living(self, _: Server[None]) -> AsyncIterator[None]:
+    async def _run_lifespan(self, _: Server[None]) -> AsyncIterator[None]:
         async with anyio.create_task_group() as tasks:
-            if self._desk.follows_tools:
-                tasks.start_soon(self._watch)
+            if self._registry.tools_can_change:
+                tasks.start_soon(self._watch_tools)
             try:
                 yield None
             finally:
                 tasks.cancel_scope.cancel()
-                self._desk.jobs.stop()
+                self._registry.jobs.stop_all()
 
-    async def _remember(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+    async def _track_session(self, ctx: RequestContext, call_next: CallNext) -> HandlerResult:
         """Keep a way to each client, so that it can be told of changes between its requests."""
         headers = getattr(ctx.request, "headers", None)
         client = headers.get("mcp-session-id", "") if headers is not None else "stdio"
         if client:
             self._sessions.pop(client, None)
             self._sessions[client] = ctx.session
-            while len(self._sessions) > _MOST_SESSIONS:
+            while len(self._sessions) > _MAX_SESSIONS:
                 del self._sessions[next(iter(self._sessions))]
         return await call_next(ctx)
 
-    async def _explain(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+    async def _convert_errors(self, ctx: RequestContext, call_next: CallNext) -> HandlerResult:
         """Let what the user can act on arrive as a sentence, where a list or a document was asked for, too."""
         try:
             return await call_next(ctx)
         except BunkoError as error:
-            raise MCPError(types.INTERNAL_ERROR, sentence(error)) from error
+            raise MCPError(types.INTERNAL_ERROR, error_text(error)) from error
 
-    async def _watch(self) -> None:
+    async def _watch_tools(self) -> None:
         before: list[tuple[str, str]] | None = None
         while True:
-            await anyio.sleep(_LOOK_SECONDS)
-            if not self._desk.is_open:
+            await anyio.sleep(_POLL_SECONDS)
+            if not self._registry.is_open:
                 continue
             try:
-                known = await anyio.to_thread.run_sync(self._desk.known_tools)
+                known = await anyio.to_thread.run_sync(self._registry.active_tools)
             except BunkoError as error:
-                _log.warning("%s", sentence(error))
+                _log.warning("%s", error_text(error))
                 continue
             now = [(tool.name, tool.description) for tool in known]
-            if now != (self._desk.first_known if before is None else before):
-                await self._announce()
+            if now != (self._registry.initial_tools if before is None else before):
+                await self._announce_tool_changes()
             before = now
 
-    async def _announce(self) -> None:
+    async def _announce_tool_changes(self) -> None:
         await self._bus.publish(ToolsListChanged())
         for client, session in list(self._sessions.items()):
             try:
@@ -121,19 +121,21 @@ class Bunko(Server[None]):
             except Exception:  # a client that has gone is no reason to stop telling the others
                 self._sessions.pop(client, None)
 
-    async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        found = await anyio.to_thread.run_sync(self._desk.tools)
-        return types.ListToolsResult(tools=[described(tool) for tool in found])
+    async def _list_tools(
+        self, ctx: RequestContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        found = await anyio.to_thread.run_sync(self._registry.tools)
+        return types.ListToolsResult(tools=[tool_to_mcp(tool) for tool in found])
 
-    async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def _call_tool(self, ctx: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
         stop = threading.Event()
 
-        def work() -> Reply:
-            library = self._desk.library()  # first: its settings decide the defaults of the tools
-            tools = {tool.name: tool for tool in self._desk.tools()}
+        def work() -> ToolReply:
+            library = self._registry.library()  # first: its settings decide the defaults of the tools
+            tools = {tool.name: tool for tool in self._registry.tools()}
             if params.name not in tools:
                 raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}. Known: {', '.join(tools)}.")
-            return self._desk.call(tools[params.name], params.arguments or {}, Call(library, {}, report, stop))
+            return self._registry.call(tools[params.name], params.arguments or {}, ToolCall(library, {}, report, stop))
 
         told = 0.0
 
@@ -150,45 +152,51 @@ class Bunko(Server[None]):
             stop.set()  # the thread ends after the documents in hand; the library stays whole
             raise
         except BunkoError as error:
-            return _failed(sentence(error))
+            return _error_result(error_text(error))
         except MCPError:
             raise
         except Exception as error:
             _log.exception("%s failed", params.name)
-            return _failed(f"{params.name} failed inside bunko ({type(error).__name__}). The server's log says more.")
+            return _error_result(
+                f"{params.name} failed inside bunko ({type(error).__name__}). The server's log says more."
+            )
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=reply.text)], structured_content=reply.structured
         )
 
     async def _list_resources(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
+        self, ctx: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         from bunko.interfaces.mcp import resources
 
         cursor = params.cursor if params else None
-        return await anyio.to_thread.run_sync(resources.listing, self._desk, cursor)
+        return await anyio.to_thread.run_sync(resources.list_resources, self._registry, cursor)
 
     async def _list_templates(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
+        self, ctx: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         from bunko.interfaces.mcp import resources
 
-        return resources.templates()
+        return resources.list_resource_templates()
 
-    async def _read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    async def _read_resource(
+        self, ctx: RequestContext, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
         from bunko.interfaces.mcp import resources
 
-        return await anyio.to_thread.run_sync(resources.read, self._desk, str(params.uri), ctx.protocol_version)
+        return await anyio.to_thread.run_sync(
+            resources.read_resource, self._registry, str(params.uri), ctx.protocol_version
+        )
 
 
-def described(tool: Tool) -> types.Tool:
+def tool_to_mcp(tool: ToolDefinition) -> types.Tool:
     """Return a tool as clients see it."""
     return types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
         input_schema=schema(tool.params),
-        output_schema=dict(tool.output),
+        output_schema=dict(tool.output_schema),
         annotations=types.ToolAnnotations(
             read_only_hint=tool.read_only,
             destructive_hint=tool.destructive,
@@ -198,13 +206,13 @@ def described(tool: Tool) -> types.Tool:
     )
 
 
-def _failed(text: str) -> types.CallToolResult:
+def _error_result(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
 
 
-async def serve_stdio(desk: Desk) -> None:
+async def serve_stdio(registry: ToolRegistry) -> None:
     """Serve one client over this process's own streams until it goes."""
-    server = Bunko(desk)
+    server = BunkoServer(registry)
     try:
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())

@@ -11,11 +11,11 @@ from typing import Any
 
 from bunko.errors import BunkoError, UnknownName
 from bunko.interfaces.tools.params import Param
-from bunko.interfaces.tools.tool import TEXT, Call, Reply, Tool, listed
+from bunko.interfaces.tools.tool import STRING, ToolCall, ToolDefinition, ToolReply, object_schema
 
 _log = logging.getLogger("bunko.mcp")
 
-_KEPT = 50  # jobs that are remembered after they ended
+_MAX_FINISHED_JOBS = 50  # jobs that are remembered after they ended
 
 
 @dataclass(slots=True)
@@ -27,10 +27,10 @@ class Job:
     stop: threading.Event = field(default_factory=threading.Event)
     state: str = "running"  # then: done, failed or cancelled
     progress: str = ""
-    reply: Reply | None = None
+    reply: ToolReply | None = None
     error: str = ""
 
-    def told(self) -> Reply:
+    def to_reply(self) -> ToolReply:
         """Return how it goes, or how it went."""
         found: dict[str, Any] = {"job": self.id, "name": self.name, "status": self.state, "progress": self.progress}
         lines = [f"Job {self.id} ({self.name}): {self.state}. {self.progress}".strip()]
@@ -40,7 +40,7 @@ class Job:
         if self.error:
             found["error"] = self.error
             lines.append(self.error)
-        return Reply("\n".join(lines), found)
+        return ToolReply("\n".join(lines), found)
 
 
 class Jobs:
@@ -48,37 +48,39 @@ class Jobs:
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
-        self._numbers = itertools.count(1)
+        self._job_numbers = itertools.count(1)
 
-    def start(self, name: str, run: Callable[[Call], Reply], call: Call) -> Job:
+    def start(self, name: str, run: Callable[[ToolCall], ToolReply], call: ToolCall) -> Job:
         """Begin a job."""
-        job = Job(f"{name}-{next(self._numbers)}", name)
+        job = Job(f"{name}-{next(self._job_numbers)}", name)
         ended = [one.id for one in self._jobs.values() if one.state != "running"]
-        for old in ended[: max(0, len(ended) - _KEPT)]:
+        for old in ended[: max(0, len(ended) - _MAX_FINISHED_JOBS)]:
             del self._jobs[old]
         self._jobs[job.id] = job
         call.stop = job.stop
-        call.progress = lambda done, total, message: setattr(job, "progress", f"{done:g} of {total:g}, {message}")
-        threading.Thread(target=_work, args=(job, run, call), name=job.id, daemon=True).start()
+        call.report_progress = lambda done, total, message: setattr(
+            job, "progress", f"{done:g} of {total:g}, {message}"
+        )
+        threading.Thread(target=_run_job, args=(job, run, call), name=job.id, daemon=True).start()
         return job
 
-    def stop(self) -> None:
+    def stop_all(self) -> None:
         """Ask all jobs to end; what they wrote stays."""
         for job in self._jobs.values():
             job.stop.set()
 
-    def tool(self) -> Tool:
+    def job_tool(self) -> ToolDefinition:
         """Return the tool that tells how a job goes."""
-        return Tool(
+        return ToolDefinition(
             "job",
             "Background job",
             "Tell how a job started with background: true is going, or cancel it.",
             (Param("id", "string", required=True), Param("cancel", "boolean", default=False)),
-            listed({"status": TEXT, "progress": TEXT}, "status"),
-            self._tell,
+            object_schema({"status": STRING, "progress": STRING}, "status"),
+            self._answer_status,
         )
 
-    def _tell(self, call: Call) -> Reply:
+    def _answer_status(self, call: ToolCall) -> ToolReply:
         job = self._jobs.get(call.arguments["id"])
         if job is None:
             known = ", ".join(self._jobs) or "none"
@@ -86,10 +88,10 @@ class Jobs:
         if call.arguments["cancel"] and job.state == "running":
             job.stop.set()
             job.progress = "stopping after the documents in hand"
-        return job.told()
+        return job.to_reply()
 
 
-def _work(job: Job, run: Callable[[Call], Reply], call: Call) -> None:
+def _run_job(job: Job, run: Callable[[ToolCall], ToolReply], call: ToolCall) -> None:
     try:
         job.reply = run(call)
         job.state = "cancelled" if job.stop.is_set() else "done"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Reply:
+class ToolReply:
     """An answer, complete in each form: some clients show the model the text, others the structure."""
 
     text: str
@@ -22,35 +22,35 @@ class Reply:
 
 
 @dataclass(slots=True)
-class Call:
+class ToolCall:
     """One call on its way: the library, the arguments, and the ways to report and to be stopped."""
 
     library: Library
     arguments: Mapping[str, Any]
-    progress: Callable[[float, float, str], None] = lambda done, total, message: None
+    report_progress: Callable[[float, float, str], None] = lambda done, total, message: None
     stop: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class ToolDefinition:
     """One tool that an assistant can call."""
 
     name: str
     title: str
     description: str
     params: Sequence[Param]
-    output: Mapping[str, Any]  # the JSON schema of its structured answer
-    run: Callable[[Call], Reply]
+    output_schema: Mapping[str, Any]  # the JSON schema of its structured answer
+    run: Callable[[ToolCall], ToolReply]
     read_only: bool = True
     idempotent: bool = True
     destructive: bool = False
     open_world: bool = False  # reaches beyond this machine
-    slow: bool = False  # may run in the background
+    supports_background: bool = False  # may run in the background
 
 
-def listed(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
+def object_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
     """Return the schema of an object."""
     return {"type": "object", "properties": dict(properties), "required": list(required)}
 
 
-TEXT, NUMBER, WHOLE, TRUTH = {"type": "string"}, {"type": "number"}, {"type": "integer"}, {"type": "boolean"}
+STRING, NUMBER, INTEGER, BOOLEAN = {"type": "string"}, {"type": "number"}, {"type": "integer"}, {"type": "boolean"}

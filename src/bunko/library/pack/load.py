@@ -8,62 +8,62 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.embedders import checked
-from bunko.failpoints import reach
-from bunko.ingest.embed import paid, with_vectors
-from bunko.ingest.pipeline import ChunkerSettings, Progress, batches, packed_terms
+from bunko.embedders import embed_and_check
+from bunko.failpoints import reach_failpoint
+from bunko.ingest.embed import as_remote, embed_documents
+from bunko.ingest.pipeline import ChunkerSettings, ImportProgress, make_batches, pack_terms
 from bunko.library.pack.file import Pack
-from bunko.library.pack.records import Record
+from bunko.library.pack.records import PackRecord
 from bunko.protocols import Embedder, Store
-from bunko.records import Prepared, Spent
+from bunko.records import EmbeddingUsage, PreparedDocument
 from bunko.types import Report, Tool
 
 if TYPE_CHECKING:
     from bunko.types import Vectors
 
 # What does not change how documents are cut.
-_NOT_CUTTING = {"words", "grams", "embedder"}
+_NOT_CHUNKING_FACTS = {"words", "grams", "embedder"}
 
 
-def take(
+def load_pack(
     store: Store,
-    into: Tool,
+    target: Tool,
     pack: Pack,
-    cutting: ChunkerSettings,
+    chunker_settings: ChunkerSettings,
     embedder: Embedder | None,
-    built: Mapping[str, Any],
+    build_facts: Mapping[str, Any],
     *,
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: Callable[[ImportProgress], None] = lambda _: None,
 ) -> Report:
     """Put a pack's documents into a tool; what was made otherwise than here is made anew from their texts."""
     theirs = pack.tool.built
-    different = {name for name in (built.keys() | theirs.keys()) if built.get(name) != theirs.get(name)}
-    chunker = cutting.build() if different - _NOT_CUTTING else None
-    report, costly = Report(added=pack.documents), paid(embedder)
-    done = Progress(0, pack.documents, 0, 0, 0)
-    for batch in batches(pack.records(), lambda record: len(record.prepared.document.text.text)):
-        carried = _Carried(embedder) if embedder is not None else None
+    different = {name for name in (build_facts.keys() | theirs.keys()) if build_facts.get(name) != theirs.get(name)}
+    chunker = chunker_settings.build() if different - _NOT_CHUNKING_FACTS else None
+    report, costly = Report(added=pack.documents), as_remote(embedder)
+    done = ImportProgress(0, pack.documents, 0, 0, 0)
+    for batch in make_batches(pack.records(), lambda record: len(record.prepared.document.text.text)):
+        carried = _PackEmbedder(embedder) if embedder is not None else None
         put = []
         for record in batch:
             if carried is not None and "embedder" not in different:
-                carried.add(record)
+                carried.add_vectors(record)
             document, chunks = record.prepared.document, record.prepared.chunks
             if chunker is not None:
                 chunks = chunker.chunks(document.text) or chunks
             if chunker is not None or "words" in different:
-                put.append(Prepared(document, chunks, packed_terms(document, chunks)))
+                put.append(PreparedDocument(document, chunks, pack_terms(document, chunks)))
             else:
                 put.append(record.prepared)
-        calls = costly.counts.calls if costly else 0
-        named, vectors, _ = with_vectors(store, carried, put)
+        calls = costly.stats.calls if costly else 0
+        named, vectors, _ = embed_documents(store, carried, put)
         spent = {}
-        if carried is not None and carried.embedded:
-            made = costly.counts.calls - calls if costly else -(-carried.embedded // carried.batch)
-            spent[carried.name] = Spent(carried.embedded, made)
-        store.write(into.id, put=named, vectors=vectors, spent=spent)
-        reach("pack.batch")
+        if carried is not None and carried.embedded_count:
+            made = costly.stats.calls - calls if costly else -(-carried.embedded_count // carried.batch_size)
+            spent[carried.name] = EmbeddingUsage(carried.embedded_count, made)
+        store.write(target.id, upsert=named, vectors=vectors, usage=spent)
+        reach_failpoint("pack.batch")
         report.total_chunks += sum(len(one.chunks) for one in put)
-        report.embedded += carried.embedded if carried is not None else 0
+        report.embedded += carried.embedded_count if carried is not None else 0
         done = replace(done, files=done.files + len(put), chunks=report.total_chunks)
         progress(done)
     if chunker is not None:
@@ -75,30 +75,35 @@ def take(
     return report
 
 
-class _Carried:
+class _PackEmbedder:
     """An embedder that knows the vectors a pack brought, and asks another for the rest."""
 
     def __init__(self, embedder: Embedder) -> None:
-        self.name, self.size, self.floor, self.embedded = embedder.name, embedder.size, embedder.floor, 0
-        self.label, self.batch, self.remote = embedder.label, embedder.batch, embedder.remote
-        self._embedder, self._known = embedder, dict[str, "Vectors"]()
+        self.name, self.size, self.noise_floor, self.embedded_count = (
+            embedder.name,
+            embedder.size,
+            embedder.noise_floor,
+            0,
+        )
+        self.label, self.batch_size, self.is_remote = embedder.label, embedder.batch_size, embedder.is_remote
+        self._embedder, self._vectors = embedder, dict[str, "Vectors"]()
 
-    def add(self, record: Record) -> None:
+    def add_vectors(self, record: PackRecord) -> None:
         """Take note of a document's vectors."""
         if record.vectors is None or record.vectors.shape[1] != self.size:
             return
         title = record.prepared.document.text.title
-        texts = (chunk.in_context(title) for chunk in record.prepared.chunks)
-        self._known.update(zip(texts, record.vectors, strict=True))
+        texts = (chunk.text_in_context(title) for chunk in record.prepared.chunks)
+        self._vectors.update(zip(texts, record.vectors, strict=True))
 
-    def available(self) -> str:
+    def unavailable_reason(self) -> str:
         """Return what the other one lacks."""
-        return self._embedder.available()
+        return self._embedder.unavailable_reason()
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Return one row for each text."""
-        new = [text for text in texts if text not in self._known]
+        new = [text for text in texts if text not in self._vectors]
         if new:
-            self.embedded += len(new)
-            self._known.update(zip(new, checked(self._embedder, new, query=query), strict=True))
-        return np.stack([self._known[text] for text in texts])
+            self.embedded_count += len(new)
+            self._vectors.update(zip(new, embed_and_check(self._embedder, new, query=query), strict=True))
+        return np.stack([self._vectors[text] for text in texts])

@@ -10,49 +10,53 @@ from dataclasses import dataclass
 
 from bunko.types import Text
 
-__all__ = ["Html", "read"]
+__all__ = ["ParsedPage", "read"]
 
 # Where more is annotated than this, readings are for children, not for names that are hard to read.
-_SPARSE = 0.05
-_FEW = 20  # characters of readings that any page may have
+_SPARSE_READINGS_SHARE = 0.05
+_ALLOWED_READING_CHARS = 20  # characters of readings that any page may have
 
 
 @dataclass(frozen=True, slots=True)
-class Html:
+class ParsedPage:
     """A page: its main text, and what else it says."""
 
     text: Text
     links: tuple[str, ...] = ()  # absolute, in order, each once, without fragments, from the whole page
-    canonical: str = ""  # the address the page gives itself, absolute; it may lead to another site
+    canonical_url: str = ""  # the address the page gives itself, absolute; it may lead to another site
     language: str = ""
     noindex: bool = False  # it asks not to be indexed
 
 
-def read(data: bytes, *, charset: str = "", url: str = "") -> Html:
+def read(data: bytes, *, charset: str = "", url: str = "") -> ParsedPage:
     """Read a page; `charset` is what the server said, `url` what its links are relative to. Never fails."""
     from bunko.readers.html import blocks, decoding, main_content, metadata, tree
 
     text, encoding = decoding.decode(data, charset)
-    document = tree.parse(text)
-    page = tree.tree(document)
-    head = metadata.Head(document)
-    body = main_content.main_text(page)
-    readings = page.ruby_chars <= max(_FEW, _SPARSE * page.body.chars)
-    written = blocks.markdown(body, dense=body is not page.body, readings=readings)
+    document = tree.parse_html(text)
+    page = tree.build_tree(document)
+    head = metadata.PageHead(document)
+    body = main_content.main_element(page)
+    readings = page.ruby_chars <= max(_ALLOWED_READING_CHARS, _SPARSE_READINGS_SHARE * page.body.chars)
+    written = blocks.markdown(body, keep_menus=body is not page.body, keep_readings=readings)
     if not written:
-        written = blocks.markdown(page.body, readings=readings) or blocks.markdown(
-            page.body, boilerplate=True, readings=readings
+        written = blocks.markdown(page.body, keep_readings=readings) or blocks.markdown(
+            page.body, keep_boilerplate=True, keep_readings=readings
         )
-    title, outside = metadata.title(head, page, body)
+    title, outside = metadata.page_title(head, page, body)
     if outside and written:
         written = f"# {title}\n\n{written}"
-    base = metadata.address(head.base, url) or url
-    return Html(
+    base = metadata.absolute_url(head.base_url, url) or url
+    return ParsedPage(
         Text(
-            text=written, media_type="text/html", encoding=encoding, title=title, date=metadata.date(head, page, body)
+            text=written,
+            media_type="text/html",
+            encoding=encoding,
+            title=title,
+            date=metadata.publication_date(head, page, body),
         ),
-        metadata.links(document, base),
-        metadata.address(head.canonical, base) if head.canonical else "",
-        metadata.spoken(document, head, written),
-        metadata.noindex(head),
+        metadata.page_links(document, base),
+        metadata.absolute_url(head.canonical_url, base) if head.canonical_url else "",
+        metadata.page_language(document, head, written),
+        metadata.is_noindex(head),
     )

@@ -12,18 +12,18 @@ import re
 from bunko.errors import SourceError
 from bunko.readers import encoding, legacy_encodings
 
-_LOOKED_AT = 4096  # bytes; the standard asks for 1024, and pages that write comments first do exist
-_META = re.compile(rb"(?i)<meta[^>]{0,1000}?charset\s*=\s*[\"']?\s*([^\s\"'/>;]{1,40})")
-_XML = re.compile(rb"(?i)\A\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([^\"']{1,40})")
+_HEAD_BYTES = 4096  # bytes; the standard asks for 1024, and pages that write comments first do exist
+_META_CHARSET = re.compile(rb"(?i)<meta[^>]{0,1000}?charset\s*=\s*[\"']?\s*([^\s\"'/>;]{1,40})")
+_XML_ENCODING = re.compile(rb"(?i)\A\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([^\"']{1,40})")
 _COMMENT = re.compile(rb"(?s)<!--.*?(?:-->|\Z)")
-_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 # The plain codec first, then wider ones that know what vendors added.
 _SHIFT_JIS = ("cp932", "shift_jis_2004")
 _EUC_JP = ("euc_jp", "euc_jis_2004")
 _ISO_2022_JP = ("iso2022_jp", "iso2022_jp_ext", "iso2022_jp_2004")
 _WESTERN = ("cp1252",)
-_CODECS = {
+_CODECS_BY_LABEL = {
     "utf-8": ("utf-8",), "utf8": ("utf-8",), "unicode-1-1-utf-8": ("utf-8",),
     "utf-16": ("utf-16-le",), "utf-16le": ("utf-16-le",), "utf-16be": ("utf-16-be",),
     "shift_jis": _SHIFT_JIS, "shift-jis": _SHIFT_JIS, "sjis": _SHIFT_JIS, "x-sjis": _SHIFT_JIS, "ms_kanji": _SHIFT_JIS,
@@ -35,25 +35,27 @@ _CODECS = {
     "big5": ("big5hkscs",), "euc-kr": ("cp949",), "ks_c_5601-1987": ("cp949",), "x-user-defined": (),
 }  # fmt: skip
 # Codecs of Python that no page may ask for: what looks like plain text in them may be something else.
-_REFUSED = frozenset(("utf-7", "idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem"))
-_MEANT = 3  # so many characters of three bytes, and not one wrong byte, are no accident
+_REFUSED_CODECS = frozenset(
+    ("utf-7", "idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem")
+)
+_MIN_THREE_BYTE_CHARS = 3  # so many characters of three bytes, and not one wrong byte, are no accident
 
 
 def decode(data: bytes, charset: str = "") -> tuple[str, str]:
     """Return the text and the codec that reads it; never fails, what cannot be read becomes U+FFFD."""
-    for mark, codec in _MARKS:
+    for mark, codec in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(codec, "replace"), codec
-    declared = _codecs(charset)
+    declared = _find_codecs(charset)
     if not declared:
-        declared = _codecs(_declared(data))
+        declared = _find_codecs(_declared_charset(data))
         # What could be read up to here has one byte a character, whatever it says.
         declared = ("utf-8",) if declared and declared[0].startswith("utf-16") else declared
-    if declared and declared[0] != "utf-8" and (text := _as_utf_8(data)) is not None:
+    if declared and declared[0] != "utf-8" and (text := _decode_certain_utf_8(data)) is not None:
         return text, "utf-8"
     if declared != _WESTERN:
         for codec in declared:
-            text = _strict(data, codec)
+            text = _decode_strict(data, codec)
             if text is not None:
                 return text, codec
     if declared == ("utf-8",) and legacy_encodings.looks_like_utf_8(data):
@@ -66,43 +68,47 @@ def decode(data: bytes, charset: str = "") -> tuple[str, str]:
         return data.decode(codec, "replace"), codec
 
 
-def knows(label: str) -> bool:
+def is_known_charset(label: str) -> bool:
     """Say whether a charset of this name may be read."""
-    return bool(_codecs(label))
+    return bool(_find_codecs(label))
 
 
-def _declared(data: bytes) -> str:
-    head = _COMMENT.sub(b"", data[:_LOOKED_AT])
-    found = _META.search(head) or _XML.match(head)
+def _declared_charset(data: bytes) -> str:
+    head = _COMMENT.sub(b"", data[:_HEAD_BYTES])
+    found = _META_CHARSET.search(head) or _XML_ENCODING.match(head)
     return found[1].decode("ascii", "ignore") if found else ""
 
 
-def _codecs(label: str) -> tuple[str, ...]:
+def _find_codecs(label: str) -> tuple[str, ...]:
     """Return the codecs to try for a label, none if it is not known."""
     name = label.strip().strip("\"'").lower()
-    if not name or name in _CODECS:
-        return _CODECS.get(name, ())
+    if not name or name in _CODECS_BY_LABEL:
+        return _CODECS_BY_LABEL.get(name, ())
     try:
         found = codecs.lookup(name).name
         b"".decode(found)  # some of Python's codecs do not make text
     except (LookupError, ValueError, TypeError):
         return ()
-    return () if found.replace("-", "_") in {one.replace("-", "_") for one in _REFUSED} else (found,)
+    return () if found.replace("-", "_") in {one.replace("-", "_") for one in _REFUSED_CODECS} else (found,)
 
 
-def _as_utf_8(data: bytes) -> str | None:
+def _decode_certain_utf_8(data: bytes) -> str | None:
     """Return the text if it is UTF-8 beyond doubt."""
     if data.isascii():
         return None
-    text = _strict(data, "utf-8")
-    return text if text is not None and sum(len(one) == 3 for one in _three(text)) >= _MEANT else None
+    text = _decode_strict(data, "utf-8")
+    return (
+        text
+        if text is not None and sum(len(one) == 3 for one in _three_byte_chars(text)) >= _MIN_THREE_BYTE_CHARS
+        else None
+    )
 
 
-def _three(text: str) -> list[bytes]:
-    return [one.encode() for one in re.findall("[\u0800-\uffff]", text[:100_000])[:_MEANT]]
+def _three_byte_chars(text: str) -> list[bytes]:
+    return [one.encode() for one in re.findall("[\u0800-\uffff]", text[:100_000])[:_MIN_THREE_BYTE_CHARS]]
 
 
-def _strict(data: bytes, codec: str) -> str | None:
+def _decode_strict(data: bytes, codec: str) -> str | None:
     try:
         return data.decode(codec)
     except (UnicodeError, LookupError):

@@ -9,27 +9,29 @@ from __future__ import annotations
 
 import re
 
-_FEW = 1000  # tags
-_SMALL = 50_000  # characters; less than this cannot hold enough to matter
-_DEEPEST = 400  # elements in each other; browsers stop at 512
-_REOPENED = 300_000  # elements that unclosed formatting may come to, at most: so many of them in so many tags
-_LONGEST_TAG = 4000  # characters
+_FEW_TAGS = 1000  # tags
+_SMALL_PAGE_CHARS = 50_000  # characters; less than this cannot hold enough to matter
+_MAX_DEPTH = 400  # elements in each other; browsers stop at 512
+_MAX_REOPENED_ELEMENTS = (
+    300_000  # elements that unclosed formatting may come to, at most: so many of them in so many tags
+)
+_MAX_TAG_CHARS = 4000  # characters
 
 _TAG = re.compile(
     r"<(?:(?P<comment>!--)|(?P<close>/?)(?P<name>[a-zA-Z][^\s/>]*+)"
     r"(?:[^>\"'=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+|[\"'])*+(?:>|\Z))"
 )
-_VOID = frozenset("area base br col embed hr img input link meta source track wbr param".split())
-_RAW = frozenset("script style textarea title xmp iframe noembed noframes".split())
-_FORMATTING = frozenset("b big code em font i s small strike strong tt u nobr".split())
-_FORMATTING_TAG = re.compile(rf"(?i)</?(?:{'|'.join(sorted(_FORMATTING))})(?:[\s/][^>]*+)?>")
+_VOID_TAGS = frozenset("area base br col embed hr img input link meta source track wbr param".split())
+_RAW_TEXT_TAGS = frozenset("script style textarea title xmp iframe noembed noframes".split())
+_FORMATTING_TAGS = frozenset("b big code em font i s small strike strong tt u nobr".split())
+_FORMATTING_TAG = re.compile(rf"(?i)</?(?:{'|'.join(sorted(_FORMATTING_TAGS))})(?:[\s/][^>]*+)?>")
 # An element of these ends the one before it, as people leave their end tags out.
-_ENDS_ITSELF = frozenset("p li dt dd tr td th option optgroup thead tbody tfoot colgroup".split())
+_OPTIONAL_END_TAGS = frozenset("p li dt dd tr td th option optgroup thead tbody tfoot colgroup".split())
 
 
-def tamed(html: str) -> str:
+def sanitize_html(html: str) -> str:
     """Return the page, without the tags that go beyond the limits."""
-    if len(html) < _SMALL and html.count("<") < _FEW:
+    if len(html) < _SMALL_PAGE_CHARS and html.count("<") < _FEW_TAGS:
         return html
     kept: list[str] = []
     start = position = 0
@@ -48,26 +50,26 @@ def tamed(html: str) -> str:
         if tag["close"]:
             if unclosed.get(name):
                 unclosed[name] -= 1
-            _close(open_tags, name)
+            _close_tag(open_tags, name)
             continue
         replaced = None
         tags += 1
-        if name in _FORMATTING:
+        if name in _FORMATTING_TAGS:
             unclosed[name] = unclosed.get(name, 0) + 1
             most = max(most, sum(unclosed.values()))
-        elif name not in _VOID and name not in _RAW:
-            if open_tags and open_tags[-1] == name and name in _ENDS_ITSELF:
+        elif name not in _VOID_TAGS and name not in _RAW_TEXT_TAGS:
+            if open_tags and open_tags[-1] == name and name in _OPTIONAL_END_TAGS:
                 open_tags.pop()
-            if len(open_tags) >= _DEEPEST:
+            if len(open_tags) >= _MAX_DEPTH:
                 replaced = " "
             else:
                 open_tags.append(name)
-        if replaced is None and position - tag.start() > _LONGEST_TAG:
+        if replaced is None and position - tag.start() > _MAX_TAG_CHARS:
             replaced = f"<{name}>"
         if replaced is not None:
             kept += (html[start : tag.start()], replaced)
             start = position
-        if name in _RAW:
+        if name in _RAW_TEXT_TAGS:
             end = html.find("</", position)
             closing = re.compile(rf"(?i)</{re.escape(name)}").search(html, end) if end >= 0 else None
             if closing is None:
@@ -75,10 +77,10 @@ def tamed(html: str) -> str:
             position = closing.start()
     if kept:
         html = "".join((*kept, html[start:]))
-    return _FORMATTING_TAG.sub("", html) if most * tags > _REOPENED else html
+    return _FORMATTING_TAG.sub("", html) if most * tags > _MAX_REOPENED_ELEMENTS else html
 
 
-def _close(open_tags: list[str], name: str) -> None:
+def _close_tag(open_tags: list[str], name: str) -> None:
     # Looking only so far up keeps the pass linear; what stays open by it only makes the limit come sooner.
     for at in range(len(open_tags) - 1, max(-1, len(open_tags) - 30), -1):
         if open_tags[at] == name:

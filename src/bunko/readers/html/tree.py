@@ -7,31 +7,31 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from bunko.readers.html.sanitize import tamed
+from bunko.readers.html.sanitize import sanitize_html
 
-_MOST_NODES = 1_000_000
-_SMALL_FORM = 200  # characters; some sites put the whole page into one form
+_MAX_NODES = 1_000_000
+_SMALL_FORM_CHARS = 200  # characters; some sites put the whole page into one form
 
 # Nothing in these is text of the page.
-_GONE = frozenset(
+_IGNORED_TAGS = frozenset(
     "script style noscript template svg iframe object embed canvas audio video head button select textarea input"
     " datalist rp rtc frame frameset noframes noembed applet map progress meter annotation annotation-xml".split()
 )
-_NEVER_MAIN = frozenset(("nav", "footer", "aside", "dialog"))
-_STRUCTURE = frozenset(("table", "h1", "h2", "h3"))
-_RUBY = ("ruby", "rb", "rbc")
-_ROLES = frozenset(
+_NEVER_MAIN_TAGS = frozenset(("nav", "footer", "aside", "dialog"))
+_STRUCTURE_TAGS = frozenset(("table", "h1", "h2", "h3"))
+_RUBY_TAGS = ("ruby", "rb", "rbc")
+_BOILERPLATE_ROLES = frozenset(
     "navigation banner contentinfo complementary search menu menubar dialog alertdialog tooltip toolbar".split()
 )
-_INVISIBLE = re.compile(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden")
+_HIDDEN_STYLE = re.compile(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden")
 _HIDDEN_CLASS = re.compile(r"sr-only|visually-?hidden|screen-reader-text")
 # Numbers of lines beside a listing; some call the listing itself so, or a column of the page.
-_NUMBERS_CLASS = re.compile(r"gutter|lineno|linenos|line-numbers?|hljs-ln-numbers")
-_MOST_NUMBERS = 100_000  # characters
+_LINE_NUMBERS_CLASS = re.compile(r"gutter|lineno|linenos|line-numbers?|hljs-ln-numbers")
+_MAX_LINE_NUMBERS_CHARS = 100_000  # characters
 _LETTER = re.compile(r"[^\W\d_]")
 # A button that shows an answer is the question.
 _QUESTION_CLASS = re.compile(r"(?i)accordion|faq|question|collapsible")
-_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary")
+_HEADING_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary")
 _BOILERPLATE_CLASS = re.compile(
     r"(?:bread-?crumbs?|topic-?path|pankuzu)(?:-?(?:list|nav|wrap(?:per)?|container))?"
     r"|(?:sns|social)(?:-?(?:share|sharing|buttons?|links?|icons?|list|box|area))?|share(?:-?(?:buttons?|links?|bar|box|area))?"
@@ -49,15 +49,25 @@ _MAIN_NAME = re.compile(
     r"(?:main|content|contents|article|post|entry)(?:-?(?:body|content|contents|text|main|area|inner))?"
     r"|page-?(?:body|content)|markdown-body|mw-content-text|honbun"
 )
-_PERMALINK = frozenset(("¶", "#", "§", "†", "^", "↑", "🔗", "Permalink", "permalink", "link", "[編集]"))
+_PERMALINK_TEXTS = frozenset(("¶", "#", "§", "†", "^", "↑", "🔗", "Permalink", "permalink", "link", "[編集]"))
 
 
 class Node:
     """An element: its children are elements and strings, its sizes count what is not boilerplate."""
 
     __slots__ = (
-        "attributes", "boilerplate", "chars", "children", "first", "holds_main", "last", "linked", "links",
-        "reading", "structured", "tag",
+        "attributes",
+        "chars",
+        "children",
+        "first_index",
+        "has_structure",
+        "holds_main",
+        "is_boilerplate",
+        "last_index",
+        "link_chars",
+        "link_count",
+        "reading",
+        "tag",
     )  # fmt: skip
 
     def __init__(self, tag: str, attributes: dict[str, str | None]) -> None:
@@ -65,71 +75,73 @@ class Node:
         self.attributes = attributes
         self.children: list[Node | str] = []
         self.chars = 0
-        self.linked = 0  # characters in links
-        self.links = 0
-        self.boilerplate = False
+        self.link_chars = 0  # characters in links
+        self.link_count = 0
+        self.is_boilerplate = False
         self.holds_main = False
-        self.structured = False  # holds tables or headings: in a cell a sign that the table is there for the layout
+        self.has_structure = False  # holds tables or headings: in a cell a sign that the table is there for the layout
         self.reading = ""  # of a ruby
-        self.first = self.last = 0  # its number and that of the last element inside, in the order of the page
+        self.first_index = self.last_index = (
+            0  # its number and that of the last element inside, in the order of the page
+        )
 
-    def holds(self, node: Node) -> bool:
+    def contains(self, node: Node) -> bool:
         """Say whether an element is this one or inside of it."""
-        return self.first <= node.first <= self.last
+        return self.first_index <= node.first_index <= self.last_index
 
     @property
-    def weight(self) -> float:
+    def text_weight(self) -> float:
         """Return how much text it holds; that of links counts little."""
-        return self.chars - 0.8 * self.linked
+        return self.chars - 0.8 * self.link_chars
 
 
 @dataclass(slots=True)
-class Tree:
+class PageTree:
     """The body of a page, and the places in it that may be its main text, in order."""
 
     body: Node
     articles: list[Node] = field(default_factory=list)  # those that are not inside others
     article_bodies: list[Node] = field(default_factory=list)
     mains: list[Node] = field(default_factory=list)
-    named: list[Node] = field(default_factory=list)  # told by their class or id
+    named_as_main: list[Node] = field(default_factory=list)  # told by their class or id
     headings: list[Node] = field(default_factory=list)  # h1
     times: list[Node] = field(default_factory=list)
     ruby_chars: int = 0
 
 
 # The parser's node to go on from, the element around, and how many articles, sections and main elements are.
-_Above = tuple[Any, Node, int]
+_Ancestor = tuple[Any, Node, int]
 
 
-def parse(html: str) -> Any:
+def parse_html(html: str) -> Any:
     """Return the document as the parser knows it."""
     from selectolax.lexbor import LexborHTMLParser
 
-    return LexborHTMLParser(tamed(html.replace("\0", "")) or " ")
+    return LexborHTMLParser(sanitize_html(html.replace("\0", "")) or " ")
 
 
-def tree(document: Any) -> Tree:
+def build_tree(document: Any) -> PageTree:
     """Return what the body of a document shows."""
     body = Node("body", {})
-    found = Tree(body)
+    found = PageTree(body)
     start = document.body
     if start is None:
         start = document.root
     node = start.first_child if start is not None else None
-    here, left = body, _MOST_NODES
-    above: list[_Above] = []
+    here, left = body, _MAX_NODES
+    above: list[_Ancestor] = []
     inside = 0  # articles, sections and main elements around
     while True:
         left -= 1
         if node is None or left < 0:
             # The element is complete.
-            here.last = _MOST_NODES - left
+            here.last_index = _MAX_NODES - left
             if not above:
                 return found
             node, parent, inside = above.pop()
-            _complete(here, parent)
-            if here.boilerplate:
-                _mark(found, here)
+            _complete_element(here, parent)
+            if here.is_boilerplate:
+                _mark_boilerplate(found, here)
             here = parent
             node = node.next
             continue
@@ -139,96 +151,98 @@ def tree(document: Any) -> Tree:
             here.children.append(text)
             here.chars += len(text.strip())
         elif tag == "rt":
-            if here.tag in _RUBY:
+            if here.tag in _RUBY_TAGS:
                 reading = "".join((node.text(deep=True) or "").split())
                 here.reading += reading
                 found.ruby_chars += len(reading)
-        elif (tag not in _GONE or (tag == "button" and _is_question(node, here))) and tag[0] != "-":
+        elif (tag not in _IGNORED_TAGS or (tag == "button" and _is_question(node, here))) and tag[0] != "-":
             attributes = node.attributes
             if not attributes or not _is_hidden(attributes):
                 child = Node(tag, attributes)
-                child.first = _MOST_NODES - left
+                child.first_index = _MAX_NODES - left
                 above.append((node, here, inside))
                 if attributes:
-                    child.boilerplate = _is_boilerplate(attributes)
-                inside += _enter(child, above, inside, found)
+                    child.is_boilerplate = _is_boilerplate(attributes)
+                inside += _enter_element(child, above, inside, found)
                 here, node = child, node.first_child
                 continue
         node = node.next
 
 
-def _mark(found: Tree, boilerplate: Node) -> None:
+def _mark_boilerplate(page_tree: PageTree, boilerplate: Node) -> None:
     """Mark what was found inside of boilerplate as such."""
-    for nodes in (found.headings, found.articles, found.article_bodies, found.named):
+    for nodes in (page_tree.headings, page_tree.articles, page_tree.article_bodies, page_tree.named_as_main):
         for node in reversed(nodes):
-            if node.first < boilerplate.first:
+            if node.first_index < boilerplate.first_index:
                 break
-            node.boilerplate = True
+            node.is_boilerplate = True
 
 
-def _enter(node: Node, above: list[_Above], inside: int, found: Tree) -> bool:
+def _enter_element(node: Node, ancestors: list[_Ancestor], section_depth: int, page_tree: PageTree) -> bool:
     """Note what an element is for, and say whether it is a part of the main text's structure."""
     tag, attributes = node.tag, node.attributes
     role = attributes.get("role") if attributes else None
     if tag == "nav" or tag == "search" or (tag == "dialog" and "open" not in attributes):
-        node.boilerplate = True
+        node.is_boilerplate = True
     elif tag == "header":
-        node.boilerplate = node.boilerplate or not inside
+        node.is_boilerplate = node.is_boilerplate or not section_depth
     elif tag == "footer":
-        node.boilerplate = not any(parent.tag == "blockquote" for _, parent, _ in above[-3:])
+        node.is_boilerplate = not any(parent.tag == "blockquote" for _, parent, _ in ancestors[-3:])
     elif tag == "aside":
-        node.boilerplate = not (inside and _NOTE_CLASS.search(attributes.get("class") or ""))
+        node.is_boilerplate = not (section_depth and _NOTE_CLASS.search(attributes.get("class") or ""))
     elif tag == "h1":
-        found.headings.append(node)
+        page_tree.headings.append(node)
     elif tag == "time":
-        found.times.append(node)
+        page_tree.times.append(node)
     elif tag == "article" or role == "article":
-        if not any(one.tag == "article" for _, one, _ in above[-30:]):
-            found.articles.append(node)
+        if not any(one.tag == "article" for _, one, _ in ancestors[-30:]):
+            page_tree.articles.append(node)
         return True
     elif tag == "main" or role == "main":
-        node.boilerplate = False
-        found.mains.append(node)
+        node.is_boilerplate = False
+        page_tree.mains.append(node)
         return True
     if attributes:
         if attributes.get("itemprop") == "articleBody":
-            found.article_bodies.append(node)
+            page_tree.article_bodies.append(node)
             return True
-        if tag in ("div", "section", "td") and _is_named(attributes.get("id") or "", attributes.get("class") or ""):
-            found.named.append(node)
+        if tag in ("div", "section", "td") and _is_main_name(attributes.get("id") or "", attributes.get("class") or ""):
+            page_tree.named_as_main.append(node)
     return tag == "section"
 
 
-def _complete(node: Node, parent: Node) -> None:
+def _complete_element(node: Node, parent: Node) -> None:
     """Add a finished element to the one around it."""
-    if node.attributes and _is_numbers(node):
+    if node.attributes and _is_line_numbers(node):
         return
     tag = node.tag
     if tag == "a":
-        node.links += 1
-        node.linked = node.chars
+        node.link_count += 1
+        node.link_chars = node.chars
         if node.chars <= 9 and (node.attributes.get("href") or "#").startswith("#"):
-            inner = text_of(node).strip()
+            inner = inner_text(node).strip()
             # The mark behind a heading that leads to itself, and the number of a footnote.
-            node.boilerplate = node.boilerplate or inner in _PERMALINK or (parent.tag == "sup" and bool(inner))
+            node.is_boilerplate = (
+                node.is_boilerplate or inner in _PERMALINK_TEXTS or (parent.tag == "sup" and bool(inner))
+            )
     elif tag == "form":
-        node.boilerplate = node.boilerplate or node.chars < _SMALL_FORM
-    elif tag in _RUBY and parent.tag in _RUBY:
+        node.is_boilerplate = node.is_boilerplate or node.chars < _SMALL_FORM_CHARS
+    elif tag in _RUBY_TAGS and parent.tag in _RUBY_TAGS:
         parent.reading += node.reading
     holds_main = node.holds_main or tag in ("main", "article")
-    if holds_main and tag not in _NEVER_MAIN:
-        node.boilerplate = False  # whatever it calls itself, it holds the main text
-    if not node.boilerplate:
+    if holds_main and tag not in _NEVER_MAIN_TAGS:
+        node.is_boilerplate = False  # whatever it calls itself, it holds the main text
+    if not node.is_boilerplate:
         parent.chars += node.chars
-        parent.linked += node.linked
-        parent.links += node.links
+        parent.link_chars += node.link_chars
+        parent.link_count += node.link_count
         parent.holds_main = parent.holds_main or holds_main
-        if (node.structured or tag in _STRUCTURE) and tag not in ("th", "caption"):
-            parent.structured = True
+        if (node.has_structure or tag in _STRUCTURE_TAGS) and tag not in ("th", "caption"):
+            parent.has_structure = True
     parent.children.append(node)
 
 
-def text_of(node: Node) -> str:
+def inner_text(node: Node) -> str:
     """Return all text inside, as it stands."""
     parts: list[str] = []
     waiting: list[Node | str] = [node]
@@ -236,7 +250,7 @@ def text_of(node: Node) -> str:
         one = waiting.pop()
         if isinstance(one, str):
             parts.append(one)
-        elif not one.boilerplate or one is node:
+        elif not one.is_boilerplate or one is node:
             waiting.extend(reversed(one.children))
     return "".join(parts)
 
@@ -247,51 +261,53 @@ def _is_hidden(attributes: dict[str, str | None]) -> bool:
     if attributes.get("aria-hidden") == "true":
         return True
     style = attributes.get("style")
-    if style and _INVISIBLE.search(style):
+    if style and _HIDDEN_STYLE.search(style):
         return True
     names = attributes.get("class")
     return bool(names) and _has_hidden_class(names or "")
 
 
-def _is_numbers(node: Node) -> bool:
+def _is_line_numbers(node: Node) -> bool:
     names = node.attributes.get("class")
-    if not names or not _has_numbers_class(names) or node.chars > _MOST_NUMBERS:
+    if not names or not _has_line_numbers_class(names) or node.chars > _MAX_LINE_NUMBERS_CHARS:
         return False
-    return _LETTER.search(text_of(node)) is None
+    return _LETTER.search(inner_text(node)) is None
 
 
-def _is_question(button: Any, around: Node) -> bool:
-    return around.tag in _HEADINGS or bool(_QUESTION_CLASS.search(button.attributes.get("class") or ""))
-
-
-@lru_cache(4096)
-def _has_numbers_class(names: str) -> bool:
-    return any(_NUMBERS_CLASS.fullmatch(name) for name in names.split())
+def _is_question(button: Any, parent: Node) -> bool:
+    return parent.tag in _HEADING_TAGS or bool(_QUESTION_CLASS.search(button.attributes.get("class") or ""))
 
 
 @lru_cache(4096)
-def _has_hidden_class(names: str) -> bool:
-    return any(_HIDDEN_CLASS.fullmatch(name) for name in names.split())
+def _has_line_numbers_class(class_names: str) -> bool:
+    return any(_LINE_NUMBERS_CLASS.fullmatch(name) for name in class_names.split())
+
+
+@lru_cache(4096)
+def _has_hidden_class(class_names: str) -> bool:
+    return any(_HIDDEN_CLASS.fullmatch(name) for name in class_names.split())
 
 
 def _is_boilerplate(attributes: dict[str, str | None]) -> bool:
     role = attributes.get("role")
-    if role in _ROLES:
+    if role in _BOILERPLATE_ROLES:
         return True
     names, name = attributes.get("class"), attributes.get("id")
     return bool(names or name) and _has_boilerplate_class(names or "", name or "")
 
 
 @lru_cache(4096)
-def _has_boilerplate_class(names: str, name: str) -> bool:
-    return name in _FRAME_IDS or any(_BOILERPLATE_CLASS.fullmatch(_plain(one)) for one in (*names.split(), name))
+def _has_boilerplate_class(class_names: str, element_id: str) -> bool:
+    return element_id in _FRAME_IDS or any(
+        _BOILERPLATE_CLASS.fullmatch(_kebab_name(one)) for one in (*class_names.split(), element_id)
+    )
 
 
 @lru_cache(4096)
-def _is_named(name: str, names: str) -> bool:
-    return any(_MAIN_NAME.fullmatch(_plain(one)) for one in (name, *names.split()))
+def _is_main_name(element_id: str, class_names: str) -> bool:
+    return any(_MAIN_NAME.fullmatch(_kebab_name(one)) for one in (element_id, *class_names.split()))
 
 
-def _plain(name: str) -> str:
+def _kebab_name(name: str) -> str:
     """Return a class as it is compared: main_content and mainContent are main-content."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).replace("_", "-").lower()

@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 # From the IANA registries of special-purpose addresses, written out: what `ipaddress` knows of them differs between the
 # patch releases of one Python. The second word: a host of the intranet may be there when it is named.
-_SPECIAL: tuple[tuple[str, str, bool], ...] = (
+_SPECIAL_NETWORKS: tuple[tuple[str, str, bool], ...] = (
     ("0.0.0.0/8", "means no address", False),
     ("10.0.0.0/8", "is private", True),
     ("100.64.0.0/10", "is private (shared by a carrier's customers)", True),
@@ -37,42 +37,42 @@ _SPECIAL: tuple[tuple[str, str, bool], ...] = (
     ("fec0::/10", "is private", True),
     ("ff00::/8", "is multicast", False),
 )
-_IPV4 = [(IPv4Network(net), reason, private) for net, reason, private in _SPECIAL if ":" not in net]
-_IPV6 = [(IPv6Network(net), reason, private) for net, reason, private in _SPECIAL if ":" in net]
+_IPV4 = [(IPv4Network(net), reason, private) for net, reason, private in _SPECIAL_NETWORKS if ":" not in net]
+_IPV6 = [(IPv6Network(net), reason, private) for net, reason, private in _SPECIAL_NETWORKS if ":" in net]
 
 # Where clouds answer their machines with keys and settings, outside of link-local: AWS, Alibaba, Oracle, Azure.
-_METADATA = frozenset({
+_METADATA_ADDRESSES = frozenset({
     IPv6Address("fd00:ec2::254"), IPv6Address("fd20:ce::254"),
     IPv4Address("100.100.100.200"), IPv4Address("192.0.0.192"), IPv4Address("168.63.129.16"),
 })  # fmt: skip
 
-_GLOBAL = IPv6Network("2000::/3")  # all that has been given out to networks
+_GLOBAL_UNICAST = IPv6Network("2000::/3")  # all that has been given out to networks
 _NAT64 = IPv6Network("64:ff9b::/96")  # how a network without IPv4 reaches it: as good as the address inside
 _ISATAP = (0x0000_5EFE, 0x0200_5EFE)  # third quarter of an address whose last quarter is an IPv4 address
 
 
-def objection(address: IPv4Address | IPv6Address, *, private: bool = False) -> str:
+def objection(address: IPv4Address | IPv6Address, *, allow_private: bool = False) -> str:
     """Return why an address may not be reached, "" if it may; `private` lets the private ones through."""
-    if address in _METADATA:
+    if address in _METADATA_ADDRESSES:
         return "is where a cloud keeps its secrets"
     if isinstance(address, IPv4Address):
         for four, reason, inside in _IPV4:
             if address in four:
-                return "" if private and inside else reason
-        return "" if address.is_global or private else "is not public"
-    return _objection6(address, private=private)
+                return "" if allow_private and inside else reason
+        return "" if address.is_global or allow_private else "is not public"
+    return _ipv6_objection(address, allow_private=allow_private)
 
 
-def _objection6(address: IPv6Address, *, private: bool) -> str:
+def _ipv6_objection(address: IPv6Address, *, allow_private: bool) -> str:
     if address.scope_id:
         return "is link-local"
     number = int(address)
     inner = IPv4Address(number & 0xFFFF_FFFF)
     if address in _NAT64:
-        return objection(inner, private=private)
+        return objection(inner, allow_private=allow_private)
     for six, reason, inside in _IPV6:
         if address in six:
-            return "" if private and inside else reason
-    if (number >> 32) & 0xFFFF_FFFF in _ISATAP and (reason := objection(inner, private=private)):
+            return "" if allow_private and inside else reason
+    if (number >> 32) & 0xFFFF_FFFF in _ISATAP and (reason := objection(inner, allow_private=allow_private)):
         return f"holds an IPv4 address that {reason}"
-    return "" if address in _GLOBAL else "is reserved"
+    return "" if address in _GLOBAL_UNICAST else "is reserved"

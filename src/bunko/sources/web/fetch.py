@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import urljoin
 
 from bunko.errors import FetchFailed
-from bunko.sources.web.decompress import ENCODINGS, Unpacker
-from bunko.sources.web.ssrf_guard import Guard, Target, shown
+from bunko.sources.web.decompress import ENCODINGS, Decompressor
+from bunko.sources.web.ssrf_guard import Guard, Target, display_url
 
 if TYPE_CHECKING:
     import ssl
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     import httpcore2
 
 # What the readers understand. Anything else is not even read.
-PAGES = ("text/html", "application/xhtml+xml", "text/plain", "text/markdown", "application/pdf")
-SITEMAPS = ("application/xml", "text/xml", "text/plain", "application/gzip", "application/x-gzip")
-ANYTHING: tuple[str, ...] = ()
+PAGE_TYPES = ("text/html", "application/xhtml+xml", "text/plain", "text/markdown", "application/pdf")
+SITEMAP_TYPES = ("application/xml", "text/xml", "text/plain", "application/gzip", "application/x-gzip")
+ANY_TYPE: tuple[str, ...] = ()
 
 MAX_BYTES = 10 << 20  # the longest articles have 2 MB; PDF files with pictures more
 _MAX_HEADERS = 100
 _MAX_HEADER_BYTES = 32 << 10
 _MAX_ERROR_BYTES = 64 << 10  # read so that the connection can be used again, and for what an API says in it
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_ADD_UP = {"content-encoding": ", ", "x-robots-tag": "\n"}
-_WISHES = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")  # those with a colon
+_REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
+_REPEATABLE_HEADERS = {"content-encoding": ", ", "x-robots-tag": "\n"}
+_VALUE_DIRECTIVES = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")  # those with a colon
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([^\s\"';]+)", re.IGNORECASE)
 
 Headers = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class FetchedPage:
     """One answer; `url` is where it came from, `content` is unpacked but not decoded, `fetched_at` is in UTC."""
 
     url: str
@@ -55,7 +55,7 @@ class Page:
     noindex: bool = False  # its header X-Robots-Tag asks every robot, or this one, not to index it
 
     @property
-    def whole(self) -> bool:
+    def has_content(self) -> bool:
         """Whether there is a page in it, rather than an error or nothing."""
         return 200 <= self.status < 300 and self.status not in (204, 205)
 
@@ -84,38 +84,44 @@ class Fetcher:
     ) -> None:
         import httpcore2
 
-        from bunko.sources.web.pinned_connection import Clock, Pinned
+        from bunko.sources.web.pinned_connection import PinnedBackend, RequestState
 
         self.guard = guard
         # No clock of the system counts further than some years.
         self._agent, self._timeout, self._max_bytes = agent, min(timeout, 86_400.0), max_bytes
-        self._clock = Clock()
+        self._request_state = RequestState()
         self._pool = httpcore2.ConnectionPool(
             ssl_context=tls or httpcore2.default_ssl_context(),
             max_connections=connections,
             max_keepalive_connections=connections,
             keepalive_expiry=15.0,
-            network_backend=Pinned(guard, self._clock),
+            network_backend=PinnedBackend(guard, self._request_state),
         )
 
-    def fetch(self, url: str, *, etag: str = "", last_modified: str = "", accept: Sequence[str] = PAGES) -> Page:
+    def fetch(
+        self, url: str, *, etag: str = "", last_modified: str = "", accept: Sequence[str] = PAGE_TYPES
+    ) -> FetchedPage:
         """Return a page of one of the accepted types (none named: of any), or that it is not modified.
 
         Every other answer is FetchFailed, a redirect too: whoever follows `error.location` passes the guard, robots.txt
         and the rest again (see Guard.onward).
         """
         headers = {"If-None-Match": etag, "If-Modified-Since": last_modified}
-        self._clock.deadline = monotonic() + self._timeout
+        self._request_state.deadline = monotonic() + self._timeout
         given = {name: value for name, value in headers.items() if value}
-        return _good(self._exchange(self.guard.target(url), headers=given, accept=accept), asked=bool(given))
+        return _require_page(
+            self._exchange(self.guard.target(url), headers=given, accept=accept), is_conditional=bool(given)
+        )
 
-    def ask(self, url: str, *, body: bytes | None = None, headers: Headers | None = None, cut_at: int = 0) -> Page:
+    def request(
+        self, url: str, *, body: bytes | None = None, headers: Headers | None = None, truncate_at: int = 0
+    ) -> FetchedPage:
         """Return what one request is answered, whatever the status and the type; with a body it is a POST.
 
         Content past `cut_at` bytes is left out (0: it is an error past the fetcher's limit).
         """
-        self._clock.deadline = monotonic() + self._timeout
-        return self._exchange(self.guard.target(url), headers=headers or {}, body=body, cut_at=cut_at)
+        self._request_state.deadline = monotonic() + self._timeout
+        return self._exchange(self.guard.target(url), headers=headers or {}, body=body, truncate_at=truncate_at)
 
     def close(self) -> None:
         """Hang up everywhere."""
@@ -134,10 +140,10 @@ class Fetcher:
         target: Target,
         *,
         headers: Headers,
-        accept: Sequence[str] = ANYTHING,
+        accept: Sequence[str] = ANY_TYPE,
         body: bytes | None = None,
-        cut_at: int = 0,
-    ) -> Page:
+        truncate_at: int = 0,
+    ) -> FetchedPage:
         import httpcore2
 
         sent = {
@@ -159,43 +165,48 @@ class Fetcher:
             content=body,
         )
         try:
-            response = self._answer(request)
+            response = self._send_request(request)
             try:
-                return self._page(target, response, accept, cut_at)
+                return self._read_page(target, response, accept, truncate_at)
             finally:
                 response.close()
         except FetchFailed as error:
             # Whoever found it did not know the page.
-            raise FetchFailed(f"{shown(str(target))} was not fetched: {error.message}", hint=error.hint) from error
+            raise FetchFailed(
+                f"{display_url(str(target))} was not fetched: {error.message}", hint=error.hint
+            ) from error
         except httpcore2.TimeoutException as error:
             raise FetchFailed(
-                f"{shown(str(target))} was not fetched: it was not there within {self._timeout:g} s",
+                f"{display_url(str(target))} was not fetched: it was not there within {self._timeout:g} s",
                 hint="Try again later, or raise crawl.timeout_seconds.",
             ) from error
         except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
             raise FetchFailed(
-                f"{shown(str(target))} was not fetched: {error or type(error).__name__}", hint=_advice(error)
+                f"{display_url(str(target))} was not fetched: {error or type(error).__name__}",
+                hint=_connection_hint(error),
             ) from error
 
-    def _answer(self, request: httpcore2.Request) -> httpcore2.Response:
+    def _send_request(self, request: httpcore2.Request) -> httpcore2.Response:
         import httpcore2
 
         while True:
-            self._clock.connected = False
-            request.extensions["timeout"] = {"pool": self._clock.left(httpcore2.PoolTimeout)}
+            self._request_state.connected = False
+            request.extensions["timeout"] = {"pool": self._request_state.remaining_seconds(httpcore2.PoolTimeout)}
             try:
                 return self._pool.handle_request(request)
             except (httpcore2.RemoteProtocolError, httpcore2.ReadError):
                 # A server may hang up on a kept connection in the moment we write to it; a new one tells.
-                if self._clock.connected:
+                if self._request_state.connected:
                     raise
 
-    def _page(self, target: Target, response: httpcore2.Response, accept: Sequence[str], cut_at: int) -> Page:
-        headers = _headers(response.headers)
+    def _read_page(
+        self, target: Target, response: httpcore2.Response, accept: Sequence[str], truncate_at: int
+    ) -> FetchedPage:
+        headers = _parse_headers(response.headers)
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         charset = _CHARSET.search(headers.get("content-type", ""))
         location = headers.get("location", "")
-        page = Page(
+        page = FetchedPage(
             url=str(target),
             status=response.status,
             media_type=media_type,
@@ -204,63 +215,65 @@ class Fetcher:
             etag=headers.get("etag", ""),
             last_modified=headers.get("last-modified", ""),
             fetched_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            location=_joined(str(target), location) if location else "",
-            retry_after=_seconds(headers.get("retry-after", "")),
-            noindex=_noindex(headers.get("x-robots-tag", ""), self._agent),
+            location=_join_url(str(target), location) if location else "",
+            retry_after=_retry_seconds(headers.get("retry-after", "")),
+            noindex=_has_noindex(headers.get("x-robots-tag", ""), self._agent),
         )
         encoding = headers.get("content-encoding", "")
-        if not page.whole:
+        if not page.has_content:
             with suppress(FetchFailed):  # the status is what matters
-                return replace(page, content=_content(response, Unpacker(encoding, _MAX_ERROR_BYTES, cut=True)))
+                return replace(
+                    page, content=_read_content(response, Decompressor(encoding, _MAX_ERROR_BYTES, truncate=True))
+                )
             return page
         if accept and media_type not in accept:
             raise FetchFailed(
                 f"it is {media_type[:80] or 'of no named type'}",
                 hint=f"Pages can be {', '.join(accept)}; this cannot be read.",
             )
-        if cut_at:
-            return replace(page, content=_content(response, Unpacker(encoding, cut_at, cut=True)))
-        unpacker = Unpacker(encoding, self._max_bytes)
-        unpacker.expect(int(headers.get("content-length", "0")))  # digits: h11 has looked
-        return replace(page, content=_content(response, unpacker))
+        if truncate_at:
+            return replace(page, content=_read_content(response, Decompressor(encoding, truncate_at, truncate=True)))
+        unpacker = Decompressor(encoding, self._max_bytes)
+        unpacker.check_size(int(headers.get("content-length", "0")))  # digits: h11 has looked
+        return replace(page, content=_read_content(response, unpacker))
 
 
-def _content(response: httpcore2.Response, unpacker: Unpacker) -> bytes:
+def _read_content(response: httpcore2.Response, unpacker: Decompressor) -> bytes:
     for data in response.iter_stream():
         unpacker.feed(data)
-        if unpacker.full:
+        if unpacker.is_full:
             break
     return unpacker.content()
 
 
-def _headers(pairs: Sequence[tuple[bytes, bytes]]) -> Headers:
+def _parse_headers(pairs: Sequence[tuple[bytes, bytes]]) -> Headers:
     """Return headers by their name in small letters; the first of a name counts, but some add up."""
     if len(pairs) > _MAX_HEADERS or sum(len(name) + len(value) for name, value in pairs) > _MAX_HEADER_BYTES:
         raise FetchFailed("its headers are too many or too long", hint="The server is at fault; leave it out.")
     found: Headers = {}
     for name, value in pairs:
-        key, text = name.decode("ascii", "replace").lower(), _text(value)
-        if key in _ADD_UP and key in found:
-            found[key] += _ADD_UP[key] + text
+        key, text = name.decode("ascii", "replace").lower(), _decode_header(value)
+        if key in _REPEATABLE_HEADERS and key in found:
+            found[key] += _REPEATABLE_HEADERS[key] + text
         found.setdefault(key, text)
     return found
 
 
-def _text(value: bytes) -> str:
+def _decode_header(value: bytes) -> str:
     try:
         return value.decode("utf-8")  # addresses in Location, where people do not escape them
     except UnicodeDecodeError:
         return value.decode("latin-1")
 
 
-def _joined(base: str, location: str) -> str:
+def _join_url(base: str, location: str) -> str:
     try:
         return urljoin(base, location)
     except ValueError:  # the guard says what is wrong with it
         return location
 
 
-def _seconds(value: str) -> float:
+def _retry_seconds(value: str) -> float:
     """Return how long Retry-After asks to wait: seconds, or until a date."""
     if value.isdecimal():
         return float(value[:9])
@@ -272,14 +285,14 @@ def _seconds(value: str) -> float:
     return 0.0
 
 
-def _noindex(value: str, agent: str) -> bool:
+def _has_noindex(value: str, agent: str) -> bool:
     """Say whether X-Robots-Tag asks not to index: `noindex`, or `bunkobot: noindex`; others' wishes are theirs."""
     own = re.match(r"[\w-]*", agent.strip().lower())
     for line in value.lower().split("\n"):
         ours = True
         for part in line.split(","):
             name, colon, wish = (one.strip() for one in part.partition(":"))
-            if colon and name in _WISHES:
+            if colon and name in _VALUE_DIRECTIVES:
                 continue
             if colon:  # the name of a robot: what follows is for it
                 ours = own is not None and name == own[0]
@@ -288,13 +301,13 @@ def _noindex(value: str, agent: str) -> bool:
     return False
 
 
-def _good(page: Page, *, asked: bool) -> Page:
+def _require_page(page: FetchedPage, *, is_conditional: bool) -> FetchedPage:
     """Return a page that holds something, or that is not modified if that was asked."""
-    if page.whole or (page.not_modified and asked):
+    if page.has_content or (page.not_modified and is_conditional):
         return page
-    if page.status in _REDIRECTS and page.location:
+    if page.status in _REDIRECT_STATUSES and page.location:
         raise FetchFailed(
-            f"{shown(page.url)} redirects to {shown(page.location)}",
+            f"{display_url(page.url)} redirects to {display_url(page.location)}",
             hint="Fetch that address instead, or have redirects followed with crawl.follow_redirects.",
             status=page.status,
             location=page.location,
@@ -308,14 +321,14 @@ def _good(page: Page, *, asked: bool) -> Page:
     else:
         hint = "Look at it in a browser."
     raise FetchFailed(
-        f"{shown(page.url)} was not fetched: the server answered {page.status}",
+        f"{display_url(page.url)} was not fetched: the server answered {page.status}",
         hint=hint,
         status=page.status,
         retry_after=page.retry_after,
     )
 
 
-def _advice(error: Exception) -> str:
+def _connection_hint(error: Exception) -> str:
     import ssl
 
     cause: BaseException | None = error

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from bunko.errors import BunkoError, QueryError
-from bunko.sources.web.ssrf_guard import PORTS, Guard, Target
+from bunko.sources.web.ssrf_guard import DEFAULT_PORTS, Guard, Target
 
-_LONGEST_PATTERN = 500
+_MAX_PATTERN_LENGTH = 500
 # What a pattern is tried on, by how many times it says .* or .+: each multiplies the time by the length, and no real
 # address is so long. A fourth is not tried at all.
-_LONGEST_TRIED = (2000, 2000, 1000, 500)
-_PART = re.compile(
+_MAX_MATCHED_CHARS = (2000, 2000, 1000, 500)
+_PATTERN_PART = re.compile(
     r"\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]|\(\?P=\w+\)"  # one character or class
     r"|(?P<open>\((?:\?(?:P?<\w+>|<[=!]|[:=!>]|[a-zA-Z-]+:?))?)|(?P<close>\))|(?P<choice>\|)"
     r"|(?P<times>[*+?]|\{\d*,?\d*\})|(?P<any>\.)|.",
@@ -22,7 +22,7 @@ _PART = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class CrawlRules:
     """Where a crawl begins and which links it follows."""
 
     root: str
@@ -32,35 +32,35 @@ class Rules:
     sitemap: bool = False  # also what the site's sitemaps and its llms.txt name
 
 
-class Links:
+class LinkFilter:
     """Which links one crawl takes."""
 
-    def __init__(self, guard: Guard, rules: Rules) -> None:
+    def __init__(self, guard: Guard, rules: CrawlRules) -> None:
         self.rules, self.site = rules, site_of(guard.target(rules.root))
-        self.seen: set[str] = set()
-        self.taken = self.left = 0  # how many were, and how many there was no room for
-        self._guard, self.fits = guard, matcher(rules.pattern)
-        self._spellings: set[str] = set()
+        self.seen_urls: set[str] = set()
+        self.taken_count = self.omitted_count = 0  # how many were, and how many there was no room for
+        self._guard, self.matches = guard, matcher(rules.pattern)
+        self._seen_links: set[str] = set()
 
-    def fresh(self, links: Iterable[str]) -> list[str]:
+    def take_new_links(self, links: Iterable[str]) -> list[str]:
         """Return the links that are new, on the site and of the pattern, as many as there is room for."""
         found = []
         for link in links:
-            if link in self._spellings:
+            if link in self._seen_links:
                 continue
-            self._spellings.add(link)
+            self._seen_links.add(link)
             try:
                 target = self._guard.target(link)
             except BunkoError:
                 continue  # it cannot be fetched, and a page is not worse for naming it
             url = str(target)
-            if site_of(target) != self.site or url in self.seen or not self.fits(url):
+            if site_of(target) != self.site or url in self.seen_urls or not self.matches(url):
                 continue
-            self.seen.add(url)
-            if self.taken >= self.rules.max_pages:
-                self.left += 1
+            self.seen_urls.add(url)
+            if self.taken_count >= self.rules.max_pages:
+                self.omitted_count += 1
                 continue
-            self.taken += 1
+            self.taken_count += 1
             found.append(url)
         return found
 
@@ -68,22 +68,22 @@ class Links:
 def site_of(target: Target) -> str:
     """Return what two pages of one site have in common: the host, with or without www., and an unusual port."""
     host = target.host.removeprefix("www.")
-    return host if target.port == PORTS[target.scheme] else f"{host}:{target.port}"
+    return host if target.port == DEFAULT_PORTS[target.scheme] else f"{host}:{target.port}"
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
     """Return the test that a pattern makes; one that is wrong or could take for ever is told of."""
-    if len(pattern) > _LONGEST_PATTERN:
-        raise QueryError(f"The pattern has {len(pattern)} characters", hint=f"Use at most {_LONGEST_PATTERN}.")
-    explosive, wild = _cost(pattern)
+    if len(pattern) > _MAX_PATTERN_LENGTH:
+        raise QueryError(f"The pattern has {len(pattern)} characters", hint=f"Use at most {_MAX_PATTERN_LENGTH}.")
+    explosive, wild = _pattern_cost(pattern)
     if explosive:
         raise QueryError(
             f"The pattern {pattern!r} repeats a group that repeats or chooses something, which could take for ever",
             hint="Write it without the outer repetition.",
         )
-    if wild >= len(_LONGEST_TRIED):
+    if wild >= len(_MAX_MATCHED_CHARS):
         raise QueryError(f"The pattern {pattern!r} says .* too often", hint="Say it three times at most.")
-    tried = _LONGEST_TRIED[wild]
+    tried = _MAX_MATCHED_CHARS[wild]
     try:
         compiled = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
@@ -94,11 +94,11 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     return lambda url: compiled.search(url[:tried]) is not None
 
 
-def _cost(pattern: str) -> tuple[bool, int]:
+def _pattern_cost(pattern: str) -> tuple[bool, int]:
     """Say whether a group that repeats has more than one way to take the same text, and how often .* is said."""
     ways = [False]  # of each group that is open: whether it holds a repetition or a choice
     closed, wild, last = False, 0, ""  # of the group that just ended; what came last
-    for part in _PART.finditer(pattern):
+    for part in _PATTERN_PART.finditer(pattern):
         kind, said = part.lastgroup or "", part[0]
         if kind == "open":
             ways.append(False)

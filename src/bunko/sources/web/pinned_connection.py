@@ -22,26 +22,26 @@ from httpcore2 import (
 from bunko.sources.web.ssrf_guard import Guard
 
 
-class Clock(threading.local):
+class RequestState(threading.local):
     """The deadline of the exchange that this thread is in, and whether it had to connect for it."""
 
     deadline = 0.0
     connected = False
 
-    def left(self, timed_out: type[Exception]) -> float:
+    def remaining_seconds(self, timeout_error: type[Exception]) -> float:
         """Return the seconds that are left, or raise."""
         left = self.deadline - monotonic()
         if left <= 0:
-            raise timed_out("out of time")
+            raise timeout_error("out of time")
         return left
 
 
-class Pinned(NetworkBackend):
+class PinnedBackend(NetworkBackend):
     """Resolves a name once, checks what came and connects to that; the name is still what TLS and Host say."""
 
-    def __init__(self, guard: Guard, clock: Clock, plain: NetworkBackend | None = None) -> None:
-        self._guard, self._clock = guard, clock
-        self._plain = plain or SyncBackend()
+    def __init__(self, guard: Guard, state: RequestState, backend: NetworkBackend | None = None) -> None:
+        self._guard, self._state = guard, state
+        self._backend = backend or SyncBackend()
 
     def connect_tcp(
         self,
@@ -52,21 +52,21 @@ class Pinned(NetworkBackend):
         socket_options: Iterable[SOCKET_OPTION] | None = None,
     ) -> NetworkStream:
         """Return a stream to the first checked address that answers."""
-        self._clock.connected = True
-        addresses = self._addresses(host, port)
+        self._state.connected = True
+        addresses = self._resolve_addresses(host, port)
         for number, address in enumerate(addresses, start=1):
             # One that swallows packets must leave time for the others.
-            patience = self._clock.left(ConnectTimeout) / (len(addresses) - number + 1)
+            patience = self._state.remaining_seconds(ConnectTimeout) / (len(addresses) - number + 1)
             try:
-                stream = self._plain.connect_tcp(address, port, patience, local_address, socket_options)
+                stream = self._backend.connect_tcp(address, port, patience, local_address, socket_options)
             except (httpcore2.ConnectError, ConnectTimeout):
                 if number == len(addresses):
                     raise
             else:
-                return Timed(stream, self._clock)
+                return DeadlineStream(stream, self._state)
         raise AssertionError("the guard answers at least one address")
 
-    def _addresses(self, host: str, port: int) -> list[str]:
+    def _resolve_addresses(self, host: str, port: int) -> list[str]:
         # The system's resolver has no timeout of its own, and may try for half a minute.
         found: list[list[str] | BaseException] = []
 
@@ -80,7 +80,7 @@ class Pinned(NetworkBackend):
             return self._guard.addresses(host, port)
         thread = threading.Thread(target=look, name=f"resolve {host}", daemon=True)
         thread.start()
-        thread.join(self._clock.left(ConnectTimeout))
+        thread.join(self._state.remaining_seconds(ConnectTimeout))
         if not found:
             raise ConnectTimeout(f"{host} was not resolved in time")
         if isinstance(found[0], BaseException):
@@ -88,19 +88,19 @@ class Pinned(NetworkBackend):
         return found[0]
 
 
-class Timed(NetworkStream):
+class DeadlineStream(NetworkStream):
     """A stream whose reads and writes all end by the deadline: a server that drips is not waited for."""
 
-    def __init__(self, stream: NetworkStream, clock: Clock) -> None:
-        self._stream, self._clock = stream, clock
+    def __init__(self, stream: NetworkStream, state: RequestState) -> None:
+        self._stream, self._state = stream, state
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Return what has come."""
-        return self._stream.read(max_bytes, self._clock.left(ReadTimeout))
+        return self._stream.read(max_bytes, self._state.remaining_seconds(ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Send all of it."""
-        self._stream.write(buffer, self._clock.left(WriteTimeout))
+        self._stream.write(buffer, self._state.remaining_seconds(WriteTimeout))
 
     def close(self) -> None:
         """Hang up."""
@@ -110,8 +110,8 @@ class Timed(NetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> NetworkStream:
         """Return the same stream, encrypted, once the server has proved its name."""
-        stream = self._stream.start_tls(ssl_context, server_hostname, self._clock.left(ConnectTimeout))
-        return Timed(stream, self._clock)
+        stream = self._stream.start_tls(ssl_context, server_hostname, self._state.remaining_seconds(ConnectTimeout))
+        return DeadlineStream(stream, self._state)
 
     def get_extra_info(self, info: str) -> Any:
         """Return what the stream underneath knows."""

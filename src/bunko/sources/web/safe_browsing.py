@@ -10,15 +10,15 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
-from bunko.errors import FetchFailed, Refused
+from bunko.errors import AddressRefused, FetchFailed
 from bunko.sources.web.fetch import Fetcher
 from bunko.sources.web.ssrf_guard import Guard
 
 log = logging.getLogger(__name__)
 
 BASE_URL = "https://safebrowsing.googleapis.com"
-_BATCH = 500  # the most that one lookup takes
-_REMEMBERED = 20_000
+_BATCH_SIZE = 500  # the most that one lookup takes
+_MAX_CACHED = 20_000
 _HINT = "Check the key and its quota, or switch the lookups off with safety.url_check."
 
 
@@ -43,7 +43,7 @@ class SafeBrowsing:
         self._key, self._ttl, self._fail_open, self._now = key, ttl, fail_open, now
         self._url = f"{base_url.rstrip('/')}/v4/threatMatches:find"
         self._fetcher = Fetcher(guard or Guard(), agent="bunko", timeout=timeout, connections=4)
-        self._known: dict[str, tuple[float, str]] = {}  # URL → until when, and the threat ("": none)
+        self._cache: dict[str, tuple[float, str]] = {}  # URL → until when, and the threat ("": none)
         self._lock = Lock()
 
     def threats(self, urls: Iterable[str]) -> dict[str, str]:
@@ -51,19 +51,19 @@ class SafeBrowsing:
         asked = list(dict.fromkeys(urls))
         with self._lock:
             now = self._now()
-            known = {url: self._known[url][1] for url in asked if url in self._known and self._known[url][0] > now}
+            known = {url: self._cache[url][1] for url in asked if url in self._cache and self._cache[url][0] > now}
         unknown = [url for url in asked if url not in known]
-        for start in range(0, len(unknown), _BATCH):
-            batch = unknown[start : start + _BATCH]
+        for start in range(0, len(unknown), _BATCH_SIZE):
+            batch = unknown[start : start + _BATCH_SIZE]
             try:
-                found = self._looked_up(batch)
-            except (FetchFailed, Refused) as error:
+                found = self._fetch_threats(batch)
+            except (FetchFailed, AddressRefused) as error:
                 if not self._fail_open:
                     raise
                 log.warning("%d addresses are taken as safe. %s", len(batch), error.message)
                 continue
             known.update(found)
-            self._remember(found)
+            self._cache_threats(found)
         return {url: known[url] for url in asked if known.get(url)}
 
     def close(self) -> None:
@@ -78,14 +78,14 @@ class SafeBrowsing:
     ) -> None:
         self.close()
 
-    def _remember(self, found: dict[str, str]) -> None:
+    def _cache_threats(self, threats: dict[str, str]) -> None:
         with self._lock:
             until = self._now() + self._ttl
-            if len(self._known) + len(found) > _REMEMBERED:
-                self._known.clear()
-            self._known.update((url, (until, threat)) for url, threat in found.items())
+            if len(self._cache) + len(threats) > _MAX_CACHED:
+                self._cache.clear()
+            self._cache.update((url, (until, threat)) for url, threat in threats.items())
 
-    def _looked_up(self, urls: Sequence[str]) -> dict[str, str]:
+    def _fetch_threats(self, urls: Sequence[str]) -> dict[str, str]:
         question = {
             "client": {"clientId": "bunko", "clientVersion": "1"},
             "threatInfo": {
@@ -97,13 +97,13 @@ class SafeBrowsing:
                 "threatEntries": [{"url": url} for url in urls],
             },
         }  # fmt: skip
-        page = self._fetcher.ask(
+        page = self._fetcher.request(
             self._url,
             body=json.dumps(question).encode(),
             headers={"Content-Type": "application/json", "Accept": "application/json", "x-goog-api-key": self._key},
         )
         if page.status != 200:
-            said = self._without_key(_complaint(page.content))
+            said = self._without_key(_error_message(page.content))
             raise FetchFailed(
                 f"Safe Browsing answered {page.status}{f': {said}' if said else ''}",
                 hint=_HINT,
@@ -112,7 +112,7 @@ class SafeBrowsing:
             )
         found = dict.fromkeys(urls, "")
         try:
-            for match in _parsed(page.content).get("matches", []):
+            for match in _parse_object(page.content).get("matches", []):
                 url, threat = match["threat"]["url"], str(match["threatType"])
                 if url not in found:
                     raise ValueError("it is about an address that was not asked for")
@@ -125,16 +125,16 @@ class SafeBrowsing:
         return text.replace(self._key, "…") if self._key else text
 
 
-def _parsed(content: bytes) -> dict[str, Any]:
+def _parse_object(content: bytes) -> dict[str, Any]:
     found = json.loads(content)
     if not isinstance(found, dict):
         raise ValueError("it is not an object")
     return found
 
 
-def _complaint(content: bytes) -> str:
+def _error_message(content: bytes) -> str:
     """Return what an error of Google's APIs says, "" if it says nothing."""
     try:
-        return str(_parsed(content)["error"]["message"])[:200]
+        return str(_parse_object(content)["error"]["message"])[:200]
     except (ValueError, LookupError, TypeError):
         return ""

@@ -8,15 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from bunko.errors import FetchFailed, Refused, SettingsError
+from bunko.errors import AddressRefused, FetchFailed, SettingsError
 from bunko.sources.web import addresses
 
 # Long enough for any link that people share; servers seldom take more than this either.
-LONGEST_URL = 8_000
-PORTS = {"http": 80, "https": 443}
+MAX_URL_LENGTH = 8_000
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 # Ports where something else than the web listens, which a link could make us speak to: the list that browsers keep.
-_OTHER_PORTS = frozenset(
+_BLOCKED_PORTS = frozenset(
     int(port)
     for port in (
         "1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 "
@@ -26,16 +26,16 @@ _OTHER_PORTS = frozenset(
     ).split()
 )
 
-_SHAPE = re.compile(r"(https?)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?", re.IGNORECASE | re.DOTALL)
+_URL_PATTERN = re.compile(r"(https?)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?", re.IGNORECASE | re.DOTALL)
 _AUTHORITY = re.compile(r"(\[[^\]]*\]|[^:]*)(?::([0-9]{0,5}))?")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})?")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_ODD = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]")
+_NEEDS_ESCAPE = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]")
 
-Resolve = Callable[[str, int], Sequence[str]]
+Resolver = Callable[[str, int], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Target:
     def authority(self) -> str:
         """What the Host header says: the port only where it is not the scheme's own."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def origin(self) -> str:
@@ -62,7 +62,7 @@ class Target:
         return self.origin + self.path
 
 
-def resolved(host: str, port: int) -> list[str]:
+def resolve_host(host: str, port: int) -> list[str]:
     """Return the addresses of a name, as the system answers."""
     # As bytes: a str would go through Python's own, older IDNA.
     found = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
@@ -78,48 +78,50 @@ class Guard:
     """
 
     allowed_hosts: tuple[str, ...] = ()
-    resolve: Resolve = field(default=resolved, compare=False)
+    resolve: Resolver = field(default=resolve_host, compare=False)
     _allowed: frozenset[tuple[str, int]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_allowed", frozenset(map(_allowance, self.allowed_hosts)))
+        object.__setattr__(self, "_allowed", frozenset(map(_parse_allowed_host, self.allowed_hosts)))
 
-    def url(self, url: str) -> str:
+    def canonical_url(self, url: str) -> str:
         """Return the one spelling of a URL, without its fragment; whatever may not be fetched is refused."""
         return str(self.target(url))
 
     def target(self, url: str) -> Target:
         """Return the parts of a URL; whatever may not be fetched is refused."""
         try:
-            target = _taken_apart(url)
-        except _Odd as error:
-            raise Refused(f"{shown(url)} is not fetched: {error}", hint=error.hint) from None
+            target = _parse_url(url)
+        except _InvalidUrl as error:
+            raise AddressRefused(f"{display_url(url)} is not fetched: {error}", hint=error.hint) from None
         allowed = self.allows(target.host, target.port)
-        if target.port in _OTHER_PORTS and (target.host, target.port) not in self._allowed:
-            raise Refused(
-                f"{shown(url)} is not fetched: port {target.port} belongs to another service than the web",
+        if target.port in _BLOCKED_PORTS and (target.host, target.port) not in self._allowed:
+            raise AddressRefused(
+                f"{display_url(url)} is not fetched: port {target.port} belongs to another service than the web",
                 hint="Check the port. Browsers refuse it too.",
             )
-        if reason := _objection(target.host, allowed=allowed, named=allowed):
-            raise Refused(f"{shown(url)} is not fetched: {target.host} {reason}", hint=_allow(target.host))
+        if reason := _host_objection(target.host, is_allowed=allowed, is_named=allowed):
+            raise AddressRefused(
+                f"{display_url(url)} is not fetched: {target.host} {reason}", hint=_allow_hint(target.host)
+            )
         return target
 
-    def sent(self, here: Target, url: str) -> Target:
+    def link_target(self, source: Target, url: str) -> Target:
         """Return where a site sends us, if it may: a host of your own network is reached from there or by your word."""
         there = self.target(url)
-        if self.allows(there.host, there.port) and not self.allows(here.host, here.port):
-            raise Refused(
-                f"{shown(url)} is not fetched: {here.host} sends us to a host of your own network",
+        if self.allows(there.host, there.port) and not self.allows(source.host, source.port):
+            raise AddressRefused(
+                f"{display_url(url)} is not fetched: {source.host} sends us to a host of your own network",
                 hint="Name that address itself if it is what you want.",
             )
         return there
 
-    def onward(self, here: Target, location: str) -> Target:
+    def redirect_target(self, source: Target, location: str) -> Target:
         """Return where a redirect leads, if a URL could lead there too; from https it never goes back to http."""
-        there = self.sent(here, location)
-        if here.scheme == "https" and there.scheme == "http":
-            raise Refused(
-                f"{shown(str(here))} is not fetched: it redirects from https to http, {shown(location)}",
+        there = self.link_target(source, location)
+        if source.scheme == "https" and there.scheme == "http":
+            raise AddressRefused(
+                f"{display_url(str(source))} is not fetched: it redirects from https to http, {display_url(location)}",
                 hint="Fetch that address itself if you trust the network.",
             )
         return there
@@ -134,9 +136,9 @@ class Guard:
     def addresses(self, host: str, port: int) -> list[str]:
         """Return the addresses to connect to, asked for once: all of them are fine, or the host is refused."""
         allowed = self.allows(host, port)
-        if _address(host) is not None:
-            if reason := _objection(host, allowed=allowed, named=allowed):
-                raise Refused(f"{host} is not reached: it {reason}", hint=_allow(host))
+        if _parse_address(host) is not None:
+            if reason := _host_objection(host, is_allowed=allowed, is_named=allowed):
+                raise AddressRefused(f"{host} is not reached: it {reason}", hint=_allow_hint(host))
             return [host]
         try:
             found = list(dict.fromkeys(self.resolve(host, port)))
@@ -150,20 +152,20 @@ class Guard:
         for one in found:
             # A host with one good address and one bad is not half good: it is how a site reaches inside.
             named = allowed and self.allows(one.partition("%")[0], port)
-            if reason := _objection(one, allowed=allowed, named=named):
-                raise Refused(
-                    f"{host} is not reached: its address {one} {reason}", hint=_allow(one if allowed else host)
+            if reason := _host_objection(one, is_allowed=allowed, is_named=named):
+                raise AddressRefused(
+                    f"{host} is not reached: its address {one} {reason}", hint=_allow_hint(one if allowed else host)
                 )
         return found
 
 
-def shown(url: str) -> str:
+def display_url(url: str) -> str:
     """Return a URL for a message: short, and without the password that it may carry."""
     url = re.sub(r"//[^/?#]*@", "//…@", url.strip())
     return url if len(url) <= 200 else f"{url[:200]}…"
 
 
-class _Odd(Exception):
+class _InvalidUrl(Exception):
     """A URL that is wrong, or that two parsers would read differently."""
 
     def __init__(self, message: str, hint: str = "Write it as a browser's address bar shows it.") -> None:
@@ -171,78 +173,80 @@ class _Odd(Exception):
         self.hint = hint
 
 
-def _taken_apart(url: str) -> Target:
-    if len(url) > LONGEST_URL:
-        raise _Odd(f"it is longer than {LONGEST_URL} characters")
+def _parse_url(url: str) -> Target:
+    if len(url) > MAX_URL_LENGTH:
+        raise _InvalidUrl(f"it is longer than {MAX_URL_LENGTH} characters")
     url = url.strip(" \t\r\n\f")
     if _CONTROL.search(url):
-        raise _Odd("it has a control character")
-    found = _SHAPE.fullmatch(url)
+        raise _InvalidUrl("it has a control character")
+    found = _URL_PATTERN.fullmatch(url)
     if found is None:
-        raise _Odd("it is not http:// or https://", "Give the whole address, beginning with https://.")
+        raise _InvalidUrl("it is not http:// or https://", "Give the whole address, beginning with https://.")
     scheme, authority, path, query = found[1].lower(), found[2], found[3], found[4] or ""
     if "\\" in authority or "\\" in path:
-        raise _Odd("it has a backslash")
+        raise _InvalidUrl("it has a backslash")
     if "@" in authority:
-        raise _Odd("it carries a user name or password", "Leave out what stands before the @.")
+        raise _InvalidUrl("it carries a user name or password", "Leave out what stands before the @.")
     parts = _AUTHORITY.fullmatch(authority)
     if parts is None:
-        raise _Odd("its host or port cannot be read")
-    port = int(parts[2]) if parts[2] else PORTS[scheme]
+        raise _InvalidUrl("its host or port cannot be read")
+    port = int(parts[2]) if parts[2] else DEFAULT_PORTS[scheme]
     if not 0 < port < 65_536:
-        raise _Odd(f"there is no port {port}")
-    target = Target(scheme, _host(parts[1]), port, _path(path) + _escaped(query))
-    if len(str(target)) > LONGEST_URL:
-        raise _Odd(f"it is longer than {LONGEST_URL} characters")
+        raise _InvalidUrl(f"there is no port {port}")
+    target = Target(scheme, _normalise_host(parts[1]), port, _normalise_path(path) + _percent_encode(query))
+    if len(str(target)) > MAX_URL_LENGTH:
+        raise _InvalidUrl(f"it is longer than {MAX_URL_LENGTH} characters")
     return target
 
 
-def _host(host: str) -> str:
+def _normalise_host(host: str) -> str:
     """Return a host in its one spelling. Numbers that only some programs read as an address are refused."""
     if host.startswith("["):
         inside = host[1:-1]
-        if not isinstance(found := _address(inside), IPv6Address) or found.scope_id:
-            raise _Odd("its IPv6 address cannot be read")
+        if not isinstance(found := _parse_address(inside), IPv6Address) or found.scope_id:
+            raise _InvalidUrl("its IPv6 address cannot be read")
         return str(found)
     if not host:
-        raise _Odd("it has no host")
-    if isinstance(_address(host), IPv4Address):
+        raise _InvalidUrl("it has no host")
+    if isinstance(_parse_address(host), IPv4Address):
         return host
     if len(host) > 254:  # with the dot of the root
-        raise _Odd("its host is longer than a name can be")
-    name = host.lower() if host.isascii() else _ascii(host)
+        raise _InvalidUrl("its host is longer than a name can be")
+    name = host.lower() if host.isascii() else _ascii_host(host)
     # The dot of the root: example.com. is example.com, and is not to be a second page.
     name = name.removesuffix(".")
     labels = name.split(".")
     if _NUMBER.fullmatch(labels[-1]):
-        raise _Odd(f"{host} is an unusual spelling of an address", "Write an IPv4 address as four plain numbers.")
+        raise _InvalidUrl(
+            f"{host} is an unusual spelling of an address", "Write an IPv4 address as four plain numbers."
+        )
     if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise _Odd("its host is not a name or an address")
-    if any(label.startswith("xn--") and not _decodes(label) for label in labels):
-        raise _Odd("its host is not a name: the xn-- part means nothing")
+        raise _InvalidUrl("its host is not a name or an address")
+    if any(label.startswith("xn--") and not _is_valid_punycode(label) for label in labels):
+        raise _InvalidUrl("its host is not a name: the xn-- part means nothing")
     return name
 
 
-def _ascii(host: str) -> str:
+def _ascii_host(host: str) -> str:
     import idna
 
     try:
         return idna.encode(host, uts46=True).decode("ascii").lower()
     except (idna.IDNAError, UnicodeError):
-        raise _Odd("its host is not a valid international name") from None
+        raise _InvalidUrl("its host is not a valid international name") from None
 
 
-def _decodes(label: str) -> bool:
+def _is_valid_punycode(label: str) -> bool:
     try:
         return not label[4:].encode("ascii").decode("punycode").isascii()
     except (UnicodeError, ValueError, OverflowError):
         return False
 
 
-def _path(path: str) -> str:
+def _normalise_path(path: str) -> str:
     """Return a path without . and .., spelled in one way."""
     parts: list[str] = []
-    segments = _escaped(path or "/").split("/")[1:]
+    segments = _percent_encode(path or "/").split("/")[1:]
     for segment in segments:
         if segment == "..":
             del parts[-1:]
@@ -253,7 +257,7 @@ def _path(path: str) -> str:
     return "/" + "/".join(parts)
 
 
-def _escaped(text: str) -> str:
+def _percent_encode(text: str) -> str:
     """Return text with every character escaped that needs it, no other, in capitals; a lone % is an escaped %."""
 
     def escape(found: re.Match[str]) -> str:
@@ -266,48 +270,48 @@ def _escaped(text: str) -> str:
         return "".join(f"%{byte:02X}" for byte in found[0].encode())
 
     try:
-        return _ODD.sub(encode, _ESCAPE.sub(escape, text) if "%" in text else text)
+        return _NEEDS_ESCAPE.sub(encode, _ESCAPE.sub(escape, text) if "%" in text else text)
     except UnicodeEncodeError:
-        raise _Odd("it is not valid Unicode") from None
+        raise _InvalidUrl("it is not valid Unicode") from None
 
 
-def _address(host: str) -> IPv4Address | IPv6Address | None:
+def _parse_address(host: str) -> IPv4Address | IPv6Address | None:
     try:
         return ip_address(host)
     except ValueError:
         return None
 
 
-def _objection(host: str, *, allowed: bool, named: bool) -> str:
+def _host_objection(host: str, *, is_allowed: bool, is_named: bool) -> str:
     """Return what is wrong with a host, "" if nothing; a name is judged later, by its addresses."""
-    found = _address(host)
+    found = _parse_address(host)
     if found is None:
         local = host == "localhost" or host.endswith(".localhost")
-        return "is this machine" if local and not allowed else ""
-    if named:
+        return "is this machine" if local and not is_allowed else ""
+    if is_named:
         return ""
-    return addresses.objection(found, private=allowed)
+    return addresses.objection(found, allow_private=is_allowed)
 
 
-def _allow(host: str) -> str:
+def _allow_hint(host: str) -> str:
     return f"To read pages of your own network, name {host} in crawl.allowed_hosts."
 
 
-def _allowance(entry: str) -> tuple[str, int]:
+def _parse_allowed_host(entry: str) -> tuple[str, int]:
     """Return the host and port (0: every port) of one allowed host."""
     text = entry.strip()
     wild = text.startswith("*.")
     text = text[2:] if wild else text
-    if isinstance(_address(text), IPv6Address):
+    if isinstance(_parse_address(text), IPv6Address):
         text = f"[{text}]"
     try:
         parts = _AUTHORITY.fullmatch(text)
         if parts is None:
-            raise _Odd("it is not a host")
-        host = _host(parts[1])
-        if wild and _address(host) is not None:
-            raise _Odd("an address has no names below it")
-    except _Odd as error:
+            raise _InvalidUrl("it is not a host")
+        host = _normalise_host(parts[1])
+        if wild and _parse_address(host) is not None:
+            raise _InvalidUrl("an address has no names below it")
+    except _InvalidUrl as error:
         raise SettingsError(
             f"{entry!r} cannot be an allowed host: {error}",
             hint="Write crawl.allowed_hosts as names or addresses: intra.example, 10.0.0.5:8080, *.intra.example.",

@@ -11,50 +11,51 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Crew(Generic[T]):
+class DaemonPool(Generic[T]):
     """So many threads. The standard library's pool is waited for at the end of the process, even after Ctrl-C."""
 
-    def __init__(self, number: int) -> None:
-        self.busy = 0  # pieces of work whose results were not taken yet
-        self._work: SimpleQueue[Callable[[], T] | None] = SimpleQueue()
-        self._ended: SimpleQueue[T | BaseException] = SimpleQueue()
+    def __init__(self, thread_count: int) -> None:
+        self.pending = 0  # pieces of work whose results were not taken yet
+        self._queue: SimpleQueue[Callable[[], T] | None] = SimpleQueue()
+        self._results: SimpleQueue[T | BaseException] = SimpleQueue()
         self._threads = [
-            threading.Thread(target=self._run, name=f"bunko-web-{place}", daemon=True) for place in range(number)
+            threading.Thread(target=self._run_worker, name=f"bunko-web-{place}", daemon=True)
+            for place in range(thread_count)
         ]
         for thread in self._threads:
             thread.start()
 
-    def begin(self, work: Callable[[], T]) -> None:
+    def submit(self, work: Callable[[], T]) -> None:
         """Begin a piece of work as soon as a thread is free."""
-        self.busy += 1
-        self._work.put(work)
+        self.pending += 1
+        self._queue.put(work)
 
-    def results(self, seconds: float) -> list[T]:
+    def results(self, timeout: float) -> list[T]:
         """Return the results that are there, after waiting at most so long for one; an error is raised."""
         found: list[T] = []
         with suppress(Empty):
             while True:
-                one = self._ended.get(timeout=seconds) if not found else self._ended.get_nowait()
-                self.busy -= 1
+                one = self._results.get(timeout=timeout) if not found else self._results.get_nowait()
+                self.pending -= 1
                 if isinstance(one, BaseException):
                     raise one
                 found.append(one)
         return found
 
-    def dismiss(self) -> None:
+    def shut_down(self) -> None:
         """Let the threads end; who still waits for a page is not waited for."""
         with suppress(Empty):
             while True:
-                self._work.get_nowait()
+                self._queue.get_nowait()
         for _ in self._threads:
-            self._work.put(None)
+            self._queue.put(None)
         for thread in self._threads:
-            if not self.busy:
+            if not self.pending:
                 thread.join()
 
-    def _run(self) -> None:
-        while (work := self._work.get()) is not None:
+    def _run_worker(self) -> None:
+        while (work := self._queue.get()) is not None:
             try:
-                self._ended.put(work())
+                self._results.put(work())
             except BaseException as error:
-                self._ended.put(error)
+                self._results.put(error)

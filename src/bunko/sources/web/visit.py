@@ -10,26 +10,26 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from bunko.errors import BunkoError, FetchFailed, Refused, SourceError
+from bunko.errors import AddressRefused, BunkoError, FetchFailed, SourceError
 from bunko.records import WebPage
-from bunko.sources.web.fetch import Fetcher, Page
+from bunko.sources.web.fetch import FetchedPage, Fetcher
 from bunko.sources.web.links import site_of
-from bunko.sources.web.pages import READABLE, Leads, is_document, is_empty, leads, read
-from bunko.sources.web.ssrf_guard import Target, shown
+from bunko.sources.web.pages import READABLE_TYPES, CrawlHints, is_document, is_empty, read_crawl_hints, read_page
+from bunko.sources.web.ssrf_guard import Target, display_url
 
 _log = logging.getLogger("bunko.web")
 
 # A server that asks for a longer pause is left alone until somebody tries again.
-_LONGEST_PAUSE = 60.0
-FORBIDDEN = "robots.txt does not allow it"
-UNWANTED = "it asks not to be indexed"
-NO_TEXT = "Look at it in a browser: it may need scripts."
+_MAX_PAUSE_SECONDS = 60.0
+FORBIDDEN_REASON = "robots.txt does not allow it"
+NOINDEX_REASON = "it asks not to be indexed"
+NO_TEXT_HINT = "Look at it in a browser: it may need scripts."
 
 
-class Robots(Protocol):
+class RobotsPolicy(Protocol):
     """What robots.txt says."""
 
-    def allowed(self, url: str) -> bool:
+    def allows(self, url: str) -> bool:
         """Say whether a page may be fetched."""
 
     def delay(self, url: str) -> float:
@@ -39,63 +39,63 @@ class Robots(Protocol):
         """Return the sitemaps its site names."""
 
 
-class Safety(Protocol):
+class ThreatLookup(Protocol):
     """Who knows of dangerous addresses."""
 
     def threats(self, urls: Sequence[str]) -> dict[str, str]:
         """Return those addresses that are dangerous, and how."""
 
 
-class Stopped(Exception):
+class CrawlStopped(Exception):
     """Somebody wants the crawl to end."""
 
 
-class Pace:
+class HostPacer:
     """One clock for each host: no two requests begin closer together than its delay."""
 
     def __init__(self) -> None:
         self.stop = threading.Event()
         self._lock = threading.Lock()
-        self._next: dict[str, float] = {}
+        self._next_turn: dict[str, float] = {}
 
-    def wait(self, host: str, delay: float) -> None:
+    def wait_turn(self, host: str, delay: float) -> None:
         """Wait for this host's turn."""
         with self._lock:
-            at = max(time.monotonic(), self._next.get(host, 0.0))
-            self._next[host] = at + delay
+            at = max(time.monotonic(), self._next_turn.get(host, 0.0))
+            self._next_turn[host] = at + delay
         if self.stop.wait(max(0.0, at - time.monotonic())):
-            raise Stopped
+            raise CrawlStopped
 
-    def pause(self, host: str, seconds: float) -> None:
+    def pause_host(self, host: str, seconds: float) -> None:
         """Let nobody ask a host for a while."""
         with self._lock:
-            self._next[host] = max(self._next.get(host, 0.0), time.monotonic() + seconds)
+            self._next_turn[host] = max(self._next_turn.get(host, 0.0), time.monotonic() + seconds)
 
 
 @dataclass(slots=True)
-class Visit:
+class VisitResult:
     """What asking for one page came to: a page and what it says, an error, or why it was left alone."""
 
     row: WebPage
-    url: str  # where redirects led in the end
-    page: Page | None = None
-    leads: Leads | None = None
+    final_url: str  # where redirects led in the end
+    page: FetchedPage | None = None
+    hints: CrawlHints | None = None
     error: BunkoError | None = None
-    skipped: str = ""
+    skip_reason: str = ""
 
 
-def reason(url: str, error: BunkoError) -> str:
+def failure_reason(url: str, error: BunkoError) -> str:
     """Return what was the matter with a page, where its address is said already."""
-    for name in (shown(url), url):
+    for name in (display_url(url), url):
         for beginning in (f"{name} was not fetched: ", f"{name} is not fetched: ", f"{name} "):
             if error.message.startswith(beginning):
                 return error.message.removeprefix(beginning)
     return error.message
 
 
-def _unwanted(visit: Visit) -> bool:
+def _is_noindex(visit: VisitResult) -> bool:
     """Say whether a page asks not to be indexed, in its text or its header."""
-    return bool((visit.leads and visit.leads.noindex) or (visit.page and visit.page.noindex))
+    return bool((visit.hints and visit.hints.noindex) or (visit.page and visit.page.noindex))
 
 
 class Visitor:
@@ -104,105 +104,116 @@ class Visitor:
     def __init__(
         self,
         fetcher: Fetcher,
-        robots: Robots,
-        safety: Safety | None,
-        content: Callable[[str], bytes | None],  # of a page that did not change
+        robots: RobotsPolicy,
+        threat_lookup: ThreatLookup | None,
+        stored_content: Callable[[str], bytes | None],  # of a page that did not change
         *,
         delay: float = 1.0,
-        hops: int = 0,  # redirects that are followed
+        max_redirects: int = 0,  # redirects that are followed
     ) -> None:
         self.fetcher, self.guard, self.robots = fetcher, fetcher.guard, robots
-        self.pace = Pace()
-        self._safety, self._content, self._delay, self._hops = safety, content, delay, hops
+        self.pacer = HostPacer()
+        self._threat_lookup, self._stored_content, self._delay, self._max_redirects = (
+            threat_lookup,
+            stored_content,
+            delay,
+            max_redirects,
+        )
 
-    def visit(self, row: WebPage, *, site: str = "", links: bool = False, indexing: bool = False) -> Visit:
+    def visit(
+        self, row: WebPage, *, site: str = "", with_links: bool = False, respect_noindex: bool = False
+    ) -> VisitResult:
         """Ask for one page.
 
         `site` is what redirects must stay on, empty for anywhere; `links` is whether its links are wanted; `indexing`
         is whether it may refuse to be kept.
         """
-        visit = Visit(row, row.url)
+        visit = VisitResult(row, row.url)
         try:
-            self._visit(visit, site, links=links)
-            if indexing and _unwanted(visit):
-                visit.skipped = UNWANTED
+            self._fetch_and_read(visit, site, with_links=with_links)
+            if respect_noindex and _is_noindex(visit):
+                visit.skip_reason = NOINDEX_REASON
         except BunkoError as error:
             visit.error = error
-        except Stopped:
+        except CrawlStopped:
             raise
         except Exception as error:
             # Our bug, with its traceback; but one page must not stop the others.
-            _log.exception("%s cannot be read", visit.url)
-            visit.error = FetchFailed(f"{visit.url} cannot be read ({type(error).__name__})", hint="The log says more.")
+            _log.exception("%s cannot be read", visit.final_url)
+            visit.error = FetchFailed(
+                f"{visit.final_url} cannot be read ({type(error).__name__})", hint="The log says more."
+            )
         return visit
 
-    def wait(self, target: Target) -> None:
+    def wait_for_host(self, target: Target) -> None:
         """Wait until a host may be asked: its own delay or ours, whichever is longer."""
-        self.pace.wait(target.authority, max(self._delay, self.robots.delay(str(target))))
+        self.pacer.wait_turn(target.authority, max(self._delay, self.robots.delay(str(target))))
 
-    def check(self, url: str) -> None:
+    def check_url(self, url: str) -> None:
         """Refuse an address that is known to be dangerous."""
-        if self._safety is not None and (threat := self._safety.threats([url]).get(url)):
-            raise Refused(
+        if self._threat_lookup is not None and (threat := self._threat_lookup.threats([url]).get(url)):
+            raise AddressRefused(
                 f"{url} is not fetched: Google Safe Browsing calls it {threat}",
                 hint="Leave it alone, or set safety.url_check to false if you know better.",
             )
 
-    def look_up(self, urls: Sequence[str]) -> None:
+    def prefetch_threats(self, urls: Sequence[str]) -> None:
         """Ask at once whether some addresses are dangerous, so that each need not be asked about alone."""
-        if self._safety is not None and urls:
+        if self._threat_lookup is not None and urls:
             with suppress(BunkoError):  # each is told when its turn comes
-                self._safety.threats(urls)
+                self._threat_lookup.threats(urls)
 
-    def _visit(self, visit: Visit, site: str, *, links: bool) -> None:
+    def _fetch_and_read(self, visit: VisitResult, site: str, *, with_links: bool) -> None:
         row = visit.row
-        page = self._fetched(visit, site)
-        if self.pace.stop.is_set():
-            raise Stopped  # nobody waits for it, and the library may be closed
+        page = self._fetch_page(visit, site)
+        if self.pacer.stop.is_set():
+            raise CrawlStopped  # nobody waits for it, and the library may be closed
         if page is None:
             return
         content = page.content
         if page.not_modified:
-            content = self._content(row.url) or b""
+            content = self._stored_content(row.url) or b""
             page = replace(page, media_type=row.media_type, charset=row.charset)
         visit.page = page
-        kind = {"media_type": page.media_type, "charset": page.charset, "url": visit.url}
-        visit.leads = leads(content, links=links, **kind)
+        kind = {"media_type": page.media_type, "charset": page.charset, "url": visit.final_url}
+        visit.hints = read_crawl_hints(content, with_links=with_links, **kind)
         # What is new is read when it is imported. What would replace something must be worth it.
         if is_document(row) and not page.not_modified:
             try:
-                empty = is_empty(read(content, **kind))
+                empty = is_empty(read_page(content, **kind))
             except SourceError as error:
-                raise FetchFailed(f"{visit.url} cannot be read: {error.message}", hint=error.hint) from error
+                raise FetchFailed(f"{visit.final_url} cannot be read: {error.message}", hint=error.hint) from error
             if empty:
-                raise FetchFailed(f"{visit.url} holds no text", hint=NO_TEXT)
+                raise FetchFailed(f"{visit.final_url} holds no text", hint=NO_TEXT_HINT)
 
-    def _fetched(self, visit: Visit, site: str) -> Page | None:
+    def _fetch_page(self, visit: VisitResult, site: str) -> FetchedPage | None:
         """Return the page where redirects lead to; None where robots.txt does not allow it."""
         row, hops, paused = visit.row, 0, False
         while True:
-            target = self.guard.target(visit.url)
-            self.check(visit.url)
-            if not self.robots.allowed(visit.url):
-                visit.skipped = FORBIDDEN
+            target = self.guard.target(visit.final_url)
+            self.check_url(visit.final_url)
+            if not self.robots.allows(visit.final_url):
+                visit.skip_reason = FORBIDDEN_REASON
                 return None
-            self.wait(target)
-            known = visit.url == row.url and is_document(row) and row.size > 0
+            self.wait_for_host(target)
+            known = visit.final_url == row.url and is_document(row) and row.size > 0
             etag, last_modified = (row.etag, row.last_modified) if known else ("", "")
             try:
-                return self.fetcher.fetch(visit.url, etag=etag, last_modified=last_modified, accept=READABLE)
+                return self.fetcher.fetch(
+                    visit.final_url, etag=etag, last_modified=last_modified, accept=READABLE_TYPES
+                )
             except FetchFailed as error:
-                if 0 < error.retry_after <= _LONGEST_PAUSE and not paused:
+                if 0 < error.retry_after <= _MAX_PAUSE_SECONDS and not paused:
                     paused = True
-                    self.pace.pause(target.authority, error.retry_after)
+                    self.pacer.pause_host(target.authority, error.retry_after)
                     continue
-                if not error.location or hops >= self._hops:
+                if not error.location or hops >= self._max_redirects:
                     raise
-                visit.url = self._onward(target, error, site)
+                visit.final_url = self._redirect_url(target, error, site)
                 hops += 1
 
-    def _onward(self, target: Target, error: FetchFailed, site: str) -> str:
-        onward = self.guard.onward(target, error.location)
+    def _redirect_url(self, target: Target, error: FetchFailed, site: str) -> str:
+        onward = self.guard.redirect_target(target, error.location)
         if site and site_of(onward) != site:
             raise error
         return str(onward)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from bunko.records import Kept
+from bunko.records import LoggedSearch
 from bunko.stores.sqlite import schema
-from bunko.stores.sqlite.connection import File
+from bunko.stores.sqlite.connection import Database
 
 
-def keep(file: File, query: str, tool: str, at: str, *, most: int) -> bool:
+def log_search(file: Database, query: str, tool: str, at: str, *, limit: int) -> bool:
     """Remember that a search was made, and at most so many; say no instead of waiting for whoever writes."""
-    return file.attempt(
+    return file.try_transaction(
         [
-            (schema.ASKED, ()),
+            (schema.CREATE_ASKED, ()),
             (
                 "INSERT INTO asked VALUES (?, ?, 1, ?)"
                 " ON CONFLICT (query, tool) DO UPDATE SET count = count + 1, last = excluded.last",
@@ -20,24 +20,24 @@ def keep(file: File, query: str, tool: str, at: str, *, most: int) -> bool:
             (
                 "DELETE FROM asked WHERE (query, tool) IN"
                 " (SELECT query, tool FROM asked ORDER BY last DESC, count DESC, query, tool LIMIT -1 OFFSET ?)",
-                (most,),
+                (limit,),
             ),
         ]
     )
 
 
-def kept(file: File) -> list[Kept]:
+def logged_searches(file: Database) -> list[LoggedSearch]:
     """Return the searches that are remembered, the most frequent first."""
-    if not _keeps(file):
+    if not _has_search_log(file):
         return []
     rows = file.rows("SELECT query, tool, count, last FROM asked ORDER BY count DESC, query, tool")
-    return [Kept(*row) for row in rows]
+    return [LoggedSearch(*row) for row in rows]
 
 
-def clear(file: File) -> int:
+def clear_searches(file: Database) -> int:
     """Forget all searches; return how many there were."""
-    number = len(kept(file))
-    if _keeps(file):
+    number = len(logged_searches(file))
+    if _has_search_log(file):
         with file.transaction() as connection:
             # What is forgotten should not stay readable in the file's free pages.
             connection.execute("PRAGMA secure_delete = ON")
@@ -46,26 +46,26 @@ def clear(file: File) -> int:
     return number
 
 
-def _keeps(file: File) -> bool:
+def _has_search_log(file: Database) -> bool:
     return bool(file.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'asked'"))
 
 
-def answer(file: File, kind: str, key: bytes, at: float) -> str | None:
+def cached_answer(file: Database, kind: str, key: bytes, at: float) -> str | None:
     """Return what a remote model answered, unless it is out of date by then, in seconds since 1970."""
     rows = file.rows("SELECT value FROM answers WHERE kind = ? AND key = ? AND until > ?", (kind, key, at))
     return str(rows[0][0]) if rows else None
 
 
-def put_answer(file: File, kind: str, key: bytes, value: str, *, at: float, until: float, most: int) -> bool:
+def cache_answer(file: Database, kind: str, key: bytes, value: str, *, at: float, until: float, limit: int) -> bool:
     """Keep an answer until then, and at most so many of a kind; say no instead of waiting for whoever writes."""
-    return file.attempt(
+    return file.try_transaction(
         [
             ("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)", (kind, key, value, until)),
             ("DELETE FROM answers WHERE until <= ?", (at,)),
             (
                 "DELETE FROM answers WHERE kind = ?1 AND key IN"
                 " (SELECT key FROM answers WHERE kind = ?1 ORDER BY until DESC, key LIMIT -1 OFFSET ?2)",
-                (kind, most),
+                (kind, limit),
             ),
         ]
     )

@@ -12,25 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from bunko.errors import LibraryBusy, LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew
-from bunko.failpoints import reach
+from bunko.failpoints import reach_failpoint
 from bunko.stores.sqlite import schema
-from bunko.stores.sqlite.errors import BUSY_SECONDS, translated
+from bunko.stores.sqlite.errors import BUSY_SECONDS, translate_errors
 
 
-class File:
+class Database:
     """One SQLite file, with a connection to read and one to write."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self._read_only = read_only
         self._read_lock, self._write_lock = threading.RLock(), threading.RLock()
-        self._reading = 0
-        with translated(path):
+        self._read_depth = 0
+        with translate_errors(path):
             if not read_only:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._reader = self._connect(read_only=read_only)
             self._writer = self._reader if read_only else self._connect(read_only=False)
-            self._check()
+            self._check_schema()
 
     def _connect(self, *, read_only: bool) -> sqlite3.Connection:
         uri = f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
@@ -44,20 +44,20 @@ class File:
         connection.execute("PRAGMA cache_size = -8000")
         if not read_only:
             # WAL lets readers go on while one writes; FULL makes a commit survive a power cut.
-            _log_ahead(connection)
+            _enable_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")
         return connection
 
-    def _check(self) -> None:
+    def _check_schema(self) -> None:
         # In this order: another process may be making the library, and its version comes with its tables.
-        empty = not self._number("SELECT count(*) FROM sqlite_master")
-        version = self._number("PRAGMA user_version")
+        empty = not self._read_number("SELECT count(*) FROM sqlite_master")
+        version = self._read_number("PRAGMA user_version")
         if version == 0 and empty:
             if self._read_only:
                 raise LibraryError(f"{self.path} is an empty file", hint="Import something first: bunko reindex.")
-            self._create()
-            version = self._number("PRAGMA user_version")
-        if self._number("PRAGMA application_id") != schema.APPLICATION_ID:
+            self._create_schema()
+            version = self._read_number("PRAGMA user_version")
+        if self._read_number("PRAGMA application_id") != schema.APPLICATION_ID:
             raise LibraryDamaged(
                 f"{self.path} is a database, but not a bunko library",
                 hint="Name another file or folder with --database or --library.",
@@ -70,13 +70,13 @@ class File:
         if version < schema.VERSION:
             self._migrate(version)
 
-    def _create(self) -> None:
+    def _create_schema(self) -> None:
         try:
-            schema.create(self._writer)
+            schema.create_schema(self._writer)
         except sqlite3.OperationalError:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
-            if not self._number("PRAGMA user_version"):  # else another process was quicker
+            if not self._read_number("PRAGMA user_version"):  # else another process was quicker
                 raise
 
     def _migrate(self, version: int) -> None:
@@ -99,7 +99,7 @@ class File:
                     version += 1
                     connection.execute(f"PRAGMA user_version = {version}")
 
-    def _number(self, query: str) -> int:
+    def _read_number(self, query: str) -> int:
         return int(self._reader.execute(query).fetchone()[0])
 
     @contextmanager
@@ -107,19 +107,19 @@ class File:
         """Change the file, wholly or not at all; whoever else writes is waited for."""
         if self._read_only:
             raise LibraryReadOnly(f"{self.path} is open for reading only", hint="Open it for writing to change it.")
-        with self._write_lock, translated(self.path):
+        with self._write_lock, translate_errors(self.path):
             try:
                 self._writer.execute("BEGIN IMMEDIATE")  # Ctrl-C may come right behind it
                 yield self._writer
-                reach("store.commit")
+                reach_failpoint("store.commit")
                 self._writer.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
                     self._writer.execute("ROLLBACK")
                 raise
-            reach("store.committed")
+            reach_failpoint("store.committed")
 
-    def attempt(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> bool:
+    def try_transaction(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> bool:
         """Run statements in one transaction if nobody else is writing just now; say whether they ran.
 
         For what may be lost: it waits neither for other writers nor for the disk.
@@ -128,7 +128,7 @@ class File:
             return False
         writer = self._writer
         try:
-            with translated(self.path):
+            with translate_errors(self.path):
                 writer.execute("PRAGMA busy_timeout = 0")
                 writer.execute("PRAGMA synchronous = NORMAL")
                 try:
@@ -150,25 +150,25 @@ class File:
         return True
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def read_transaction(self) -> Iterator[None]:
         """Let everything that is read inside come from one state, whatever is written meanwhile."""
         with self._read_lock:
-            outermost = not self._reading
-            self._reading += 1
+            outermost = not self._read_depth
+            self._read_depth += 1
             try:
                 if outermost:
-                    with translated(self.path):
+                    with translate_errors(self.path):
                         self._reader.execute("BEGIN")
                 yield
             finally:
-                self._reading -= 1
+                self._read_depth -= 1
                 if outermost:
                     with suppress(sqlite3.Error):
                         self._reader.execute("COMMIT")
 
     def rows(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         """Return what a query finds, as of the state that is being read."""
-        with self._read_lock, translated(self.path):
+        with self._read_lock, translate_errors(self.path):
             return self._reader.execute(query, values).fetchall()
 
     def close(self) -> None:
@@ -178,12 +178,12 @@ class File:
                 connection.close()
 
 
-def marks(values: Sequence[Any]) -> str:
+def placeholders(values: Sequence[Any]) -> str:
     """Return a question mark for each value, as a list in a statement wants them."""
     return ",".join("?" * len(values))
 
 
-def _log_ahead(connection: sqlite3.Connection) -> None:
+def _enable_wal(connection: sqlite3.Connection) -> None:
     """Switch to WAL. While others open a new file at the same moment, SQLite refuses that without waiting: we wait."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:

@@ -11,56 +11,62 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bunko.errors import LibraryError
-from bunko.records import Spent
+from bunko.records import EmbeddingUsage
 from bunko.stores.sqlite import schema
-from bunko.stores.sqlite.connection import File
+from bunko.stores.sqlite.connection import Database
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_HAS_KEPT = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'kept'"
-_SPENT = "spent "  # begins the keys under which what was spent is noted
+_SELECT_KEPT_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'kept'"
+_USAGE_PREFIX = "spent "  # begins the keys under which what was spent is noted
 
 
-def put(
-    connection: sqlite3.Connection, vectors: Mapping[bytes, npt.NDArray[np.float32]], spent: Mapping[str, Spent]
+def store_vectors(
+    connection: sqlite3.Connection,
+    vectors: Mapping[bytes, npt.NDArray[np.float32]],
+    usage: Mapping[str, EmbeddingUsage],
 ) -> None:
     """Store vectors, and add what was spent on them to what was spent before."""
     connection.executemany(
         "INSERT OR IGNORE INTO vectors VALUES (?, ?)",
         [(key, vector.astype(np.float32, copy=False).tobytes()) for key, vector in vectors.items()],
     )
-    for name, more in spent.items():
-        row = connection.execute("SELECT value FROM meta WHERE key = ?", (_SPENT + name,)).fetchone()
-        total = more + (_read(row[0]) if row else Spent())
-        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_SPENT + name, json.dumps(asdict(total))))
+    for name, more in usage.items():
+        row = connection.execute("SELECT value FROM meta WHERE key = ?", (_USAGE_PREFIX + name,)).fetchone()
+        total = more + (_parse_usage(row[0]) if row else EmbeddingUsage())
+        connection.execute(
+            "INSERT OR REPLACE INTO meta VALUES (?, ?)", (_USAGE_PREFIX + name, json.dumps(asdict(total)))
+        )
 
 
-def keep(connection: sqlite3.Connection, tool_id: int, embedder: str, keys: Iterable[bytes]) -> None:
+def pin_vectors(connection: sqlite3.Connection, tool_id: int, embedder: str, keys: Iterable[bytes]) -> None:
     """Let no sweep forget some vectors."""
-    connection.execute(schema.KEPT)
+    connection.execute(schema.CREATE_KEPT)
     connection.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?, ?)", [(tool_id, key, embedder) for key in keys])
 
 
-def are_kept(file: File) -> bool:
+def has_pinned_vectors(file: Database) -> bool:
     """Say whether anything is kept."""
-    return bool(file.rows(_HAS_KEPT)) and bool(file.rows("SELECT 1 FROM kept LIMIT 1"))
+    return bool(file.rows(_SELECT_KEPT_TABLE)) and bool(file.rows("SELECT 1 FROM kept LIMIT 1"))
 
 
-def release(connection: sqlite3.Connection, tool_id: int, embedder: str | None) -> None:
+def unpin_vectors(connection: sqlite3.Connection, tool_id: int, embedder: str | None) -> None:
     """Let a sweep forget what was kept for a tool, of one embedder or of all."""
     connection.execute("DELETE FROM kept WHERE tool_id = ? AND embedder = ifnull(?, embedder)", (tool_id, embedder))
 
 
-def sweep(connection: sqlite3.Connection) -> None:
+def delete_orphan_vectors(connection: sqlite3.Connection) -> None:
     """Forget vectors that no chunk has and that are not kept."""
-    kept = " AND key NOT IN (SELECT key FROM kept)" if connection.execute(_HAS_KEPT).fetchone() else ""
+    kept = " AND key NOT IN (SELECT key FROM kept)" if connection.execute(_SELECT_KEPT_TABLE).fetchone() else ""
     connection.execute(
         f"DELETE FROM vectors WHERE key NOT IN (SELECT vector_key FROM chunks WHERE vector_key IS NOT NULL){kept}"
     )
 
 
-def rekey(connection: sqlite3.Connection, tool_id: int, generation: int, keys: Mapping[str, Sequence[bytes]]) -> None:
+def replace_vectors(
+    connection: sqlite3.Connection, tool_id: int, generation: int, keys: Mapping[str, Sequence[bytes]]
+) -> None:
     """Give all chunks of a tool other vectors, and let every reader take its documents for new ones."""
     rows = connection.execute("SELECT id, uri FROM documents WHERE tool_id = ?", (tool_id,)).fetchall()
     connection.execute(
@@ -88,11 +94,13 @@ def rekey(connection: sqlite3.Connection, tool_id: int, generation: int, keys: M
         )
 
 
-def spent(file: File) -> dict[str, Spent]:
+def embedding_usage(file: Database) -> dict[str, EmbeddingUsage]:
     """Return what imports had of each embedder, by its name."""
-    rows = file.rows("SELECT key, value FROM meta WHERE substr(key, 1, ?) = ? ORDER BY key", (len(_SPENT), _SPENT))
-    return {key.removeprefix(_SPENT): _read(value) for key, value in rows}
+    rows = file.rows(
+        "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ? ORDER BY key", (len(_USAGE_PREFIX), _USAGE_PREFIX)
+    )
+    return {key.removeprefix(_USAGE_PREFIX): _parse_usage(value) for key, value in rows}
 
 
-def _read(value: str) -> Spent:
-    return Spent(**json.loads(value))
+def _parse_usage(value: str) -> EmbeddingUsage:
+    return EmbeddingUsage(**json.loads(value))

@@ -17,27 +17,27 @@ BUSY_SECONDS = 30.0
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """Turn what SQLite and the file system say into what the user can do about it."""
     try:
         yield
     except BunkoError:
         raise
     except sqlite3.Error as error:
-        raise _explained(path, error) from error
+        raise _library_error(path, error) from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise _full(path) from error
+            raise _disk_full_error(path) from error
         raise LibraryReadOnly(
             f"{path} cannot be used: {error.strerror or error}", hint="Choose another place with --library."
         ) from error
 
 
-def _explained(path: Path, error: sqlite3.Error) -> BunkoError:
+def _library_error(path: Path, error: sqlite3.Error) -> BunkoError:
     name = getattr(error, "sqlite_errorname", "") or ""
     text = str(error)
-    if name.startswith("SQLITE_FULL") or "disk is full" in text or _no_room(path, name):
-        return _full(path)
+    if name.startswith("SQLITE_FULL") or "disk is full" in text or _is_disk_full(path, name):
+        return _disk_full_error(path)
     if name.startswith(("SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE")):
         return DiskFull(
             f"{path} cannot grow: {text}",
@@ -64,14 +64,14 @@ def _explained(path: Path, error: sqlite3.Error) -> BunkoError:
     return LibraryError(f"{path}: {text}", hint="Run bunko doctor to see what is wrong.")
 
 
-def _full(path: Path) -> DiskFull:
+def _disk_full_error(path: Path) -> DiskFull:
     return DiskFull(
         f"There is no room left to write {path}",
         hint="Free some space and run the same command again; what was there before is untouched.",
     )
 
 
-def _no_room(path: Path, name: str) -> bool:
+def _is_disk_full(path: Path, name: str) -> bool:
     if not name.startswith("SQLITE_IOERR"):
         return False
     with suppress(OSError):

@@ -8,41 +8,41 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.records import Prepared
-from bunko.stores.sqlite.connection import File, marks
-from bunko.types import Chunk, Document, Entry, Lines, Text
+from bunko.records import PreparedDocument
+from bunko.stores.sqlite.connection import Database, placeholders
+from bunko.types import Chunk, Document, LineSpan, SourceEntry, Text
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_AT_ONCE = 500  # names in one question
+_BATCH_SIZE = 500  # names in one question
 
 
-def documents(file: File, tool_id: int, uris: Sequence[str]) -> list[Prepared]:
+def export_documents(file: Database, tool_id: int, uris: Sequence[str]) -> list[PreparedDocument]:
     """Return those documents that are stored, in the order of their uris."""
     found = []
     for some in _batches(uris):
         rows = file.rows(
             "SELECT id, uri, size, modified_ns, seen_ns, text, media_type, encoding, title, date, tags, body,"
-            f" content_hash, terms, first_line, last_line FROM documents WHERE tool_id = ? AND uri IN ({marks(some)})",
+            f" content_hash, terms, first_line, last_line FROM documents WHERE tool_id = ? AND uri IN ({placeholders(some)})",  # noqa: E501
             [tool_id, *some],
         )
-        pieces = _chunks(file, {row[0]: row[5] for row in rows})
+        pieces = _chunks_by_document(file, {row[0]: row[5] for row in rows})
         for row in rows:
             text = Text(row[5], row[6], row[7], row[8], row[9], tuple(json.loads(row[10])), row[11])
             chunks, names = pieces[row[0]]
             keys = [name for name in names if name is not None]
-            document = Document(Entry(*row[1:5], lines=Lines(*row[14:])), text, row[12])
-            found.append(Prepared(document, chunks, row[13], keys if len(keys) == len(names) else []))
+            document = Document(SourceEntry(*row[1:5], lines=LineSpan(*row[14:])), text, row[12])
+            found.append(PreparedDocument(document, chunks, row[13], keys if len(keys) == len(names) else []))
     return sorted(found, key=lambda one: one.document.uri)
 
 
-def _chunks(file: File, texts: dict[int, str]) -> dict[int, tuple[list[Chunk], list[bytes | None]]]:
+def _chunks_by_document(file: Database, texts: dict[int, str]) -> dict[int, tuple[list[Chunk], list[bytes | None]]]:
     found: dict[int, tuple[list[Chunk], list[bytes | None]]] = {one: ([], []) for one in texts}
     ids = list(texts)
     for row in file.rows(
         "SELECT document_id, ordinal, start, end, first_line, last_line, text, heading, heading_path, vector_key"
-        f" FROM chunks WHERE document_id IN ({marks(ids)}) ORDER BY document_id, ordinal",
+        f" FROM chunks WHERE document_id IN ({placeholders(ids)}) ORDER BY document_id, ordinal",
         ids,
     ):
         text = texts[row[0]][row[2] : row[3]] if row[6] is None else row[6]
@@ -52,23 +52,23 @@ def _chunks(file: File, texts: dict[int, str]) -> dict[int, tuple[list[Chunk], l
     return found
 
 
-def vectors(file: File, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
+def vectors(file: Database, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
     """Return the vectors of these names that are stored."""
     found = {}
     for some in _batches(list(set(keys))):
-        for key, vector in file.rows(f"SELECT key, vector FROM vectors WHERE key IN ({marks(some)})", some):
+        for key, vector in file.rows(f"SELECT key, vector FROM vectors WHERE key IN ({placeholders(some)})", some):
             found[key] = np.frombuffer(vector, np.float32)
     return found
 
 
-def missing(file: File, keys: Iterable[bytes]) -> set[bytes]:
+def missing_vectors(file: Database, keys: Iterable[bytes]) -> set[bytes]:
     """Return those vector names that are not stored."""
     wanted = list(set(keys))
     found: set[bytes] = set()
     for some in _batches(wanted):
-        found |= {row[0] for row in file.rows(f"SELECT key FROM vectors WHERE key IN ({marks(some)})", some)}
+        found |= {row[0] for row in file.rows(f"SELECT key FROM vectors WHERE key IN ({placeholders(some)})", some)}
     return set(wanted) - found
 
 
 def _batches(names: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (names[at : at + _AT_ONCE] for at in range(0, len(names), _AT_ONCE))
+    return (names[at : at + _BATCH_SIZE] for at in range(0, len(names), _BATCH_SIZE))

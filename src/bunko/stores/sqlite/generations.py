@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import sqlite3
 
-from bunko.stores.sqlite.connection import File
+from bunko.stores.sqlite.connection import Database
 
-_NUMBER = "SELECT value FROM meta WHERE key = 'generation'"
+_SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
 
 
-def number(file: File) -> int:
+def read_generation(file: Database) -> int:
     """Return the generation of the state that is being read."""
-    return int(file.rows(_NUMBER)[0][0])
+    return int(file.rows(_SELECT_GENERATION)[0][0])
 
 
-def current(connection: sqlite3.Connection) -> int:
+def generation_in_transaction(connection: sqlite3.Connection) -> int:
     """Return the generation inside a transaction."""
-    return int(connection.execute(_NUMBER).fetchone()[0])
+    return int(connection.execute(_SELECT_GENERATION).fetchone()[0])
 
 
-def grow(connection: sqlite3.Connection) -> int:
+def advance_generation(connection: sqlite3.Connection) -> int:
     """Begin a new generation, and return it."""
     connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
-    return current(connection)
+    return generation_in_transaction(connection)
 
 
-def dead(file: File, tool_id: int, since: int) -> list[int] | None:
+def removed_since(file: Database, tool_id: int, since: int) -> list[int] | None:
     """Return the documents removed after a generation; None if that is too long ago to tell."""
     forgotten = file.rows("SELECT value FROM meta WHERE key = ?", (f"forgotten {tool_id}",))
     if forgotten and since < int(forgotten[0][0]):
@@ -34,18 +34,18 @@ def dead(file: File, tool_id: int, since: int) -> list[int] | None:
     return [row[0] for row in rows]
 
 
-def forget(connection: sqlite3.Connection, tool_id: int, before: int) -> None:
+def prune_removals(connection: sqlite3.Connection, tool_id: int, before: int) -> None:
     """Stop remembering what was removed up to a generation."""
     connection.execute("DELETE FROM removed WHERE tool_id = ? AND generation <= ?", (tool_id, before))
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"forgotten {tool_id}", str(before)))
 
 
-def name_derived(connection: sqlite3.Connection, tool_id: int, name: str) -> None:
+def set_index_file(connection: sqlite3.Connection, tool_id: int, name: str) -> None:
     """Remember which derived file is true to this library."""
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"derived {tool_id}", name))
 
 
-def derived_name(file: File, tool_id: int) -> str:
+def index_file(file: Database, tool_id: int) -> str:
     """Return which derived file is true to this library, if one is."""
     rows = file.rows("SELECT value FROM meta WHERE key = ?", (f"derived {tool_id}",))
     return str(rows[0][0]) if rows else ""

@@ -13,62 +13,66 @@ from typing import Any
 
 from bunko.protocols import Store
 from bunko.records import WebPage
-from bunko.stores.sqlite.connection import File, marks
+from bunko.stores.sqlite.connection import Database, placeholders
 
-_NAMES = [leaf.name for leaf in fields(WebPage) if leaf.name != "size"]
-_COLUMNS = ", ".join(_NAMES)
-_values = attrgetter(*_NAMES)
-_AT_ONCE = 500  # names in one question
-_LEVEL = 3  # takes six tenths of the time of the usual 6, for pages that are a tenth larger
+_COLUMN_NAMES = [leaf.name for leaf in fields(WebPage) if leaf.name != "size"]
+_COLUMNS = ", ".join(_COLUMN_NAMES)
+_column_values = attrgetter(*_COLUMN_NAMES)
+_BATCH_SIZE = 500  # names in one question
+_COMPRESSION_LEVEL = 3  # takes six tenths of the time of the usual 6, for pages that are a tenth larger
 
 
-def known(file: File, tool_id: int, urls: Sequence[str] | None) -> list[WebPage]:
+def list_pages(file: Database, tool_id: int, urls: Sequence[str] | None) -> list[WebPage]:
     """Return what is known of all pages, or of some, by URL."""
     select = f"SELECT {_COLUMNS}, ifnull(length(content), 0) FROM pages WHERE tool_id = ?"
     if urls is None:
         return [WebPage(*row) for row in file.rows(f"{select} ORDER BY url", (tool_id,))]
     wanted, found = sorted(set(urls)), []
-    for at in range(0, len(wanted), _AT_ONCE):
-        some = wanted[at : at + _AT_ONCE]
-        found += file.rows(f"{select} AND url IN ({marks(some)}) ORDER BY url", (tool_id, *some))
+    for at in range(0, len(wanted), _BATCH_SIZE):
+        some = wanted[at : at + _BATCH_SIZE]
+        found += file.rows(f"{select} AND url IN ({placeholders(some)}) ORDER BY url", (tool_id, *some))
     return [WebPage(*row) for row in found]
 
 
-def content(file: File, tool_id: int, url: str) -> bytes | None:
+def page_content(file: Database, tool_id: int, url: str) -> bytes | None:
     """Return a page as it came; None where none ever did."""
     rows = file.rows("SELECT content FROM pages WHERE tool_id = ? AND url = ?", (tool_id, url))
     return zlib.decompress(rows[0][0]) if rows and rows[0][0] is not None else None
 
 
-def write(
+def write_pages(
     connection: sqlite3.Connection,
     tool_id: int,
-    put: Sequence[WebPage],
+    upsert: Sequence[WebPage],
     contents: Mapping[str, bytes],
     remove: Sequence[str],
 ) -> None:
     """Change pages inside a transaction; one that is put without new content keeps what it has."""
     connection.executemany("DELETE FROM pages WHERE tool_id = ? AND url = ?", [(tool_id, url) for url in remove])
     connection.executemany(
-        f"INSERT INTO pages (tool_id, {_COLUMNS}, content) VALUES ({','.join('?' * (len(_NAMES) + 2))})"
+        f"INSERT INTO pages (tool_id, {_COLUMNS}, content) VALUES ({','.join('?' * (len(_COLUMN_NAMES) + 2))})"
         " ON CONFLICT (tool_id, url) DO UPDATE SET"
-        f" {', '.join(f'{name} = excluded.{name}' for name in _NAMES[1:])},"
+        f" {', '.join(f'{name} = excluded.{name}' for name in _COLUMN_NAMES[1:])},"
         " content = ifnull(excluded.content, content)",
         [
-            (tool_id, *_values(one), zlib.compress(contents[one.url], _LEVEL) if one.url in contents else None)
-            for one in put
+            (
+                tool_id,
+                *_column_values(one),
+                zlib.compress(contents[one.url], _COMPRESSION_LEVEL) if one.url in contents else None,
+            )
+            for one in upsert
         ],
     )
 
 
-class Rows:
+class ToolPages:
     """The pages of one tool as a source reads them; sent to another process, it opens the library's file there."""
 
-    def __init__(self, store: Store, tool_id: int, database: Path) -> None:
-        self._store, self._tool_id, self._database = store, tool_id, database
+    def __init__(self, store: Store, tool_id: int, database_path: Path) -> None:
+        self._store, self._tool_id, self._database_path = store, tool_id, database_path
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _elsewhere, (self._tool_id, self._database)
+        return _reopen_pages, (self._tool_id, self._database_path)
 
     def pages(self, urls: Sequence[str] | None = None) -> list[WebPage]:
         """Return what is known of all pages, or of some, by URL."""
@@ -80,7 +84,7 @@ class Rows:
 
 
 @cache  # a worker is given the source once for each batch
-def _elsewhere(tool_id: int, database: Path) -> Rows:
+def _reopen_pages(tool_id: int, database_path: Path) -> ToolPages:
     from bunko.stores import sqlite
 
-    return Rows(sqlite.build(database, read_only=True), tool_id, database)
+    return ToolPages(sqlite.build(database_path, read_only=True), tool_id, database_path)

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bunko.records import Filter, Found, StoredChunk, StoredDocument
+from bunko.records import ChunkRow, Filter, StoredChunk, StoredDocument
 from bunko.stores import filters
-from bunko.stores.filters import dated, order, passes
-from bunko.stores.sqlite.connection import File, marks
-from bunko.text.term_codec import unpack
-from bunko.types import WHOLE_FILE, Chunk, Entry, Known, Lines, Problem, in_context
+from bunko.stores.filters import document_matcher, effective_date, tiebreak_order
+from bunko.stores.sqlite.connection import Database, placeholders
+from bunko.text.term_codec import unpack_terms
+from bunko.types import WHOLE_FILE, Chunk, Fingerprint, LineSpan, Problem, SourceEntry, text_in_context
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-def known(file: File, tool_id: int) -> dict[str, Known]:
+def fingerprints(file: Database, tool_id: int) -> dict[str, Fingerprint]:
     """Return what is remembered of each document, and of what failed, by uri."""
     rows = file.rows(
         "SELECT uri, content_hash, size, modified_ns, seen_ns, first_line FROM documents WHERE tool_id = :tool"
@@ -27,68 +27,72 @@ def known(file: File, tool_id: int) -> dict[str, Known]:
         {"tool": tool_id},
     )
     return {
-        row[0]: filters.known(row[1], Entry(row[0], *row[2:5], lines=WHOLE_FILE if row[5] == 1 else Lines(row[5])))
+        row[0]: filters.fingerprint(
+            row[1], SourceEntry(row[0], *row[2:5], lines=WHOLE_FILE if row[5] == 1 else LineSpan(row[5]))
+        )
         for row in rows
     }
 
 
-def failures(file: File, tool_id: int) -> list[Problem]:
+def failures(file: Database, tool_id: int) -> list[Problem]:
     """Return what could not be used when it was last read."""
     rows = file.rows("SELECT uri, reason FROM failures WHERE tool_id = ? ORDER BY uri", (tool_id,))
     return [Problem(*row) for row in rows]
 
 
-def fresh(file: File, tool_id: int, since: int) -> Iterator[StoredChunk]:
+def changes_since(file: Database, tool_id: int, since: int) -> Iterator[StoredChunk]:
     """Return the chunks of all documents written after a generation, in the order they were written."""
     documents = file.rows("SELECT id FROM documents WHERE tool_id = ? AND generation > ? ORDER BY id", (tool_id, since))
     for at in range(0, len(documents), 200):
         some = [row[0] for row in documents[at : at + 200]]
         rows = {
             row[0]: row[1:]
-            for row in file.rows(f"SELECT id, uri, title, text, terms FROM documents WHERE id IN ({marks(some)})", some)
+            for row in file.rows(
+                f"SELECT id, uri, title, text, terms FROM documents WHERE id IN ({placeholders(some)})", some
+            )
         }
         current, number = 0, 0
         terms: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]] = []
         for chunk_id, document_id, ordinal, start, end, path, text, vector in file.rows(
             "SELECT chunks.id, document_id, ordinal, start, end, heading_path, chunks.text, vector FROM chunks"
-            f" LEFT JOIN vectors ON key = vector_key WHERE document_id IN ({marks(some)})"
+            f" LEFT JOIN vectors ON key = vector_key WHERE document_id IN ({placeholders(some)})"
             " ORDER BY document_id, ordinal",
             some,
         ):
             uri, title, whole, blob = rows[document_id]
             if document_id != current:
                 current, number = document_id, 0
-                terms = unpack(blob)
+                terms = unpack_terms(blob)
             yield StoredChunk(
                 chunk_id,
                 document_id,
-                order(uri, ordinal),
-                in_context(title, json.loads(path), whole[start:end] if text is None else text),
+                tiebreak_order(uri, ordinal),
+                text_in_context(title, json.loads(path), whole[start:end] if text is None else text),
                 *terms[number],
                 None if vector is None else np.frombuffer(vector, np.float32),
             )
             number += 1
 
 
-def chunks(file: File, ids: Sequence[int]) -> dict[int, Found]:
+def chunks(file: Database, ids: Sequence[int]) -> dict[int, ChunkRow]:
     """Return the chunks with these ids that still exist."""
     rows = file.rows(
         "SELECT chunks.id, document_id, ordinal, start, end, chunks.first_line, chunks.last_line, heading,"
         " heading_path, chunks.text, uri, title, date, modified_ns, tags, content_hash,"
         " CASE WHEN chunks.text IS NULL THEN documents.text END, tool_id, documents.last_line"
-        f" FROM chunks JOIN documents ON documents.id = document_id WHERE chunks.id IN ({marks(ids)})",
+        f" FROM chunks JOIN documents ON documents.id = document_id WHERE chunks.id IN ({placeholders(ids)})",
         ids,
     )
     found = {}
     for row in rows:
         text = row[16][row[3] : row[4]] if row[9] is None else row[9]
         chunk = Chunk(row[2], row[3], row[4], row[5], row[6], text, row[7], tuple(json.loads(row[8])))
-        found[row[0]] = Found(
+        found[row[0]] = ChunkRow(
             row[17],
             row[1],
             row[10],
             row[11],
-            dated(row[12], row[13], row[18]),
+            effective_date(row[12], row[13], row[18]),
             tuple(json.loads(row[14])),
             row[15],
             chunk,
@@ -96,7 +100,7 @@ def chunks(file: File, ids: Sequence[int]) -> dict[int, Found]:
     return found
 
 
-def document(file: File, tool_id: int, uri: str) -> StoredDocument | None:
+def document(file: Database, tool_id: int, uri: str) -> StoredDocument | None:
     """Return one document."""
     rows = file.rows(
         "SELECT title, date, modified_ns, last_line, tags, content_hash, media_type, text, body, first_line"
@@ -104,12 +108,12 @@ def document(file: File, tool_id: int, uri: str) -> StoredDocument | None:
         (tool_id, uri),
     )
     for title, date, modified_ns, last, tags, content_hash, media_type, text, body, first in rows:
-        date, own = dated(date, modified_ns, last), tuple(json.loads(tags))
-        return StoredDocument(uri, title, date, own, content_hash, media_type, text, body, Lines(first, last))
+        date, own = effective_date(date, modified_ns, last), tuple(json.loads(tags))
+        return StoredDocument(uri, title, date, own, content_hash, media_type, text, body, LineSpan(first, last))
     return None
 
 
-def uris(file: File, tool_id: int, *, after: str, limit: int) -> list[str]:
+def uris(file: Database, tool_id: int, *, after: str, limit: int) -> list[str]:
     """Return the uris that follow one, in order."""
     rows = file.rows(
         "SELECT uri FROM documents WHERE tool_id = ? AND uri > ? ORDER BY uri LIMIT ?", (tool_id, after, limit)
@@ -117,17 +121,17 @@ def uris(file: File, tool_id: int, *, after: str, limit: int) -> list[str]:
     return [row[0] for row in rows]
 
 
-def with_hash(file: File, tool_id: int, beginning: str) -> list[str]:
+def uris_with_hash(file: Database, tool_id: int, prefix: str) -> list[str]:
     """Return the uris of the documents whose content hash begins so."""
     rows = file.rows(
         "SELECT uri FROM documents WHERE tool_id = ? AND substr(content_hash, 1, ?) = ? ORDER BY uri",
-        (tool_id, len(beginning), beginning),
+        (tool_id, len(prefix), prefix),
     )
     return [row[0] for row in rows]
 
 
-def select(file: File, tool_id: int, where: Filter) -> list[int]:
+def select_documents(file: Database, tool_id: int, where: Filter) -> list[int]:
     """Return the ids of the documents that pass a filter."""
-    test = passes(where)
+    test = document_matcher(where)
     rows = file.rows("SELECT id, uri, date, modified_ns, last_line, tags FROM documents WHERE tool_id = ?", (tool_id,))
-    return [row[0] for row in rows if test(row[1], dated(*row[2:5]), frozenset(json.loads(row[5])))]
+    return [row[0] for row in rows if test(row[1], effective_date(*row[2:5]), frozenset(json.loads(row[5])))]

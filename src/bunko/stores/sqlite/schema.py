@@ -8,7 +8,7 @@ from collections.abc import Callable
 VERSION = 3
 APPLICATION_ID = 0x62756E6B  # "bunk", so that `file` and we can tell a library from any other database
 
-_SCHEMA = """
+_CREATE_TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 INSERT INTO meta VALUES ('generation', '0'), ('id', lower(hex(randomblob(16))));
 
@@ -83,7 +83,7 @@ CREATE INDEX removed_by_generation ON removed (tool_id, generation);
 """
 
 # What was fetched from the web: the source of a tool's pages, so that cutting or embedding them anew fetches nothing.
-_PAGES = """
+_CREATE_PAGES = """
 CREATE TABLE pages (
     tool_id INTEGER NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
     url TEXT NOT NULL,
@@ -104,7 +104,7 @@ CREATE TABLE pages (
 )
 """
 # What a remote model said, for as long as that is worth something: a query in other words, a summary.
-_ANSWERS = """
+_CREATE_ANSWERS = """
 CREATE TABLE answers (
     kind TEXT NOT NULL,
     key BLOB NOT NULL,
@@ -115,7 +115,7 @@ CREATE TABLE answers (
 """
 
 # Made when the first search is kept, so that a library that keeps none has no place for them.
-ASKED = """
+CREATE_ASKED = """
 CREATE TABLE IF NOT EXISTS asked (
     query TEXT NOT NULL,
     tool TEXT NOT NULL,
@@ -126,7 +126,7 @@ CREATE TABLE IF NOT EXISTS asked (
 """
 
 # Vectors that were paid for and that no chunk has yet; made when the first is kept.
-KEPT = """
+CREATE_KEPT = """
 CREATE TABLE IF NOT EXISTS kept (
     tool_id INTEGER NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
     key BLOB NOT NULL,
@@ -136,25 +136,25 @@ CREATE TABLE IF NOT EXISTS kept (
 """
 
 
-def _many_in_a_file(connection: sqlite3.Connection) -> None:
+def _add_line_ranges(connection: sqlite3.Connection) -> None:
     """Let a document be some lines of a file: until now each was a whole one."""
     connection.execute("ALTER TABLE documents ADD COLUMN first_line INTEGER NOT NULL DEFAULT 1")
     connection.execute("ALTER TABLE documents ADD COLUMN last_line INTEGER NOT NULL DEFAULT 0")
 
 
-def _pages_and_answers(connection: sqlite3.Connection) -> None:
+def _add_pages_and_answers(connection: sqlite3.Connection) -> None:
     """Make room for web pages and for what remote models answered."""
-    connection.execute(_PAGES)
-    connection.execute(_ANSWERS)
+    connection.execute(_CREATE_PAGES)
+    connection.execute(_CREATE_ANSWERS)
 
 
 # From version n to n + 1, each in one transaction with the version's own change.
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _many_in_a_file, 2: _pages_and_answers}
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _add_line_ranges, 2: _add_pages_and_answers}
 
 
-def create(connection: sqlite3.Connection) -> None:
+def create_schema(connection: sqlite3.Connection) -> None:
     """Make an empty library, whole or not at all."""
     connection.executescript(
-        f"BEGIN IMMEDIATE;{_SCHEMA};{_PAGES};{_ANSWERS};"
+        f"BEGIN IMMEDIATE;{_CREATE_TABLES};{_CREATE_PAGES};{_CREATE_ANSWERS};"
         f"PRAGMA application_id = {APPLICATION_ID};PRAGMA user_version = {VERSION};COMMIT;"
     )

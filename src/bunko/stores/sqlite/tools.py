@@ -7,9 +7,9 @@ import sqlite3
 from dataclasses import replace
 from typing import Any
 
-from bunko.failpoints import reach
+from bunko.failpoints import reach_failpoint
 from bunko.stores.sqlite import generations
-from bunko.stores.sqlite.connection import File
+from bunko.stores.sqlite.connection import Database
 from bunko.types import Tool
 
 _COLUMNS = "id, name, kind, description, source, active, created_at, imported_at, checked_at, built, options"
@@ -19,78 +19,78 @@ _INSERT = (
 )
 
 
-def tools(file: File) -> list[Tool]:
+def list_tools(file: Database) -> list[Tool]:
     """Return all tools, by name."""
-    return [_tool(row) for row in file.rows(f"SELECT {_COLUMNS} FROM tools ORDER BY name")]
+    return [_tool_from_row(row) for row in file.rows(f"SELECT {_COLUMNS} FROM tools ORDER BY name")]
 
 
-def put(connection: sqlite3.Connection, tool: Tool) -> Tool:
+def put_tool(connection: sqlite3.Connection, tool: Tool) -> Tool:
     """Add a tool, or replace the one of the same name; return it as stored."""
     connection.execute(
         f"{_INSERT} ON CONFLICT (name) DO UPDATE SET"
         " kind = excluded.kind, description = excluded.description, source = excluded.source,"
         " active = excluded.active, imported_at = excluded.imported_at, checked_at = excluded.checked_at,"
         " built = excluded.built, options = excluded.options",
-        _values(tool),
+        _insert_values(tool),
     )
     row = connection.execute("SELECT id FROM tools WHERE name = ?", (tool.name,)).fetchone()
     return replace(tool, id=row[0])
 
 
-def ensure(connection: sqlite3.Connection, tool: Tool) -> None:
+def ensure_tool(connection: sqlite3.Connection, tool: Tool) -> None:
     """Add a tool unless there is one of its name, which stays as it is."""
-    connection.execute(f"{_INSERT} ON CONFLICT (name) DO NOTHING", _values(tool))
+    connection.execute(f"{_INSERT} ON CONFLICT (name) DO NOTHING", _insert_values(tool))
 
 
-def mark(
+def update_build_info(
     connection: sqlite3.Connection, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = ""
 ) -> None:
     """Note how a tool's index was made or when, and nothing else of the tool."""
     if built is not None:
-        connection.execute("UPDATE tools SET built = ? WHERE id = ?", (_json(built), tool_id))
+        connection.execute("UPDATE tools SET built = ? WHERE id = ?", (_to_json(built), tool_id))
     if imported_at:
         connection.execute(
             "UPDATE tools SET imported_at = ?, checked_at = ? WHERE id = ?", (imported_at, imported_at, tool_id)
         )
 
 
-def drop(connection: sqlite3.Connection, tool_id: int) -> None:
+def drop_tool(connection: sqlite3.Connection, tool_id: int) -> None:
     """Remove a tool and all it holds."""
-    _remove_all(connection, tool_id)
+    _remove_documents(connection, tool_id)
     connection.execute("DELETE FROM removed WHERE tool_id = ?", (tool_id,))
     connection.execute("DELETE FROM tools WHERE id = ?", (tool_id,))
 
 
-def swap(connection: sqlite3.Connection, tool: Tool, shadow: Tool) -> int:
+def swap_tools(connection: sqlite3.Connection, tool: Tool, shadow: Tool) -> int:
     """Let a tool hold what its shadow holds instead, and remove the shadow; return the new generation."""
-    generation = _take(connection, tool, shadow)
+    generation = _move_documents(connection, tool, shadow)
     connection.execute(
         "UPDATE tools SET imported_at = ?, checked_at = ?, built = ?, options = ? WHERE id = ?",
-        (tool.imported_at, tool.checked_at, _json(tool.built), _json(tool.options), tool.id),
+        (tool.imported_at, tool.checked_at, _to_json(tool.built), _to_json(tool.options), tool.id),
     )
     return generation
 
 
-def adopt(connection: sqlite3.Connection, tool: Tool, shadow: Tool) -> Tool:
+def adopt_documents(connection: sqlite3.Connection, tool: Tool, shadow: Tool) -> Tool:
     """Let a tool be as given and hold what a shadow holds; one of that name is replaced."""
-    tool = put(connection, tool)
-    _take(connection, tool, shadow)
+    tool = put_tool(connection, tool)
+    _move_documents(connection, tool, shadow)
     return tool
 
 
-def _take(connection: sqlite3.Connection, tool: Tool, shadow: Tool) -> int:
-    generation = _remove_all(connection, tool.id)
+def _move_documents(connection: sqlite3.Connection, tool: Tool, shadow: Tool) -> int:
+    generation = _remove_documents(connection, tool.id)
     connection.execute(
         "UPDATE documents SET tool_id = ?, generation = ? WHERE tool_id = ?", (tool.id, generation, shadow.id)
     )
     connection.execute("UPDATE failures SET tool_id = ? WHERE tool_id = ?", (tool.id, shadow.id))
-    reach("store.swapped")
+    reach_failpoint("store.swapped")
     connection.execute("DELETE FROM tools WHERE id = ?", (shadow.id,))
     return generation
 
 
-def _remove_all(connection: sqlite3.Connection, tool_id: int) -> int:
-    generation = generations.grow(connection)
+def _remove_documents(connection: sqlite3.Connection, tool_id: int) -> int:
+    generation = generations.advance_generation(connection)
     connection.execute(
         "INSERT INTO removed SELECT tool_id, id, ? FROM documents WHERE tool_id = ?", (generation, tool_id)
     )
@@ -99,7 +99,7 @@ def _remove_all(connection: sqlite3.Connection, tool_id: int) -> int:
     return generation
 
 
-def _tool(row: tuple[Any, ...]) -> Tool:
+def _tool_from_row(row: tuple[Any, ...]) -> Tool:
     return Tool(
         id=row[0], name=row[1], kind=row[2], description=row[3], source=row[4], active=bool(row[5]),
         created_at=row[6], imported_at=row[7], checked_at=row[8], built=json.loads(row[9]),
@@ -107,12 +107,12 @@ def _tool(row: tuple[Any, ...]) -> Tool:
     )  # fmt: skip
 
 
-def _values(tool: Tool) -> tuple[Any, ...]:
+def _insert_values(tool: Tool) -> tuple[Any, ...]:
     return (
         tool.name, tool.kind, tool.description, tool.source, tool.active, tool.created_at,
-        tool.imported_at, tool.checked_at, _json(tool.built), _json(tool.options),
+        tool.imported_at, tool.checked_at, _to_json(tool.built), _to_json(tool.options),
     )  # fmt: skip
 
 
-def _json(value: dict[str, Any]) -> str:
+def _to_json(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)

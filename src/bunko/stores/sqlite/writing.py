@@ -7,36 +7,38 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from bunko.failpoints import reach
-from bunko.records import Failed, Prepared, Spent
-from bunko.stores.filters import own_text
+from bunko.failpoints import reach_failpoint
+from bunko.records import EmbeddingUsage, FailedDocument, PreparedDocument
+from bunko.stores.filters import separate_chunk_text
 from bunko.stores.sqlite import embeddings, generations
-from bunko.types import Entry
+from bunko.types import SourceEntry
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 # Made once: json.dumps makes another for every list, which takes longer than writing it.
-_written = json.JSONEncoder(ensure_ascii=False).encode
+_encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def write(
+def write_documents(
     connection: sqlite3.Connection,
     tool_id: int,
     *,
-    put: Sequence[Prepared],
-    fail: Sequence[Failed],
+    upsert: Sequence[PreparedDocument],
+    fail: Sequence[FailedDocument],
     remove: Sequence[str],
-    touch: Sequence[Entry],
+    touch: Sequence[SourceEntry],
     vectors: Mapping[bytes, npt.NDArray[np.float32]],
-    spent: Mapping[str, Spent],
+    usage: Mapping[str, EmbeddingUsage],
 ) -> int:
     """Change documents; return the generation, a new one if a search could see the change."""
-    changes = bool(put or fail or remove)
-    generation = generations.grow(connection) if changes else generations.current(connection)
-    replaced = (*(one.document.uri for one in put), *(one.entry.uri for one in fail))
-    _remove(connection, generation, [(tool_id, uri) for uri in (*remove, *replaced)])
+    changes = bool(upsert or fail or remove)
+    generation = (
+        generations.advance_generation(connection) if changes else generations.generation_in_transaction(connection)
+    )
+    replaced = (*(one.document.uri for one in upsert), *(one.entry.uri for one in fail))
+    _remove_documents(connection, generation, [(tool_id, uri) for uri in (*remove, *replaced)])
     connection.executemany(
         "INSERT INTO failures VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
@@ -45,26 +47,26 @@ def write(
             for e in (one.entry,)
         ],
     )
-    reach("store.removed")
-    embeddings.put(connection, vectors, spent)
-    reach("store.vectors")
-    for prepared in put:
-        _put(connection, tool_id, generation, prepared)
-        reach("store.document")
-    _touch(connection, tool_id, touch)
+    reach_failpoint("store.removed")
+    embeddings.store_vectors(connection, vectors, usage)
+    reach_failpoint("store.vectors")
+    for prepared in upsert:
+        _insert_document(connection, tool_id, generation, prepared)
+        reach_failpoint("store.document")
+    _touch_documents(connection, tool_id, touch)
     return generation
 
 
-def _remove(connection: sqlite3.Connection, generation: int, gone: Sequence[tuple[int, str]]) -> None:
+def _remove_documents(connection: sqlite3.Connection, generation: int, removals: Sequence[tuple[int, str]]) -> None:
     connection.executemany(
         "INSERT INTO removed SELECT tool_id, id, ? FROM documents WHERE tool_id = ? AND uri = ?",
-        [(generation, *one) for one in gone],
+        [(generation, *one) for one in removals],
     )
-    connection.executemany("DELETE FROM documents WHERE tool_id = ? AND uri = ?", gone)
-    connection.executemany("DELETE FROM failures WHERE tool_id = ? AND uri = ?", gone)
+    connection.executemany("DELETE FROM documents WHERE tool_id = ? AND uri = ?", removals)
+    connection.executemany("DELETE FROM failures WHERE tool_id = ? AND uri = ?", removals)
 
 
-def _touch(connection: sqlite3.Connection, tool_id: int, entries: Sequence[Entry]) -> None:
+def _touch_documents(connection: sqlite3.Connection, tool_id: int, entries: Sequence[SourceEntry]) -> None:
     connection.executemany(
         "UPDATE chunks SET (first_line, last_line) = (SELECT chunks.first_line + ?1 - documents.first_line,"
         " chunks.last_line + ?1 - documents.first_line FROM documents WHERE id = document_id) WHERE document_id ="
@@ -82,7 +84,7 @@ def _touch(connection: sqlite3.Connection, tool_id: int, entries: Sequence[Entry
     )
 
 
-def _put(connection: sqlite3.Connection, tool_id: int, generation: int, prepared: Prepared) -> None:
+def _insert_document(connection: sqlite3.Connection, tool_id: int, generation: int, prepared: PreparedDocument) -> None:
     document, text = prepared.document, prepared.document.text
     entry = document.entry
     document_id = connection.execute(
@@ -92,7 +94,7 @@ def _put(connection: sqlite3.Connection, tool_id: int, generation: int, prepared
         (
             tool_id, entry.uri, generation, document.content_hash, entry.size, entry.modified_ns, entry.seen_ns,
             entry.lines.first, entry.lines.last, text.media_type, text.encoding, text.title, text.date,
-            _written(text.tags), text.body, text.text, prepared.terms,
+            _encode_json(text.tags), text.body_start, text.text, prepared.packed_terms,
         ),
     ).lastrowid  # fmt: skip
     names: Sequence[bytes | None] = prepared.vector_keys or [None] * len(prepared.chunks)
@@ -102,7 +104,7 @@ def _put(connection: sqlite3.Connection, tool_id: int, generation: int, prepared
         [
             (
                 document_id, chunk.index, chunk.start, chunk.end, chunk.first_line, chunk.last_line, chunk.heading,
-                _written(chunk.heading_path), own_text(chunk, text.text), name,
+                _encode_json(chunk.heading_path), separate_chunk_text(chunk, text.text), name,
             )
             for chunk, name in zip(prepared.chunks, names, strict=True)
         ],

@@ -1,3 +1,3 @@
 """Toolsets: each file is one, its name is what `--toolsets` takes, `tools()` is its door."""
 
-NAMES = ("folder", "tools", "memos", "web")
+TOOLSET_NAMES = ("folder", "tools", "memos", "web")

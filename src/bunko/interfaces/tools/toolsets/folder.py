@@ -5,41 +5,43 @@ from __future__ import annotations
 from bunko.interfaces import serialize
 from bunko.interfaces.tools.answers import SEARCH_OUTPUT
 from bunko.interfaces.tools.params import Param
-from bunko.interfaces.tools.tool import TEXT, WHOLE, Call, Reply, Tool, listed
+from bunko.interfaces.tools.tool import INTEGER, STRING, ToolCall, ToolDefinition, ToolReply, object_schema
 from bunko.interfaces.tools.toolsets import search_tool
 
 
-def tools(about: str, top_k: int, *, choose: tuple[str, ...] = ()) -> list[Tool]:
+def tools(subject: str, top_k: int, *, tool_choices: tuple[str, ...] = ()) -> list[ToolDefinition]:
     """Return the tools over a folder; with `choose` a search can be narrowed to one tool of the library."""
-    which = (Param("tool", "string", "Search this one only", choices=choose),) if choose else ()
+    which = (Param("tool", "string", "Search this one only", choices=tool_choices),) if tool_choices else ()
     return [
-        Tool(
+        ToolDefinition(
             "search",
             "Search documents",
-            f"Search {about}. Finds Japanese and English by words, identifiers and meaning, in either language, and "
+            f"Search {subject}. Finds Japanese and English by words, identifiers and meaning, in either language, and "
             "answers with passages, scores and citations (path:L12-L30). Use it before answering questions about them.",
             (
-                search_tool.QUERY,
-                search_tool.top_k(top_k),
+                search_tool.QUERY_PARAM,
+                search_tool.top_k_param(top_k),
                 *which,
-                *search_tool.FILTERS,
-                search_tool.extract(),
-                *search_tool.SHAPE,
+                *search_tool.FILTER_PARAMS,
+                search_tool.extract_param(),
+                *search_tool.OUTPUT_PARAMS,
             ),
             SEARCH_OUTPUT,
             lambda call: search_tool.search(call, call.arguments.get("tool")),
         ),
-        Tool(
+        ToolDefinition(
             "reindex",
             "Update the index",
-            f"Bring the index of {about} up to date now. Searches do this by themselves; use it after large changes.",
+            f"Bring the index of {subject} up to date now. Searches do this by themselves; use it after large changes.",
             (Param("background", "boolean", "Return a job id at once", default=False),),
-            listed(dict.fromkeys(("added", "updated", "deleted", "unchanged", "total_chunks"), WHOLE) | {"job": TEXT}),
+            object_schema(
+                dict.fromkeys(("added", "updated", "deleted", "unchanged", "total_chunks"), INTEGER) | {"job": STRING}
+            ),
             _reindex,
             read_only=False,
-            slow=True,
+            supports_background=True,
         ),
-        Tool(
+        ToolDefinition(
             "verify",
             "Check a citation",
             "Check whether a cited passage still stands: same, moved, changed or deleted.",
@@ -48,19 +50,19 @@ def tools(about: str, top_k: int, *, choose: tuple[str, ...] = ()) -> list[Tool]
                 Param("hash", "string", "As returned by search", required=True),
                 *which,
             ),
-            listed({"status": TEXT, "citation": TEXT}, "status", "citation"),
+            object_schema({"status": STRING, "citation": STRING}, "status", "citation"),
             _verify,
         ),
     ]
 
 
-def _reindex(call: Call) -> Reply:
+def _reindex(call: ToolCall) -> ToolReply:
     report = call.library.reindex(
-        progress=lambda done: call.progress(done.files, done.total_files, f"{done.chunks} chunks"),
-        waiting=lambda sentence: call.progress(0, 1, sentence),
+        progress=lambda done: call.report_progress(done.files, done.total_files, f"{done.chunks} chunks"),
+        waiting=lambda sentence: call.report_progress(0, 1, sentence),
         stopped=call.stop.is_set,
     )
-    found = serialize.report(report)
+    found = serialize.report_to_dict(report)
     counts = ", ".join(f"{found[name]} {name}" for name in ("added", "updated", "deleted", "unchanged", "moved"))
     lines = [f"{counts}, {found['total_chunks']} chunks in all."]
     if report.interrupted:
@@ -69,10 +71,10 @@ def _reindex(call: Call) -> Reply:
     lines += [f"Not indexed: {one.uri}: {' '.join(one.reason.split())}" for one in report.problems[:20]]
     if len(report.problems) > 20:
         lines.append(f"… and {len(report.problems) - 20} more.")
-    return Reply("\n".join(lines), found)
+    return ToolReply("\n".join(lines), found)
 
 
-_MEANINGS = {
+_STATUS_MEANINGS = {
     "same": "The passage stands as it was cited.",
     "moved": "The passage is unchanged but stands elsewhere now.",
     "changed": "The text at this place has changed since; search again.",
@@ -80,8 +82,8 @@ _MEANINGS = {
 }
 
 
-def _verify(call: Call) -> Reply:
+def _verify(call: ToolCall) -> ToolReply:
     given = call.arguments
-    verdict = call.library.verify(given["citation"], given["hash"], tool=given.get("tool"))
+    verdict = call.library.verify_citation(given["citation"], given["hash"], tool=given.get("tool"))
     found = {"status": verdict.status, "citation": verdict.citation}
-    return Reply(f"{verdict.status}: {verdict.citation}. {_MEANINGS[verdict.status]}", found)
+    return ToolReply(f"{verdict.status}: {verdict.citation}. {_STATUS_MEANINGS[verdict.status]}", found)
