@@ -1,3 +1,3 @@
-"""bunko: folders, memo logs and web pages become something an assistant can search."""
+"""Search folders, memo logs and web pages from an AI assistant."""
 
 __version__ = "0.1.0"

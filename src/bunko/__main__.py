@@ -1,4 +1,4 @@
-"""`python -m bunko` is `bunko`."""
+"""Run the command line with `python -m bunko`."""
 
 from bunko.interfaces.cli.main import main
 

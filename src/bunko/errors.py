@@ -1,22 +1,22 @@
-"""Errors that a user can act on: a message says what happened, a hint what to do, a code is what programs match.
+"""Define the errors that are shown to the user: a message, a hint what to do next, and a stable code.
 
 BunkoError
-├── SettingsError      settings      a setting is unknown, of the wrong type or impossible
+├── SettingsError      settings      a setting is unknown, of the wrong type or out of range
 ├── SourceError        source        a folder or file cannot be read at all
-│   ├── Refused          refused       an address that may not be fetched
+│   ├── AddressRefused   refused       an address may not be fetched
 │   └── FetchFailed      fetch         a page could not be fetched
-├── QueryError         query         a search asks for something that makes no sense
-├── EmbedderError      embedder      vectors cannot be made
+├── QueryError         query         a search request is not valid
+├── EmbedderError      embedder      embeddings cannot be computed
 ├── UnknownName        unknown       no such tool, document or provider
-└── LibraryError       library       the library itself is in the way
+└── LibraryError       library       the library cannot be used
     ├── LibraryBusy      busy          another process is writing and did not finish in time
-    ├── LibraryTooNew    too-new       made by a newer bunko
-    ├── LibraryDamaged   damaged       the library file is not readable
-    ├── LibraryMismatch  mismatch      built with other settings than the ones in force
-    ├── LibraryReadOnly  read-only     the place cannot be written
-    └── DiskFull         disk-full     no room left
+    ├── LibraryTooNew    too-new       the library was made by a newer bunko
+    ├── LibraryDamaged   damaged       the library file is damaged or not a library
+    ├── LibraryMismatch  mismatch      the library was built with different settings
+    ├── LibraryReadOnly  read-only     the library cannot be written
+    └── DiskFull         disk-full     the disk is full
 
-Anything else that is raised is our bug and keeps its traceback.
+Any other exception is a bug in bunko and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 
 
 class BunkoError(Exception):
-    """Something went wrong that the user should read about."""
+    """An error to show to the user."""
 
     code = "error"
 
@@ -40,7 +40,7 @@ class BunkoError(Exception):
 
 
 class SettingsError(BunkoError):
-    """A setting is unknown, of the wrong type or impossible."""
+    """A setting is unknown, of the wrong type or out of range."""
 
     code = "settings"
 
@@ -52,13 +52,13 @@ class SourceError(BunkoError):
 
 
 class AddressRefused(SourceError):
-    """An address that may not be fetched; nothing was sent to it."""
+    """An address may not be fetched; no request was sent."""
 
     code = "refused"
 
 
 class FetchFailed(SourceError):
-    """A page could not be fetched: `status` is what the server answered (0: nothing), `retry_after` in seconds."""
+    """A page could not be fetched; `status` is 0 if the server did not answer, `retry_after` is in seconds."""
 
     code = "fetch"
 
@@ -72,13 +72,13 @@ class FetchFailed(SourceError):
 
 
 class QueryError(BunkoError):
-    """A search asks for something that makes no sense."""
+    """A search request is not valid."""
 
     code = "query"
 
 
 class EmbedderError(BunkoError):
-    """Vectors cannot be made; `came` are those that were made all the same, by the place of their texts."""
+    """Embeddings cannot be computed; `partial_vectors` holds those that were, by the position of their text."""
 
     code = "embedder"
 
@@ -94,7 +94,7 @@ class UnknownName(BunkoError):
 
 
 class LibraryError(BunkoError):
-    """The library itself is in the way."""
+    """The library cannot be used."""
 
     code = "library"
 
@@ -112,24 +112,24 @@ class LibraryTooNew(LibraryError):
 
 
 class LibraryDamaged(LibraryError):
-    """The library file is not readable as a library."""
+    """The library file is damaged or not a library."""
 
     code = "damaged"
 
 
 class LibraryMismatch(LibraryError):
-    """The library was built with other settings than the ones in force."""
+    """The library was built with different settings."""
 
     code = "mismatch"
 
 
 class LibraryReadOnly(LibraryError):
-    """The library's place cannot be written."""
+    """The library cannot be written."""
 
     code = "read-only"
 
 
 class DiskFull(LibraryError):
-    """There is no room left for the library."""
+    """The disk is full."""
 
     code = "disk-full"

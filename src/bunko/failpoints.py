@@ -1,4 +1,4 @@
-"""Named places where a test can kill the process: `BUNKO_FAILPOINT=name` or `name:3` for the third visit."""
+"""Kill the process at a named point, for crash tests: `BUNKO_FAILPOINT=name`, or `name:3` for the third visit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _visits_left = int(_count) if _count.isdigit() else 1
 
 
 def reach_failpoint(name: str) -> None:
-    """Die as by `kill -9` here, if the test armed this place; otherwise do nothing."""
+    """Kill the process with SIGKILL if this failpoint is armed; otherwise do nothing."""
     global _visits_left
     if name != _armed_name:
         return

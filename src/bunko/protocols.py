@@ -1,4 +1,4 @@
-"""The shapes that parts fit: whoever has these methods can take the place."""
+"""Define the protocols of chunkers, embedders, sources and stores."""
 
 from __future__ import annotations
 
@@ -32,145 +32,149 @@ if TYPE_CHECKING:
 
 
 class Chunker(Protocol):
-    """Cuts a text into the pieces that are indexed."""
+    """Splits a text into chunks."""
 
     def chunks(self, text: Text) -> list[Chunk]:
-        """Return the pieces in order; together they hold every non-blank character of the body."""
+        """Return the chunks in order; together they contain every non-blank character of the body."""
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors."""
+    """Computes unit vectors for texts."""
 
     @property
     def name(self) -> str:
-        """Return whatever changes the vectors, the size among it; a remote model may have to be asked for its size."""
+        """Return an identifier of everything that affects the vectors, including their size.
+
+        A remote embedder may have to make a request to learn its size.
+        """
 
     @property
     def size(self) -> int:
-        """Return how many numbers a vector has."""
+        """Return the dimension of the vectors."""
 
     @property
     def label(self) -> str:
-        """Return the provider and the model, known without loading or asking anything."""
+        """Return the provider and the model, without loading anything or making a request."""
 
     @property
     def noise_floor(self) -> float:
-        """Return the cosine below which texts have nothing in common; -1 where that is not known."""
+        """Return the cosine below which texts are unrelated, or -1 if unknown."""
 
     @property
     def batch_size(self) -> int:
-        """Return how many texts are best handed over at once."""
+        """Return the preferred number of texts per call."""
 
     @property
     def is_remote(self) -> bool:
-        """Say whether texts go to a service: it takes time and not work, and it may cost money."""
+        """Return whether texts are sent to a service, which takes no local CPU time and may cost money."""
 
     def unavailable_reason(self) -> str:
-        """Return nothing if vectors can be made, else what is missing and how to get it; nothing is loaded or paid."""
+        """Return why the embedder cannot be used and how to fix that, or an empty string.
+
+        Nothing is loaded, and no request that costs money is made.
+        """
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
-        """Return one row for each text."""
+        """Return one vector per text."""
 
 
 @dataclass(slots=True)
 class EmbedderStats:
-    """What an embedder with limits did so far."""
+    """Counters of a remote embedder."""
 
     texts: int = 0
     calls: int = 0
     retries: int = 0
-    too_long: int = 0  # texts that were embedded in parts, or cut
-    sizing_calls: int = 0  # calls that asked for the size alone, until an import takes them to its account
+    too_long: int = 0  # texts that were embedded in parts or truncated
+    sizing_calls: int = 0  # requests made only to learn the size, until an import counts them
 
 
 class RemoteEmbedder(Embedder, Protocol):
-    """An embedder whose `remote` is true."""
+    """An embedder that sends texts to a service."""
 
     stats: EmbedderStats
 
     @property
     def request_size(self) -> int:
-        """Return how many texts one request holds at most."""
+        """Return the maximum number of texts per request."""
 
     def restore_size(self, name: str) -> None:
-        """Take the size from a name it had before: then a model of unknown size need not be asked for it."""
+        """Set the size from an earlier `name`, to save the request for a model of unknown size."""
 
     def cancel(self) -> None:
-        """Let those who wait for an answer wait no longer than a moment; what is asked later is not touched."""
+        """Make pending requests return soon; later requests are not affected."""
 
 
 @dataclass(slots=True)
 class Scan:
-    """How a source differs from what the library remembers of it."""
+    """The differences between a source and its stored fingerprints."""
 
     added: list[SourceEntry] = field(default_factory=list)
     updated: list[SourceEntry] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     moved: dict[str, str] = field(default_factory=dict)  # new uri → old uri; the new one is in `added` too
-    touched: list[SourceEntry] = field(
-        default_factory=list
-    )  # same content, other timestamp or place; noted last of all
+    touched: list[SourceEntry] = field(default_factory=list)  # same content, new timestamp or lines; stored last
     unchanged: int = 0
     problems: list[Problem] = field(default_factory=list)
-    # Gives back the entries it is given, in their order, with those texts that looking has left out.
+    # Returns the given entries in order, with the texts that the scan omitted.
     load_texts: Callable[[Iterable[SourceEntry]], Iterator[SourceEntry]] = iter
 
 
 class Source(Protocol):
-    """Where documents come from."""
+    """Provides documents."""
 
     def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
-        """Compare what is there with what is known."""
+        """Compare the source with the stored fingerprints."""
 
     def read(self, entry: SourceEntry) -> tuple[bytes, SourceEntry]:
-        """Return the bytes and the entry as it was when they were read; not asked for an `Excerpt`."""
+        """Return the bytes and the entry as of reading; not called for an `ExcerptEntry`."""
 
     def has_vanished(self, known_uris: Iterable[str]) -> bool:
-        """Say whether the whole source has vanished, so that nothing may be concluded from its absence."""
+        """Return whether the whole source is missing, in which case no document is treated as deleted."""
 
 
 @runtime_checkable
 class SelfReadingSource(Protocol):
-    """A source that reads its own bytes, because their names do not tell what they are."""
+    """A source that decodes its own bytes, because file names do not tell their type."""
 
     def text(self, data: bytes, entry: SourceEntry) -> Text:
-        """Return what the bytes of an entry say; a SourceError says why they are no text."""
+        """Return the text of an entry; raise SourceError if it has none."""
 
 
 class Store(Protocol):
-    """Where a library's truth lies."""
+    """Stores the tools and documents of a library."""
 
-    id: str  # no two libraries share it
+    id: str  # unique to the library
 
     def read_transaction(self) -> AbstractContextManager[None]:
-        """Let everything that is read inside come from one state, whatever is written meanwhile."""
+        """Read everything inside the block from one state, unaffected by concurrent writes."""
 
     def tools(self) -> list[Tool]:
-        """Return all tools, by name."""
+        """Return all tools, sorted by name."""
 
     def put_tool(self, tool: Tool) -> Tool:
-        """Add a tool, or replace the one of the same name; return it as stored."""
+        """Add a tool or replace the tool of the same name; return it with its id."""
 
     def ensure_tool(self, tool: Tool) -> None:
-        """Add a tool unless there is one of its name, which stays as it is."""
+        """Add a tool unless one of that name exists."""
 
     def update_build_info(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
-        """Note how a tool's index was made or when; what somebody else says of the tool meanwhile stays."""
+        """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
 
     def drop_tool(self, tool_id: int) -> None:
-        """Remove a tool and all it holds."""
+        """Delete a tool with its documents, pages and pinned vectors."""
 
     def swap_tools(self, tool: Tool, shadow: Tool) -> int:
-        """Let a tool hold what its shadow holds instead, in one step, and remove the shadow."""
+        """Replace a tool's documents by those of its shadow and delete the shadow, atomically."""
 
     def adopt_documents(self, tool: Tool, shadow: Tool) -> Tool:
-        """Let a tool be as given and hold what a shadow holds, in one step; one of that name is replaced."""
+        """Store a tool with the documents of its shadow, atomically; a tool of the same name is replaced."""
 
     def fingerprints(self, tool_id: int) -> dict[str, Fingerprint]:
-        """Return what is remembered of each document, and of what failed, by uri."""
+        """Return the fingerprint of each document and of each failed entry, by URI."""
 
     def failures(self, tool_id: int) -> list[Problem]:
-        """Return what could not be used when it was last read."""
+        """Return the entries that could not be imported."""
 
     def write(
         self,
@@ -183,9 +187,9 @@ class Store(Protocol):
         vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
         usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> int:
-        """Change documents, all of them or none; return the new generation. A failure replaces its document.
+        """Write documents atomically and return the new generation; a failed entry replaces its document.
 
-        What was `spent` on vectors is added, by embedder, to what was spent before.
+        `usage` is added to the totals of each embedder.
         """
 
     def pin_vectors(
@@ -196,89 +200,89 @@ class Store(Protocol):
         *,
         usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> None:
-        """Store vectors that no chunk has yet, for a tool that will: no sweep forgets them until it is released."""
+        """Store vectors that no chunk uses yet, and keep them from being deleted as orphans until they are unpinned."""
 
     def unpin_vectors(self, tool_id: int, embedder: str | None = None) -> None:
-        """Let a sweep forget what was kept for a tool and no chunk has, of one embedder or of all."""
+        """Unpin the vectors of a tool, of one embedder or of all."""
 
     def replace_vectors(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
-        """Give all chunks of a tool other vectors, in one step; return the new generation.
+        """Assign new vectors to all chunks of a tool, atomically; return the new generation.
 
-        `keys` are the names of the vectors by uri, in the order of the chunks; no names mean no vectors. Texts and
-        terms stay, and it is an error if a chunk would have a vector that is not stored.
+        `keys` holds the vector keys of each document by URI, in chunk order; an empty mapping removes all vectors.
+        Texts and terms do not change. Raises LibraryError if a key is missing or has no stored vector.
         """
 
     def embedding_usage(self) -> dict[str, EmbeddingUsage]:
-        """Return what imports had of each embedder, by its name."""
+        """Return how much imports have used each embedder, by embedder name."""
 
     def missing_vectors(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Return those vector names that are not stored."""
+        """Return the keys that have no stored vector."""
 
     def generation(self) -> int:
-        """Return a number that grows with every change of what a search could see."""
+        """Return a number that grows with every change that affects search results."""
 
     def changes_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
-        """Return the chunks of all documents written after a generation, in the order they were written."""
+        """Yield the chunks of all documents written after a generation, in the order they were written."""
 
     def removed_since(self, tool_id: int, since: int) -> list[int] | None:
-        """Return the documents removed after a generation; None if that is too long ago to tell."""
+        """Return the ids of the documents removed after a generation, or None if those records were pruned."""
 
     def prune_removals(self, tool_id: int, before: int) -> None:
-        """Stop remembering what was removed up to a generation."""
+        """Delete the records of removals up to a generation."""
 
     def set_index_file(self, tool_id: int, name: str) -> None:
-        """Remember which derived file is true to this library."""
+        """Store the name of the tool's current index file."""
 
     def index_file(self, tool_id: int) -> str:
-        """Return which derived file is true to this library, if one is."""
+        """Return the name of the tool's current index file, or an empty string."""
 
     def delete_orphan_vectors(self) -> None:
-        """Forget vectors that no chunk has any more, and that are not kept."""
+        """Delete vectors that no chunk uses and that are not pinned."""
 
     def chunks(self, ids: Sequence[int]) -> dict[int, ChunkRow]:
         """Return the chunks with these ids that still exist."""
 
     def document(self, tool_id: int, uri: str) -> StoredDocument | None:
-        """Return one document."""
+        """Return the document with this URI, or None."""
 
     def export_documents(self, tool_id: int, uris: Sequence[str]) -> list[PreparedDocument]:
-        """Return documents as they were put, in the order of their uris."""
+        """Return the documents as they were written, sorted by URI."""
 
     def vectors(self, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
-        """Return the vectors of these names that are stored."""
+        """Return the stored vectors among these keys."""
 
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
-        """Return the uris that follow one, in order."""
+        """Return the URIs after a given one, sorted."""
 
     def uris_with_hash(self, tool_id: int, prefix: str) -> list[str]:
-        """Return the uris of the documents whose content hash begins so."""
+        """Return the URIs of documents whose content hash starts with a prefix."""
 
     def select_documents(self, tool_id: int, where: Filter) -> list[int]:
-        """Return the ids of the documents that pass a filter."""
+        """Return the ids of the documents that match a filter."""
 
     def totals(self, tool_id: int) -> Totals:
-        """Return how much a tool holds."""
+        """Return how many documents, chunks, vectors and characters a tool has."""
 
     def storage_size(self, tool_id: int) -> StorageSize:
         """Return how many bytes a tool's rows take."""
 
     def chunk_lengths(self, tool_id: int) -> list[tuple[int, int]]:
-        """Return how many chunks there are of each length in characters, the shortest first."""
+        """Return pairs of chunk length in characters and number of chunks, shortest first."""
 
     def list_documents(self, tool_id: int, *, skip: int = 0, limit: int = 20) -> list[DocumentSummary]:
-        """Return some documents in the order of their uris."""
+        """Return a page of documents, sorted by URI."""
 
     def tags(self, tool_id: int) -> list[tuple[str, int]]:
-        """Return each tag and how many documents have it, the most used first."""
+        """Return each tag with its number of documents, most used first."""
 
     def recent_documents(self, tool_id: int, *, limit: int = 10) -> list[DatedDocument]:
-        """Return the documents of the latest dates, the latest first; those without a date come last."""
+        """Return the most recent documents, newest first; documents without a date come last."""
 
     def pages(self, tool_id: int, urls: Sequence[str] | None = None) -> list[WebPage]:
-        """Return what is known of a tool's web pages, or of some of them, by URL."""
+        """Return all pages of a tool, or those with the given URLs, sorted by URL."""
 
     def page_content(self, tool_id: int, url: str) -> bytes | None:
-        """Return a page as it came; None where none ever did."""
+        """Return the content of a page as it was fetched, or None."""
 
     def write_pages(
         self,
@@ -288,25 +292,25 @@ class Store(Protocol):
         contents: Mapping[str, bytes] | None = None,
         remove: Sequence[str] = (),
     ) -> None:
-        """Change pages, all of them or none; one that is put without new content keeps what it has."""
+        """Write pages atomically; a page without new content keeps its old content."""
 
     def log_search(self, query: str, tool: str, at: str, *, limit: int) -> bool:
-        """Remember that a search was made, and at most so many; say no instead of waiting for whoever writes."""
+        """Add a search to the log, which keeps `limit` searches; return False if another process is writing."""
 
     def logged_searches(self) -> list[LoggedSearch]:
-        """Return the searches that are remembered, the most frequent first."""
+        """Return the logged searches, most frequent first."""
 
     def clear_searches(self) -> int:
-        """Forget all searches; return how many there were."""
+        """Delete the search log; return how many searches it had."""
 
     def cached_answer(self, kind: str, key: bytes, at: float) -> str | None:
-        """Return what a remote model answered, unless it is out of date by then, in seconds since 1970."""
+        """Return a cached model answer, or None if there is none or it expired; `at` is in seconds since 1970."""
 
     def cache_answer(self, kind: str, key: bytes, value: str, *, at: float, until: float, limit: int) -> bool:
-        """Keep an answer until then, and at most so many of a kind; say no instead of waiting for whoever writes."""
+        """Cache a model answer, keeping `limit` per kind; return False if another process is writing."""
 
     def check(self) -> str:
-        """Return what is wrong with what is stored, or nothing."""
+        """Return the problems found in the stored data, or an empty string."""
 
     def close(self) -> None:
-        """Let go of files."""
+        """Close the store."""

@@ -1,4 +1,4 @@
-"""Plain records: what goes into a store, and what comes out of it."""
+"""Define the records that stores take and return."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PreparedDocument:
-    """A document that is ready to be stored: cut, with the terms of each chunk."""
+    """A document ready to be stored, with its chunks and the terms of each chunk."""
 
     document: Document
     chunks: list[Chunk]
-    packed_terms: bytes  # for each chunk its distinct terms and their counts, as `index.terms` packs them
-    vector_keys: list[bytes] = field(default_factory=list)  # for each chunk the name of its vector, if it has one
+    packed_terms: bytes  # for each chunk its distinct terms and their counts, packed by `text.term_codec`
+    vector_keys: list[bytes] = field(
+        default_factory=list
+    )  # for each chunk the key of its vector; empty without vectors
 
 
 @dataclass(frozen=True, slots=True)
 class FailedDocument:
-    """An entry that was read and could not be used: remembered, so that it is not read again until it changes."""
+    """An entry that could not be imported; it is stored so that it is not read again until it changes."""
 
     entry: SourceEntry
     content_hash: str
@@ -33,12 +35,12 @@ class FailedDocument:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """One chunk as an index needs it."""
+    """A chunk with the data that an index needs."""
 
     chunk_id: int
     document_id: int
     tiebreak_order: int
-    text: str  # in its context: what its grams are made from
+    text: str  # with title and headings: n-grams are computed from it
     term_keys: npt.NDArray[np.uint64]
     term_counts: npt.NDArray[np.uint16]
     vector: npt.NDArray[np.float32] | None
@@ -46,7 +48,7 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
-    """One chunk as an answer needs it."""
+    """A chunk with the data that a search result needs."""
 
     tool_id: int
     document_id: int
@@ -60,7 +62,7 @@ class ChunkRow:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """One document as it is stored."""
+    """A stored document with its full text."""
 
     uri: str
     title: str
@@ -75,13 +77,13 @@ class StoredDocument:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which documents a search may answer from."""
+    """Restricts a search to some documents."""
 
     path: str = ""  # a glob over the uri
-    tags: tuple[str, ...] = ()  # all of them
-    since: str = ""  # ISO 8601, both included
+    tags: tuple[str, ...] = ()  # a document must have all of them
+    since: str = ""  # ISO 8601; both ends are inclusive
     until: str = ""
-    zone: str = ""  # where these are told, such as Asia/Tokyo; empty: as the system has it
+    zone: str = ""  # time zone of since and until, such as Asia/Tokyo; empty: the system's
 
     def __bool__(self) -> bool:
         return bool(self.path or self.tags or self.since or self.until)
@@ -92,7 +94,7 @@ NO_FILTER = Filter()
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How much a tool holds."""
+    """How many documents, chunks, vectors and characters a tool has."""
 
     documents: int
     chunks: int
@@ -102,12 +104,12 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingUsage:
-    """What imports had of one embedder."""
+    """How much imports have used one embedder."""
 
-    texts: int = 0  # embedded
-    calls: int = 0  # made, those that were tried again among them
-    saved_texts: int = 0  # whose vectors were stored already
-    saved_calls: int = 0  # that these would have taken
+    texts: int = 0  # texts embedded
+    calls: int = 0  # requests, including retries
+    saved_texts: int = 0  # texts whose vectors were already stored
+    saved_calls: int = 0  # requests these texts would have taken
 
     def __add__(self, other: EmbeddingUsage) -> EmbeddingUsage:
         return EmbeddingUsage(
@@ -120,69 +122,69 @@ class EmbeddingUsage:
 
 @dataclass(frozen=True, slots=True)
 class StorageSize:
-    """How many bytes a tool's rows take, without what SQLite adds for pages and indexes.
+    """How many bytes a tool's rows take, without SQLite's overhead for pages and indexes.
 
-    A vector is counted once however many chunks have it; two tools that share one both count it.
+    A vector shared by several chunks of a tool is counted once; a vector shared by two tools is counted for both.
     """
 
-    text: int  # the documents' texts, in UTF-8
-    index: int  # their terms, and their chunks' headings and texts as far as these are stored apart
+    text: int  # texts of the documents, in UTF-8
+    index: int  # terms, chunk headings, and chunk texts that are stored separately
     vectors: int
-    dimension: int  # of each vector; 0 where there is none
+    dimension: int  # of each vector; 0 without vectors
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentSummary:
-    """One document in a list."""
+    """A document in a list."""
 
     uri: str
     title: str
     chunks: int
     characters: int
-    beginning: str  # of its body: enough to tell its language
+    beginning: str  # first characters of the body, enough to detect the language
 
 
 @dataclass(frozen=True, slots=True)
 class DatedDocument:
-    """One document in a list by date."""
+    """A document in a list sorted by date."""
 
     uri: str
     title: str
     date: str
     tags: tuple[str, ...]
-    beginning: str  # of its body
+    beginning: str  # first characters of the body
     lines: LineSpan
 
 
-# waiting: to be fetched; held: fetched with success; failed: never; alias: held under another URL.
+# waiting: not fetched yet; held: fetched; failed: never fetched successfully; alias: stored under another URL.
 PageState = Literal["waiting", "held", "failed", "alias"]
 
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """What is known of a web page, without its content."""
+    """A web page of a tool, without its content."""
 
     url: str
     state: PageState = "waiting"
-    depth: int = 0  # links away from where a crawl began
-    found_on: str = ""  # where the crawl that found it began; of an alias: the URL it is held under
-    status: int = 0  # what the server answered last; 0: nothing
+    depth: int = 0  # number of links from the start URL
+    found_on: str = ""  # start URL of the crawl that found it; for an alias: the URL it is stored under
+    status: int = 0  # last HTTP status; 0: no response
     media_type: str = ""
-    charset: str = ""  # as the server named it
+    charset: str = ""  # as named by the server
     etag: str = ""
     last_modified: str = ""
-    fetched_at: str = ""  # when the content came
-    checked_at: str = ""  # when it was last asked for
-    content_hash: str = ""  # of the content; empty where there is none
-    problem: str = ""  # of the last attempt; content from before it stays
-    size: int = 0  # bytes of the content as it is kept; nothing that is put
+    fetched_at: str = ""  # when the content was fetched
+    checked_at: str = ""  # when it was last requested
+    content_hash: str = ""  # of the content; empty without content
+    problem: str = ""  # of the last attempt; earlier content is kept
+    size: int = 0  # bytes of the compressed content; set by the store, ignored on write
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedSearch:
-    """A search that somebody made and that is remembered."""
+    """A search in the search log."""
 
     query: str
-    tool: str  # the tool that was asked; empty where all were
+    tool: str  # the tool that was searched; empty: all tools
     count: int
-    last_searched_at: str  # when it was made last
+    last_searched_at: str

@@ -1,4 +1,4 @@
-"""Trouble with a remote service in, a failure in that service's own words out, and how to tell a user without a key."""
+"""Translate failures of remote services into messages that never contain a key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 _MAX_MESSAGE_CHARS = 300
-# Services have no common code for this. Some use 500, none of them 429.
+# Services have no common status for a request that is too large. Some use 500, none of them 429.
 _SIZE_STATUSES = (400, 413, 422, 500)
 _SIZE_WORDS = re.compile(
     r"too (?:large|long|many)|context length|context size|array length|payload size|in one batch"
@@ -24,75 +24,80 @@ _SIZE_WORDS = re.compile(
 
 
 class RemoteFailure(Exception):
-    """A request that failed, in the words of its service: status 0 means that no whole answer came."""
+    """A failed request with the message of the service; status 0 means that no complete response arrived."""
 
     def __init__(self, message: str, *, status: int = 0, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.message, self.status, self.retry_after = message, status, retry_after
 
     def is_transient(self) -> bool:
-        """Say whether the same request may succeed later."""
+        """Return whether the same request may succeed later."""
         return self.status in (0, 429) or self.status >= 500
 
     def is_too_large(self) -> bool:
-        """Say whether a smaller request may succeed."""
+        """Return whether a smaller request may succeed."""
         return self.status == 413 or (self.status in _SIZE_STATUSES and bool(_SIZE_WORDS.search(self.message)))
 
     def without_traceback(self) -> RemoteFailure:
-        """Return it without its traceback and its cause: those may hold a key."""
+        """Return a copy without traceback and cause, which may contain a key."""
         return RemoteFailure(self.message, status=self.status, retry_after=self.retry_after)
 
 
 class RemoteEndpoint(Protocol):
-    """A service as a user knows it."""
+    """The parts of a remote service that error messages need."""
 
     label: str
     address: str
     secret: str
-    fix: str  # what to set when it does not know who asks
+    fix: str  # hint for when it rejects the credentials
 
 
 def explain_failure(service: RemoteEndpoint, failure: RemoteFailure) -> tuple[str, str]:
-    """Return what happened and what to do next; no key and no password is in either."""
+    """Return a message and a hint that contain neither a key nor a password."""
     status, address = failure.status, strip_credentials(service.address)
-    said = " ".join(failure.message.encode("utf-8", "ignore").decode().split())  # lone surrogates cannot be printed
+    detail = " ".join(failure.message.encode("utf-8", "ignore").decode().split())  # lone surrogates cannot be printed
     if service.secret:
-        said = said.replace(service.secret, "********")
-    said = said[:_MAX_MESSAGE_CHARS]
+        detail = detail.replace(service.secret, "********")
+    detail = detail[:_MAX_MESSAGE_CHARS]
     if not status:
-        return f"{service.label} did not answer: {said}", f"Check that {address} is up."
+        return f"{service.label} did not answer: {detail}", f"Check that {address} is up."
     if status in (401, 403):
-        return f"{service.label} does not let us in ({status}): {said}", service.fix
+        return f"{service.label} rejected the credentials ({status}): {detail}", service.fix
     if status == 402:
-        return f"{service.label} wants to be paid (402): {said}", "Check the credit of the account."
+        return f"{service.label} requires payment (402): {detail}", "Check the account's credit."
     if status == 429:
-        until = f" in {failure.retry_after:.0f} s" if failure.retry_after else " later"
-        return f"{service.label} is asked too often (429): {said}", f"Run the command again{until}."
+        delay = f" in {failure.retry_after:.0f} s" if failure.retry_after else " later"
+        return (
+            f"{service.label} rejected the request: too many requests (429): {detail}",
+            f"Run the command again{delay}.",
+        )
     hint = f"Check the model in the settings, and that {address} serves it."
-    return f"{service.label} refused ({status}): {said}", hint
+    return f"{service.label} rejected the request ({status}): {detail}", hint
 
 
 _CREDENTIALS = re.compile(r"(?<=//)([^/?#]*)@")
 
 
 def strip_credentials(address: str) -> str:
-    """Return an address without the name, the password and the parameters that may be in it."""
+    """Return an address without user name, password and query parameters."""
     return _CREDENTIALS.sub("", address).partition("?")[0]
 
 
 def credentials_in(address: str) -> str:
-    """Return the name and the password that stand in an address, with a colon between; mostly nothing."""
-    found = _CREDENTIALS.search(address)
-    return unquote(found[1]) if found else ""
+    """Return the `user:password` part of an address, or an empty string."""
+    match = _CREDENTIALS.search(address)
+    return unquote(match[1]) if match else ""
 
 
 def key_problem(secret: str) -> str:
-    """Return what is wrong with a key that could not even be sent, without showing it; nothing if all is well."""
-    return "" if secret.isascii() and secret.isprintable() else "the key holds a character that no key has"
+    """Return what is wrong with a key that cannot be sent, without showing it, or an empty string."""
+    return (
+        "" if secret.isascii() and secret.isprintable() else "the key contains a character that is not printable ASCII"
+    )
 
 
 def parse_retry_after(value: str | None) -> float | None:
-    """Return how many seconds a Retry-After header asks for: it holds a number or a date."""
+    """Return the seconds to wait from a Retry-After header, which is a number or a date."""
     if not value:
         return None
     try:
@@ -106,16 +111,16 @@ def parse_retry_after(value: str | None) -> float | None:
 
 
 def openai_client(address: str, secret: str, timeout: float) -> OpenAI:
-    """Return a client of a server that speaks as OpenAI does; it never tries again by itself."""
+    """Return a client for an OpenAI-compatible server that never retries by itself."""
     from openai import OpenAI
 
-    # Given none, the SDK would send OPENAI_API_KEY, whoever listens at the address.
+    # Without a key, the SDK would send OPENAI_API_KEY to whatever server the address names.
     return OpenAI(api_key=secret or "none", base_url=address, timeout=timeout, max_retries=0)
 
 
 @contextmanager
 def translate_openai_errors() -> Iterator[None]:
-    """Let what the OpenAI SDK raises inside be a Failure, or what its connection does while an answer is read."""
+    """Raise errors of the OpenAI SDK and of its connection inside the block as `RemoteFailure`."""
     from httpx2 import HTTPError, InvalidURL
     from openai import APIStatusError, OpenAIError
 
@@ -131,7 +136,7 @@ def translate_openai_errors() -> Iterator[None]:
 
 
 def _server_message(body: object, default: str) -> str:
-    """Return what a server says went wrong, of the shapes that servers use."""
+    """Return the error message from a response body, in any of the shapes that servers use."""
     if isinstance(body, dict):
         for name in ("message", "error", "detail"):
             if isinstance(body.get(name), str):

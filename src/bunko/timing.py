@@ -1,4 +1,4 @@
-"""Times a named step and logs it, so that `--verbose` shows where time is spent; and tells what time it is."""
+"""Log how long named steps take, and format the current time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 
-_NO_TIMER = nullcontext()  # made once: a search has a dozen of them
+_NO_TIMER = nullcontext()  # created once: a search uses a dozen timers
 
 
 def timer(label: str, log: logging.Logger, *, detail: str = "", indent: int = 0) -> AbstractContextManager[None]:
@@ -25,5 +25,5 @@ def _log_duration(label: str, log: logging.Logger, detail: str, indent: int) -> 
 
 
 def now() -> str:
-    """Return the time as it is written down."""
+    """Return the current time in UTC, as it is stored."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,4 +1,4 @@
-"""The words everyone uses: a document is read, its chunks are indexed, a hit is a chunk that answered."""
+"""Define the types that all parts share: documents, chunks, tools, hits and reports."""
 
 from __future__ import annotations
 
@@ -17,66 +17,66 @@ Fusion = Literal["cc", "rrf"]
 MODES: tuple[Mode, ...] = ("bm25", "semantic", "hybrid")
 FUSIONS: tuple[Fusion, ...] = ("cc", "rrf")
 
-# FAT keeps times in steps of two seconds, the coarsest of the file systems in use: a second change within that span
-# may leave time and size as they were.
+# FAT stores times in steps of two seconds, the coarsest of the file systems in use: a second change within that span
+# may leave time and size unchanged.
 RACY_NS = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What a reader made of some bytes: the decoded text and what it says about itself."""
+    """The decoded text of a document and its metadata, as returned by a reader."""
 
     text: str
     media_type: str
     encoding: str
     title: str = ""
-    date: str = ""  # ISO 8601 as far as it was given: 2024, 2024-01-15, 2024-01-15T09:30:00
+    date: str = ""  # ISO 8601, as precise as in the source: 2024, 2024-01-15, 2024-01-15T09:30:00
     tags: tuple[str, ...] = ()
-    body_start: int = 0  # where the body begins: after the front matter
+    body_start: int = 0  # offset of the body, after the front matter
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The piece that is indexed: where it stands in its document, and under which headings."""
+    """A part of a document that is indexed, with its position and its headings."""
 
     index: int
     start: int  # characters into the document's text
     end: int
-    first_line: int  # counted from 1, both included
+    first_line: int  # counted from 1, both inclusive
     last_line: int
-    text: str  # what is indexed and shown; a table row carries its header, so it may differ from the range
-    heading: str = ""  # as it is written in the source: ## インストール手順
-    heading_path: tuple[str, ...] = ()  # from the outermost heading to this one, without the marks
+    text: str  # indexed and shown; a table row includes its header, so it may differ from the range
+    heading: str = ""  # as in the source: ## インストール手順
+    heading_path: tuple[str, ...] = ()  # from the outermost heading to this one, without markup
 
     def text_in_context(self, title: str) -> str:
-        """Return what is indexed: the title and the headings above say what the text itself may not repeat."""
+        """Return the text to index, with the document title and the parent headings."""
         return text_in_context(title, self.heading_path, self.text)
 
 
 def text_in_context(title: str, heading_path: Sequence[str], text: str) -> str:
-    """Return a text under its document's title and its headings; its own heading it already begins with."""
+    """Return a text preceded by its document title and parent headings; the last heading is part of the text itself."""
     return "\n".join((*dict.fromkeys(part for part in (title, *heading_path[:-1]) if part), text))
 
 
 def format_citation(uri: str, first_line: int, last_line: int) -> str:
-    """Return where a passage stands, as editors and people read it: path:L12-L30."""
+    """Return the location of a passage, in the form path:L12-L30."""
     return f"{uri}:L{first_line}" if first_line == last_line else f"{uri}:L{first_line}-L{last_line}"
 
 
 @dataclass(frozen=True, slots=True)
 class LineSpan:
-    """Which lines of its file a document takes; if it is one, all of a text stands on it with its line ends escaped."""
+    """The lines of a file that a document occupies; on a single line, the line breaks of its text are escaped."""
 
-    first: int = 1  # counted from 1, both included
-    last: int = 0  # 0: it is the whole file
+    first: int = 1  # counted from 1, both inclusive
+    last: int = 0  # 0: the whole file
 
     @property
     def is_single_line(self) -> bool:
-        """Say whether the file has it all on one line."""
+        """Return whether the document is one line of its file."""
         return self.first == self.last
 
     def file_line(self, line: int) -> int:
-        """Return the line of the file that one of the text is."""
+        """Return the line of the file that holds a line of the text."""
         return self.first if self.is_single_line else self.first + line - 1
 
 
@@ -85,30 +85,30 @@ WHOLE_FILE = LineSpan()
 
 @dataclass(frozen=True, slots=True)
 class SourceEntry:
-    """One thing a source holds, known without reading it."""
+    """An item of a source, known without reading it."""
 
     uri: str  # relative to the source's root, with forward slashes
-    size: int  # of its file
+    size: int  # of its file, in bytes
     modified_ns: int
-    seen_ns: int = 0  # when it was looked at
+    seen_ns: int = 0  # when it was scanned
     lines: LineSpan = field(default=WHOLE_FILE, kw_only=True)
 
     @property
     def work_size(self) -> int:
-        """Return how much there is to do, in bytes or nearly so."""
+        """Return the approximate amount of work, in bytes or characters."""
         return self.size
 
     def trusted_modified_ns(self) -> int:
-        """Return the time to remember: 0 if the entry was so fresh when seen that it could change again unnoticed."""
+        """Return the timestamp to store, or 0 if it is so recent that the entry could change again unnoticed."""
         return self.modified_ns if self.seen_ns - self.modified_ns > RACY_NS else 0
 
 
 @dataclass(frozen=True, slots=True)
 class ExcerptEntry(SourceEntry):
-    """An entry that is one of many in a file: looking for it has read it already, or found that it cannot be used.
+    """One of many entries in a file; scanning has already read it, or found a problem with it.
 
-    Where there is much to read, its text is left out until it is needed: `Scan.texts` brings it back.
-    Not to be trusted by its time until all entries of its file are stored: `seen_ns` stays 0 until then.
+    In large files the text is omitted to save memory, and `Scan.load_texts` reads it again.
+    Its timestamp cannot be trusted until all entries of its file are stored: `seen_ns` stays 0 until then.
     """
 
     content_hash: str = ""
@@ -118,31 +118,31 @@ class ExcerptEntry(SourceEntry):
 
     @property
     def work_size(self) -> int:
-        """Return how much there is to do, in bytes or nearly so."""
+        """Return the approximate amount of work, in bytes or characters."""
         return self.length
 
     @property
     def needs_text(self) -> bool:
-        """Say whether there is a text that has to be read again."""
+        """Return whether the text was omitted and has to be read again."""
         return self.text is None and not self.problem
 
     def without_text(self) -> SourceEntry:
-        """Return the entry alone."""
+        """Return the entry without its text."""
         return SourceEntry(self.uri, self.size, self.modified_ns, self.seen_ns, lines=self.lines)
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that could not be imported, and why; never fatal."""
+    """A document that could not be imported, and why; never fatal."""
 
     uri: str
     reason: str
-    tool: str = ""  # said where several were imported at once
+    tool: str = ""  # set when several tools were imported at once
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFailure:
-    """A tool that could not be imported, as its error says."""
+    """A tool that could not be imported, with its error."""
 
     tool: str
     code: str
@@ -152,48 +152,48 @@ class ToolFailure:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What the library remembers of an entry, to tell whether it changed."""
+    """Stored facts about an entry, to detect whether it changed."""
 
     content_hash: str
     size: int
-    modified_ns: int  # 0: too fresh when it was read to be trusted, compare the content
-    first_line: int = 1  # where it begins in its file
+    modified_ns: int  # 0: too recent to be trusted, compare the content
+    first_line: int = 1  # of the entry in its file
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What was read from a source."""
+    """A document read from a source."""
 
     entry: SourceEntry
     text: Text
-    content_hash: str  # SHA-256 of the bytes, or of what an entry among many says
+    content_hash: str  # SHA-256 of the bytes, or of the text of an entry in a larger file
 
     @property
     def uri(self) -> str:
-        """Where it stands in its source."""
+        """The URI of the document in its source."""
         return self.entry.uri
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A named, described body of documents with one source."""
+    """A named, described collection of documents from one source."""
 
     name: str
-    kind: str = "folder"  # which source: folder, memos, jsonl
+    kind: str = "folder"  # kind of source: folder, memos, jsonl, web
     description: str = ""
-    source: str = ""  # the folder or file, absolute
+    source: str = ""  # absolute path of the folder or file
     active: bool = True
-    id: int = 0  # given by the store
+    id: int = 0  # assigned by the store
     created_at: str = ""
-    imported_at: str = ""  # when an import last ended
-    checked_at: str = ""  # when its source was last looked at
-    built: dict[str, Any] = field(default_factory=dict)  # what its index was made with
+    imported_at: str = ""  # when the last import finished
+    checked_at: str = ""  # when its source was last scanned
+    built: dict[str, Any] = field(default_factory=dict)  # the configuration its index was built with
     options: dict[str, Any] = field(default_factory=dict)  # include, exclude: which files of the folder
 
 
 @dataclass(frozen=True, slots=True)
 class ArmScore:
-    """How one way of searching saw a hit."""
+    """Score and rank of a hit in one of the rankings."""
 
     score: float
     rank: int
@@ -201,18 +201,18 @@ class ArmScore:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a hit answered."""
+    """Why a hit was found."""
 
-    lane: str  # word, gram, or vector where no word matched
-    terms: tuple[str, ...]  # the query's terms that this chunk contains, as they are indexed
-    expansions: tuple[tuple[str, str], ...] = ()  # (loanword or gram, what matched beside the words)
+    lane: str  # word, gram, or vector if no word matched
+    terms: tuple[str, ...]  # query terms that the chunk contains, as they are indexed
+    expansions: tuple[tuple[str, str], ...] = ()  # (loanword or gram, the term that matched)
     bm25: ArmScore | None = None
     vector: ArmScore | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """The piece that answered."""
+    """A chunk found by a search."""
 
     tool: str
     uri: str
@@ -226,22 +226,22 @@ class Hit:
     bm25_score: float | None = None
     combined_score: float | None = None
     explanation: Explanation | None = None
-    trust: str = ""  # web: somebody else wrote it; empty where the user chose the documents
-    fetched_at: str = ""  # when it came from the web
+    trust: str = ""  # web: written by somebody else; empty if the user chose the documents
+    fetched_at: str = ""  # when it was fetched from the web
 
 
 @dataclass(slots=True)
 class Freshness:
-    """Which state of the world an answer reflects."""
+    """Which state of the source an answer reflects."""
 
     generation: int
-    checked_at: str = ""  # when the source was last looked at
-    pending_changes: int = 0  # entries known to have changed that this answer does not reflect yet
+    checked_at: str = ""  # when the source was last scanned
+    pending_changes: int = 0  # entries known to have changed but not imported yet
 
 
 @dataclass(slots=True)
 class Answer:
-    """What a search returns."""
+    """The result of a search."""
 
     query: str
     mode: Mode
@@ -249,19 +249,17 @@ class Answer:
     total_chunks: int
     freshness: Freshness = field(default_factory=lambda: Freshness(generation=0))
     notices: list[str] = field(default_factory=list)
-    rewritten_query: str = (
-        ""  # what a model made of the query, and what was searched; empty where it was searched as it is
-    )
+    rewritten_query: str = ""  # the query as rewritten by a model; empty if it was not rewritten
 
     @property
     def searched_query(self) -> str:
-        """Return the words that were searched."""
+        """Return the query that was actually searched."""
         return self.rewritten_query or self.query
 
 
 @dataclass(slots=True)
 class Report:
-    """What an import did."""
+    """The result of an import."""
 
     added: int = 0
     updated: int = 0
@@ -269,8 +267,8 @@ class Report:
     moved: int = 0
     unchanged: int = 0
     total_chunks: int = 0
-    embedded: int = 0  # texts that had to be embedded; the rest were known
+    embedded: int = 0  # texts that had to be embedded; the other vectors were already stored
     problems: list[Problem] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     interrupted: bool = False
-    failures: list[ToolFailure] = field(default_factory=list)  # tools that were passed over, the rest is done
+    failures: list[ToolFailure] = field(default_factory=list)  # tools that failed; the others were imported

@@ -78,16 +78,16 @@ class Memory:
 
     @contextmanager
     def read_transaction(self) -> Iterator[None]:
-        """Let everything that is read inside come from one state, whatever is written meanwhile."""
+        """Read everything inside the block from one state, unaffected by concurrent writes."""
         with self._lock:
             yield
 
     def tools(self) -> list[Tool]:
-        """Return all tools, by name."""
+        """Return all tools, sorted by name."""
         return sorted(self._tools.values(), key=lambda tool: tool.name)
 
     def put_tool(self, tool: Tool) -> Tool:
-        """Add a tool, or replace the one of the same name; return it as stored."""
+        """Add a tool or replace the tool of the same name; return it with its id."""
         if old := self._tools.get(tool.name):
             self._tools[tool.name] = replace(tool, id=old.id)
         else:
@@ -96,12 +96,12 @@ class Memory:
         return self._tools[tool.name]
 
     def ensure_tool(self, tool: Tool) -> None:
-        """Add a tool unless there is one of its name, which stays as it is."""
+        """Add a tool unless one of that name exists."""
         if tool.name not in self._tools:
             self.put_tool(tool)
 
     def update_build_info(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
-        """Note how a tool's index was made or when; what somebody else says of the tool meanwhile stays."""
+        """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
         for name, tool in self._tools.items():
             if tool.id == tool_id:
                 marked = replace(tool, built=tool.built if built is None else built)
@@ -110,7 +110,7 @@ class Memory:
                 self._tools[name] = marked
 
     def drop_tool(self, tool_id: int) -> None:
-        """Remove a tool and all it holds."""
+        """Delete a tool with its documents, pages and pinned vectors."""
         with self._lock:
             self.write(tool_id, remove=list(self.fingerprints(tool_id)))
             self.unpin_vectors(tool_id)
@@ -118,7 +118,7 @@ class Memory:
             self._tools = {name: tool for name, tool in self._tools.items() if tool.id != tool_id}
 
     def swap_tools(self, tool: Tool, shadow: Tool) -> int:
-        """Let a tool hold what its shadow holds instead, in one step, and remove the shadow."""
+        """Replace a tool's documents by those of its shadow and delete the shadow, atomically."""
         with self._lock:
             generation = self.write(tool.id, remove=list(self.fingerprints(tool.id)))
             for (owner, uri), held in list(self._documents.items()):
@@ -133,14 +133,14 @@ class Memory:
             return generation
 
     def adopt_documents(self, tool: Tool, shadow: Tool) -> Tool:
-        """Let a tool be as given and hold what a shadow holds, in one step; one of that name is replaced."""
+        """Store a tool with the documents of its shadow, atomically; a tool of the same name is replaced."""
         with self._lock:
             tool = self.put_tool(tool)
             self.swap_tools(tool, shadow)
             return tool
 
     def fingerprints(self, tool_id: int) -> dict[str, Fingerprint]:
-        """Return what is remembered of each document, and of what failed, by uri."""
+        """Return the fingerprint of each document and of each failed entry, by URI."""
         failed = {
             uri: fingerprint(one.content_hash, one.entry) for (t, uri), one in self._failures.items() if t == tool_id
         }
@@ -151,7 +151,7 @@ class Memory:
         }
 
     def failures(self, tool_id: int) -> list[Problem]:
-        """Return what could not be used when it was last read."""
+        """Return the entries that could not be imported."""
         return [Problem(uri, one.reason) for (t, uri), one in sorted(self._failures.items()) if t == tool_id]
 
     def write(
@@ -165,7 +165,7 @@ class Memory:
         vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
         usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> int:
-        """Change documents, all of them or none; return the new generation. A failure replaces its document."""
+        """Write documents atomically and return the new generation; a failed entry replaces its document."""
         with self._lock:
             self._vectors.update(vectors or {})
             self._add_usage(usage or {})
@@ -201,20 +201,20 @@ class Memory:
         *,
         usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> None:
-        """Store vectors that no chunk has yet, for a tool that will: no sweep forgets them until it is released."""
+        """Store vectors that no chunk uses yet, and keep them from being deleted as orphans until they are unpinned."""
         with self._lock:
             self._vectors.update(vectors)
             self._pinned.setdefault((tool_id, embedder), set()).update(vectors)
             self._add_usage(usage or {})
 
     def unpin_vectors(self, tool_id: int, embedder: str | None = None) -> None:
-        """Let a sweep forget what was kept for a tool and no chunk has, of one embedder or of all."""
+        """Unpin the vectors of a tool, of one embedder or of all."""
         for tool, name in list(self._pinned):
             if tool == tool_id and embedder in (None, name):
                 del self._pinned[tool, name]
 
     def replace_vectors(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
-        """Give all chunks of a tool other vectors, in one step; return the new generation."""
+        """Assign new vectors to all chunks of a tool, atomically; return the new generation."""
         with self._lock:
             held = [one for one in self._documents.values() if one.tool_id == tool_id]
             wanted = any(keys.values())
@@ -234,7 +234,7 @@ class Memory:
             return self._generation
 
     def embedding_usage(self) -> dict[str, EmbeddingUsage]:
-        """Return what imports had of each embedder, by its name."""
+        """Return how much imports have used each embedder, by embedder name."""
         return dict(sorted(self._usage.items()))
 
     def _add_usage(self, usage: Mapping[str, EmbeddingUsage]) -> None:
@@ -242,15 +242,15 @@ class Memory:
             self._usage[name] = self._usage.get(name, EmbeddingUsage()) + more
 
     def missing_vectors(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Return those vector names that are not stored."""
+        """Return the keys that have no stored vector."""
         return {key for key in keys if key not in self._vectors}
 
     def generation(self) -> int:
-        """Return a number that grows with every change of what a search could see."""
+        """Return a number that grows with every change that affects search results."""
         return self._generation
 
     def changes_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
-        """Return the chunks of all documents written after a generation, in the order they were written."""
+        """Yield the chunks of all documents written after a generation, in the order they were written."""
         for held in sorted(self._documents.values(), key=lambda held: held.id):
             if held.tool_id != tool_id or held.generation <= since:
                 continue
@@ -268,21 +268,21 @@ class Memory:
                 )
 
     def removed_since(self, tool_id: int, since: int) -> list[int] | None:
-        """Return the documents removed after a generation; None if that is too long ago to tell."""
+        """Return the ids of the documents removed after a generation, or None if those records were pruned."""
         return [document for tool, document, generation in self._removals if tool == tool_id and generation > since]
 
     def prune_removals(self, tool_id: int, before: int) -> None:
-        """Stop remembering what was removed up to a generation; here nothing needs to be."""
+        """Do nothing: removal records are never pruned here."""
 
     def set_index_file(self, tool_id: int, name: str) -> None:
-        """Remember which derived file is true to this library; here there are none."""
+        """Do nothing: there are no index files here."""
 
     def index_file(self, tool_id: int) -> str:
-        """Return which derived file is true to this library, if one is."""
+        """Return the name of the tool's current index file, or an empty string."""
         return ""
 
     def delete_orphan_vectors(self) -> None:
-        """Forget vectors that no chunk has any more, and that are not kept."""
+        """Delete vectors that no chunk uses and that are not pinned."""
         used = {key for held in self._documents.values() for key in held.prepared.vector_keys}.union(
             *self._pinned.values()
         )
@@ -308,7 +308,7 @@ class Memory:
         return found
 
     def document(self, tool_id: int, uri: str) -> StoredDocument | None:
-        """Return one document."""
+        """Return the document with this URI, or None."""
         held = self._documents.get((tool_id, uri))
         if held is None:
             return None
@@ -319,20 +319,20 @@ class Memory:
         )  # fmt: skip
 
     def export_documents(self, tool_id: int, uris: Sequence[str]) -> list[PreparedDocument]:
-        """Return documents as they were put, in the order of their uris."""
+        """Return the documents as they were written, sorted by URI."""
         held = [self._documents[tool_id, uri] for uri in sorted(set(uris)) if (tool_id, uri) in self._documents]
         return [replace(one.prepared, document=replace(one.prepared.document, entry=one.entry)) for one in held]
 
     def vectors(self, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
-        """Return the vectors of these names that are stored."""
+        """Return the stored vectors among these keys."""
         return {key: self._vectors[key] for key in keys if key in self._vectors}
 
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
-        """Return the uris that follow one, in order."""
+        """Return the URIs after a given one, sorted."""
         return sorted(uri for tool, uri in self._documents if tool == tool_id and uri > after)[:limit]
 
     def uris_with_hash(self, tool_id: int, prefix: str) -> list[str]:
-        """Return the uris of the documents whose content hash begins so."""
+        """Return the URIs of documents whose content hash starts with a prefix."""
         return sorted(
             uri
             for (tool, uri), held in self._documents.items()
@@ -340,7 +340,7 @@ class Memory:
         )
 
     def select_documents(self, tool_id: int, where: Filter) -> list[int]:
-        """Return the ids of the documents that pass a filter."""
+        """Return the ids of the documents that match a filter."""
         test = document_matcher(where)
         return [
             held.id
@@ -349,7 +349,7 @@ class Memory:
         ]
 
     def totals(self, tool_id: int) -> Totals:
-        """Return how much a tool holds."""
+        """Return how many documents, chunks, vectors and characters a tool has."""
         held = self._prepared_documents(tool_id)
         return Totals(
             len(held),
@@ -374,13 +374,13 @@ class Memory:
         return StorageSize(text, sum(len(one.packed_terms) for one in held) + apart, 4 * size * len(vectors), size)
 
     def chunk_lengths(self, tool_id: int) -> list[tuple[int, int]]:
-        """Return how many chunks there are of each length in characters, the shortest first."""
+        """Return pairs of chunk length in characters and number of chunks, shortest first."""
         return sorted(
             Counter(len(chunk.text) for one in self._prepared_documents(tool_id) for chunk in one.chunks).items()
         )
 
     def list_documents(self, tool_id: int, *, skip: int = 0, limit: int = 20) -> list[DocumentSummary]:
-        """Return some documents in the order of their uris."""
+        """Return a page of documents, sorted by URI."""
         held = sorted(self._prepared_documents(tool_id), key=lambda one: one.document.uri)[skip : skip + limit]
         return [
             DocumentSummary(
@@ -395,11 +395,11 @@ class Memory:
         ]
 
     def tags(self, tool_id: int) -> list[tuple[str, int]]:
-        """Return each tag and how many documents have it, the most used first."""
+        """Return each tag with its number of documents, most used first."""
         return count_tags(one.document.text.tags for one in self._prepared_documents(tool_id))
 
     def recent_documents(self, tool_id: int, *, limit: int = 10) -> list[DatedDocument]:
-        """Return the documents of the latest dates, the latest first; those without a date come last."""
+        """Return the most recent documents, newest first; documents without a date come last."""
         held = {one.prepared.document.uri: one for one in self._documents.values() if one.tool_id == tool_id}
         return [
             DatedDocument(
@@ -413,12 +413,12 @@ class Memory:
         return [one.prepared for one in self._documents.values() if one.tool_id == tool_id]
 
     def pages(self, tool_id: int, urls: Sequence[str] | None = None) -> list[WebPage]:
-        """Return what is known of a tool's web pages, or of some of them, by URL."""
+        """Return all pages of a tool, or those with the given URLs, sorted by URL."""
         found = [page for (tool, _), page in sorted(self._pages.items()) if tool == tool_id]
         return [page for page in found if urls is None or page.url in urls]
 
     def page_content(self, tool_id: int, url: str) -> bytes | None:
-        """Return a page as it came; None where none ever did."""
+        """Return the content of a page as it was fetched, or None."""
         content = self._contents.get((tool_id, url))
         return None if content is None else zlib.decompress(content)
 
@@ -430,7 +430,7 @@ class Memory:
         contents: Mapping[str, bytes] | None = None,
         remove: Sequence[str] = (),
     ) -> None:
-        """Change pages, all of them or none; one that is put without new content keeps what it has."""
+        """Write pages atomically; a page without new content keeps its old content."""
         with self._lock:
             for url in remove:
                 self._pages.pop((tool_id, url), None)
@@ -442,7 +442,7 @@ class Memory:
                 self._pages[place] = replace(page, size=len(self._contents.get(place, b"")))
 
     def log_search(self, query: str, tool: str, at: str, *, limit: int) -> bool:
-        """Remember that a search was made, and at most so many; say no instead of waiting for whoever writes."""
+        """Add a search to the log, which keeps `limit` searches; return False if another process is writing."""
         with self._lock:
             old = self._searches.get((query, tool))
             self._searches[query, tool] = LoggedSearch(query, tool, old.count + 1 if old else 1, at)
@@ -452,22 +452,22 @@ class Memory:
         return True
 
     def logged_searches(self) -> list[LoggedSearch]:
-        """Return the searches that are remembered, the most frequent first."""
+        """Return the logged searches, most frequent first."""
         return sorted(self._searches.values(), key=lambda one: (-one.count, one.query, one.tool))
 
     def clear_searches(self) -> int:
-        """Forget all searches; return how many there were."""
+        """Delete the search log; return how many searches it had."""
         number = len(self._searches)
         self._searches = {}
         return number
 
     def cached_answer(self, kind: str, key: bytes, at: float) -> str | None:
-        """Return what a remote model answered, unless it is out of date by then, in seconds since 1970."""
+        """Return a cached model answer, or None if there is none or it expired; `at` is in seconds since 1970."""
         value, until = self._answers.get((kind, key), (None, at))
         return value if until > at else None
 
     def cache_answer(self, kind: str, key: bytes, value: str, *, at: float, until: float, limit: int) -> bool:
-        """Keep an answer until then, and at most so many of a kind; say no instead of waiting for whoever writes."""
+        """Cache a model answer, keeping `limit` per kind; return False if another process is writing."""
         with self._lock:
             self._answers[kind, key] = (value, until)
             fresh = {name: one for name, one in self._answers.items() if one[1] > at}
@@ -476,11 +476,11 @@ class Memory:
         return True
 
     def check(self) -> str:
-        """Return what is wrong with what is stored, or nothing."""
+        """Return the problems found in the stored data, or an empty string."""
         return ""
 
     def close(self) -> None:
-        """Let go of files; there are none."""
+        """Do nothing: no files are open."""
 
 
 def _document_date(row: _StoredDocumentRow) -> str:

@@ -8,7 +8,7 @@ from bunko.stores.sqlite.connection import Database
 
 
 def log_search(file: Database, query: str, tool: str, at: str, *, limit: int) -> bool:
-    """Remember that a search was made, and at most so many; say no instead of waiting for whoever writes."""
+    """Add a search to the log, which keeps `limit` searches; return False if another process is writing."""
     return file.try_transaction(
         [
             (schema.CREATE_ASKED, ()),
@@ -27,7 +27,7 @@ def log_search(file: Database, query: str, tool: str, at: str, *, limit: int) ->
 
 
 def logged_searches(file: Database) -> list[LoggedSearch]:
-    """Return the searches that are remembered, the most frequent first."""
+    """Return the logged searches, most frequent first."""
     if not _has_search_log(file):
         return []
     rows = file.rows("SELECT query, tool, count, last FROM asked ORDER BY count DESC, query, tool")
@@ -35,7 +35,7 @@ def logged_searches(file: Database) -> list[LoggedSearch]:
 
 
 def clear_searches(file: Database) -> int:
-    """Forget all searches; return how many there were."""
+    """Delete the search log; return how many searches it had."""
     number = len(logged_searches(file))
     if _has_search_log(file):
         with file.transaction() as connection:
@@ -51,13 +51,13 @@ def _has_search_log(file: Database) -> bool:
 
 
 def cached_answer(file: Database, kind: str, key: bytes, at: float) -> str | None:
-    """Return what a remote model answered, unless it is out of date by then, in seconds since 1970."""
+    """Return a cached model answer, or None if there is none or it expired; `at` is in seconds since 1970."""
     rows = file.rows("SELECT value FROM answers WHERE kind = ? AND key = ? AND until > ?", (kind, key, at))
     return str(rows[0][0]) if rows else None
 
 
 def cache_answer(file: Database, kind: str, key: bytes, value: str, *, at: float, until: float, limit: int) -> bool:
-    """Keep an answer until then, and at most so many of a kind; say no instead of waiting for whoever writes."""
+    """Cache a model answer, keeping `limit` per kind; return False if another process is writing."""
     return file.try_transaction(
         [
             ("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)", (kind, key, value, until)),

@@ -151,7 +151,7 @@ class Database:
 
     @contextmanager
     def read_transaction(self) -> Iterator[None]:
-        """Let everything that is read inside come from one state, whatever is written meanwhile."""
+        """Read everything inside the block from one state, unaffected by concurrent writes."""
         with self._read_lock:
             outermost = not self._read_depth
             self._read_depth += 1
@@ -172,7 +172,7 @@ class Database:
             return self._reader.execute(query, values).fetchall()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close both connections."""
         with self._write_lock, self._read_lock:
             for connection in {self._reader, self._writer}:
                 connection.close()

@@ -27,7 +27,7 @@ def store_vectors(
     vectors: Mapping[bytes, npt.NDArray[np.float32]],
     usage: Mapping[str, EmbeddingUsage],
 ) -> None:
-    """Store vectors, and add what was spent on them to what was spent before."""
+    """Store vectors and add the usage to the totals of each embedder."""
     connection.executemany(
         "INSERT OR IGNORE INTO vectors VALUES (?, ?)",
         [(key, vector.astype(np.float32, copy=False).tobytes()) for key, vector in vectors.items()],
@@ -41,23 +41,23 @@ def store_vectors(
 
 
 def pin_vectors(connection: sqlite3.Connection, tool_id: int, embedder: str, keys: Iterable[bytes]) -> None:
-    """Let no sweep forget some vectors."""
+    """Keep vectors from being deleted as orphans."""
     connection.execute(schema.CREATE_KEPT)
     connection.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?, ?)", [(tool_id, key, embedder) for key in keys])
 
 
 def has_pinned_vectors(file: Database) -> bool:
-    """Say whether anything is kept."""
+    """Return whether any vector is pinned."""
     return bool(file.rows(_SELECT_KEPT_TABLE)) and bool(file.rows("SELECT 1 FROM kept LIMIT 1"))
 
 
 def unpin_vectors(connection: sqlite3.Connection, tool_id: int, embedder: str | None) -> None:
-    """Let a sweep forget what was kept for a tool, of one embedder or of all."""
+    """Unpin the vectors of a tool, of one embedder or of all."""
     connection.execute("DELETE FROM kept WHERE tool_id = ? AND embedder = ifnull(?, embedder)", (tool_id, embedder))
 
 
 def delete_orphan_vectors(connection: sqlite3.Connection) -> None:
-    """Forget vectors that no chunk has and that are not kept."""
+    """Delete vectors that no chunk uses and that are not pinned."""
     kept = " AND key NOT IN (SELECT key FROM kept)" if connection.execute(_SELECT_KEPT_TABLE).fetchone() else ""
     connection.execute(
         f"DELETE FROM vectors WHERE key NOT IN (SELECT vector_key FROM chunks WHERE vector_key IS NOT NULL){kept}"
@@ -67,7 +67,7 @@ def delete_orphan_vectors(connection: sqlite3.Connection) -> None:
 def replace_vectors(
     connection: sqlite3.Connection, tool_id: int, generation: int, keys: Mapping[str, Sequence[bytes]]
 ) -> None:
-    """Give all chunks of a tool other vectors, and let every reader take its documents for new ones."""
+    """Assign new vectors to all chunks of a tool, and mark its documents as changed for every index."""
     rows = connection.execute("SELECT id, uri FROM documents WHERE tool_id = ?", (tool_id,)).fetchall()
     connection.execute(
         "UPDATE chunks SET vector_key = NULL WHERE document_id IN (SELECT id FROM documents WHERE tool_id = ?)",
@@ -95,7 +95,7 @@ def replace_vectors(
 
 
 def embedding_usage(file: Database) -> dict[str, EmbeddingUsage]:
-    """Return what imports had of each embedder, by its name."""
+    """Return how much imports have used each embedder, by embedder name."""
     rows = file.rows(
         "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ? ORDER BY key", (len(_USAGE_PREFIX), _USAGE_PREFIX)
     )

@@ -19,7 +19,7 @@ _BATCH_SIZE = 500  # names in one question
 
 
 def export_documents(file: Database, tool_id: int, uris: Sequence[str]) -> list[PreparedDocument]:
-    """Return those documents that are stored, in the order of their uris."""
+    """Return the documents as they were written, sorted by URI."""
     found = []
     for some in _batches(uris):
         rows = file.rows(
@@ -53,7 +53,7 @@ def _chunks_by_document(file: Database, texts: dict[int, str]) -> dict[int, tupl
 
 
 def vectors(file: Database, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
-    """Return the vectors of these names that are stored."""
+    """Return the stored vectors among these keys."""
     found = {}
     for some in _batches(list(set(keys))):
         for key, vector in file.rows(f"SELECT key, vector FROM vectors WHERE key IN ({placeholders(some)})", some):
@@ -62,7 +62,7 @@ def vectors(file: Database, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np
 
 
 def missing_vectors(file: Database, keys: Iterable[bytes]) -> set[bytes]:
-    """Return those vector names that are not stored."""
+    """Return the keys that have no stored vector."""
     wanted = list(set(keys))
     found: set[bytes] = set()
     for some in _batches(wanted):

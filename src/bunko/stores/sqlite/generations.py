@@ -26,7 +26,7 @@ def advance_generation(connection: sqlite3.Connection) -> int:
 
 
 def removed_since(file: Database, tool_id: int, since: int) -> list[int] | None:
-    """Return the documents removed after a generation; None if that is too long ago to tell."""
+    """Return the ids of the documents removed after a generation, or None if those records were pruned."""
     forgotten = file.rows("SELECT value FROM meta WHERE key = ?", (f"forgotten {tool_id}",))
     if forgotten and since < int(forgotten[0][0]):
         return None
@@ -35,17 +35,17 @@ def removed_since(file: Database, tool_id: int, since: int) -> list[int] | None:
 
 
 def prune_removals(connection: sqlite3.Connection, tool_id: int, before: int) -> None:
-    """Stop remembering what was removed up to a generation."""
+    """Delete the records of removals up to a generation."""
     connection.execute("DELETE FROM removed WHERE tool_id = ? AND generation <= ?", (tool_id, before))
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"forgotten {tool_id}", str(before)))
 
 
 def set_index_file(connection: sqlite3.Connection, tool_id: int, name: str) -> None:
-    """Remember which derived file is true to this library."""
+    """Store the name of the tool's current index file."""
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"derived {tool_id}", name))
 
 
 def index_file(file: Database, tool_id: int) -> str:
-    """Return which derived file is true to this library, if one is."""
+    """Return the name of the tool's current index file, or an empty string."""
     rows = file.rows("SELECT value FROM meta WHERE key = ?", (f"derived {tool_id}",))
     return str(rows[0][0]) if rows else ""

@@ -23,7 +23,7 @@ _COMPRESSION_LEVEL = 3  # takes six tenths of the time of the usual 6, for pages
 
 
 def list_pages(file: Database, tool_id: int, urls: Sequence[str] | None) -> list[WebPage]:
-    """Return what is known of all pages, or of some, by URL."""
+    """Return all pages, or those with the given URLs, sorted by URL."""
     select = f"SELECT {_COLUMNS}, ifnull(length(content), 0) FROM pages WHERE tool_id = ?"
     if urls is None:
         return [WebPage(*row) for row in file.rows(f"{select} ORDER BY url", (tool_id,))]
@@ -35,7 +35,7 @@ def list_pages(file: Database, tool_id: int, urls: Sequence[str] | None) -> list
 
 
 def page_content(file: Database, tool_id: int, url: str) -> bytes | None:
-    """Return a page as it came; None where none ever did."""
+    """Return the content of a page as it was fetched, or None."""
     rows = file.rows("SELECT content FROM pages WHERE tool_id = ? AND url = ?", (tool_id, url))
     return zlib.decompress(rows[0][0]) if rows and rows[0][0] is not None else None
 
@@ -47,7 +47,7 @@ def write_pages(
     contents: Mapping[str, bytes],
     remove: Sequence[str],
 ) -> None:
-    """Change pages inside a transaction; one that is put without new content keeps what it has."""
+    """Write pages inside a transaction; a page without new content keeps its old content."""
     connection.executemany("DELETE FROM pages WHERE tool_id = ? AND url = ?", [(tool_id, url) for url in remove])
     connection.executemany(
         f"INSERT INTO pages (tool_id, {_COLUMNS}, content) VALUES ({','.join('?' * (len(_COLUMN_NAMES) + 2))})"
@@ -75,11 +75,11 @@ class ToolPages:
         return _reopen_pages, (self._tool_id, self._database_path)
 
     def pages(self, urls: Sequence[str] | None = None) -> list[WebPage]:
-        """Return what is known of all pages, or of some, by URL."""
+        """Return all pages, or those with the given URLs, sorted by URL."""
         return self._store.pages(self._tool_id, urls)
 
     def content(self, url: str) -> bytes | None:
-        """Return a page as it came; None where none ever did."""
+        """Return the content of a page as it was fetched, or None."""
         return self._store.page_content(self._tool_id, url)
 
 

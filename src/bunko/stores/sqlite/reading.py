@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def fingerprints(file: Database, tool_id: int) -> dict[str, Fingerprint]:
-    """Return what is remembered of each document, and of what failed, by uri."""
+    """Return the fingerprint of each document and of each failed entry, by URI."""
     rows = file.rows(
         "SELECT uri, content_hash, size, modified_ns, seen_ns, first_line FROM documents WHERE tool_id = :tool"
         " UNION ALL SELECT uri, content_hash, size, modified_ns, seen_ns, 1 FROM failures WHERE tool_id = :tool",
@@ -35,13 +35,13 @@ def fingerprints(file: Database, tool_id: int) -> dict[str, Fingerprint]:
 
 
 def failures(file: Database, tool_id: int) -> list[Problem]:
-    """Return what could not be used when it was last read."""
+    """Return the entries that could not be imported."""
     rows = file.rows("SELECT uri, reason FROM failures WHERE tool_id = ? ORDER BY uri", (tool_id,))
     return [Problem(*row) for row in rows]
 
 
 def changes_since(file: Database, tool_id: int, since: int) -> Iterator[StoredChunk]:
-    """Return the chunks of all documents written after a generation, in the order they were written."""
+    """Yield the chunks of all documents written after a generation, in the order they were written."""
     documents = file.rows("SELECT id FROM documents WHERE tool_id = ? AND generation > ? ORDER BY id", (tool_id, since))
     for at in range(0, len(documents), 200):
         some = [row[0] for row in documents[at : at + 200]]
@@ -101,7 +101,7 @@ def chunks(file: Database, ids: Sequence[int]) -> dict[int, ChunkRow]:
 
 
 def document(file: Database, tool_id: int, uri: str) -> StoredDocument | None:
-    """Return one document."""
+    """Return the document with this URI, or None."""
     rows = file.rows(
         "SELECT title, date, modified_ns, last_line, tags, content_hash, media_type, text, body, first_line"
         " FROM documents WHERE tool_id = ? AND uri = ?",
@@ -114,7 +114,7 @@ def document(file: Database, tool_id: int, uri: str) -> StoredDocument | None:
 
 
 def uris(file: Database, tool_id: int, *, after: str, limit: int) -> list[str]:
-    """Return the uris that follow one, in order."""
+    """Return the URIs after a given one, sorted."""
     rows = file.rows(
         "SELECT uri FROM documents WHERE tool_id = ? AND uri > ? ORDER BY uri LIMIT ?", (tool_id, after, limit)
     )
@@ -122,7 +122,7 @@ def uris(file: Database, tool_id: int, *, after: str, limit: int) -> list[str]:
 
 
 def uris_with_hash(file: Database, tool_id: int, prefix: str) -> list[str]:
-    """Return the uris of the documents whose content hash begins so."""
+    """Return the URIs of documents whose content hash starts with a prefix."""
     rows = file.rows(
         "SELECT uri FROM documents WHERE tool_id = ? AND substr(content_hash, 1, ?) = ? ORDER BY uri",
         (tool_id, len(prefix), prefix),
@@ -131,7 +131,7 @@ def uris_with_hash(file: Database, tool_id: int, prefix: str) -> list[str]:
 
 
 def select_documents(file: Database, tool_id: int, where: Filter) -> list[int]:
-    """Return the ids of the documents that pass a filter."""
+    """Return the ids of the documents that match a filter."""
     test = document_matcher(where)
     rows = file.rows("SELECT id, uri, date, modified_ns, last_line, tags FROM documents WHERE tool_id = ?", (tool_id,))
     return [row[0] for row in rows if test(row[1], effective_date(*row[2:5]), frozenset(json.loads(row[5])))]

@@ -13,7 +13,7 @@ _FROM_CHUNKS = "FROM chunks JOIN documents ON documents.id = document_id WHERE t
 
 
 def totals(file: Database, tool_id: int) -> Totals:
-    """Return how much a tool holds."""
+    """Return how many documents, chunks, vectors and characters a tool has."""
     row = file.rows(
         "SELECT (SELECT count(*) FROM documents WHERE tool_id = :tool), count(chunks.id), count(vector_key),"
         f" (SELECT ifnull(sum(length(text)), 0) FROM documents WHERE tool_id = :tool) {_FROM_CHUNKS}",
@@ -41,7 +41,7 @@ def storage_size(file: Database, tool_id: int) -> StorageSize:
 
 
 def chunk_lengths(file: Database, tool_id: int) -> list[tuple[int, int]]:
-    """Return how many chunks there are of each length in characters, the shortest first."""
+    """Return pairs of chunk length in characters and number of chunks, shortest first."""
     return [
         (length, number)
         for length, number in file.rows(
@@ -53,7 +53,7 @@ def chunk_lengths(file: Database, tool_id: int) -> list[tuple[int, int]]:
 
 
 def list_documents(file: Database, tool_id: int, *, skip: int, limit: int) -> list[DocumentSummary]:
-    """Return some documents in the order of their uris."""
+    """Return a page of documents, sorted by URI."""
     rows = file.rows(
         "SELECT uri, title, (SELECT count(*) FROM chunks WHERE document_id = documents.id), length(text),"
         " substr(text, body + 1, ?) FROM documents WHERE tool_id = ? ORDER BY uri LIMIT ? OFFSET ?",
@@ -63,13 +63,13 @@ def list_documents(file: Database, tool_id: int, *, skip: int, limit: int) -> li
 
 
 def tags(file: Database, tool_id: int) -> list[tuple[str, int]]:
-    """Return each tag and how many documents have it, the most used first."""
+    """Return each tag with its number of documents, most used first."""
     rows = file.rows("SELECT tags FROM documents WHERE tool_id = ? AND tags <> '[]'", (tool_id,))
     return count_tags(json.loads(row[0]) for row in rows)
 
 
 def recent_documents(file: Database, tool_id: int, *, limit: int) -> list[DatedDocument]:
-    """Return the documents of the latest dates, the latest first; those without a date come last."""
+    """Return the most recent documents, newest first; documents without a date come last."""
     rows = file.rows("SELECT uri, date, modified_ns, last_line FROM documents WHERE tool_id = ?", (tool_id,))
     found = []
     for uri, date in newest_first((uri, effective_date(*facts)) for uri, *facts in rows)[:limit]:

@@ -40,49 +40,49 @@ class Sqlite:
         self.id = str(self._database.rows("SELECT value FROM meta WHERE key = 'id'")[0][0])
 
     def read_transaction(self) -> AbstractContextManager[None]:
-        """Let everything that is read inside come from one state, whatever is written meanwhile."""
+        """Read everything inside the block from one state, unaffected by concurrent writes."""
         return self._database.read_transaction()
 
     def tools(self) -> list[Tool]:
-        """Return all tools, by name."""
+        """Return all tools, sorted by name."""
         return tools.list_tools(self._database)
 
     def put_tool(self, tool: Tool) -> Tool:
-        """Add a tool, or replace the one of the same name; return it as stored."""
+        """Add a tool or replace the tool of the same name; return it with its id."""
         with self._database.transaction() as connection:
             return tools.put_tool(connection, tool)
 
     def ensure_tool(self, tool: Tool) -> None:
-        """Add a tool unless there is one of its name, which stays as it is."""
+        """Add a tool unless one of that name exists."""
         with self._database.transaction() as connection:
             tools.ensure_tool(connection, tool)
 
     def update_build_info(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
-        """Note how a tool's index was made or when; what somebody else says of the tool meanwhile stays."""
+        """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
         with self._database.transaction() as connection:
             tools.update_build_info(connection, tool_id, built=built, imported_at=imported_at)
 
     def drop_tool(self, tool_id: int) -> None:
-        """Remove a tool and all it holds."""
+        """Delete a tool with its documents, pages and pinned vectors."""
         with self._database.transaction() as connection:
             tools.drop_tool(connection, tool_id)
 
     def swap_tools(self, tool: Tool, shadow: Tool) -> int:
-        """Let a tool hold what its shadow holds instead, in one step, and remove the shadow."""
+        """Replace a tool's documents by those of its shadow and delete the shadow, atomically."""
         with self._database.transaction() as connection:
             return tools.swap_tools(connection, tool, shadow)
 
     def adopt_documents(self, tool: Tool, shadow: Tool) -> Tool:
-        """Let a tool be as given and hold what a shadow holds, in one step; one of that name is replaced."""
+        """Store a tool with the documents of its shadow, atomically; a tool of the same name is replaced."""
         with self._database.transaction() as connection:
             return tools.adopt_documents(connection, tool, shadow)
 
     def fingerprints(self, tool_id: int) -> dict[str, Fingerprint]:
-        """Return what is remembered of each document, and of what failed, by uri."""
+        """Return the fingerprint of each document and of each failed entry, by URI."""
         return reading.fingerprints(self._database, tool_id)
 
     def failures(self, tool_id: int) -> list[Problem]:
-        """Return what could not be used when it was last read."""
+        """Return the entries that could not be imported."""
         return reading.failures(self._database, tool_id)
 
     def write(
@@ -96,7 +96,7 @@ class Sqlite:
         vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
         usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> int:
-        """Change documents, all of them or none; return the new generation. A failure replaces its document."""
+        """Write documents atomically and return the new generation; a failed entry replaces its document."""
         with self._database.transaction() as connection:
             return writing.write_documents(
                 connection,
@@ -117,19 +117,19 @@ class Sqlite:
         *,
         usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> None:
-        """Store vectors that no chunk has yet, for a tool that will: no sweep forgets them until it is released."""
+        """Store vectors that no chunk uses yet, and keep them from being deleted as orphans until they are unpinned."""
         with self._database.transaction() as connection:
             embeddings.store_vectors(connection, vectors, usage or {})
             embeddings.pin_vectors(connection, tool_id, embedder, vectors)
 
     def unpin_vectors(self, tool_id: int, embedder: str | None = None) -> None:
-        """Let a sweep forget what was kept for a tool and no chunk has, of one embedder or of all."""
+        """Unpin the vectors of a tool, of one embedder or of all."""
         if embeddings.has_pinned_vectors(self._database):
             with self._database.transaction() as connection:
                 embeddings.unpin_vectors(connection, tool_id, embedder)
 
     def replace_vectors(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
-        """Give all chunks of a tool other vectors, in one step; return the new generation."""
+        """Assign new vectors to all chunks of a tool, atomically; return the new generation."""
         with self._database.transaction() as connection:
             generation = generations.advance_generation(connection)
             embeddings.replace_vectors(connection, tool_id, generation, keys)
@@ -138,41 +138,41 @@ class Sqlite:
             return generation
 
     def embedding_usage(self) -> dict[str, EmbeddingUsage]:
-        """Return what imports had of each embedder, by its name."""
+        """Return how much imports have used each embedder, by embedder name."""
         return embeddings.embedding_usage(self._database)
 
     def missing_vectors(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Return those vector names that are not stored."""
+        """Return the keys that have no stored vector."""
         return export.missing_vectors(self._database, keys)
 
     def generation(self) -> int:
-        """Return a number that grows with every change of what a search could see."""
+        """Return a number that grows with every change that affects search results."""
         return generations.read_generation(self._database)
 
     def changes_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
-        """Return the chunks of all documents written after a generation, in the order they were written."""
+        """Yield the chunks of all documents written after a generation, in the order they were written."""
         return reading.changes_since(self._database, tool_id, since)
 
     def removed_since(self, tool_id: int, since: int) -> list[int] | None:
-        """Return the documents removed after a generation; None if that is too long ago to tell."""
+        """Return the ids of the documents removed after a generation, or None if those records were pruned."""
         return generations.removed_since(self._database, tool_id, since)
 
     def prune_removals(self, tool_id: int, before: int) -> None:
-        """Stop remembering what was removed up to a generation."""
+        """Delete the records of removals up to a generation."""
         with self._database.transaction() as connection:
             generations.prune_removals(connection, tool_id, before)
 
     def set_index_file(self, tool_id: int, name: str) -> None:
-        """Remember which derived file is true to this library."""
+        """Store the name of the tool's current index file."""
         with self._database.transaction() as connection:
             generations.set_index_file(connection, tool_id, name)
 
     def index_file(self, tool_id: int) -> str:
-        """Return which derived file is true to this library, if one is."""
+        """Return the name of the tool's current index file, or an empty string."""
         return generations.index_file(self._database, tool_id)
 
     def delete_orphan_vectors(self) -> None:
-        """Forget vectors that no chunk has any more, and that are not kept."""
+        """Delete vectors that no chunk uses and that are not pinned."""
         with self._database.transaction() as connection:
             embeddings.delete_orphan_vectors(connection)
 
@@ -181,31 +181,31 @@ class Sqlite:
         return reading.chunks(self._database, ids)
 
     def document(self, tool_id: int, uri: str) -> StoredDocument | None:
-        """Return one document."""
+        """Return the document with this URI, or None."""
         return reading.document(self._database, tool_id, uri)
 
     def export_documents(self, tool_id: int, uris: Sequence[str]) -> list[PreparedDocument]:
-        """Return documents as they were put, in the order of their uris."""
+        """Return the documents as they were written, sorted by URI."""
         return export.export_documents(self._database, tool_id, uris)
 
     def vectors(self, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
-        """Return the vectors of these names that are stored."""
+        """Return the stored vectors among these keys."""
         return export.vectors(self._database, keys)
 
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
-        """Return the uris that follow one, in order."""
+        """Return the URIs after a given one, sorted."""
         return reading.uris(self._database, tool_id, after=after, limit=limit)
 
     def uris_with_hash(self, tool_id: int, prefix: str) -> list[str]:
-        """Return the uris of the documents whose content hash begins so."""
+        """Return the URIs of documents whose content hash starts with a prefix."""
         return reading.uris_with_hash(self._database, tool_id, prefix)
 
     def select_documents(self, tool_id: int, where: Filter) -> list[int]:
-        """Return the ids of the documents that pass a filter."""
+        """Return the ids of the documents that match a filter."""
         return reading.select_documents(self._database, tool_id, where)
 
     def totals(self, tool_id: int) -> Totals:
-        """Return how much a tool holds."""
+        """Return how many documents, chunks, vectors and characters a tool has."""
         return stats.totals(self._database, tool_id)
 
     def storage_size(self, tool_id: int) -> StorageSize:
@@ -213,27 +213,27 @@ class Sqlite:
         return stats.storage_size(self._database, tool_id)
 
     def chunk_lengths(self, tool_id: int) -> list[tuple[int, int]]:
-        """Return how many chunks there are of each length in characters, the shortest first."""
+        """Return pairs of chunk length in characters and number of chunks, shortest first."""
         return stats.chunk_lengths(self._database, tool_id)
 
     def list_documents(self, tool_id: int, *, skip: int = 0, limit: int = 20) -> list[DocumentSummary]:
-        """Return some documents in the order of their uris."""
+        """Return a page of documents, sorted by URI."""
         return stats.list_documents(self._database, tool_id, skip=skip, limit=limit)
 
     def tags(self, tool_id: int) -> list[tuple[str, int]]:
-        """Return each tag and how many documents have it, the most used first."""
+        """Return each tag with its number of documents, most used first."""
         return stats.tags(self._database, tool_id)
 
     def recent_documents(self, tool_id: int, *, limit: int = 10) -> list[DatedDocument]:
-        """Return the documents of the latest dates, the latest first; those without a date come last."""
+        """Return the most recent documents, newest first; documents without a date come last."""
         return stats.recent_documents(self._database, tool_id, limit=limit)
 
     def pages(self, tool_id: int, urls: Sequence[str] | None = None) -> list[WebPage]:
-        """Return what is known of a tool's web pages, or of some of them, by URL."""
+        """Return all pages of a tool, or those with the given URLs, sorted by URL."""
         return pages.list_pages(self._database, tool_id, urls)
 
     def page_content(self, tool_id: int, url: str) -> bytes | None:
-        """Return a page as it came; None where none ever did."""
+        """Return the content of a page as it was fetched, or None."""
         return pages.page_content(self._database, tool_id, url)
 
     def write_pages(
@@ -244,36 +244,36 @@ class Sqlite:
         contents: Mapping[str, bytes] | None = None,
         remove: Sequence[str] = (),
     ) -> None:
-        """Change pages, all of them or none; one that is put without new content keeps what it has."""
+        """Write pages atomically; a page without new content keeps its old content."""
         with self._database.transaction() as connection:
             pages.write_pages(connection, tool_id, upsert, contents or {}, remove)
 
     def log_search(self, query: str, tool: str, at: str, *, limit: int) -> bool:
-        """Remember that a search was made, and at most so many; say no instead of waiting for whoever writes."""
+        """Add a search to the log, which keeps `limit` searches; return False if another process is writing."""
         return cache.log_search(self._database, query, tool, at, limit=limit)
 
     def logged_searches(self) -> list[LoggedSearch]:
-        """Return the searches that are remembered, the most frequent first."""
+        """Return the logged searches, most frequent first."""
         return cache.logged_searches(self._database)
 
     def clear_searches(self) -> int:
-        """Forget all searches; return how many there were."""
+        """Delete the search log; return how many searches it had."""
         return cache.clear_searches(self._database)
 
     def cached_answer(self, kind: str, key: bytes, at: float) -> str | None:
-        """Return what a remote model answered, unless it is out of date by then, in seconds since 1970."""
+        """Return a cached model answer, or None if there is none or it expired; `at` is in seconds since 1970."""
         return cache.cached_answer(self._database, kind, key, at)
 
     def cache_answer(self, kind: str, key: bytes, value: str, *, at: float, until: float, limit: int) -> bool:
-        """Keep an answer until then, and at most so many of a kind; say no instead of waiting for whoever writes."""
+        """Cache a model answer, keeping `limit` per kind; return False if another process is writing."""
         return cache.cache_answer(self._database, kind, key, value, at=at, until=until, limit=limit)
 
     def check(self) -> str:
-        """Return what is wrong with what is stored, or nothing."""
+        """Return the problems found in the stored data, or an empty string."""
         found = [str(row[0]) for row in self._database.rows("PRAGMA integrity_check(5)") if row[0] != "ok"]
         found += [f"{row[0]} refers to what is not there" for row in self._database.rows("PRAGMA foreign_key_check")]
         return "; ".join(found)
 
     def close(self) -> None:
-        """Let go of files."""
+        """Close the store."""
         self._database.close()

@@ -20,12 +20,12 @@ _INSERT = (
 
 
 def list_tools(file: Database) -> list[Tool]:
-    """Return all tools, by name."""
+    """Return all tools, sorted by name."""
     return [_tool_from_row(row) for row in file.rows(f"SELECT {_COLUMNS} FROM tools ORDER BY name")]
 
 
 def put_tool(connection: sqlite3.Connection, tool: Tool) -> Tool:
-    """Add a tool, or replace the one of the same name; return it as stored."""
+    """Add a tool or replace the tool of the same name; return it with its id."""
     connection.execute(
         f"{_INSERT} ON CONFLICT (name) DO UPDATE SET"
         " kind = excluded.kind, description = excluded.description, source = excluded.source,"
@@ -38,14 +38,14 @@ def put_tool(connection: sqlite3.Connection, tool: Tool) -> Tool:
 
 
 def ensure_tool(connection: sqlite3.Connection, tool: Tool) -> None:
-    """Add a tool unless there is one of its name, which stays as it is."""
+    """Add a tool unless one of that name exists."""
     connection.execute(f"{_INSERT} ON CONFLICT (name) DO NOTHING", _insert_values(tool))
 
 
 def update_build_info(
     connection: sqlite3.Connection, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = ""
 ) -> None:
-    """Note how a tool's index was made or when, and nothing else of the tool."""
+    """Record how or when a tool's index was built, and change no other field."""
     if built is not None:
         connection.execute("UPDATE tools SET built = ? WHERE id = ?", (_to_json(built), tool_id))
     if imported_at:
@@ -55,14 +55,14 @@ def update_build_info(
 
 
 def drop_tool(connection: sqlite3.Connection, tool_id: int) -> None:
-    """Remove a tool and all it holds."""
+    """Delete a tool with its documents, pages and pinned vectors."""
     _remove_documents(connection, tool_id)
     connection.execute("DELETE FROM removed WHERE tool_id = ?", (tool_id,))
     connection.execute("DELETE FROM tools WHERE id = ?", (tool_id,))
 
 
 def swap_tools(connection: sqlite3.Connection, tool: Tool, shadow: Tool) -> int:
-    """Let a tool hold what its shadow holds instead, and remove the shadow; return the new generation."""
+    """Replace a tool's documents by those of its shadow and delete the shadow; return the new generation."""
     generation = _move_documents(connection, tool, shadow)
     connection.execute(
         "UPDATE tools SET imported_at = ?, checked_at = ?, built = ?, options = ? WHERE id = ?",
@@ -72,7 +72,7 @@ def swap_tools(connection: sqlite3.Connection, tool: Tool, shadow: Tool) -> int:
 
 
 def adopt_documents(connection: sqlite3.Connection, tool: Tool, shadow: Tool) -> Tool:
-    """Let a tool be as given and hold what a shadow holds; one of that name is replaced."""
+    """Store a tool with the documents of its shadow; a tool of the same name is replaced."""
     tool = put_tool(connection, tool)
     _move_documents(connection, tool, shadow)
     return tool
