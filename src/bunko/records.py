@@ -19,9 +19,7 @@ class PreparedDocument:
     document: Document
     chunks: list[Chunk]
     packed_terms: bytes  # for each chunk its distinct terms and their counts, packed by `text.term_codec`
-    vector_keys: list[bytes] = field(
-        default_factory=list
-    )  # for each chunk the key of its vector; empty without vectors
+    vector_keys: list[bytes] = field(default_factory=list)  # for each chunk the key of its vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,10 +67,7 @@ def explain_failure(service: RemoteEndpoint, failure: RemoteFailure) -> tuple[st
         return f"{service.label} requires payment (402): {detail}", "Check the account's credit."
     if status == 429:
         delay = f" in {failure.retry_after:.0f} s" if failure.retry_after else " later"
-        return (
-            f"{service.label} rejected the request: too many requests (429): {detail}",
-            f"Run the command again{delay}.",
-        )
+        return f"{service.label} is rate limiting requests (429): {detail}", f"Run the command again{delay}."
     hint = f"Check the model in the settings, and that {address} serves it."
     return f"{service.label} rejected the request ({status}): {detail}", hint
 
@@ -91,9 +88,9 @@ def credentials_in(address: str) -> str:
 
 def key_problem(secret: str) -> str:
     """Return what is wrong with a key that cannot be sent, without showing it, or an empty string."""
-    return (
-        "" if secret.isascii() and secret.isprintable() else "the key contains a character that is not printable ASCII"
-    )
+    if secret.isascii() and secret.isprintable():
+        return ""
+    return "the key contains a character that is not allowed in a key"
 
 
 def parse_retry_after(value: str | None) -> float | None:

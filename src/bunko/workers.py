@@ -48,7 +48,7 @@ class WorkerPool(ProcessPoolExecutor):
 
 @contextmanager
 def _block_sigint() -> Iterator[None]:
-    """Block SIGINT while workers start: a terminal sends Ctrl-C to all of them, but only the parent should handle it."""
+    """Block SIGINT while workers start: a terminal sends Ctrl-C to all of them, only the parent handles it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -127,7 +127,7 @@ def test_a_service_that_refuses_is_heard_without_the_key(
     service.always = lambda _: openai_error(401, f"Incorrect API key provided: {KEY}")
     failed = run("embedders", "test", "openai")
     assert failed.code == 5
-    assert "does not let us in" in failed.err
+    assert "rejected the credentials" in failed.err
     assert KEY not in failed.err
 
 

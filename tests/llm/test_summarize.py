@@ -130,7 +130,7 @@ def test_rules_are_enough_unless_the_settings_say_otherwise(notes: Notes) -> Non
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
-        (openai_error(401, f"Incorrect API key provided: {KEY}"), "does not let us in"),
+        (openai_error(401, f"Incorrect API key provided: {KEY}"), "rejected the credentials"),
         (openai_error(429, "slow down", retry_after="60"), "again in 60 s"),
         (openai_error(500, "broken", retry_after="0"), "broken"),
         ((200, {}, said(TEXT)[2][:-20]), "cannot be read"),

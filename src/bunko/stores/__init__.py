@@ -1,1 +1,1 @@
-"""Documents in, documents out: where a library's truth lies. The memory store is the reference for all others."""
+"""Store the tools and documents of a library. The memory store is the reference for all others."""

@@ -1,4 +1,4 @@
-"""A document's facts in, what every store must make of them out: order, date, own texts, whether a filter passes it."""
+"""Compute what all stores must agree on: tie-break order, dates, chunk texts and filter matches."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from bunko.records import Filter
 from bunko.text.dates import local_date, time_zone
 from bunko.types import Chunk, Fingerprint, SourceEntry
 
-# How much of a document's body is read to list it.
+# How many characters of the body a list of documents includes.
 BEGINNING_CHARS = 1000
-# Chunks of a longer document keep their own text, so that showing one does not read the whole document.
+# Chunks of a longer document store their own text, so that showing one does not read the whole document.
 _LONG_DOCUMENT_CHARS = 100_000
 
 
 def tiebreak_order(uri: str, index: int) -> int:
-    """Return the number that decides between equal scores: it depends on nothing but the chunk's place."""
-    place = f"{uri}\0{index}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(place, digest_size=8).digest(), "little")
+    """Return the number that orders chunks of equal score; it depends only on the URI and the chunk index."""
+    location = f"{uri}\0{index}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(location, digest_size=8).digest(), "little")
 
 
 def fingerprint(content_hash: str, entry: SourceEntry) -> Fingerprint:
-    """Return what to remember of an entry; a timestamp too fresh to be trusted is remembered as 0."""
+    """Return the fingerprint of an entry; a timestamp too recent to be trusted becomes 0."""
     return Fingerprint(content_hash, entry.size, entry.trusted_modified_ns(), entry.lines.first)
 
 
 def separate_chunk_text(chunk: Chunk, text: str) -> str | None:
-    """Return what a chunk must keep beside its document's text; None if its range says it all."""
+    """Return the chunk text to store, or None if it can be cut from the document text."""
     return chunk.text if len(text) > _LONG_DOCUMENT_CHARS or chunk.text != text[chunk.start : chunk.end] else None
 
 
 def effective_date(date: str, modified_ns: int, last_line: int = 0) -> str:
-    """Return the date a document goes by: its own, else when its file changed, in local time.
+    """Return the date of a document, else the modification time of its file in local time.
 
-    Where a file holds many, its time says nothing of one of them.
+    An entry of a larger file (`last_line` > 0) gets no file time, which says nothing about a single entry.
     """
     if date or last_line or not modified_ns:
         return date
@@ -48,81 +48,86 @@ def effective_date(date: str, modified_ns: int, last_line: int = 0) -> str:
 
 
 def count_tags(tags: Iterable[Iterable[str]]) -> list[tuple[str, int]]:
-    """Return each tag of some documents and how many have it, the most used first."""
-    number = Counter(tag for own in tags for tag in own)
-    return sorted(number.items(), key=lambda item: (-item[1], item[0]))
+    """Return each tag with its number of documents, most used first."""
+    counts = Counter(tag for document_tags in tags for tag in document_tags)
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def newest_first(documents: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return uris with their dates, the latest first; those of one date stand in the order of their uris."""
+    """Sort pairs of URI and date, newest first, then by URI."""
     return sorted(sorted(documents), key=lambda item: item[1], reverse=True)
 
 
 def document_matcher(where: Filter) -> Callable[[str, str, frozenset[str]], bool]:
-    """Return a test over a document's uri, date and tags."""
+    """Return a function that tests the URI, date and tags of a document."""
     path = re.compile(glob_to_regex(where.path)) if where.path else None
     tags = frozenset(where.tags)
-    place = time_zone(where.zone)
+    zone = time_zone(where.zone)
 
-    def test(uri: str, date: str, own: frozenset[str]) -> bool:
+    def matches(uri: str, date: str, document_tags: frozenset[str]) -> bool:
         if path is not None and path.match(uri) is None:
             return False
-        if not tags <= own:
+        if not tags <= document_tags:
             return False
         if where.since or where.until:
-            date = local_date(date, place)
+            date = local_date(date, zone)
         if where.since and date < where.since:
             return False
-        # 2024-01-15 as an end includes the whole day, 2024-01 the whole month.
+        # An end of 2024-01-15 includes the whole day, 2024-01 the whole month.
         return not (where.until and date > where.until + "\uffff")
 
-    return test
+    return matches
 
 
 def glob_to_regex(pattern: str) -> str:
-    """Translate a glob: * stays in a folder, ** crosses folders, a pattern without a slash is sought anywhere."""
+    """Translate a glob: * stays within a folder, ** crosses folders, a pattern without a slash matches at any depth."""
     if "/" not in pattern:
         pattern = f"**/{pattern}"
-    # Stars in a row say no more than one, and would be tried in all ways to share a path between them.
+    # Repeated stars match no more than one, but the regex engine would try every way to split a path among them.
     pattern = re.sub(r"\*{3,}", "**", re.sub(r"(?:\*\*/)+", "**/", pattern))
-    out, at = "", 0
-    while at < len(pattern):
-        if pattern.startswith("**/", at):
-            out, at = out + "(?:.*/)?", at + 3
-        elif pattern.startswith("**", at):
-            out, at = out + ".*", at + 2
-        elif pattern[at] == "*":
-            fixed, at = _segment_to_regex(pattern, at + 1)
-            # With another star to come, the first place where this much fits is as good as any: not to try the others
-            # keeps a pattern of many stars from taking for ever.
-            out += f"(?>[^/]*?{fixed})" if pattern.startswith("*", at) else f"[^/]*{fixed}"
+    regex, position = "", 0
+    while position < len(pattern):
+        if pattern.startswith("**/", position):
+            regex, position = regex + "(?:.*/)?", position + 3
+        elif pattern.startswith("**", position):
+            regex, position = regex + ".*", position + 2
+        elif pattern[position] == "*":
+            segment, position = _segment_to_regex(pattern, position + 1)
+            # If another star follows, the first match of this segment is as good as any: the atomic group prevents
+            # backtracking, which takes exponential time for a pattern of many stars.
+            regex += f"(?>[^/]*?{segment})" if pattern.startswith("*", position) else f"[^/]*{segment}"
         else:
-            fixed, at = _segment_to_regex(pattern, at)
-            out += fixed
-            if pattern.startswith("/", at):
-                out, at = out + "/", at + 1
-    return f"(?s:{out})\\Z"
+            segment, position = _segment_to_regex(pattern, position)
+            regex += segment
+            if pattern.startswith("/", position):
+                regex, position = regex + "/", position + 1
+    return f"(?s:{regex})\\Z"
 
 
-def _segment_to_regex(pattern: str, at: int) -> tuple[str, int]:
-    """Translate what follows up to a star, a slash or the end; return where that is."""
-    out = ""
-    while at < len(pattern) and pattern[at] not in "*/":
-        if pattern[at] == "?":
-            out, at = out + "[^/]", at + 1
-        elif pattern[at] == "[" and (end := pattern.find("]", at + (3 if pattern.startswith("[!", at) else 2))) > 0:
-            out, at = out + _char_class_to_regex(pattern[at + 1 : end]), end + 1
+def _segment_to_regex(pattern: str, position: int) -> tuple[str, int]:
+    """Translate a glob up to the next star, slash or its end; return the regex and that position."""
+    regex = ""
+    while position < len(pattern) and pattern[position] not in "*/":
+        if pattern[position] == "?":
+            regex, position = regex + "[^/]", position + 1
+        elif pattern[position] == "[" and (end := _char_class_end(pattern, position)) > 0:
+            regex, position = regex + _char_class_to_regex(pattern[position + 1 : end]), end + 1
         else:
-            out, at = out + re.escape(pattern[at]), at + 1
-    return out, at
+            regex, position = regex + re.escape(pattern[position]), position + 1
+    return regex, position
+
+
+def _char_class_end(pattern: str, start: int) -> int:
+    # A bracket right after [ or [! is a character of the class, not its end.
+    return pattern.find("]", start + (3 if pattern.startswith("[!", start) else 2))
 
 
 def _char_class_to_regex(inside: str) -> str:
-    """Translate what stands between brackets; a range that is the wrong way round is its characters."""
+    """Translate the content of brackets; a reversed range matches its characters literally."""
 
-    def translated(match: re.Match[str]) -> str:
+    def translate(match: re.Match[str]) -> str:
         low, high = match[1], match[2]
         return f"{re.escape(low)}-{re.escape(high)}" if low and low <= high else re.escape(match[0])
 
     negated = "^" if inside.startswith("!") else ""
-    return f"[{negated}{re.sub('(?s)(.)-(.)|.', translated, inside.removeprefix('!'))}]"
+    return f"[{negated}{re.sub('(?s)(.)-(.)|.', translate, inside.removeprefix('!'))}]"

@@ -1,0 +1,58 @@
+"""Hold the tables of an in-memory library."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from bunko.records import EmbeddingUsage, FailedDocument, LoggedSearch, PreparedDocument, WebPage
+from bunko.stores.filters import effective_date
+from bunko.types import SourceEntry, Tool
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+@dataclass(slots=True)
+class DocumentRow:
+    """A stored document with its ids; its chunks have consecutive ids from `first_chunk`."""
+
+    id: int
+    tool_id: int
+    generation: int
+    prepared: PreparedDocument
+    entry: SourceEntry
+    first_chunk: int
+
+    @property
+    def date(self) -> str:
+        """Return the date of the document, or of its file if it has none."""
+        return effective_date(self.prepared.document.text.date, self.entry.modified_ns, self.entry.lines.last)
+
+
+@dataclass(slots=True)
+class MemoryTables:
+    """All data of a library, and the lock that guards it."""
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    tools: dict[str, Tool] = field(default_factory=dict)  # by name
+    documents: dict[tuple[int, str], DocumentRow] = field(default_factory=dict)  # by tool id and URI
+    failures: dict[tuple[int, str], FailedDocument] = field(default_factory=dict)
+    removals: list[tuple[int, int, int]] = field(default_factory=list)  # tool id, document id, generation
+    vectors: dict[bytes, npt.NDArray[np.float32]] = field(default_factory=dict)
+    pinned: dict[tuple[int, str], set[bytes]] = field(default_factory=dict)  # vector keys by tool id and embedder
+    usage: dict[str, EmbeddingUsage] = field(default_factory=dict)  # by embedder
+    pages: dict[tuple[int, str], WebPage] = field(default_factory=dict)  # by tool id and URL
+    contents: dict[tuple[int, str], bytes] = field(default_factory=dict)  # compressed
+    searches: dict[tuple[str, str], LoggedSearch] = field(default_factory=dict)  # by query and tool name
+    answers: dict[tuple[str, bytes], tuple[str, float]] = field(default_factory=dict)  # value and expiry time
+    generation: int = 0
+    next_tool: int = 1
+    next_document: int = 1
+    next_chunk: int = 1
+
+    def documents_of(self, tool_id: int) -> list[DocumentRow]:
+        """Return the documents of a tool, in the order they were written."""
+        return [row for row in self.documents.values() if row.tool_id == tool_id]
