@@ -109,7 +109,7 @@ def test_an_import_onto_a_full_disk_says_so_keeps_the_old_state_and_is_completed
     assert before <= found(search(docs, data, "--no-refresh"))
     told = search(docs, data)
     assert before <= found(told)
-    assert "could not be indexed: There is no room left" in told.stderr
+    assert "could not be indexed: The disk is full" in told.stderr
     mounted("-o", f"remount,size={ENOUGH}", disk)
     check_complete(docs, data, OLD | MUCH)
 

@@ -1,4 +1,4 @@
-"""Keep a library in one SQLite file: many processes read it, one at a time writes, a kill loses nothing."""
+"""Store a library in one SQLite file, which many processes can read while one writes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def build(path: Path, *, read_only: bool = False) -> Sqlite:
-    """Open the store in a SQLite file; the file is created where there is none."""
+    """Open the store in a SQLite file, and create the file if it does not exist."""
     from bunko.stores.sqlite.store import Sqlite
 
     return Sqlite(path, read_only=read_only)

@@ -1,4 +1,4 @@
-"""A library file and what was asked in, out what is remembered of it: kept searches, and answers of remote models."""
+"""Read and write the search log and cached model answers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from bunko.stores.sqlite import schema
 from bunko.stores.sqlite.connection import Database
 
 
-def log_search(file: Database, query: str, tool: str, at: str, *, limit: int) -> bool:
+def log_search(database: Database, query: str, tool: str, at: str, *, limit: int) -> bool:
     """Add a search to the log, which keeps `limit` searches; return False if another process is writing."""
-    return file.try_transaction(
+    return database.try_transaction(
         [
             (schema.CREATE_ASKED, ()),
             (
@@ -26,39 +26,39 @@ def log_search(file: Database, query: str, tool: str, at: str, *, limit: int) ->
     )
 
 
-def logged_searches(file: Database) -> list[LoggedSearch]:
+def logged_searches(database: Database) -> list[LoggedSearch]:
     """Return the logged searches, most frequent first."""
-    if not _has_search_log(file):
+    if not _has_search_log(database):
         return []
-    rows = file.rows("SELECT query, tool, count, last FROM asked ORDER BY count DESC, query, tool")
+    rows = database.rows("SELECT query, tool, count, last FROM asked ORDER BY count DESC, query, tool")
     return [LoggedSearch(*row) for row in rows]
 
 
-def clear_searches(file: Database) -> int:
+def clear_searches(database: Database) -> int:
     """Delete the search log; return how many searches it had."""
-    number = len(logged_searches(file))
-    if _has_search_log(file):
-        with file.transaction() as connection:
-            # What is forgotten should not stay readable in the file's free pages.
+    count = len(logged_searches(database))
+    if _has_search_log(database):
+        with database.transaction() as connection:
+            # Deleted searches should not stay readable in the file's free pages.
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("DROP TABLE IF EXISTS asked")
             connection.execute("PRAGMA secure_delete = OFF")
-    return number
+    return count
 
 
-def _has_search_log(file: Database) -> bool:
-    return bool(file.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'asked'"))
+def _has_search_log(database: Database) -> bool:
+    return bool(database.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'asked'"))
 
 
-def cached_answer(file: Database, kind: str, key: bytes, at: float) -> str | None:
+def cached_answer(database: Database, kind: str, key: bytes, at: float) -> str | None:
     """Return a cached model answer, or None if there is none or it expired; `at` is in seconds since 1970."""
-    rows = file.rows("SELECT value FROM answers WHERE kind = ? AND key = ? AND until > ?", (kind, key, at))
+    rows = database.rows("SELECT value FROM answers WHERE kind = ? AND key = ? AND until > ?", (kind, key, at))
     return str(rows[0][0]) if rows else None
 
 
-def cache_answer(file: Database, kind: str, key: bytes, value: str, *, at: float, until: float, limit: int) -> bool:
+def cache_answer(database: Database, kind: str, key: bytes, value: str, *, at: float, until: float, limit: int) -> bool:
     """Cache a model answer, keeping `limit` per kind; return False if another process is writing."""
-    return file.try_transaction(
+    return database.try_transaction(
         [
             ("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)", (kind, key, value, until)),
             ("DELETE FROM answers WHERE until <= ?", (at,)),

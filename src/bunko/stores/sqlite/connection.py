@@ -1,4 +1,4 @@
-"""A path in, an open library file out: made, checked, brought up to date, read in one state, changed as a whole."""
+"""Open a library file: create or migrate its schema, and run transactions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bunko.stores.sqlite.errors import BUSY_SECONDS, translate_errors
 
 
 class Database:
-    """One SQLite file, with a connection to read and one to write."""
+    """A SQLite file with one connection to read and one to write."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
@@ -34,32 +34,32 @@ class Database:
 
     def _connect(self, *, read_only: bool) -> sqlite3.Connection:
         uri = f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
-        log = self.path.with_name(f"{self.path.name}-wal")
-        if read_only and not log.exists() and not os.access(self.path.parent, os.W_OK):
-            # Even to read, SQLite makes files beside the library. Where it may not, and nobody has the library open,
-            # we promise that nobody will change it.
+        wal = self.path.with_name(f"{self.path.name}-wal")
+        if read_only and not wal.exists() and not os.access(self.path.parent, os.W_OK):
+            # Even to read, SQLite creates files beside the library. If it may not, and no process has the library open,
+            # tell SQLite that the file does not change.
             uri += "&immutable=1"
         connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA cache_size = -8000")
         if not read_only:
-            # WAL lets readers go on while one writes; FULL makes a commit survive a power cut.
+            # WAL lets readers continue while one process writes; FULL makes a commit survive a power cut.
             _enable_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")
         return connection
 
     def _check_schema(self) -> None:
-        # In this order: another process may be making the library, and its version comes with its tables.
-        empty = not self._read_number("SELECT count(*) FROM sqlite_master")
+        # In this order: another process may be creating the library, and its version appears with its tables.
+        is_empty = not self._read_number("SELECT count(*) FROM sqlite_master")
         version = self._read_number("PRAGMA user_version")
-        if version == 0 and empty:
+        if version == 0 and is_empty:
             if self._read_only:
-                raise LibraryError(f"{self.path} is an empty file", hint="Import something first: bunko reindex.")
+                raise LibraryError(f"{self.path} is an empty file", hint="Import documents first: bunko reindex.")
             self._create_schema()
             version = self._read_number("PRAGMA user_version")
         if self._read_number("PRAGMA application_id") != schema.APPLICATION_ID:
             raise LibraryDamaged(
-                f"{self.path} is a database, but not a bunko library",
+                f"{self.path} is a SQLite database, but not a bunko library",
                 hint="Name another file or folder with --database or --library.",
             )
         if version > schema.VERSION:
@@ -76,14 +76,14 @@ class Database:
         except sqlite3.OperationalError:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
-            if not self._read_number("PRAGMA user_version"):  # else another process was quicker
+            if not self._read_number("PRAGMA user_version"):  # else another process created it first
                 raise
 
     def _migrate(self, version: int) -> None:
         if self._read_only:
             raise LibraryReadOnly(
-                f"{self.path} has the older schema {version}, and it may not be changed",
-                hint="Open it once for writing, so that it can be brought up to date.",
+                f"{self.path} has the older schema {version} and is open for reading only",
+                hint="Open it for writing once to upgrade it.",
             )
         backup = self.path.with_name(f"{self.path.name}.schema{version}.backup")
         if not backup.exists():
@@ -92,7 +92,7 @@ class Database:
             copy.close()
         while version < schema.VERSION:
             with self.transaction() as connection:
-                # Another process may have been quicker: what counts is the version under the lock.
+                # Another process may have migrated it already: only the version read under the lock is reliable.
                 version = int(connection.execute("PRAGMA user_version").fetchone()[0])
                 if version < schema.VERSION:
                     schema.MIGRATIONS[version](connection)
@@ -104,12 +104,12 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Change the file, wholly or not at all; whoever else writes is waited for."""
+        """Run the block in one transaction, waiting for other writers."""
         if self._read_only:
             raise LibraryReadOnly(f"{self.path} is open for reading only", hint="Open it for writing to change it.")
         with self._write_lock, translate_errors(self.path):
             try:
-                self._writer.execute("BEGIN IMMEDIATE")  # Ctrl-C may come right behind it
+                self._writer.execute("BEGIN IMMEDIATE")  # inside try: Ctrl-C may arrive right after it
                 yield self._writer
                 reach_failpoint("store.commit")
                 self._writer.execute("COMMIT")
@@ -120,9 +120,9 @@ class Database:
             reach_failpoint("store.committed")
 
     def try_transaction(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> bool:
-        """Run statements in one transaction if nobody else is writing just now; say whether they ran.
+        """Run statements in one transaction unless another writer is active; return whether they ran.
 
-        For what may be lost: it waits neither for other writers nor for the disk.
+        For data that may be lost: it waits neither for other writers nor for the disk.
         """
         if self._read_only or not self._write_lock.acquire(blocking=False):
             return False
@@ -167,7 +167,7 @@ class Database:
                         self._reader.execute("COMMIT")
 
     def rows(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
-        """Return what a query finds, as of the state that is being read."""
+        """Return the rows of a query, from the state of the current read transaction."""
         with self._read_lock, translate_errors(self.path):
             return self._reader.execute(query, values).fetchall()
 
@@ -179,12 +179,12 @@ class Database:
 
 
 def placeholders(values: Sequence[Any]) -> str:
-    """Return a question mark for each value, as a list in a statement wants them."""
+    """Return a comma-separated question mark for each value, for an SQL list."""
     return ",".join("?" * len(values))
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL. While others open a new file at the same moment, SQLite refuses that without waiting: we wait."""
+    """Switch to WAL, retrying while other processes open the same new file: SQLite refuses that without waiting."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""A library file and vectors in, what was paid for stored, kept, given to chunks, counted and swept out."""
+"""Store, pin, assign and delete vectors, and record the usage of embedders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _SELECT_KEPT_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'kept'"
-_USAGE_PREFIX = "spent "  # begins the keys under which what was spent is noted
+_USAGE_PREFIX = "spent "  # of the keys in `meta` that hold the usage of an embedder
 
 
 def store_vectors(
@@ -32,9 +32,9 @@ def store_vectors(
         "INSERT OR IGNORE INTO vectors VALUES (?, ?)",
         [(key, vector.astype(np.float32, copy=False).tobytes()) for key, vector in vectors.items()],
     )
-    for name, more in usage.items():
+    for name, added in usage.items():
         row = connection.execute("SELECT value FROM meta WHERE key = ?", (_USAGE_PREFIX + name,)).fetchone()
-        total = more + (_parse_usage(row[0]) if row else EmbeddingUsage())
+        total = added + (_parse_usage(row[0]) if row else EmbeddingUsage())
         connection.execute(
             "INSERT OR REPLACE INTO meta VALUES (?, ?)", (_USAGE_PREFIX + name, json.dumps(asdict(total)))
         )
@@ -46,9 +46,9 @@ def pin_vectors(connection: sqlite3.Connection, tool_id: int, embedder: str, key
     connection.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?, ?)", [(tool_id, key, embedder) for key in keys])
 
 
-def has_pinned_vectors(file: Database) -> bool:
+def has_pinned_vectors(database: Database) -> bool:
     """Return whether any vector is pinned."""
-    return bool(file.rows(_SELECT_KEPT_TABLE)) and bool(file.rows("SELECT 1 FROM kept LIMIT 1"))
+    return bool(database.rows(_SELECT_KEPT_TABLE)) and bool(database.rows("SELECT 1 FROM kept LIMIT 1"))
 
 
 def unpin_vectors(connection: sqlite3.Connection, tool_id: int, embedder: str | None) -> None:
@@ -58,9 +58,9 @@ def unpin_vectors(connection: sqlite3.Connection, tool_id: int, embedder: str | 
 
 def delete_orphan_vectors(connection: sqlite3.Connection) -> None:
     """Delete vectors that no chunk uses and that are not pinned."""
-    kept = " AND key NOT IN (SELECT key FROM kept)" if connection.execute(_SELECT_KEPT_TABLE).fetchone() else ""
+    unpinned = " AND key NOT IN (SELECT key FROM kept)" if connection.execute(_SELECT_KEPT_TABLE).fetchone() else ""
     connection.execute(
-        f"DELETE FROM vectors WHERE key NOT IN (SELECT vector_key FROM chunks WHERE vector_key IS NOT NULL){kept}"
+        f"DELETE FROM vectors WHERE key NOT IN (SELECT vector_key FROM chunks WHERE vector_key IS NOT NULL){unpinned}"
     )
 
 
@@ -68,35 +68,39 @@ def replace_vectors(
     connection: sqlite3.Connection, tool_id: int, generation: int, keys: Mapping[str, Sequence[bytes]]
 ) -> None:
     """Assign new vectors to all chunks of a tool, and mark its documents as changed for every index."""
-    rows = connection.execute("SELECT id, uri FROM documents WHERE tool_id = ?", (tool_id,)).fetchall()
+    documents = connection.execute("SELECT id, uri FROM documents WHERE tool_id = ?", (tool_id,)).fetchall()
     connection.execute(
         "UPDATE chunks SET vector_key = NULL WHERE document_id IN (SELECT id FROM documents WHERE tool_id = ?)",
         (tool_id,),
     )
     connection.executemany(
         "UPDATE chunks SET vector_key = ? WHERE document_id = ? AND ordinal = ?",
-        [(key, number, place) for number, uri in rows for place, key in enumerate(keys.get(uri, ()))],
+        [
+            (key, document_id, ordinal)
+            for document_id, uri in documents
+            for ordinal, key in enumerate(keys.get(uri, ()))
+        ],
     )
-    # A document that died and one that is newer may be the same: readers drop what died before they add what is new.
+    # The same document may be both removed and changed: an index drops the removed before it adds the changed.
     connection.execute(
         "INSERT INTO removed SELECT tool_id, id, ? FROM documents WHERE tool_id = ?", (generation, tool_id)
     )
     connection.execute("UPDATE documents SET generation = ? WHERE tool_id = ?", (generation, tool_id))
-    number, named, stored = connection.execute(
+    chunk_count, key_count, vector_count = connection.execute(
         "SELECT count(*), count(vector_key), count(vectors.key) FROM chunks"
         " JOIN documents ON documents.id = document_id LEFT JOIN vectors ON vectors.key = vector_key WHERE tool_id = ?",
         (tool_id,),
     ).fetchone()
-    if stored != named or named != (number if any(keys.values()) else 0):
+    if vector_count != key_count or key_count != (chunk_count if any(keys.values()) else 0):
         raise LibraryError(
-            "The documents changed while their vectors were made",
-            hint="Run bunko reembed again; what was made is kept.",
+            "The documents changed while their vectors were computed",
+            hint="Run bunko reembed again; the computed vectors are kept.",
         )
 
 
-def embedding_usage(file: Database) -> dict[str, EmbeddingUsage]:
+def embedding_usage(database: Database) -> dict[str, EmbeddingUsage]:
     """Return how much imports have used each embedder, by embedder name."""
-    rows = file.rows(
+    rows = database.rows(
         "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ? ORDER BY key", (len(_USAGE_PREFIX), _USAGE_PREFIX)
     )
     return {key.removeprefix(_USAGE_PREFIX): _parse_usage(value) for key, value in rows}

@@ -1,4 +1,4 @@
-"""What SQLite and the file system say in, what the user can do about it out."""
+"""Translate errors of SQLite and the file system into library errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUSY_SECONDS = 30.0
 
 @contextmanager
 def translate_errors(path: Path) -> Iterator[None]:
-    """Turn what SQLite and the file system say into what the user can do about it."""
+    """Raise errors of SQLite and the file system inside the block as library errors."""
     try:
         yield
     except BunkoError:
@@ -29,7 +29,7 @@ def translate_errors(path: Path) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise _disk_full_error(path) from error
         raise LibraryReadOnly(
-            f"{path} cannot be used: {error.strerror or error}", hint="Choose another place with --library."
+            f"{path} cannot be used: {error.strerror or error}", hint="Choose another folder with --library."
         ) from error
 
 
@@ -41,33 +41,33 @@ def _library_error(path: Path, error: sqlite3.Error) -> BunkoError:
     if name.startswith(("SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE")):
         return DiskFull(
             f"{path} cannot grow: {text}",
-            hint="Check for a quota, a limit on file size (ulimit -f) and the health of the disk, then run the same"
-            " command again; what was there before is untouched.",
+            hint="Check the disk quota, the file size limit (ulimit -f) and the health of the disk, then run the same"
+            " command again. Existing data is not affected.",
         )
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return LibraryBusy(
             f"Another process has been writing {path} for more than {BUSY_SECONDS:.0f} seconds",
-            hint="Wait until it is done, then try again.",
+            hint="Wait until it has finished, then try again.",
         )
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
         if not path.exists() and "unable to open" in text and os.access(path.parent, os.W_OK):
-            return LibraryError(f"There is no library at {path}", hint="Import something first: bunko reindex.")
+            return LibraryError(f"There is no library at {path}", hint="Import documents first: bunko reindex.")
         return LibraryReadOnly(
             f"{path} cannot be opened for writing: {text}",
-            hint="Check who owns the folder, or choose another place with --library or --data-dir.",
+            hint="Check the permissions of the folder, or choose another one with --library or --data-dir.",
         )
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         return LibraryDamaged(
             f"{path} is not a readable library: {text}",
-            hint="Move the file away and import again; your documents are untouched.",
+            hint="Move the file away and import again. Your documents are not affected.",
         )
-    return LibraryError(f"{path}: {text}", hint="Run bunko doctor to see what is wrong.")
+    return LibraryError(f"{path}: {text}", hint="Run bunko doctor to find the problem.")
 
 
 def _disk_full_error(path: Path) -> DiskFull:
     return DiskFull(
-        f"There is no room left to write {path}",
-        hint="Free some space and run the same command again; what was there before is untouched.",
+        f"The disk is full: cannot write {path}",
+        hint="Free some space, then run the same command again. Existing data is not affected.",
     )
 
 

@@ -1,4 +1,4 @@
-"""A library file and a tool in, its web pages out: what is known of each, and the content, kept compressed."""
+"""Read and write web pages and their compressed content."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from bunko.protocols import Store
 from bunko.records import WebPage
 from bunko.stores.sqlite.connection import Database, placeholders
 
-_COLUMN_NAMES = [leaf.name for leaf in fields(WebPage) if leaf.name != "size"]
+_COLUMN_NAMES = [column.name for column in fields(WebPage) if column.name != "size"]
 _COLUMNS = ", ".join(_COLUMN_NAMES)
 _column_values = attrgetter(*_COLUMN_NAMES)
-_BATCH_SIZE = 500  # names in one question
-_COMPRESSION_LEVEL = 3  # takes six tenths of the time of the usual 6, for pages that are a tenth larger
+_BATCH_SIZE = 500  # URLs in one query
+_COMPRESSION_LEVEL = 3  # takes 60 % of the time of the default level 6, for pages that are 10 % larger
 
 
-def list_pages(file: Database, tool_id: int, urls: Sequence[str] | None) -> list[WebPage]:
+def list_pages(database: Database, tool_id: int, urls: Sequence[str] | None) -> list[WebPage]:
     """Return all pages, or those with the given URLs, sorted by URL."""
     select = f"SELECT {_COLUMNS}, ifnull(length(content), 0) FROM pages WHERE tool_id = ?"
     if urls is None:
-        return [WebPage(*row) for row in file.rows(f"{select} ORDER BY url", (tool_id,))]
-    wanted, found = sorted(set(urls)), []
-    for at in range(0, len(wanted), _BATCH_SIZE):
-        some = wanted[at : at + _BATCH_SIZE]
-        found += file.rows(f"{select} AND url IN ({placeholders(some)}) ORDER BY url", (tool_id, *some))
-    return [WebPage(*row) for row in found]
+        return [WebPage(*row) for row in database.rows(f"{select} ORDER BY url", (tool_id,))]
+    unique_urls, rows = sorted(set(urls)), []
+    for start in range(0, len(unique_urls), _BATCH_SIZE):
+        batch = unique_urls[start : start + _BATCH_SIZE]
+        rows += database.rows(f"{select} AND url IN ({placeholders(batch)}) ORDER BY url", (tool_id, *batch))
+    return [WebPage(*row) for row in rows]
 
 
-def page_content(file: Database, tool_id: int, url: str) -> bytes | None:
+def page_content(database: Database, tool_id: int, url: str) -> bytes | None:
     """Return the content of a page as it was fetched, or None."""
-    rows = file.rows("SELECT content FROM pages WHERE tool_id = ? AND url = ?", (tool_id, url))
+    rows = database.rows("SELECT content FROM pages WHERE tool_id = ? AND url = ?", (tool_id, url))
     return zlib.decompress(rows[0][0]) if rows and rows[0][0] is not None else None
 
 
@@ -57,16 +57,16 @@ def write_pages(
         [
             (
                 tool_id,
-                *_column_values(one),
-                zlib.compress(contents[one.url], _COMPRESSION_LEVEL) if one.url in contents else None,
+                *_column_values(page),
+                zlib.compress(contents[page.url], _COMPRESSION_LEVEL) if page.url in contents else None,
             )
-            for one in upsert
+            for page in upsert
         ],
     )
 
 
 class ToolPages:
-    """The pages of one tool as a source reads them; sent to another process, it opens the library's file there."""
+    """The pages of one tool, for a source; when unpickled in another process, it opens the library file there."""
 
     def __init__(self, store: Store, tool_id: int, database_path: Path) -> None:
         self._store, self._tool_id, self._database_path = store, tool_id, database_path
@@ -83,7 +83,7 @@ class ToolPages:
         return self._store.page_content(self._tool_id, url)
 
 
-@cache  # a worker is given the source once for each batch
+@cache  # a worker receives the source with every batch
 def _reopen_pages(tool_id: int, database_path: Path) -> ToolPages:
     from bunko.stores import sqlite
 

@@ -1,4 +1,4 @@
-"""The shape of a library's file, and the way from each older shape to the present one."""
+"""Define the schema of a library file and the migrations from older versions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 
 VERSION = 3
-APPLICATION_ID = 0x62756E6B  # "bunk", so that `file` and we can tell a library from any other database
+APPLICATION_ID = 0x62756E6B  # "bunk", so that `file` and bunko can tell a library from any other database
 
 _CREATE_TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -26,7 +26,7 @@ CREATE TABLE tools (
     options TEXT NOT NULL
 );
 
--- A replaced document gets a new id: what is newer than a generation, and what died since, is all a reader needs.
+-- A replaced document gets a new id, so that an index only needs the documents written and removed since a generation.
 CREATE TABLE documents (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     tool_id INTEGER NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
@@ -82,7 +82,7 @@ CREATE TABLE removed (tool_id INTEGER NOT NULL, document_id INTEGER NOT NULL, ge
 CREATE INDEX removed_by_generation ON removed (tool_id, generation);
 """
 
-# What was fetched from the web: the source of a tool's pages, so that cutting or embedding them anew fetches nothing.
+# Fetched web pages: the source of web tools, so that chunking or embedding them again fetches nothing.
 _CREATE_PAGES = """
 CREATE TABLE pages (
     tool_id INTEGER NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
@@ -103,7 +103,7 @@ CREATE TABLE pages (
     PRIMARY KEY (tool_id, url)
 )
 """
-# What a remote model said, for as long as that is worth something: a query in other words, a summary.
+# Cached answers of remote models (rewritten queries, summaries) until they expire.
 _CREATE_ANSWERS = """
 CREATE TABLE answers (
     kind TEXT NOT NULL,
@@ -114,7 +114,7 @@ CREATE TABLE answers (
 ) WITHOUT ROWID
 """
 
-# Made when the first search is kept, so that a library that keeps none has no place for them.
+# Created with the first logged search, so that a library without a search log has no table for it.
 CREATE_ASKED = """
 CREATE TABLE IF NOT EXISTS asked (
     query TEXT NOT NULL,
@@ -125,7 +125,7 @@ CREATE TABLE IF NOT EXISTS asked (
 ) WITHOUT ROWID
 """
 
-# Vectors that were paid for and that no chunk has yet; made when the first is kept.
+# Pinned vectors: computed, but not used by a chunk yet. Created with the first one.
 CREATE_KEPT = """
 CREATE TABLE IF NOT EXISTS kept (
     tool_id INTEGER NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
@@ -137,23 +137,23 @@ CREATE TABLE IF NOT EXISTS kept (
 
 
 def _add_line_ranges(connection: sqlite3.Connection) -> None:
-    """Let a document be some lines of a file: until now each was a whole one."""
+    """Add the lines that a document occupies in its file; until version 1 every document was a whole file."""
     connection.execute("ALTER TABLE documents ADD COLUMN first_line INTEGER NOT NULL DEFAULT 1")
     connection.execute("ALTER TABLE documents ADD COLUMN last_line INTEGER NOT NULL DEFAULT 0")
 
 
 def _add_pages_and_answers(connection: sqlite3.Connection) -> None:
-    """Make room for web pages and for what remote models answered."""
+    """Add the tables for web pages and for answers of remote models."""
     connection.execute(_CREATE_PAGES)
     connection.execute(_CREATE_ANSWERS)
 
 
-# From version n to n + 1, each in one transaction with the version's own change.
+# From version n to n + 1, each in one transaction that also updates the version.
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _add_line_ranges, 2: _add_pages_and_answers}
 
 
 def create_schema(connection: sqlite3.Connection) -> None:
-    """Make an empty library, whole or not at all."""
+    """Create an empty library atomically."""
     connection.executescript(
         f"BEGIN IMMEDIATE;{_CREATE_TABLES};{_CREATE_PAGES};{_CREATE_ANSWERS};"
         f"PRAGMA application_id = {APPLICATION_ID};PRAGMA user_version = {VERSION};COMMIT;"

@@ -1,4 +1,4 @@
-"""Keeps a library in one SQLite file: many processes read it, one at a time writes, a kill loses nothing."""
+"""Provide the store interface over a SQLite file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Sqlite:
-    """A library in a file."""
+    """A library in a SQLite file; committed data survives a crash."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._database = Database(path, read_only=read_only)
@@ -270,9 +270,11 @@ class Sqlite:
 
     def check(self) -> str:
         """Return the problems found in the stored data, or an empty string."""
-        found = [str(row[0]) for row in self._database.rows("PRAGMA integrity_check(5)") if row[0] != "ok"]
-        found += [f"{row[0]} refers to what is not there" for row in self._database.rows("PRAGMA foreign_key_check")]
-        return "; ".join(found)
+        problems = [str(row[0]) for row in self._database.rows("PRAGMA integrity_check(5)") if row[0] != "ok"]
+        problems += [
+            f"{row[0]} refers to a row that does not exist" for row in self._database.rows("PRAGMA foreign_key_check")
+        ]
+        return "; ".join(problems)
 
     def close(self) -> None:
         """Close the store."""

@@ -1,4 +1,4 @@
-"""A library file and tools in, the registry of them out: added, marked, dropped, given what another tool holds."""
+"""Add, change and delete tools."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _INSERT = (
 )
 
 
-def list_tools(file: Database) -> list[Tool]:
+def list_tools(database: Database) -> list[Tool]:
     """Return all tools, sorted by name."""
-    return [_tool_from_row(row) for row in file.rows(f"SELECT {_COLUMNS} FROM tools ORDER BY name")]
+    return [_tool_from_row(row) for row in database.rows(f"SELECT {_COLUMNS} FROM tools ORDER BY name")]
 
 
 def put_tool(connection: sqlite3.Connection, tool: Tool) -> Tool:

@@ -1,4 +1,4 @@
-"""Prepared documents, failures and removals in, the rows of a library file changed out, inside one transaction."""
+"""Write, remove and touch documents inside one transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-# Made once: json.dumps makes another for every list, which takes longer than writing it.
+# Created once: json.dumps creates an encoder for every list, which takes longer than encoding it.
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -32,19 +32,19 @@ def write_documents(
     vectors: Mapping[bytes, npt.NDArray[np.float32]],
     usage: Mapping[str, EmbeddingUsage],
 ) -> int:
-    """Change documents; return the generation, a new one if a search could see the change."""
-    changes = bool(upsert or fail or remove)
-    generation = (
-        generations.advance_generation(connection) if changes else generations.generation_in_transaction(connection)
-    )
-    replaced = (*(one.document.uri for one in upsert), *(one.entry.uri for one in fail))
+    """Write documents; return the generation, a new one if the change affects search results."""
+    if upsert or fail or remove:
+        generation = generations.advance_generation(connection)
+    else:
+        generation = generations.generation_in_transaction(connection)
+    replaced = (*(prepared.document.uri for prepared in upsert), *(failure.entry.uri for failure in fail))
     _remove_documents(connection, generation, [(tool_id, uri) for uri in (*remove, *replaced)])
     connection.executemany(
         "INSERT INTO failures VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
-            (tool_id, e.uri, one.content_hash, e.size, e.modified_ns, e.seen_ns, one.reason)
-            for one in fail
-            for e in (one.entry,)
+            (tool_id, entry.uri, failure.content_hash, entry.size, entry.modified_ns, entry.seen_ns, failure.reason)
+            for failure in fail
+            for entry in (failure.entry,)
         ],
     )
     reach_failpoint("store.removed")
@@ -60,7 +60,7 @@ def write_documents(
 def _remove_documents(connection: sqlite3.Connection, generation: int, removals: Sequence[tuple[int, str]]) -> None:
     connection.executemany(
         "INSERT INTO removed SELECT tool_id, id, ? FROM documents WHERE tool_id = ? AND uri = ?",
-        [(generation, *one) for one in removals],
+        [(generation, tool_id, uri) for tool_id, uri in removals],
     )
     connection.executemany("DELETE FROM documents WHERE tool_id = ? AND uri = ?", removals)
     connection.executemany("DELETE FROM failures WHERE tool_id = ? AND uri = ?", removals)
@@ -71,16 +71,19 @@ def _touch_documents(connection: sqlite3.Connection, tool_id: int, entries: Sequ
         "UPDATE chunks SET (first_line, last_line) = (SELECT chunks.first_line + ?1 - documents.first_line,"
         " chunks.last_line + ?1 - documents.first_line FROM documents WHERE id = document_id) WHERE document_id ="
         " (SELECT id FROM documents WHERE tool_id = ?2 AND uri = ?3 AND first_line <> ?1)",
-        [(one.lines.first, tool_id, one.uri) for one in entries],
+        [(entry.lines.first, tool_id, entry.uri) for entry in entries],
     )
     connection.executemany(
         "UPDATE documents SET size = ?, modified_ns = ?, seen_ns = ?, first_line = ?, last_line = ?"
         " WHERE tool_id = ? AND uri = ?",
-        [(e.size, e.modified_ns, e.seen_ns, e.lines.first, e.lines.last, tool_id, e.uri) for e in entries],
+        [
+            (entry.size, entry.modified_ns, entry.seen_ns, entry.lines.first, entry.lines.last, tool_id, entry.uri)
+            for entry in entries
+        ],
     )
     connection.executemany(
         "UPDATE failures SET size = ?, modified_ns = ?, seen_ns = ? WHERE tool_id = ? AND uri = ?",
-        [(one.size, one.modified_ns, one.seen_ns, tool_id, one.uri) for one in entries],
+        [(entry.size, entry.modified_ns, entry.seen_ns, tool_id, entry.uri) for entry in entries],
     )
 
 
@@ -97,15 +100,15 @@ def _insert_document(connection: sqlite3.Connection, tool_id: int, generation: i
             _encode_json(text.tags), text.body_start, text.text, prepared.packed_terms,
         ),
     ).lastrowid  # fmt: skip
-    names: Sequence[bytes | None] = prepared.vector_keys or [None] * len(prepared.chunks)
+    keys: Sequence[bytes | None] = prepared.vector_keys or [None] * len(prepared.chunks)
     connection.executemany(
         "INSERT INTO chunks (document_id, ordinal, start, end, first_line, last_line, heading, heading_path, text,"
         " vector_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (
                 document_id, chunk.index, chunk.start, chunk.end, chunk.first_line, chunk.last_line, chunk.heading,
-                _encode_json(chunk.heading_path), separate_chunk_text(chunk, text.text), name,
+                _encode_json(chunk.heading_path), separate_chunk_text(chunk, text.text), key,
             )
-            for chunk, name in zip(prepared.chunks, names, strict=True)
+            for chunk, key in zip(prepared.chunks, keys, strict=True)
         ],
     )  # fmt: skip
