@@ -1,9 +1,10 @@
-"""Settings from flags, environment, `.env` and config files: `load` gives them with their origins."""
+"""Load settings from flags, the environment, `.env` and config files."""
 
 from bunko.settings.docs import settings_reference
 from bunko.settings.files import CONFIG_NAMES
 from bunko.settings.load import LoadedSettings, load_settings
-from bunko.settings.schema import SETTINGS, Setting, Settings
+from bunko.settings.schema import SETTINGS, Settings
+from bunko.settings.setting import Setting
 from bunko.settings.starter import starter_config
 
 __all__ = [

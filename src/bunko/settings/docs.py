@@ -1,4 +1,4 @@
-"""Takes the declared settings; gives the page `docs/settings.md`."""
+"""Generate `docs/settings.md` from the declared settings."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from bunko.settings.schema import SECTIONS, SETTINGS
 _HEAD = """\
 # Settings
 
-A flag wins over the environment, the environment over `.env`, `.env` over the config file, the config file
-over the default. `bunko config show` prints each value and where it came from.
+Flags override the environment, the environment overrides `.env`, `.env` overrides the config file, and the config
+file overrides the defaults. `bunko config show` prints each value and its origin.
 
 - **Config file**: `--config FILE`, or the first of `bunko.toml`, `config.yaml`, `config.toml` in the docs
-  folder, the library, the user's config folder. Write what differs from the default and leave out the rest.
-  An unknown key is an error. A `config.yaml` or `config.toml` that was not named and has none of these
-  sections is skipped. `bunko init` writes a `bunko.toml` in which every setting stands commented out.
-- **`.env`**: in the library and beside the config file, never in the working directory. Lines are
-  `NAME=value`, with `#` comments, `export` and quotes if you like. Unknown names are ignored.
-- **Environment**: the first name in the table wins. Lists are separated by commas. An empty value takes back
-  a setting that may be nothing, and is ignored for the others. True is `true`, `yes`, `on` or `1`, false is
-  `false`, `no`, `off` or `0`.
-- **Secrets**: a key or token may lie in a file of its own. Name it with `_file` after the key in a config file
-  (`openai_api_key_file = "~/.secrets/openai"`) or `_FILE` after the name in the environment or `.env`
-  (`OPENAI_API_KEY_FILE`). The file holds the secret and nothing else; a path begins at the config file's folder.
-  A docs folder cannot name one.
+  folder, the library and the user's config folder. Only write settings that differ from the default.
+  An unknown key is an error. Without `--config`, a `config.yaml` or `config.toml` that has none of these
+  sections is skipped. `bunko init` writes a `bunko.toml` that lists every setting, commented out.
+- **`.env`**: read in the library and in the folder of the config file, never in the working directory. Lines are
+  `NAME=value`, optionally with `#` comments, `export` and quotes. Unknown names are ignored.
+- **Environment**: if several names in the table are set, the first one is used. Lists are separated by commas. An
+  empty value resets a setting that may be nothing, and is ignored for other settings. True is `true`, `yes`, `on` or
+  `1`, false is `false`, `no`, `off` or `0`.
+- **Secrets**: a key or token can be read from a file. Append `_file` to the key in a config file
+  (`openai_api_key_file = "~/.secrets/openai"`) or `_FILE` to the name in the environment or `.env`
+  (`OPENAI_API_KEY_FILE`). The file must contain only the secret; relative paths start at the config file's folder.
+  Files in a docs folder cannot name a secret file.
 """
 
 
 def settings_reference() -> str:
-    """Return every setting with its type, default, names and meaning, as Markdown."""
+    """Return all settings with type, default, environment names and help text, as Markdown."""
     parts = [_HEAD]
     for name, section in SECTIONS.items():
         rows = ["| key | type | default | environment | meaning |", "|---|---|---|---|---|"]
         for setting in SETTINGS.values():
-            known_as, _, key = setting.key.partition(".")
-            if known_as != name:
+            section_name, _, key = setting.key.partition(".")
+            if section_name != name:
                 continue
-            keys = ", ".join(f"`{word}`" for word in (key, *setting.file_names))
-            names = ", ".join(f"`{word}`" for word in setting.env_names)
+            keys = ", ".join(f"`{file_name}`" for file_name in (key, *setting.file_names))
+            names = ", ".join(f"`{env_name}`" for env_name in setting.env_names)
             default = setting.display_value(setting.default)
             if default != "not set":
                 default = f"`{default}`"

@@ -1,4 +1,4 @@
-"""The place of a file that holds a secret in, the secret out; what is wrong with it is said without showing it."""
+"""Read a secret from a file; error messages never show the secret."""
 
 from __future__ import annotations
 
@@ -10,55 +10,55 @@ from pathlib import Path
 
 from bunko.errors import SettingsError
 
-FILE_SUFFIX = "_file"  # of a setting that names the file of another one; in the environment in capitals
-_MAX_KEY_BYTES = 10_000  # a file that holds more is not one of a key
+FILE_SUFFIX = "_file"  # suffix of a setting that names the file of a secret; upper case in the environment
+_MAX_KEY_BYTES = 10_000  # a larger file does not contain a key
 
 
 @dataclass(frozen=True, slots=True)
 class KeyFile:
-    """Where a secret lies, as somebody wrote it, and the folder that a short path begins at."""
+    """The file of a secret: its path as configured, and the folder that a relative path starts at."""
 
     raw_path: str
     base: Path
 
     def path(self) -> Path:
-        """Return the whole path."""
+        """Return the full path."""
         return self.base / Path(self.raw_path).expanduser()
 
     def read_secret(self, key: str, origin: str, notices: list[str]) -> str:
-        """Return what the file holds, without the blanks around it; who else may read it is told in `notices`."""
-        where = f"{self.raw_path!r}, the file of {key} ({origin}),"
+        """Return the secret without surrounding whitespace; add a notice if other users can read the file."""
+        label = f"{self.raw_path!r}, the file of {key} ({origin}),"
         try:
             path = self.path()
-            where = f"{path}, the file of {key} ({origin}),"
+            label = f"{path}, the file of {key} ({origin}),"
             with open(path, "rb", opener=_open_nonblocking) as file:
                 mode = os.fstat(file.fileno()).st_mode
                 if not stat.S_ISREG(mode):
-                    raise SettingsError(f"{where} is not a file.", hint="Name a file that holds the secret alone.")
+                    raise SettingsError(f"{label} is not a file", hint="Name a file that contains only the secret.")
                 data = file.read(_MAX_KEY_BYTES + 1)
         except OSError as error:
             raise SettingsError(
-                f"{where} cannot be read: {error.strerror or error}.", hint="Check the path and the permissions."
+                f"{label} cannot be read: {error.strerror or error}", hint="Check the path and the permissions."
             ) from error
-        except (RuntimeError, ValueError) as error:  # ~somebody whom the system does not know; a name with a zero
-            raise SettingsError(f"{where} cannot be found.", hint="Write the whole path.") from error
+        except (RuntimeError, ValueError) as error:  # an unknown user in ~user; a path with a NUL
+            raise SettingsError(f"{label} cannot be found", hint="Write the full path.") from error
         try:
             secret = data.decode("utf-8-sig").strip()
         except UnicodeDecodeError:
             secret = "\n"
         if not secret:
-            raise SettingsError(f"{where} is empty.", hint="Write the secret into it, or name another file.")
+            raise SettingsError(f"{label} is empty", hint="Write the secret into the file, or name another file.")
         if len(data) > _MAX_KEY_BYTES or len(secret.split()) > 1 or not secret.isprintable():
             raise SettingsError(
-                f"{where} holds more than one line of text.", hint="Write the secret into it and nothing else."
+                f"{label} contains more than one line of text", hint="Write only the secret into the file."
             )
         if os.name == "posix" and mode & 0o077:
             notices.append(
-                f"{path} holds a secret, and other users may read it. Close it with: chmod 600 {shlex.quote(str(path))}"
+                f"{path} contains a secret, but other users can read it. Run: chmod 600 {shlex.quote(str(path))}"
             )
         return secret
 
 
 def _open_nonblocking(path: str, flags: int) -> int:
-    # A pipe that nobody writes to would be waited for.
+    # Opening a pipe without a writer would block.
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

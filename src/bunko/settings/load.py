@@ -1,4 +1,4 @@
-"""Takes flags, environment, `.env` and config files; gives the settings in force and where each came from."""
+"""Merge flags, environment, `.env` and config files into the settings, and record the origin of each value."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from bunko.settings.validate import (
 )
 
 _Assignment = tuple[str, object, str]  # key, value, origin
-# What a folder of documents cannot decide: where texts and keys go and what that costs, what is run, who is let in.
+# A docs folder may not set these: where texts and keys are sent and what that costs, what runs, who has access.
 _USER_ONLY_KEYS = (
     "chat.", "crawl.", "embedding.", "log.keep_searches", "rewrite.", "safety.", "serve.", "summarize.",
 )  # fmt: skip
 
 
-_URL_CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]*(?=@)")  # and the name before it, in an address
+_URL_CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]*(?=@)")  # user name and password in a URL
 
 _WEB_FALLBACKS = {"web.chunk_size": "chunker.chunk_size", "web.chunk_overlap": "chunker.chunk_overlap"} | {
     f"web.{name}": f"search.{name}" for name in ("vector_weight", "k1", "b", "min_combined_score")
@@ -37,7 +37,7 @@ _WEB_FALLBACKS = {"web.chunk_size": "chunker.chunk_size", "web.chunk_overlap": "
 
 @dataclass(frozen=True, eq=False)
 class LoadedSettings:
-    """The settings in force, where each came from, and what the user should know about it."""
+    """The effective settings, the origin of each, and notices for the user."""
 
     settings: Settings
     origins: dict[str, str]
@@ -45,7 +45,7 @@ class LoadedSettings:
     config_file: Path | None
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Return key, value and origin of every setting, secrets masked."""
+        """Return key, value and origin of every setting, with secrets masked."""
         rows = []
         for key, setting in SETTINGS.items():
             section, _, name = key.partition(".")
@@ -63,40 +63,40 @@ def load_settings(
     dotenv_folders: Sequence[Path] = (),
     untrusted_folder: Path | None = None,
 ) -> LoadedSettings:
-    """Merge all sources: a flag wins over the environment, then `.env`, the config file, the default.
+    """Merge all sources: flags override the environment, then `.env`, the config file, the defaults.
 
-    Without `config`, the first config file in `folders` is used. `.env` is read in `dotenv_folders`, then
-    beside the config file; the first folder that sets something wins. What is found in `guarded`, a folder of
-    documents that may be somebody else's, has no say in how assistants are served: tokens and hosts are not its own.
-    Nor may it have the user's searches kept, or say what is fetched from the web and how.
+    Without `config`, the first config file in `config_folders` is used. `.env` is read in `dotenv_folders`, then in
+    the folder of the config file; the first folder that sets a value wins. `untrusted_folder` is a docs folder that may
+    come from somebody else: its files cannot change how assistants are served, log the user's searches, or control
+    what is fetched from the web and how.
     """
     notices: list[str] = []
     file = (config, files.read_config(config)) if config is not None else files.find_config(config_folders, notices)
     values: dict[str, object] = {key: setting.default for key, setting in SETTINGS.items()}
     origins = dict.fromkeys(SETTINGS, "default")
 
-    def take(layer: Iterator[_Assignment], folder: Path | None = None) -> None:
-        for key, value, origin in layer:
-            is_file = isinstance(value, KeyFile)
-            if folder is not None and folder == untrusted_folder and (key.startswith(_USER_ONLY_KEYS) or is_file):
+    def apply(assignments: Iterator[_Assignment], folder: Path | None = None) -> None:
+        for key, value, origin in assignments:
+            is_key_file = isinstance(value, KeyFile)
+            if folder is not None and folder == untrusted_folder and (key.startswith(_USER_ONLY_KEYS) or is_key_file):
                 notices.append(f"{key} is ignored ({origin}): set it in the library or in your own configuration.")
                 continue
-            values[key] = value if is_file else check_value(SETTINGS[key], value, origin)
+            values[key] = value if is_key_file else check_value(SETTINGS[key], value, origin)
             origins[key] = origin
 
     if file:
-        take(_file_assignments(*file), file[0].parent if config is None else None)
-    beside = [file[0].parent] if file else []
-    for folder in reversed(list(dict.fromkeys([*dotenv_folders, *beside]))):
+        apply(_file_assignments(*file), file[0].parent if config is None else None)
+    config_folder = [file[0].parent] if file else []
+    for folder in reversed(list(dict.fromkeys([*dotenv_folders, *config_folder]))):
         path = folder / ".env"
-        take(
+        apply(
             _env_assignments(files.read_dotenv(path, notices), f".env {path}", folder),
             folder if config is None else None,
         )
-    take(_env_assignments(environ, "environment", Path()))
-    take(_flag_assignments(flags))
+    apply(_env_assignments(environ, "environment", Path()))
+    apply(_flag_assignments(flags))
     for key, value in values.items():
-        if isinstance(value, KeyFile):  # only the one that holds is looked at
+        if isinstance(value, KeyFile):  # only the file that takes effect is read
             values[key] = value.read_secret(key, origins[key], notices)
             origins[key] = f"file {value.path()}, named by {origins[key]}"
     _set_implied_values(values, origins)
@@ -105,20 +105,21 @@ def load_settings(
 
 
 def _set_implied_values(values: dict[str, object], origins: dict[str, str]) -> None:
-    """Set what was left alone and follows from what was set."""
-    # Sizes in tokens are of use to one chunker only: who sets them and names none means that one.
-    sized = [origins[key] for key in ("chunking.size", "chunking.overlap") if origins[key] != "default"]
-    if sized and origins["chunker.kind"] == "default":
-        values["chunker.kind"], origins["chunker.kind"] = "tokens", f"[chunking] of {sized[0]}"
-    # What was set for all tools counts for web pages too, which have defaults of their own.
+    """Set the settings that have no value of their own but follow from others."""
+    # Only the tokens chunker uses sizes in tokens: setting them without a chunker selects it.
+    size_origins = [origins[key] for key in ("chunking.size", "chunking.overlap") if origins[key] != "default"]
+    if size_origins and origins["chunker.kind"] == "default":
+        values["chunker.kind"], origins["chunker.kind"] = "tokens", f"[chunking] of {size_origins[0]}"
+    # Values set for all tools also apply to web pages, which otherwise have their own defaults.
     for key, general in _WEB_FALLBACKS.items():
         if origins[key] == "default" and origins[general] != "default":
-            # No limit for all is no limit here; not set would mean the one that pages have by default.
-            own = 0.0 if key.endswith("min_combined_score") and values[general] is None else values[general]
-            values[key], origins[key] = own, f"{general} of {origins[general]}"
+            # No limit for all tools means no limit here; None would mean the default limit of web pages.
+            no_limit = key.endswith("min_combined_score") and values[general] is None
+            values[key], origins[key] = 0.0 if no_limit else values[general], f"{general} of {origins[general]}"
 
 
 def _file_assignments(path: Path, table: dict[object, object]) -> Iterator[_Assignment]:
+    """Yield the settings in a config file."""
     origin = f"{path.name}: {path}"
     aliases = {
         f"{key.partition('.')[0]}.{name}": key for key, setting in SETTINGS.items() for name in setting.file_names
@@ -126,47 +127,56 @@ def _file_assignments(path: Path, table: dict[object, object]) -> Iterator[_Assi
     for section, content in table.items():
         if not isinstance(section, str) or section not in SECTIONS:
             raise unknown_setting_error(_key_text(section), origin)
-        if content is None:  # YAML: a section whose every line is commented out
+        if content is None:  # YAML: a section in which every line is commented out
             continue
         if not isinstance(content, dict):
             raise SettingsError(
-                f"{section} is {describe_type(content)} ({origin}), but it must be a table of settings.",
-                hint=f"Write a [{section}] section, or leave it out.",
+                f"{section} is {describe_type(content)} ({origin}), but it must be a table of settings",
+                hint=f"Write a [{section}] section, or remove it.",
             )
-        seen: dict[str, str] = {}
+        keys_in_file: dict[str, str] = {}  # as written, by setting
         for name, value in content.items():
-            written = f"{section}.{_key_text(name)}"
-            key = aliases.get(written, written)
-            own = key.removesuffix(FILE_SUFFIX)
-            if key not in SETTINGS and own in SETTINGS and SETTINGS[own].secret:
-                if not isinstance(value, str) or not value.strip():
-                    raise SettingsError(
-                        f"{written} is {describe_value(value)} ({origin}), but it must be the path of a file.",
-                        hint="Name the file that holds the secret, or leave the line out.",
-                    )
-                key, value = own, KeyFile(value, path.parent)
+            file_key = f"{section}.{_key_text(name)}"
+            key = aliases.get(file_key, file_key)
+            if secret_key := _secret_of_file_key(key):
+                key, value = secret_key, _key_file(file_key, value, origin, path.parent)
             if key not in SETTINGS:
-                raise unknown_setting_error(written, origin)
-            if key in seen:
+                raise unknown_setting_error(file_key, origin)
+            if key in keys_in_file:
                 raise SettingsError(
-                    f"{seen[key]} and {written} are the same setting ({origin}).", hint="Keep one of them."
+                    f"{keys_in_file[key]} and {file_key} are the same setting ({origin})", hint="Remove one of them."
                 )
-            seen[key] = written
+            keys_in_file[key] = file_key
             yield key, value, origin
 
 
+def _secret_of_file_key(key: str) -> str:
+    """Return the secret setting that a key with the suffix `_file` belongs to, or an empty string."""
+    secret_key = key.removesuffix(FILE_SUFFIX)
+    return secret_key if key not in SETTINGS and secret_key in SETTINGS and SETTINGS[secret_key].secret else ""
+
+
+def _key_file(file_key: str, value: object, origin: str, base: Path) -> KeyFile:
+    if not isinstance(value, str) or not value.strip():
+        raise SettingsError(
+            f"{file_key} is {describe_value(value)} ({origin}), but it must be the path of a file",
+            hint="Name the file that contains the secret, or remove the line.",
+        )
+    return KeyFile(value, base)
+
+
 def _key_text(key: object) -> str:
-    return key if isinstance(key, str) else describe_value(key)  # YAML has keys of every type
+    return key if isinstance(key, str) else describe_value(key)  # YAML allows keys of any type
 
 
-def _env_assignments(names: Mapping[str, str], origin: str, base: Path) -> Iterator[_Assignment]:
-    """Return what names say; where a secret's own name says nothing, one that ends with _FILE may."""
+def _env_assignments(environ: Mapping[str, str], origin: str, base: Path) -> Iterator[_Assignment]:
+    """Yield the settings in an environment; a secret without a value may name a file with the suffix _FILE."""
     for key, setting in SETTINGS.items():
         for name in setting.env_names:
-            text = names.get(name)
-            place = names.get(name + FILE_SUFFIX.upper(), "").strip() if setting.secret else ""
-            if place and not (text and text.strip()):
-                yield key, KeyFile(place, base), f"{origin} {name}{FILE_SUFFIX.upper()}"
+            text = environ.get(name)
+            secret_path = environ.get(name + FILE_SUFFIX.upper(), "").strip() if setting.secret else ""
+            if secret_path and not (text and text.strip()):
+                yield key, KeyFile(secret_path, base), f"{origin} {name}{FILE_SUFFIX.upper()}"
                 break
             if text is None:
                 continue
@@ -190,4 +200,4 @@ def _build_settings(values: dict[str, object]) -> Settings:
     for key, value in values.items():
         section, _, name = key.partition(".")
         sections[section][name] = value
-    return Settings(**{name: SECTIONS[name](**leaves) for name, leaves in sections.items()})
+    return Settings(**{name: SECTIONS[name](**section_values) for name, section_values in sections.items()})

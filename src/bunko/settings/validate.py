@@ -1,11 +1,12 @@
-"""Takes a value and where it was found; gives it in its setting's type, or an error that names both."""
+"""Parse and validate the values of settings."""
 
 from __future__ import annotations
 
 from typing import Any, NoReturn
 
 from bunko.errors import SettingsError
-from bunko.settings.schema import MAX_NUMBER, SECTIONS, SETTINGS, Setting
+from bunko.settings.schema import SECTIONS, SETTINGS
+from bunko.settings.setting import MAX_NUMBER, Setting
 
 _TRUE_WORDS = ("true", "yes", "on", "1")
 _FALSE_WORDS = ("false", "no", "off", "0")
@@ -27,7 +28,7 @@ _ORDERED_PAIRS = (
 
 
 def parse_value(setting: Setting, text: str) -> object:
-    """Read a value from the environment; what cannot be read stays text, for `checked` to refuse."""
+    """Parse a value from the environment; a value that cannot be parsed stays text, and `check_value` rejects it."""
     if setting.is_list:
         return [_parse_scalar(setting.kind, item.strip()) for item in text.split(",") if item.strip()]
     return _parse_scalar(setting.kind, text)
@@ -44,8 +45,8 @@ def _parse_scalar(kind: type, text: str) -> object:
 
 
 def check_value(setting: Setting, value: object, origin: str) -> object:
-    """Return the value in the setting's type, if it is allowed."""
-    # TOML has no null, so an empty text takes something back there too.
+    """Return the value in the type of its setting; raise SettingsError if it is not allowed."""
+    # TOML has no null, so an empty string also resets a setting.
     if setting.optional and (value is None or value == ""):
         return None
     if not setting.is_list:
@@ -68,61 +69,63 @@ def _check_item(setting: Setting, item: object, value: object, origin: str) -> o
 
 
 def _reject_value(setting: Setting, value: object, origin: str) -> NoReturn:
-    what = "a value of the wrong kind" if setting.secret else describe_value(value)
+    description = "a value of the wrong type" if setting.secret else describe_value(value)
     raise SettingsError(
-        f"{setting.key} is {what} ({origin}), but it must be {setting.allowed_values()}.",
-        hint=f"Change it, or leave it out for the default: {setting.display_value(setting.default)}.",
+        f"{setting.key} is {description} ({origin}), but it must be {setting.allowed_values()}",
+        hint=f"Change it, or remove it to use the default: {setting.display_value(setting.default)}.",
     )
 
 
 def describe_value(value: object) -> str:
-    """Write a value that was found, however strange or long, on one short line."""
+    """Describe any value in at most 80 characters on one line."""
     if isinstance(value, int) and not -MAX_NUMBER <= value <= MAX_NUMBER:
         return "a huge number"  # Python refuses to print an integer of 4,301 digits
     if isinstance(value, (list, tuple)) and all(isinstance(item, (str, int, float)) for item in value):
-        words = f"[{', '.join(map(describe_value, value[:10]))}{', …' if len(value) > 10 else ''}]"
+        description = f"[{', '.join(map(describe_value, value[:10]))}{', …' if len(value) > 10 else ''}]"
     elif isinstance(value, bool):
-        words = str(value).lower()
+        description = str(value).lower()
     elif isinstance(value, (str, int, float)):
-        words = repr(value)
+        description = repr(value)
     else:
-        words = describe_type(value)
-    return words if len(words) <= 80 else f"{words[:79]}…"
+        description = describe_type(value)
+    return description if len(description) <= 80 else f"{description[:79]}…"
 
 
 def describe_type(value: object) -> str:
-    """Name a value's type without the value."""
+    """Return the name of the type of a value."""
     kind: type = type(value)
     return _TYPE_NAMES.get(kind, f"a {kind.__name__}")
 
 
 def check_pairs(values: dict[str, Any], origins: dict[str, str]) -> None:
-    """Refuse settings that are fine alone and impossible together."""
-    for key, words, other in _ORDERED_PAIRS:
+    """Raise SettingsError for values that are valid alone but not together."""
+    for key, relation, other in _ORDERED_PAIRS:
         low, high = values[key], values[other]
-        if low > high or (low == high and words == "less than"):
+        if low > high or (low == high and relation == "less than"):
             raise SettingsError(
-                f"{key} is {low} ({origins[key]}), but it must be {words} {other}, which is {high} ({origins[other]}).",
+                f"{key} is {low} ({origins[key]}), but it must be {relation} {other},"
+                f" which is {high} ({origins[other]})",
                 hint=f"Lower {key} or raise {other}.",
             )
 
 
 def unknown_setting_error(key: str, origin: str) -> SettingsError:
-    """Make the error for a key that does not exist, with the nearest one that does."""
+    """Return the error for an unknown key, with the most similar known key as a hint."""
     from difflib import get_close_matches
 
     key = key[:80]
     section, _, name = key.rpartition(".")
-    namesakes = [known for known in SETTINGS if known.endswith(f".{name}")]
+    same_name = [candidate for candidate in SETTINGS if candidate.endswith(f".{name}")]
     if section in SECTIONS:
-        near = {known.partition(".")[2]: known for known in SETTINGS if known.startswith(f"{section}.")}
+        prefix = f"{section}."
+        candidates = {setting.removeprefix(prefix): setting for setting in SETTINGS if setting.startswith(prefix)}
     else:
-        near = {known: known for known in SECTIONS}
+        candidates = {section_name: section_name for section_name in SECTIONS}
         name = section or name
-    nearest = namesakes[0] if namesakes else near[get_close_matches(name.lower(), near, n=1, cutoff=0)[0]]
-    # As it stands in a file, so that a dotted key at the top of one gets a useful answer.
-    place = "[{}] {}".format(*nearest.split(".")) if "." in nearest else f"[{nearest}]"
+    nearest = same_name[0] if same_name else candidates[get_close_matches(name.lower(), candidates, n=1, cutoff=0)[0]]
+    # In the notation of a config file, so that a dotted key at the top level gets a useful answer.
+    suggestion = "[{}] {}".format(*nearest.split(".")) if "." in nearest else f"[{nearest}]"
     return SettingsError(
-        f"{key!r} is not a setting ({origin}).",
-        hint=f"The nearest known one is {place}. `bunko config show` lists them all.",
+        f"{key!r} is not a setting ({origin})",
+        hint=f"The most similar setting is {suggestion}. `bunko config show` lists all settings.",
     )

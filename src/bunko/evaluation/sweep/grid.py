@@ -11,7 +11,8 @@ from decimal import Decimal, InvalidOperation
 
 from bunko.errors import SettingsError
 from bunko.evaluation.overrides import chunk_size_overrides
-from bunko.settings.schema import SETTINGS, Setting
+from bunko.settings.schema import SETTINGS
+from bunko.settings.setting import Setting
 from bunko.settings.validate import check_value, parse_value, unknown_setting_error
 
 # The one thing that is no setting of its own: how many results are judged, and so how many a search gives.

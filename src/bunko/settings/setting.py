@@ -1,0 +1,103 @@
+"""Describe a setting: its type, default, limits, names and help text."""
+
+# No `from __future__ import annotations` here: `Setting` reads types and choices from the real annotations.
+from dataclasses import FrozenInstanceError, dataclass, field, fields
+from typing import Any, TypeVar, dataclass_transform, get_args
+
+_T = TypeVar("_T")
+
+# SQLite's largest integer. It also rejects infinity, NaN and numbers too long to print.
+MAX_NUMBER = 2**63 - 1
+
+
+def setting(
+    default: _T,
+    meaning: str,
+    env: str = "",
+    *,
+    low: float = 0,
+    high: float = MAX_NUMBER,
+    file_names: tuple[str, ...] = (),
+    secret: bool = False,
+) -> _T:
+    """Declare a setting in a section; `env` holds further environment names, `file_names` further keys in files."""
+    metadata = {
+        "meaning": meaning,
+        "env": env,
+        "low": low,
+        "high": high,
+        "file_names": file_names,
+        "secret": secret,
+    }
+    return field(default=default, repr=not secret, metadata=metadata)
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, kw_only_default=True)
+class Section:
+    """A frozen dataclass; its methods are shared because generating them 17 times costs 7 ms at every start."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(init=False, repr=False, eq=False)(cls)
+
+    def __init__(self, **values: Any) -> None:
+        defaults: dict[str, Any] = {attribute.name: attribute.default for attribute in fields(self)}  # type: ignore[arg-type]
+        if unknown := values.keys() - defaults.keys():
+            raise TypeError(f"{type(self).__name__} has no {', '.join(unknown)}")
+        self.__dict__.update(defaults | values)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"cannot delete {name}")
+
+    def __repr__(self) -> str:
+        names = [attribute.name for attribute in fields(self) if attribute.repr]  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+
+class Setting:
+    """A setting with its type, limits, names and help text."""
+
+    def __init__(self, section: str, name: str, annotation: Any, default: object, metadata: Any) -> None:
+        self.key = f"{section}.{name}"
+        self.default = default
+        self.meaning: str = metadata["meaning"]
+        self.low: float = metadata["low"]
+        self.high: float = metadata["high"]
+        self.secret: bool = metadata["secret"]
+        self.file_names: tuple[str, ...] = metadata["file_names"]
+        bunko_name = f"BUNKO_{section}_{name}".upper()
+        self.env_names: tuple[str, ...] = (bunko_name, *metadata["env"].split())
+        arguments = get_args(annotation)
+        self.optional = type(None) in arguments
+        if self.optional:
+            annotation = arguments[0]
+            arguments = get_args(annotation)
+        self.is_list = Ellipsis in arguments
+        self.choices: tuple[str, ...] = () if self.is_list else arguments
+        self.kind: type = arguments[0] if self.is_list else str if arguments else annotation
+
+    def allowed_values(self) -> str:
+        """Describe the values that are allowed."""
+        if self.choices:
+            description = f"one of {', '.join(self.choices)}"
+        elif self.kind in (int, float):
+            noun = "whole number" if self.kind is int else "number"
+            description = f"a list of {noun}s" if self.is_list else f"a {noun}"
+            description += f" of at least {self.low}" if self.high == MAX_NUMBER else f" from {self.low} to {self.high}"
+        elif self.kind is bool:
+            description = "true or false"
+        else:
+            description = "a list of texts" if self.is_list else "text"
+        return f"{description}, or nothing" if self.optional else description
+
+    def display_value(self, value: object) -> str:
+        """Format a value for display; a secret is masked."""
+        if value is None or value == "":
+            return "not set"
+        if self.secret:
+            return "********"
+        if isinstance(value, bool):
+            return str(value).lower()
+        return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
