@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from bunko import array_file
@@ -14,12 +16,16 @@ from bunko.array_file import ArrayStream, DamagedArrayFile
 def test_arrays_come_back_as_they_were_written(tmp_path: Path) -> None:
     path = tmp_path / "a.segment"
     whole = np.arange(12, dtype=np.float32).reshape(6, 2)
-    found = {"small": np.array([1, 2, 3], np.int64), "none": np.empty((0, 4), np.int8), "turned": whole.T}
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "small": np.array([1, 2, 3], np.int64),
+        "none": np.empty((0, 4), np.int8),
+        "turned": whole.T,
+    }
     pieces = ArrayStream(whole.shape, np.float32, lambda: (whole[:1], whole[1:1], whole[1:]))
-    array_file.save_arrays(path, found | {"pieces": pieces}, format_version=7, stamp={"名": "前"})
+    array_file.save_arrays(path, {**arrays, "pieces": pieces}, format_version=7, stamp={"名": "前"})
     read, stamp = array_file.load_arrays(path, format_version=7, verify_checksum=True)
     assert stamp == {"名": "前"}
-    for name, array in (found | {"pieces": whole}).items():
+    for name, array in (arrays | {"pieces": whole}).items():
         assert read[name].dtype == array.dtype
         np.testing.assert_array_equal(read[name], array)
 

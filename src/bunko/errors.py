@@ -26,7 +26,7 @@ from typing import Any
 
 
 class BunkoError(Exception):
-    """An error to show to the user."""
+    """An error with a message for the user."""
 
     code = "error"
 
@@ -58,7 +58,7 @@ class AddressRefused(SourceError):
 
 
 class FetchFailed(SourceError):
-    """A page could not be fetched; `status` is 0 if the server did not answer, `retry_after` is in seconds."""
+    """A page could not be fetched."""
 
     code = "fetch"
 
@@ -66,9 +66,9 @@ class FetchFailed(SourceError):
         self, message: str, *, hint: str = "", status: int = 0, location: str = "", retry_after: float = 0.0
     ) -> None:
         super().__init__(message, hint=hint)
-        self.status = status
+        self.status = status  # 0: the server did not answer
         self.location = location
-        self.retry_after = retry_after
+        self.retry_after = retry_after  # in seconds
 
 
 class QueryError(BunkoError):
@@ -78,12 +78,13 @@ class QueryError(BunkoError):
 
 
 class EmbedderError(BunkoError):
-    """Embeddings cannot be computed; `partial_vectors` holds those that were, by the position of their text."""
+    """Embeddings cannot be computed."""
 
     code = "embedder"
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
+        # The vectors that were computed before the error, by the position of their text.
         self.partial_vectors: Mapping[int, Any] = {}
 
 

@@ -6,6 +6,7 @@ import re
 import time
 import unicodedata
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -131,21 +132,27 @@ def ink(content: str) -> int:
 @every_kind
 @given(content=TEXTS, limits=LIMITS, media_type=MEDIA_TYPES, data=st.data())
 @settings(deadline=None, max_examples=300)
-def test_every_non_blank_character_of_the_body_is_in_some_chunk(kind, content, limits, media_type, data):
+def test_every_non_blank_character_of_the_body_is_in_some_chunk(
+    kind: str, content: str, limits: dict[str, Any], media_type: str, data: st.DataObject
+) -> None:
     # A body begins at the beginning of a line.
     starts = [0, *(match.end() for match in re.finditer("\n", content))]
     body = data.draw(st.sampled_from(starts))
-    held = set()
+    covered: set[int] = set()
     for chunk in chunkers.build(kind, **limits).chunks(document(content, media_type, body)):
         assert body <= chunk.start
-        held.update(range(chunk.start, chunk.end))
-    assert not [at for at in range(body, len(content)) if at not in held and not content[at].isspace()]
+        covered.update(range(chunk.start, chunk.end))
+    assert not [
+        position
+        for position in range(body, len(content))
+        if position not in covered and not content[position].isspace()
+    ]
 
 
 @every_kind
 @given(content=TEXTS, limits=LIMITS, media_type=MEDIA_TYPES)
 @settings(deadline=None, max_examples=300)
-def test_positions_point_back_to_the_source(kind, content, limits, media_type):
+def test_positions_point_back_to_the_source(kind: str, content: str, limits: dict[str, Any], media_type: str) -> None:
     found = chunkers.build(kind, **limits).chunks(document(content, media_type))
     assert [chunk.index for chunk in found] == list(range(len(found)))
     for chunk in found:
@@ -169,7 +176,9 @@ def line_of(content: str, at: int) -> int:
 @pytest.mark.parametrize("kind", [*(kind for kind in chunkers.KINDS if kind != "tokens"), "pages"])
 @given(content=TEXTS, limits=LIMITS)
 @settings(deadline=None, max_examples=300)
-def test_no_range_is_longer_than_the_limit_unless_one_written_character_is(kind, content, limits):
+def test_no_range_is_longer_than_the_limit_unless_one_written_character_is(
+    kind: str, content: str, limits: dict[str, Any]
+) -> None:
     limit = limits["size"] if kind == "prose" else limits["max_chars"]
     for chunk in chunkers.build(kind, **limits).chunks(document(content)):
         if chunk.end - chunk.start > limit:
@@ -179,7 +188,7 @@ def test_no_range_is_longer_than_the_limit_unless_one_written_character_is(kind,
 @every_kind
 @given(content=TEXTS, limits=LIMITS)
 @settings(deadline=None, max_examples=300)
-def test_no_written_character_is_torn_apart(kind, content, limits):
+def test_no_written_character_is_torn_apart(kind: str, content: str, limits: dict[str, Any]) -> None:
     for chunk in chunkers.build(kind, **limits).chunks(document(content)):
         assert not torn(content, chunk.start)
         assert not torn(content, chunk.end)
@@ -188,7 +197,7 @@ def test_no_written_character_is_torn_apart(kind, content, limits):
 @pytest.mark.parametrize("kind", ["headings", "paragraphs"])
 @given(content=TEXTS, limits=LIMITS)
 @settings(deadline=None, max_examples=300)
-def test_a_small_chunk_stays_alone_only_where_it_fits_nowhere(kind, content, limits):
+def test_a_small_chunk_stays_alone_only_where_it_fits_nowhere(kind: str, content: str, limits: dict[str, Any]) -> None:
     found = chunkers.build(kind, **limits).chunks(document(content))
     assert all(before.end <= after.start for before, after in pairwise(found))
     for before, after in pairwise(found):
@@ -200,14 +209,14 @@ def test_a_small_chunk_stays_alone_only_where_it_fits_nowhere(kind, content, lim
 @every_kind
 @given(blank=st.text(alphabet=" \t\r\n\u3000\x0b\x85\u2028", max_size=30), limits=LIMITS)
 @settings(deadline=None, max_examples=300)
-def test_blank_text_has_no_chunks(kind, blank, limits):
+def test_blank_text_has_no_chunks(kind: str, blank: str, limits: dict[str, Any]) -> None:
     assert chunkers.build(kind, **limits).chunks(document(blank)) == []
 
 
 @every_kind
 @given(content=TEXTS, limits=LIMITS)
 @settings(deadline=None, max_examples=30)
-def test_the_same_text_gives_the_same_chunks(kind, content, limits):
+def test_the_same_text_gives_the_same_chunks(kind: str, content: str, limits: dict[str, Any]) -> None:
     first: list[Chunk] = chunkers.build(kind, **limits).chunks(document(content))
     assert chunkers.build(kind, **limits).chunks(document(content)) == first
 
@@ -235,7 +244,7 @@ def test_the_same_text_gives_the_same_chunks(kind, content, limits):
     ],
     ids=range(16),
 )
-def test_hostile_text_takes_no_more_than_a_moment(kind, content):
+def test_hostile_text_takes_no_more_than_a_moment(kind: str, content: str) -> None:
     # Linear work takes well under a second here, a quadratic step minutes.
     before = time.process_time()
     found = chunkers.build(kind).chunks(document(content))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from bunko.errors import SourceError
 from bunko.protocols import Store
 from bunko.records import WebPage
 from bunko.sources.web import pages
-from bunko.stores import memory, sqlite
+from bunko.stores import sqlite
 from bunko.stores.sqlite.pages import ToolPages
 from bunko.types import Fingerprint, Tool
 
@@ -23,13 +22,6 @@ PAGE = WebPage(
     "2026-01-02T03:04:05+00:00", "hash", "",
 )  # fmt: skip
 HTML = "<html><body><main><h1>題</h1><p>本文です。</p></main></body></html>".encode()
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made: Store = memory.build() if request.param == "memory" else sqlite.build(tmp_path / "library.db")
-    yield made
-    made.close()
 
 
 def test_a_page_is_kept_as_it_was_put_and_its_content_as_it_came(store: Store) -> None:

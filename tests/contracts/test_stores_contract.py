@@ -2,56 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bunko.errors import LibraryError
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
-from bunko.records import EmbeddingUsage, FailedDocument, Filter, PreparedDocument, StorageSize
+from bunko.records import FailedDocument, Filter, PreparedDocument, StorageSize
 from bunko.search.rank import SearchRequest, search
-from bunko.stores import memory, sqlite
-from bunko.text import analyzer
-from bunko.text.term_codec import pack_terms
-from bunko.types import Chunk, Document, LineSpan, SourceEntry, Text, Tool
-
-STORES: dict[str, Callable[[Path], Store]] = {
-    "memory": lambda path: memory.build(),
-    "sqlite": lambda path: sqlite.build(path / "library.db"),
-}
-
-
-@pytest.fixture(params=sorted(STORES))
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made = STORES[request.param](tmp_path)
-    yield made
-    made.close()
-
-
-def prepared(
-    uri: str, *chunks: str, date: str = "", tags: tuple[str, ...] = (), modified_ns: int = 1
-) -> PreparedDocument:
-    text = "\n".join(chunks)
-    pieces, at = [], 0
-    for number, chunk in enumerate(chunks):
-        pieces.append(Chunk(number, at, at + len(chunk), number + 1, number + 1, chunk, "# h", ("h",)))
-        at += len(chunk) + 1
-    document = Document(
-        SourceEntry(uri, len(text), modified_ns, 10**18),
-        Text(text, "text/markdown", "utf-8", f"title of {uri}", date, tags),
-        f"hash of {text}",
-    )
-    return PreparedDocument(document, pieces, pack_terms([analyzer.term_keys(chunk) for chunk in chunks]))
-
-
-def found(store: Store, tool: Tool, live: ToolIndex, query: str, **options: object) -> list[tuple[str, int, float]]:
-    with store.read_transaction():
-        hits = search(store, live.snapshot(), {tool.id: tool.name}, None, SearchRequest(query, **options))  # type: ignore[arg-type]
-    return [(hit.uri, hit.chunk.index, hit.score) for hit in hits]
+from bunko.stores import memory
+from bunko.types import Chunk, LineSpan, SourceEntry, Tool
+from tests.contracts.documents import prepared, search_results
 
 
 def test_what_was_written_is_found_with_its_place_and_facts(store: Store) -> None:
@@ -69,10 +31,10 @@ def test_a_removed_document_is_never_found_again(store: Store) -> None:
     tool = store.put_tool(Tool("docs"))
     live = ToolIndex(store, tool.id, None)
     store.write(tool.id, upsert=[prepared("a.md", "検索の方法"), prepared("b.md", "検索の話")])
-    assert {uri for uri, *_ in found(store, tool, live, "検索")} == {"a.md", "b.md"}
+    assert {uri for uri, *_ in search_results(store, tool, live, "検索")} == {"a.md", "b.md"}
     store.write(tool.id, remove=["a.md"])
-    assert {uri for uri, *_ in found(store, tool, live, "検索")} == {"b.md"}
-    assert {uri for uri, *_ in found(store, tool, ToolIndex(store, tool.id, None), "検索")} == {"b.md"}
+    assert {uri for uri, *_ in search_results(store, tool, live, "検索")} == {"b.md"}
+    assert {uri for uri, *_ in search_results(store, tool, ToolIndex(store, tool.id, None), "検索")} == {"b.md"}
 
 
 def test_a_replaced_document_is_found_by_its_new_words_only(store: Store) -> None:
@@ -80,8 +42,8 @@ def test_a_replaced_document_is_found_by_its_new_words_only(store: Store) -> Non
     live = ToolIndex(store, tool.id, None)
     store.write(tool.id, upsert=[prepared("a.md", "京都の寺")])
     store.write(tool.id, upsert=[prepared("a.md", "奈良の鹿", "東大寺の大仏")])
-    assert not found(store, tool, live, "京都")
-    assert found(store, tool, live, "鹿")
+    assert not search_results(store, tool, live, "京都")
+    assert search_results(store, tool, live, "鹿")
     assert store.totals(tool.id).documents == 1
     assert store.totals(tool.id).chunks == 2
 
@@ -115,20 +77,6 @@ def test_a_failure_is_remembered_until_the_document_is_right_again(store: Store)
     assert not store.failures(tool.id)
 
 
-def test_vectors_are_kept_by_name_and_outlive_their_document(store: Store) -> None:
-    tool = store.put_tool(Tool("docs"))
-    vector = np.ones(4, np.float32)
-    one = prepared("a.md", "京都")
-    named = PreparedDocument(one.document, one.chunks, one.packed_terms, [b"name"])
-    store.write(tool.id, upsert=[named], vectors={b"name": vector})
-    store.write(tool.id, remove=["a.md"])
-    assert store.missing_vectors([b"name", b"other"]) == {b"other"}
-    store.write(tool.id, upsert=[named])
-    stored = next(store.changes_since(tool.id, 0)).vector
-    assert stored is not None
-    assert stored.tolist() == vector.tolist()
-
-
 @pytest.mark.parametrize(
     ("where", "expected"),
     [
@@ -156,7 +104,7 @@ def test_filters_choose_documents_by_path_tag_and_date(store: Store, where: Filt
         ],
     )
     live = ToolIndex(store, tool.id, None)
-    assert {uri for uri, *_ in found(store, tool, live, "検索", where=where)} == expected
+    assert {uri for uri, *_ in search_results(store, tool, live, "検索", where=where)} == expected
 
 
 def test_tools_are_kept_by_name(store: Store) -> None:
@@ -172,7 +120,7 @@ def test_two_tools_never_see_each_others_documents(store: Store) -> None:
     one, two = store.put_tool(Tool("one")), store.put_tool(Tool("two"))
     store.write(one.id, upsert=[prepared("same.md", "京都の寺")])
     store.write(two.id, upsert=[prepared("same.md", "奈良の寺")])
-    assert [uri for uri, *_ in found(store, one, ToolIndex(store, one.id, None), "奈良")] == []
+    assert [uri for uri, *_ in search_results(store, one, ToolIndex(store, one.id, None), "奈良")] == []
     assert store.fingerprints(one.id)["same.md"] != store.fingerprints(two.id)["same.md"]
 
 
@@ -207,7 +155,7 @@ def test_every_store_ranks_like_the_memory_store(store: Store) -> None:
         live = ToolIndex(one, tool.id, None)
         both.append(
             [
-                found(one, tool, live, query, top_k=20)
+                search_results(one, tool, live, query, top_k=20)
                 for query in ("検索 設計", "寺", "server", "京都 検索 サーバー", "search")
             ]
         )
@@ -218,15 +166,15 @@ def test_a_shadow_takes_the_place_of_its_tool_in_one_step(store: Store) -> None:
     tool, shadow = store.put_tool(Tool("docs")), store.put_tool(Tool("~docs"))
     live = ToolIndex(store, tool.id, None)
     store.write(tool.id, upsert=[prepared("a.md", "京都の寺"), prepared("b.md", "奈良の鹿")])
-    assert found(store, tool, live, "京都")
+    assert search_results(store, tool, live, "京都")
     store.write(
         shadow.id,
         upsert=[prepared("b.md", "大阪の城")],
         fail=[FailedDocument(SourceEntry("c.md", 1, 1, 10**18), "h", "bad")],
     )
-    assert not found(store, tool, live, "大阪")
+    assert not search_results(store, tool, live, "大阪")
     store.swap_tools(Tool("docs", id=tool.id, built={"words": 2}), shadow)
-    assert [uri for uri, *_ in found(store, tool, live, "大阪 京都 奈良")] == ["b.md"]
+    assert [uri for uri, *_ in search_results(store, tool, live, "大阪 京都 奈良")] == ["b.md"]
     assert set(store.fingerprints(tool.id)) == {"b.md", "c.md"}
     assert [(one.name, one.built) for one in store.tools()] == [("docs", {"words": 2})]
     assert store.check() == ""
@@ -256,9 +204,9 @@ def test_a_glob_of_many_stars_does_not_take_for_ever(store: Store) -> None:
     tool = store.put_tool(Tool("docs"))
     store.write(tool.id, upsert=[prepared(f"{'a' * 200}.md", "検索"), prepared("guide/a1/ab/c.md", "検索")])
     live = ToolIndex(store, tool.id, None)
-    assert not found(store, tool, live, "検索", where=Filter(path="*a" * 30 + "b"))
-    assert found(store, tool, live, "検索", where=Filter(path="**/a*b/c.md"))
-    assert found(store, tool, live, "検索", where=Filter(path="*a*a*.md"))
+    assert not search_results(store, tool, live, "検索", where=Filter(path="*a" * 30 + "b"))
+    assert search_results(store, tool, live, "検索", where=Filter(path="**/a*b/c.md"))
+    assert search_results(store, tool, live, "検索", where=Filter(path="*a*a*.md"))
 
 
 def test_every_store_measures_like_the_memory_store(store: Store) -> None:
@@ -320,7 +268,7 @@ def test_a_shadow_becomes_a_tool_in_one_step(store: Store) -> None:
         ("kept", kept.id, ""),
     ]
     live = ToolIndex(store, made.id, None)
-    assert [uri for uri, *_ in found(store, made, live, "京都")] == ["a.md"]
+    assert [uri for uri, *_ in search_results(store, made, live, "京都")] == ["a.md"]
     again = store.put_tool(Tool("~docs", active=False))
     assert again.id not in (made.id, kept.id)
     store.write(again.id, upsert=[prepared("b.md", "奈良")])
@@ -328,8 +276,8 @@ def test_a_shadow_becomes_a_tool_in_one_step(store: Store) -> None:
     assert second.id == made.id
     stored = next(one for one in store.tools() if one.name == "docs")
     assert (stored.source, stored.active, stored.options, stored.built) == ("/elsewhere", False, {"exclude": ["x"]}, {})
-    assert not found(store, second, live, "京都")
-    assert [uri for uri, *_ in found(store, second, live, "奈良")] == ["b.md"]
+    assert not search_results(store, second, live, "京都")
+    assert [uri for uri, *_ in search_results(store, second, live, "奈良")] == ["b.md"]
     assert len(store.tools()) == 2
     assert list(store.fingerprints(kept.id)) == ["k.md"]
 
@@ -378,100 +326,3 @@ def test_tags_are_counted_and_the_latest_documents_come_first(store: Store) -> N
     assert found[3].date.startswith("2023-11-1")
     (last,) = store.recent_documents(tool.id, limit=9)[4:]
     assert (last.uri, last.date, last.lines) == ("log.txt#x", "", LineSpan(3, 4))
-
-
-# Vectors that were paid for
-
-
-def vector(number: float, size: int = 2) -> np.ndarray:
-    return np.array([number] + [0.0] * (size - 1), np.float32)
-
-
-def test_vectors_that_are_kept_outlive_a_sweep_until_they_are_released(store: Store) -> None:
-    tool, other = store.put_tool(Tool("docs")), store.put_tool(Tool("other"))
-    store.pin_vectors(tool.id, "a", {b"1": vector(1)})
-    store.pin_vectors(tool.id, "b", {b"2": vector(2)})
-    store.pin_vectors(other.id, "a", {b"1": vector(1), b"3": vector(3)})
-    generation = store.generation()
-    store.delete_orphan_vectors()
-    assert store.missing_vectors([b"1", b"2", b"3"]) == set()
-    store.unpin_vectors(tool.id, "a")
-    store.delete_orphan_vectors()
-    assert store.missing_vectors([b"1", b"2", b"3"]) == set(), "the other tool keeps the first one too"
-    store.unpin_vectors(tool.id)
-    store.delete_orphan_vectors()
-    assert store.missing_vectors([b"1", b"2", b"3"]) == {b"2"}
-    assert store.generation() == generation, "no search could see any of this"
-    store.drop_tool(other.id)
-    store.delete_orphan_vectors()
-    assert store.missing_vectors([b"1", b"3"]) == {b"1", b"3"}
-
-
-def test_what_a_chunk_has_stays_when_it_is_released(store: Store) -> None:
-    tool = store.put_tool(Tool("docs"))
-    store.pin_vectors(tool.id, "a", {b"1": vector(1)})
-    store.write(tool.id, upsert=[replace(prepared("a.md", "x"), vector_keys=[b"1"])])
-    store.unpin_vectors(tool.id)
-    store.delete_orphan_vectors()
-    assert store.missing_vectors([b"1"]) == set()
-
-
-def test_what_was_spent_adds_up_for_each_embedder(store: Store) -> None:
-    tool = store.put_tool(Tool("docs"))
-    assert store.embedding_usage() == {}
-    store.write(tool.id, upsert=[prepared("a.md", "x")], usage={"one:2": EmbeddingUsage(10, 1, 5, 1)})
-    store.pin_vectors(
-        tool.id, "one:2", {}, usage={"one:2": EmbeddingUsage(1, 1), 'another " one': EmbeddingUsage(7, 2)}
-    )
-    store.write(tool.id, usage={})
-    assert store.embedding_usage() == {
-        'another " one': EmbeddingUsage(7, 2, 0, 0),
-        "one:2": EmbeddingUsage(11, 2, 5, 1),
-    }
-
-
-@pytest.mark.parametrize("size", [1, 2, 5])
-def test_chunks_get_other_vectors_in_one_step_that_readers_follow(store: Store, size: int) -> None:
-    tool = store.put_tool(Tool("docs", built={"embedder": "old", "words": 1}))
-    first = [replace(prepared("a.md", "京都の寺", "奈良の鹿"), vector_keys=[b"1", b"2"])]
-    first.append(replace(prepared("b.md", "東京の駅"), vector_keys=[b"1"]))
-    store.write(tool.id, upsert=first, vectors={b"1": vector(1), b"2": vector(2)})
-    live = ToolIndex(store, tool.id, None)
-
-    def seen(live: ToolIndex) -> list[tuple[int, float]]:
-        with store.read_transaction():
-            snapshot = live.snapshot()
-        rows = [snapshot.locate(row) for row in snapshot.alive_rows().tolist()]
-        found = [(snapshot.views[part].segment, row) for part, row in rows]
-        return sorted((int(one.chunk_ids[row]), float(one.vectors[row][0])) for one, row in found)
-
-    before = seen(live)
-    generation = store.generation()
-    store.pin_vectors(tool.id, "new", {b"x": vector(7, size), b"y": vector(8, size), b"z": vector(9, size)})
-    assert seen(live) == before
-    assert store.replace_vectors(tool.id, {"a.md": [b"x", b"y"], "b.md": [b"z"]}, {"embedder": "new"}) > generation
-    assert [number for number, _ in seen(live)] == [number for number, _ in before]
-    assert [first for _, first in seen(live)] == [7, 8, 9]
-    assert seen(ToolIndex(store, tool.id, None)) == seen(live)
-    assert store.tools()[0].built == {"embedder": "new"}
-    assert [one.vector_keys for one in store.export_documents(tool.id, ["a.md", "b.md"])] == [[b"x", b"y"], [b"z"]]
-    assert found(store, tool, live, "鹿")
-    store.write(tool.id, remove=["a.md"])
-    assert [first for _, first in seen(live)] == [9]
-    assert not found(store, tool, live, "鹿")
-
-
-def test_no_chunk_gets_a_vector_that_is_not_stored_and_none_is_passed_over(store: Store) -> None:
-    tool = store.put_tool(Tool("docs", built={"embedder": "old"}))
-    put = [replace(prepared("a.md", "一", "二"), vector_keys=[b"1", b"2"])]
-    store.write(tool.id, upsert=put, vectors={b"1": vector(1), b"2": vector(2)})
-    store.pin_vectors(tool.id, "new", {b"x": vector(7)})
-    generation = store.generation()
-    for keys in ({"a.md": [b"x"]}, {"a.md": [b"x", b"gone"]}, {"b.md": [b"x"]}):
-        with pytest.raises(LibraryError, match="changed while"):
-            store.replace_vectors(tool.id, keys, {"embedder": "new"})
-    assert store.export_documents(tool.id, ["a.md"])[0].vector_keys == [b"1", b"2"]
-    assert (store.generation(), store.tools()[0].built) == (generation, {"embedder": "old"})
-    store.replace_vectors(tool.id, {}, {"embedder": "none"})
-    assert store.export_documents(tool.id, ["a.md"])[0].vector_keys == []
-    assert store.totals(tool.id).vectors == 0

@@ -19,7 +19,7 @@ from bunko.search.rank import SearchRequest, search
 from bunko.stores import memory, sqlite
 from bunko.stores.sqlite.store import Sqlite
 from bunko.types import Tool
-from tests.contracts.test_stores_contract import prepared
+from tests.contracts.documents import prepared
 
 
 @pytest.fixture

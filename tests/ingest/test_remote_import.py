@@ -25,7 +25,7 @@ from bunko.records import EmbeddingUsage, PreparedDocument
 from bunko.stores import memory, sqlite
 from bunko.types import Text, Tool
 from tests.conftest import Opener, Run
-from tests.contracts.test_stores_contract import prepared
+from tests.contracts.documents import prepared
 from tests.loopback import Asked, Loopback, Reply, openai_error
 
 

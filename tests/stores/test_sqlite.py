@@ -170,7 +170,7 @@ def test_ctrl_c_right_behind_the_beginning_of_a_transaction_leaves_none_open(tmp
             return getattr(self._connection, name)
 
     store = sqlite.build(tmp_path / "library.db")
-    store._database._writer = Interrupted(store._database._writer)
+    store._database._writer = Interrupted(store._database._writer)  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
         store.put_tool(Tool("docs"))
     assert store.tools() == []

@@ -211,7 +211,7 @@ class WebSection(Section):
     top_k: int = setting(3, "Number of results of a web page search", "RAG_RETRIEVAL_COUNT", low=1, high=1000)
     chunk_size: int | None = setting(
         None,
-        "Maximum number of characters in a chunk of a web page. Not set: chunker.chunk_size if that is set, else 800,"
+        "Maximum number of characters in a chunk. Not set: chunker.chunk_size if that is set, else 800,"
         " or 200 if embedding.provider is local or online",
         low=1,
     )

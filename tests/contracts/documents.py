@@ -1,0 +1,37 @@
+"""Prepare documents for stores and search them."""
+
+from __future__ import annotations
+
+from bunko.indexes.embedded.tool_index import ToolIndex
+from bunko.protocols import Store
+from bunko.records import PreparedDocument
+from bunko.search.rank import SearchRequest, search
+from bunko.text import analyzer
+from bunko.text.term_codec import pack_terms
+from bunko.types import Chunk, Document, SourceEntry, Text, Tool
+
+
+def prepared(
+    uri: str, *chunks: str, date: str = "", tags: tuple[str, ...] = (), modified_ns: int = 1
+) -> PreparedDocument:
+    """Return a document with one chunk for each text, on a line of its own."""
+    text = "\n".join(chunks)
+    parts, start = [], 0
+    for index, chunk in enumerate(chunks):
+        parts.append(Chunk(index, start, start + len(chunk), index + 1, index + 1, chunk, "# h", ("h",)))
+        start += len(chunk) + 1
+    document = Document(
+        SourceEntry(uri, len(text), modified_ns, 10**18),
+        Text(text, "text/markdown", "utf-8", f"title of {uri}", date, tags),
+        f"hash of {text}",
+    )
+    return PreparedDocument(document, parts, pack_terms([analyzer.term_keys(chunk) for chunk in chunks]))
+
+
+def search_results(
+    store: Store, tool: Tool, index: ToolIndex, query: str, **options: object
+) -> list[tuple[str, int, float]]:
+    """Return URI, chunk index and score of each hit."""
+    with store.read_transaction():
+        hits = search(store, index.snapshot(), {tool.id: tool.name}, None, SearchRequest(query, **options))  # type: ignore[arg-type]
+    return [(hit.uri, hit.chunk.index, hit.score) for hit in hits]
