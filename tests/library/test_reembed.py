@@ -46,7 +46,7 @@ def write(docs: Path, files: int) -> None:
 
 
 def rows(library: Library, query: str) -> list[Any]:
-    return library.store._file.rows(query)  # type: ignore[attr-defined,no-any-return]
+    return library.store._database.rows(query)  # type: ignore[attr-defined,no-any-return]
 
 
 def kept_apart(library: Library) -> list[Any]:
