@@ -169,14 +169,14 @@ def test_a_model_that_thinks_aloud_or_quotes_is_understood(notes: Notes) -> None
         (openai_error(404, "no such model"), "no such model"),
         (openai_error(429, "slow down", retry_after="60"), "again in 60 s"),
         (openai_error(500, "broken", retry_after="0"), "broken"),
-        ((200, {}, said(WORDS)[2][:-20]), "cannot be read"),
-        ((200, {"content-type": "text/html"}, b"<html>welcome to the hotel</html>"), "cannot be read"),
+        ((200, {}, said(WORDS)[2][:-20]), "cannot be parsed"),
+        ((200, {"content-type": "text/html"}, b"<html>welcome to the hotel</html>"), "cannot be parsed"),
         ((200, {"content-length": "100000"}, said(WORDS)[2]), "did not answer"),
-        ((200, {}, b'"' + b"x" * 2_000_000 + b'"'), "does not end"),
-        ((200, {}, b"[" * 50_000), "cannot be read"),
-        (told({"choices": []}), "cannot be read"),
+        ((200, {}, b'"' + b"x" * 2_000_000 + b'"'), "too long"),
+        ((200, {}, b"[" * 50_000), "cannot be parsed"),
+        (told({"choices": []}), "cannot be parsed"),
         (told({"error": {"code": 502, "message": "the provider is gone"}}), "the provider is gone"),
-        (said(None, message={"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}), "holds no text"),
+        (said(None, message={"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}), "contains no text"),
     ],
 )  # fmt: skip
 def test_whatever_fails_the_query_is_searched_as_it_is_and_the_answer_says_why(
@@ -188,7 +188,7 @@ def test_whatever_fails_the_query_is_searched_as_it_is_and_the_answer_says_why(
     assert titles(answer) == ["朝のランニング"]
     assert answer.rewritten_query == ""
     [notice] = answer.notices
-    assert notice.startswith("The query was searched as it is. ")
+    assert notice.startswith("The query was not rewritten. ")
     assert words in notice
     assert KEY not in notice + caplog.text
     assert notes.rows() == []
@@ -332,8 +332,8 @@ def test_what_is_missing_on_this_side_is_not_blamed_on_the_server() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines() == [
-        'ollama:m cannot be asked: the package openai is missing, pip install "bunko[openai]" brings it.',
-        "ollama: cannot be asked: no model is set, choose one with chat.model.",
+        'ollama:m is not available: the package openai is not installed; run: pip install "bunko[openai]".',
+        "ollama: is not available: no model is set; set chat.model.",
     ]
 
 
@@ -366,7 +366,7 @@ def test_what_lies_in_a_library_is_checked_like_any_answer(notes: Notes) -> None
     notes.rows("UPDATE answers SET value = '{\"tool\": 1}'")
     answer = notes.ask()
     assert answer.rewritten_query == ""
-    assert "said nothing that can be searched for" in answer.notices[0]
+    assert "returned nothing that can be searched for" in answer.notices[0]
 
 
 def test_a_library_that_may_not_be_written_answers_and_keeps_nothing(notes: Notes) -> None:

@@ -217,7 +217,7 @@ def test_a_token_file_that_others_can_read_is_refused_with_the_command_that_help
     path.write_text("secret-token\n")
     for mode in (0o644, 0o640, 0o604):
         path.chmod(mode)
-        with pytest.raises(SettingsError, match="can be read by others") as caught:
+        with pytest.raises(SettingsError, match="is readable by other users") as caught:
             load_or_create_token(path)
         assert caught.value.hint == f"Run: chmod 600 '{path}'"
         assert "secret-token" not in str(caught.value)

@@ -580,11 +580,11 @@ def test_a_passage_cut_by_the_budget_says_where_it_goes_on(docs: Path, open_docs
     desk = ToolRegistry(lambda: open_docs(BUNKO_SERVE_MAX_RESULT_TOKENS="700"), folder=str(docs))
     pages = walk(desk, {"query": "索引の話", "extract": "full"})
     assert len(pages) > 2
-    assert "goes on with the cursor" in text_of(pages[0])
+    assert "continues with the cursor" in text_of(pages[0])
     assert structure_of(pages[0])["results"][0]["truncated"] is True
-    assert "goes on from the last page" in text_of(pages[1])
+    assert "continued from the last page" in text_of(pages[1])
     last = text_of(next(page for page in reversed(pages) if structure_of(page)["results"]))
-    assert "goes on with the cursor" not in last
+    assert "continues with the cursor" not in last
 
 
 def test_the_page_after_the_last_says_that_there_is_no_more(desk: ToolRegistry) -> None:
@@ -600,13 +600,13 @@ def test_a_cursor_fits_the_call_it_came_with_and_no_other(desk: ToolRegistry, ot
     asked = {"query": "京都 再起動", "top_k": 1}
     cursor = search(desk, **asked)["next_cursor"]
     said = complaint(call(desk, "search", {**asked, **other, "cursor": cursor}))
-    assert "another question" in said
+    assert "another request" in said
     assert "leave the cursor out" in said
 
 
 def test_a_cursor_that_is_none_is_refused_in_a_sentence(desk: ToolRegistry) -> None:
     said = complaint(call(desk, "search", {"query": "京都", "cursor": "bm90IGEgY3Vyc29y"}))
-    assert said == "This cursor was not made here. Leave it out to start again."
+    assert said == "The cursor is invalid. Leave it out to start again."
 
 
 def test_an_index_that_changed_between_pages_is_told_in_both_forms(desk: ToolRegistry, docs: Path) -> None:
@@ -783,7 +783,7 @@ def test_nothing_outside_the_library_can_be_named(mode: str, desk: ToolRegistry,
     async def try_all(client: Client) -> None:
         for path in OUTSIDE:
             for address in (f"bunko://{path}", f"file:///{path}", path):
-                with pytest.raises(MCPError, match="There is no document") as caught:
+                with pytest.raises(MCPError, match="Unknown document") as caught:
                     await client.read_resource(address)
                 assert caught.value.error.code == (-32002 if mode == "legacy" else -32602)
                 assert len(caught.value.error.message) < 400
@@ -799,7 +799,7 @@ def test_documents_of_a_tool_that_is_not_active_are_neither_listed_nor_read(shel
     found = talk(desk, lambda client: client.list_resources()).resources
     assert [one.uri for one in found] == [f"bunko://{names[name]}/one.md" for name in ("search", "旅の記録")]
     assert "特許" in read(desk, found[0].uri)
-    with pytest.raises(MCPError, match="There is no document"):
+    with pytest.raises(MCPError, match="Unknown document"):
         read(desk, "bunko://recipes/one.md")
 
 
@@ -842,13 +842,13 @@ def test_a_tool_that_is_not_there_is_a_protocol_error(mode: str, name: str, desk
         ({"query": "京都", "top_k": True}, "top_k must be a whole number, not true or false."),
         ({"query": "京都", "top_k": 0}, "top_k cannot be 0. Use a number from 1 to 50."),
         ({"query": "京都", "top_k": 10**30}, "Use a number from 1 to 50."),
-        ({"query": "京都", "topk": 5}, "There is no argument 'topk'. Did you mean top_k?"),
-        ({"query": "京都", "zzzz": 5}, "There is no argument 'zzzz'. Known: query, top_k, "),
+        ({"query": "京都", "topk": 5}, "Unknown argument 'topk'. Did you mean top_k?"),
+        ({"query": "京都", "zzzz": 5}, "Unknown argument 'zzzz'. Known: query, top_k, "),
         ({"query": "京都", "extract": "page"}, "extract cannot be 'page'. Use one of: chunk, section, full."),
         ({"query": "京都", "since": "someday"}, "'someday' is not a date. Write 2024-01-15"),
         ({"query": "京都", "mode": "magic"}, "mode cannot be 'magic'. Use one of: bm25, semantic, hybrid."),
-        ({"query": "長" * 200_000}, "query has 200,000 characters. At most 100,000 are read."),
-        ({"query": "京都", "長" * 200_000: 5}, "There is no argument"),
+        ({"query": "長" * 200_000}, "query has 200,000 characters. Use at most 100,000."),
+        ({"query": "京都", "長" * 200_000: 5}, "Unknown argument"),
         ({"query": "京都", "extract": "長" * 90_000}, "extract cannot be"),
     ],
 )
@@ -905,7 +905,7 @@ def test_our_own_mistakes_are_told_without_details_and_logged_with_them(
     mode: str, heard: pytest.LogCaptureFixture
 ) -> None:
     said = complaint(call(ToolRegistry(broken, folder="x"), "search", {"query": "京都"}, mode))
-    assert said == "search failed inside bunko (RuntimeError). The server's log says more."
+    assert said == "search failed with an internal error (RuntimeError). See the server's log."
     assert "something nobody thought of" in heard.text
     assert "Traceback" in heard.text
 

@@ -205,7 +205,7 @@ def test_a_long_answer_comes_in_pages_that_fit_and_repeat_nothing(
         cursor = found["next_cursor"]
     assert pages > 2
     assert texts == {f"記録{number}": f"倉庫の棚{number}を調べた。" * 40 for number in range(1, 13)}
-    with pytest.raises(QueryError, match="another question"):
+    with pytest.raises(QueryError, match="another request"):
         query(desk, "別の問い", cursor=cursor)
     desk.close()
 
