@@ -16,7 +16,7 @@ from bunko.search.summaries import Summary, format_summary, summarize_hits
 from bunko.types import Answer
 from tests.conftest import Run
 from tests.loopback import KEY, Loopback, Reply, chatting, hang, openai_error, said, saying
-from tests.mcp.test_mcp import call
+from tests.mcp.mcp_client import call
 from tests.mcp.test_memos_toolset import DIARY, opened, write
 
 TEXT = "広告費を減らし、検証環境に回した（2024-01-15）。移行の途中で予算の追加を頼んだ（2024-03-10）。"

@@ -136,7 +136,8 @@ def test_the_sdks_own_client_works_with_the_token(server: Process, mode: str) ->
                 assert len((await client.list_tools()).tools) == 4
                 found = await client.call_tool("search", {"query": "京都"})
                 assert found.structured_content is not None
-                return found.structured_content
+                content: dict[str, Any] = found.structured_content
+                return content
 
     assert anyio.run(main)["results"][0]["citation"] == "京都.md:L1-L3"
 

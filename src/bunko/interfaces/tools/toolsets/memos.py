@@ -107,7 +107,7 @@ def tools(top_k: int) -> list[ToolDefinition]:
         ToolDefinition(
             "get_recent_memos",
             "Show the latest memos",
-            "Show the user's latest memos by date, each with its first lines.",
+            "Show the user's latest memos by date, each with its beginning.",
             (Param("limit", "integer", default=10, minimum=1, maximum=search_tool.MAX_RESULTS),),
             object_schema(_MEMO_LIST_PROPERTIES, "results", "total"),
             _recent_memos,
