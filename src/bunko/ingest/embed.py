@@ -113,7 +113,7 @@ class LongTextCounter:
         if not count:
             return []
         texts = "1 text is" if count == 1 else f"{count} texts are"
-        return [f"{texts} too long for {self._label}; embedding.too_long sets how they are handled."]
+        return [f"{texts} too long for {self._label}; embedding.too_long sets how long texts are handled."]
 
 
 def _embed_texts(embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
