@@ -114,7 +114,7 @@ def ingest(
         report = _initial_report(scan, failed_uris)
         entries = [*scan.added, *scan.updated]
         new_uris = {entry.uri for entry in entries if entry.uri in failed_uris or entry.uri not in fingerprints}
-        _remove_deleted(store, tool, scan)
+        _remove_deleted_documents(store, tool, scan)
         total_bytes = sum(entry.work_size for entry in entries)
         done = ImportProgress(0, len(entries), 0, 0, total_bytes)
         progress(done)
@@ -147,7 +147,7 @@ def ingest(
     return report
 
 
-def _remove_deleted(store: Store, tool: Tool, scan: Scan) -> None:
+def _remove_deleted_documents(store: Store, tool: Tool, scan: Scan) -> None:
     # A moved document leaves its old uri in the transaction that writes it under the new one.
     moved_from = set(scan.moved.values())
     uris = [uri for uri in scan.deleted if uri not in moved_from]

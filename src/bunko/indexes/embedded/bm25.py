@@ -212,6 +212,7 @@ def _posting_lists(snapshot: Snapshot, terms: Sequence[QueryTerm], k1: float) ->
 def _score_segment(
     view: SegmentView, posting_lists: list[_PostingList], k: int, norms: npt.NDArray[np.float32], mask: Mask
 ) -> tuple[Rows, Scores]:
+    """Return rows of a segment with their scores: all rows that can be among the k best, and some others."""
     words = view.segment.words
     if len(posting_lists) == 1 and mask is None:
         return _score_list(words, posting_lists[0], norms)
