@@ -13,7 +13,8 @@ from bench.libraries import SIZES, Libraries
 from bench.starting import visits
 from bench.table import Result, Table, number
 from bunko.indexes.embedded.vectors import nearest
-from bunko.search.rank import analyse_query, rank_lexical
+from bunko.search.query_analysis import analyse_query
+from bunko.search.rank import rank_lexical
 
 TOP = 10
 CURVES = {

@@ -11,7 +11,8 @@ from bench.libraries import LARGE, MEDIUM, SMALL, Libraries
 from bench.table import Check, Result, Table, check, number
 from bunko.indexes.embedded import bm25
 from bunko.indexes.embedded.bm25 import QueryTerm
-from bunko.search.rank import QueryAnalysis, analyse_query, rank_lexical
+from bunko.search.query_analysis import QueryAnalysis, analyse_query
+from bunko.search.rank import rank_lexical
 from bunko.text import analyzer
 
 TOP = 10

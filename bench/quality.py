@@ -19,7 +19,8 @@ from bunko.evaluation.eval_library import judged_library
 from bunko.evaluation.measures import ranking_measures
 from bunko.indexes.embedded.snapshot import Snapshot
 from bunko.library.library import Library
-from bunko.search.rank import QueryAnalysis, analyse_query, rank_lexical
+from bunko.search.query_analysis import QueryAnalysis, analyse_query
+from bunko.search.rank import rank_lexical
 from bunko.settings import Settings
 
 K, CHUNKS = 10, 100

@@ -19,7 +19,7 @@ from bunko.text.term_codec import pack_terms, unpack_terms
 
 CONSTANTS = st.sampled_from([(1.2, 0.75), (1.5, 0.75), (2.5, 0.5), (0.0, 0.0), (0.9, 1.0)])
 QUERY = st.lists(
-    st.builds(QueryTerm, st.integers(1, 14), st.floats(0.05, 2.0), gram=st.just(False), group=st.integers(-1, 3)),
+    st.builds(QueryTerm, st.integers(1, 14), st.floats(0.05, 2.0), is_gram=st.just(False), group=st.integers(-1, 3)),
     min_size=1,
     max_size=10,
     unique_by=lambda one: one.key,

@@ -19,7 +19,8 @@ def built(vectors: np.ndarray) -> segment.Segment:
 
 def unit(rows: int, size: int = 64) -> np.ndarray:
     vectors = np.random.default_rng(rows).normal(size=(rows, size)).astype(np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    units: np.ndarray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return units
 
 
 @pytest.mark.parametrize("rows", [5, 700, 3000])

@@ -16,7 +16,7 @@ from bunko.search.summaries import Summary, format_summary, summarize_hits
 from bunko.types import Answer
 from tests.conftest import Run
 from tests.loopback import KEY, Loopback, Reply, chatting, hang, openai_error, said, saying
-from tests.mcp.test_mcp import call
+from tests.mcp.mcp_client import call
 from tests.mcp.test_memos_toolset import DIARY, opened, write
 
 TEXT = "広告費を減らし、検証環境に回した（2024-01-15）。移行の途中で予算の追加を頼んだ（2024-03-10）。"
@@ -133,11 +133,11 @@ def test_rules_are_enough_unless_the_settings_say_otherwise(notes: Notes) -> Non
         (openai_error(401, f"Incorrect API key provided: {KEY}"), "rejected the credentials"),
         (openai_error(429, "slow down", retry_after="60"), "again in 60 s"),
         (openai_error(500, "broken", retry_after="0"), "broken"),
-        ((200, {}, said(TEXT)[2][:-20]), "cannot be read"),
-        (said(None), "holds no text"),
-        (said(""), "said nothing"),
-        (said('{"tool": "delete"}'), "said nothing"),
-        (said("I'm sorry, I can't do that."), "said nothing"),
+        ((200, {}, said(TEXT)[2][:-20]), "cannot be parsed"),
+        (said(None), "contains no text"),
+        (said(""), "returned no readable text"),
+        (said('{"tool": "delete"}'), "returned no readable text"),
+        (said("I'm sorry, I can't do that."), "returned no readable text"),
     ],
 )
 def test_whatever_fails_the_rules_make_the_summary_and_the_answer_says_so(

@@ -136,7 +136,8 @@ def test_the_sdks_own_client_works_with_the_token(server: Process, mode: str) ->
                 assert len((await client.list_tools()).tools) == 4
                 found = await client.call_tool("search", {"query": "京都"})
                 assert found.structured_content is not None
-                return found.structured_content
+                content: dict[str, Any] = found.structured_content
+                return content
 
     assert anyio.run(main)["results"][0]["citation"] == "京都.md:L1-L3"
 
@@ -217,7 +218,7 @@ def test_a_token_file_that_others_can_read_is_refused_with_the_command_that_help
     path.write_text("secret-token\n")
     for mode in (0o644, 0o640, 0o604):
         path.chmod(mode)
-        with pytest.raises(SettingsError, match="can be read by others") as caught:
+        with pytest.raises(SettingsError, match="is readable by other users") as caught:
             load_or_create_token(path)
         assert caught.value.hint == f"Run: chmod 600 '{path}'"
         assert "secret-token" not in str(caught.value)

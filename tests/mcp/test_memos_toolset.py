@@ -21,7 +21,7 @@ from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.types import Tool
 from tests.conftest import Run
-from tests.mcp.test_mcp import snapshot
+from tests.mcp.mcp_client import assert_matches_snapshot
 
 LONG_AGO = 1_700_000_000
 DIARY = """\
@@ -88,7 +88,7 @@ def titles(found: dict[str, Any]) -> list[str]:
 
 
 def test_the_memos_toolset_is_listed_as_in_its_snapshot(desk: ToolRegistry) -> None:
-    snapshot("memos", desk)
+    assert_matches_snapshot("memos", desk)
 
 
 def test_all_memos_are_asked_and_nothing_else(desk: ToolRegistry) -> None:
@@ -205,7 +205,7 @@ def test_a_long_answer_comes_in_pages_that_fit_and_repeat_nothing(
         cursor = found["next_cursor"]
     assert pages > 2
     assert texts == {f"記録{number}": f"倉庫の棚{number}を調べた。" * 40 for number in range(1, 13)}
-    with pytest.raises(QueryError, match="another question"):
+    with pytest.raises(QueryError, match="another request"):
         query(desk, "別の問い", cursor=cursor)
     desk.close()
 

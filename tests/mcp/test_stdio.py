@@ -201,7 +201,7 @@ def test_malformed_lines_and_huge_arguments_are_survived(serve: Any, folder: Pat
     process.write("[" * 100_000)
     huge = process.call("search", {"query": "長" * 3_500_000})
     assert huge["isError"] is True
-    assert huge["content"][0]["text"] == "query has 3,500,000 characters. At most 100,000 are read."
+    assert huge["content"][0]["text"] == "query has 3,500,000 characters. Use at most 100,000."
     assert process.call("search", {"x" * 10_000_000: 1})["isError"] is True
     answer = process.answer(process.send("tools/call", {"name": "x" * 1_000_000, "arguments": {}}))
     assert answer["error"]["code"] == -32602
@@ -270,7 +270,7 @@ def run(tmp_path: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     ("arguments", "code", "said"),
     [
         (("--docs-dir", "nowhere"), 3, "There is no folder nowhere"),
-        (("--docs-dir", ".", "--toolsets", "foldr"), 2, "There is no toolset 'foldr'"),
+        (("--docs-dir", ".", "--toolsets", "foldr"), 2, "Unknown toolset 'foldr'"),
     ],
 )
 def test_a_wrong_command_line_is_told_at_once(arguments: tuple[str, ...], code: int, said: str, tmp_path: Path) -> None:

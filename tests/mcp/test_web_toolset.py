@@ -19,7 +19,7 @@ from bunko.library.library import Library
 from bunko.library.open import load_library_settings, open_library
 from bunko.library.paths import locate_library
 from bunko.library.web_defaults import chunk_size, request_defaults
-from tests.mcp.test_mcp import snapshot
+from tests.mcp.mcp_client import assert_matches_snapshot
 from tests.site import Site, html, text
 from tests.web.test_crawl import article
 
@@ -59,7 +59,7 @@ def reply(desk: ToolRegistry, name: str, **arguments: Any) -> ToolReply:
 
 
 def test_the_web_toolset_is_listed_as_in_its_snapshot(desk: ToolRegistry) -> None:
-    snapshot("web", desk)
+    assert_matches_snapshot("web", desk)
 
 
 def test_tools_that_reach_out_or_destroy_say_so(desk: ToolRegistry, tmp_path: Path, site: Site) -> None:
@@ -170,8 +170,7 @@ def test_a_crawl_tells_how_far_it_is_or_runs_as_a_job(desk: ToolRegistry, site: 
     [tool] = [tool for tool in desk.tools() if tool.name == "rag_crawl"]
     call = ToolCall(desk.library(), {}, lambda done, total, _: told.append((done, total)))
     desk.call(tool, {"url": site.url()}, call)
-    assert told[0] == (1, 5)
-    assert told[-1] == (5, 5)
+    assert (told[0], told[-1]) == ((1, 5), (5, 5))
     job = reply(desk, "rag_crawl", url=site.url(), background=True).structured["job"]
     deadline = time.monotonic() + 30
     while reply(desk, "job", id=job).structured["status"] == "running" and time.monotonic() < deadline:

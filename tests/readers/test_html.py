@@ -271,7 +271,7 @@ def test_a_name_in_one_row_of_a_page_is_found_with_its_header(docs: Path, open_d
 def test_a_page_without_text_is_a_problem_that_says_so(docs: Path, open_docs: Opener) -> None:
     (docs / "empty.html").write_bytes(page("<script>1</script>"))
     report = open_docs(BUNKO_SCANNER_FILE_EXTENSIONS=".html").reindex()
-    assert [(problem.uri, problem.reason) for problem in report.problems] == [("empty.html", "holds no text")]
+    assert [(problem.uri, problem.reason) for problem in report.problems] == [("empty.html", "contains no text")]
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_nonsense_finds_nothing(pages: Path, open_docs: Opener) -> None:
 
 def test_an_empty_library_answers_with_an_empty_list(open_docs: Opener) -> None:
     for mode in ("bm25", "semantic", "hybrid"):
-        answer = open_docs().search("京都", mode=mode)  # type: ignore[arg-type]
+        answer = open_docs().search("京都", mode=mode)
         assert (answer.hits, answer.total_chunks) == ([], 0)
 
 
@@ -217,6 +217,6 @@ def test_equal_scores_come_in_the_same_order_every_time(docs: Path, open_docs: O
 def test_no_query_breaks_a_search(pages: Path, open_docs: Opener, query: str) -> None:
     library = open_docs()
     for mode in ("bm25", "hybrid"):
-        hits: list[Hit] = library.search(query, mode=mode, explain=True, refresh=False).hits  # type: ignore[arg-type]
+        hits: list[Hit] = library.search(query, mode=mode, explain=True, refresh=False).hits
         assert all(hit.score >= 0 for hit in hits)
     library.close()

@@ -90,7 +90,7 @@ def test_every_tool_can_be_called(ask: Ask, target: list[str]) -> None:
     # Over stdio every call is a server of its own, which knows nothing of the others' jobs and says so.
     own_server = not target[0].startswith("http")
     told = call("job", id=job, fails=own_server)
-    assert ("There is no job" in told["content"][0]["text"]) is own_server
+    assert ("Unknown job" in told["content"][0]["text"]) is own_server
     for tool, asked in (("query_memos", {"query": "寺"}), ("list_tags", {}), ("get_recent_memos", {})):
         told = call(tool, fails=True, **asked)  # there are documents here, but no memos
         assert "bunko build" in told["content"][0]["text"]

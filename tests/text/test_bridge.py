@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.search.rank import CROSS_LANGUAGE_WEIGHT, analyse_query
+from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, analyse_query
 from bunko.text import analyzer, bridge
 from bunko.types import Mode
 from tests.conftest import Opener, Run

@@ -23,16 +23,8 @@ from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.protocols import Embedder
 from bunko.search import fusion
-from bunko.search.rank import (
-    CROSS_LANGUAGE_WEIGHT,
-    MAX_QUERY_CHARS,
-    QueryAnalysis,
-    SearchRequest,
-    analyse_query,
-    fuse_adaptive,
-    rank_lexical,
-    rows_per_arm,
-)
+from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, QueryAnalysis, analyse_query
+from bunko.search.rank import MAX_QUERY_CHARS, SearchRequest, fuse_adaptive, rank_lexical, rows_per_arm
 from bunko.text.normalise import escape_surrogates
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Batches of cut documents in, the same with their vectors out: full requests, in flight while the next are cut."""
+"""Embed batches of chunked documents, with full requests that run while the next documents are chunked."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ T = TypeVar("T")
 
 _log = logging.getLogger("bunko.ingest")
 
-# While the answers to one set of requests are read, those to the next are under way.
+# While the answers to one set of requests are read, the next set is in flight.
 _MAX_IN_FLIGHT = 2
-# So many sets are under way or wait for their turn while a batch is written, which takes longer than two of them.
+# Sets that are in flight or queued while a batch is written, which takes longer than two of them.
 _MAX_AHEAD = 3
-# Batches that may wait for a request to be full; more would take memory, and their documents are due.
+# Batches that may wait for a request to fill up; more would take memory and delay their documents.
 _MAX_WAITING_BATCHES = 32
-# Seconds that whoever stops waits for answers that are paid for already; an embedder gives up on them before that.
+# Seconds to wait, when stopping, for answers that are already paid for; an embedder gives up on them earlier.
 _GRACE_SECONDS = 5.0
 
 
 @dataclass(slots=True)
 class EmbeddedBatch(Generic[T]):
-    """A batch whose documents have the names of their vectors, and the vectors that were not stored before."""
+    """A batch whose documents have vector keys, and the vectors that are not stored yet."""
 
     batch: T
     documents: list[PreparedDocument]
     vectors: dict[bytes, npt.NDArray[np.float32]] = field(default_factory=dict)
-    usage: dict[str, EmbeddingUsage] = field(default_factory=dict)  # since the batch before, by embedder
+    usage: dict[str, EmbeddingUsage] = field(default_factory=dict)  # since the previous batch, by embedder
 
 
 def embed_batches(
@@ -52,9 +52,9 @@ def embed_batches(
     *,
     owner_id: int,
 ) -> Generator[EmbeddedBatch[T], None, None]:
-    """Return batches in their order, each as soon as its vectors are there; write it before the next is asked for.
+    """Yield batches in order, each as soon as it is embedded; write each one before requesting the next.
 
-    Where that ends early, vectors that came and belong to no batch that was given out are kept for the tool `owner`.
+    If the generator ends early, vectors of batches that were not yielded are stored for the tool `owner_id`.
     """
     if embedder is None:
         return (EmbeddedBatch(batch, documents_of(batch)) for batch in batches)
@@ -66,54 +66,54 @@ def embed_batches(
 def embed_documents(
     store: Store, embedder: Embedder | None, documents: list[PreparedDocument]
 ) -> tuple[list[PreparedDocument], dict[bytes, npt.NDArray[np.float32]], int]:
-    """Give each chunk the name of its vector, and embed the texts whose vectors are not known yet."""
+    """Assign vector keys to all chunks, and embed the texts whose vectors are not stored yet."""
     if embedder is None:
         return documents, {}, 0
-    put, texts = assign_vector_keys(embedder, documents)
+    keyed_documents, texts = assign_vector_keys(embedder, documents)
     missing = store.missing_vectors(texts)
     vectors: dict[bytes, npt.NDArray[np.float32]] = {}
-    wanted = [key for key in texts if key in missing]
-    for at in range(0, len(wanted), embedder.batch_size):
-        some = wanted[at : at + embedder.batch_size]
-        vectors.update(zip(some, _embed_texts(embedder, [texts[key] for key in some]), strict=True))
-    return put, vectors, len(vectors)
+    missing_keys = [key for key in texts if key in missing]
+    for start in range(0, len(missing_keys), embedder.batch_size):
+        batch_keys = missing_keys[start : start + embedder.batch_size]
+        vectors.update(zip(batch_keys, _embed_texts(embedder, [texts[key] for key in batch_keys]), strict=True))
+    return keyed_documents, vectors, len(vectors)
 
 
 def assign_vector_keys(
     embedder: Embedder, documents: Sequence[PreparedDocument]
 ) -> tuple[list[PreparedDocument], dict[bytes, str]]:
-    """Give each chunk the name of its vector; return the texts by these names."""
+    """Assign a vector key to each chunk; return the documents and the texts by key."""
     texts: dict[bytes, str] = {}
-    put = []
-    for one in documents:
-        own = [chunk.text_in_context(one.document.text.title) for chunk in one.chunks]
-        keys = vector_keys(embedder, own)
-        texts.update(zip(keys, own, strict=True))
-        put.append(replace(one, vector_keys=keys))
-    return put, texts
+    keyed_documents = []
+    for prepared in documents:
+        chunk_texts = [chunk.text_in_context(prepared.document.text.title) for chunk in prepared.chunks]
+        keys = vector_keys(embedder, chunk_texts)
+        texts.update(zip(keys, chunk_texts, strict=True))
+        keyed_documents.append(replace(prepared, vector_keys=keys))
+    return keyed_documents, texts
 
 
 def as_remote(embedder: Embedder | None) -> RemoteEmbedder | None:
-    """Return an embedder as one that costs, if it is."""
+    """Return the embedder if it is remote, else None."""
     return cast(RemoteEmbedder, embedder) if embedder is not None and embedder.is_remote else None
 
 
 class LongTextCounter:
-    """How many texts were longer than a model takes since this was made, where that is known."""
+    """Counts the texts that exceed the model's limit since this counter was created, if the embedder reports it."""
 
     def __init__(self, embedder: Embedder | None) -> None:
         self._label = embedder.label if embedder else ""
-        counts = getattr(embedder, "stats", None)
-        self._stats = counts if isinstance(counts, EmbedderStats) else EmbedderStats()
+        stats = getattr(embedder, "stats", None)
+        self._stats = stats if isinstance(stats, EmbedderStats) else EmbedderStats()
         self._initial_count = self._stats.too_long
 
     def warnings(self) -> list[str]:
-        """Return what a user should know about it; often nothing."""
-        number = self._stats.too_long - self._initial_count
-        if not number:
+        """Return a warning if texts were too long."""
+        count = self._stats.too_long - self._initial_count
+        if not count:
             return []
-        texts = "1 text is" if number == 1 else f"{number} texts are"
-        return [f"{texts} longer than {self._label} takes; embedding.too_long says what becomes of such."]
+        texts = "1 text is" if count == 1 else f"{count} texts are"
+        return [f"{texts} too long for {self._label}; embedding.too_long sets how long texts are handled."]
 
 
 def _embed_texts(embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -123,7 +123,7 @@ def _embed_texts(embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.flo
 
 
 class _UsageMeter:
-    """What was spent and saved since somebody last asked."""
+    """Counts embedded and saved texts and calls, and reports the difference since the last report."""
 
     def __init__(self, embedder: Embedder, request_size: int) -> None:
         self._name, self._request_size = embedder.name, request_size
@@ -131,17 +131,16 @@ class _UsageMeter:
         self._reported = EmbeddingUsage()
 
     def usage_since_last(self) -> dict[str, EmbeddingUsage]:
-        """Return what came to be spent since the last time; nothing where nothing did."""
-        size, told = self._request_size, self._reported
-        without = -(
-            -(self.texts + self.saved_texts) // size
-        )  # calls that would have been made if nothing had been stored
-        self._reported = EmbeddingUsage(self.texts, self.calls, self.saved_texts, without - -(-self.texts // size))
+        """Return the usage since the last call, or an empty dict if there was none."""
+        size, previous = self._request_size, self._reported
+        # Calls that would have been made if no vector had been stored, less those needed for the texts embedded.
+        saved_calls = -(-(self.texts + self.saved_texts) // size) - -(-self.texts // size)
+        self._reported = EmbeddingUsage(self.texts, self.calls, self.saved_texts, saved_calls)
         new = EmbeddingUsage(
-            self._reported.texts - told.texts,
-            self._reported.calls - told.calls,
-            self._reported.saved_texts - told.saved_texts,
-            self._reported.saved_calls - told.saved_calls,
+            self._reported.texts - previous.texts,
+            self._reported.calls - previous.calls,
+            self._reported.saved_texts - previous.saved_texts,
+            self._reported.saved_calls - previous.saved_calls,
         )
         return {} if new == EmbeddingUsage() else {self._name: new}
 
@@ -149,19 +148,19 @@ class _UsageMeter:
 def _embed_locally(
     store: Store, embedder: Embedder, batches: Iterable[T], documents_of: Callable[[T], list[PreparedDocument]]
 ) -> Generator[EmbeddedBatch[T], None, None]:
-    """Embed in this process, one batch after the other."""
-    account = _UsageMeter(embedder, embedder.batch_size)
+    """Embed in this process, one batch after another."""
+    meter = _UsageMeter(embedder, embedder.batch_size)
     for batch in batches:
-        put, vectors, number = embed_documents(store, embedder, documents_of(batch))
-        account.texts += number
-        account.saved_texts += len({key for one in put for key in one.vector_keys}) - number
-        account.calls += -(-number // embedder.batch_size)
-        yield EmbeddedBatch(batch, put, vectors, account.usage_since_last())
+        keyed_documents, vectors, count = embed_documents(store, embedder, documents_of(batch))
+        meter.texts += count
+        meter.saved_texts += len({key for prepared in keyed_documents for key in prepared.vector_keys}) - count
+        meter.calls += -(-count // embedder.batch_size)
+        yield EmbeddedBatch(batch, keyed_documents, vectors, meter.usage_since_last())
 
 
 @dataclass(slots=True)
 class _WaitingBatch(Generic[T]):
-    """A batch and those of its vectors that have to come yet."""
+    """A batch and the keys of its vectors that are not stored yet."""
 
     batch: T
     documents: list[PreparedDocument]
@@ -169,19 +168,19 @@ class _WaitingBatch(Generic[T]):
 
 
 class _BackgroundEmbedder(Generic[T]):
-    """Asks a service while others cut: texts of several batches share requests, so that these are full."""
+    """Embeds with a remote service in the background; texts of several batches share requests to fill them."""
 
     def __init__(self, store: Store, embedder: RemoteEmbedder, owner_id: int) -> None:
         self._store, self._embedder, self._owner_id = store, embedder, owner_id
         self._meter = _UsageMeter(embedder, embedder.request_size)
-        # A model of unknown size was asked for it before there was an import to account for that.
+        # Calls that determined the dimension of the model came before this import and belong to it.
         self._initial_calls = embedder.stats.calls - embedder.stats.sizing_calls
         embedder.stats.sizing_calls = 0
         self._waiting_batches: deque[_WaitingBatch[T]] = deque()
         self._unsent_texts: dict[bytes, str] = {}
         self._pending_requests: deque[tuple[list[bytes], Future[npt.NDArray[np.float32]]]] = deque()
-        self._requested_keys: set[bytes] = set()  # all that were sent, or will be
-        self._delivered_keys: set[bytes] = set()  # with batches that were given out, and are stored by now
+        self._requested_keys: set[bytes] = set()  # sent or queued
+        self._delivered_keys: set[bytes] = set()  # of batches that were yielded and are stored
         self._received_vectors: dict[bytes, npt.NDArray[np.float32]] = {}
         self._error: EmbedderError | None = None
         self._request_slots, self._stop_event = Semaphore(_MAX_IN_FLIGHT), Event()
@@ -189,7 +188,7 @@ class _BackgroundEmbedder(Generic[T]):
     def run(
         self, batches: Iterable[T], documents_of: Callable[[T], list[PreparedDocument]]
     ) -> Generator[EmbeddedBatch[T], None, None]:
-        """Return batches in their order, each as soon as its vectors are there."""
+        """Yield batches in order, each as soon as its vectors have arrived."""
         try:
             for batch in batches:
                 self._add_batch(batch, documents_of(batch))
@@ -218,21 +217,21 @@ class _BackgroundEmbedder(Generic[T]):
             self._pin_leftover_vectors()
 
     def _add_batch(self, batch: T, documents: list[PreparedDocument]) -> None:
-        put, texts = assign_vector_keys(self._embedder, documents)
+        keyed_documents, texts = assign_vector_keys(self._embedder, documents)
         missing = self._store.missing_vectors(texts)
-        wanted = [key for key in texts if key in missing]
-        new = [key for key in wanted if key not in self._requested_keys]
-        self._waiting_batches.append(_WaitingBatch(batch, put, wanted))
-        self._unsent_texts |= {key: texts[key] for key in new}
-        self._requested_keys.update(new)
-        self._meter.saved_texts += len(texts) - len(new)
+        missing_keys = [key for key in texts if key in missing]
+        new_keys = [key for key in missing_keys if key not in self._requested_keys]
+        self._waiting_batches.append(_WaitingBatch(batch, keyed_documents, missing_keys))
+        self._unsent_texts |= {key: texts[key] for key in new_keys}
+        self._requested_keys.update(new_keys)
+        self._meter.saved_texts += len(texts) - len(new_keys)
 
     def _send_request(self) -> None:
         keys = list(self._unsent_texts)[: self._embedder.batch_size]
         texts = [self._unsent_texts.pop(key) for key in keys]
         future: Future[npt.NDArray[np.float32]] = Future()
-        # Noted first: Ctrl-C may come while the thread starts, and what it asks for is not to be forgotten. A process
-        # that ends does not wait for such a thread.
+        # Recorded first: Ctrl-C may arrive while the thread starts, and its request must not be lost. A daemon thread
+        # does not keep the process alive.
         self._pending_requests.append((keys, future))
         Thread(target=self._embed_in_thread, args=(texts, future), name="embedding", daemon=True).start()
 
@@ -240,15 +239,15 @@ class _BackgroundEmbedder(Generic[T]):
         with self._request_slots:
             if self._stop_event.is_set():
                 future.cancel()
-                future.set_running_or_notify_cancel()  # only then do those who wait hear of it
+                future.set_running_or_notify_cancel()  # wakes up the waiting threads
                 return
             try:
                 future.set_result(_embed_texts(self._embedder, texts))
-            except BaseException as error:  # whoever waits has to hear of it
+            except BaseException as error:  # the waiting thread raises it
                 future.set_exception(error)
 
     def _collect_results(self, *, max_pending: int) -> None:
-        """Take what has come; wait until no more than so many calls are under way."""
+        """Receive finished requests; wait until at most `max_pending` are in flight."""
         while (
             self._pending_requests
             and (len(self._pending_requests) > max_pending or self._pending_requests[0][1].done())
@@ -259,7 +258,7 @@ class _BackgroundEmbedder(Generic[T]):
                 vectors = future.result()
             except EmbedderError as error:
                 self._error = error
-                self._receive_vectors({keys[place]: vector for place, vector in error.partial_vectors.items()})
+                self._receive_vectors({keys[position]: vector for position, vector in error.partial_vectors.items()})
             else:
                 self._receive_vectors(dict(zip(keys, vectors, strict=True)))
             self._pending_requests.popleft()
@@ -273,10 +272,12 @@ class _BackgroundEmbedder(Generic[T]):
             key in self._received_vectors or key in self._delivered_keys
             for key in self._waiting_batches[0].missing_keys
         ):
-            one = self._waiting_batches[0]
-            vectors = {key: self._received_vectors[key] for key in one.missing_keys if key in self._received_vectors}
-            yield EmbeddedBatch(one.batch, one.documents, vectors, self._usage())
-            # Whoever comes back for the next has written this one.
+            waiting = self._waiting_batches[0]
+            vectors = {
+                key: self._received_vectors[key] for key in waiting.missing_keys if key in self._received_vectors
+            }
+            yield EmbeddedBatch(waiting.batch, waiting.documents, vectors, self._usage())
+            # The caller has written this batch before it asks for the next one.
             self._waiting_batches.popleft()
             self._delivered_keys.update(vectors)
             for key in vectors:
@@ -287,7 +288,7 @@ class _BackgroundEmbedder(Generic[T]):
         return self._meter.usage_since_last()
 
     def _stop_requests(self) -> None:
-        """Ask for nothing more, and take what is paid for already, if it comes soon."""
+        """Send no more requests, and receive those already paid for if they finish soon."""
         self._stop_event.set()
         if not self._pending_requests:
             return
@@ -301,13 +302,15 @@ class _BackgroundEmbedder(Generic[T]):
             if error is None:
                 self._receive_vectors(dict(zip(keys, future.result(), strict=True)))
             elif isinstance(error, EmbedderError):
-                self._receive_vectors({keys[place]: vector for place, vector in error.partial_vectors.items()})
+                self._receive_vectors({keys[position]: vector for position, vector in error.partial_vectors.items()})
 
     def _pin_leftover_vectors(self) -> None:
-        spent = self._usage()
-        if not (self._received_vectors or spent):
+        usage = self._usage()
+        if not (self._received_vectors or usage):
             return
         try:
-            self._store.pin_vectors(self._owner_id, self._embedder.name, self._received_vectors, usage=spent)
-        except BunkoError as error:  # why it ends is told already, or was as bad
-            _log.warning("%d vectors that came could not be kept: %s", len(self._received_vectors), error.message)
+            self._store.pin_vectors(self._owner_id, self._embedder.name, self._received_vectors, usage=usage)
+        except BunkoError as error:  # only logged: the error that ended the import matters more
+            _log.warning(
+                "Cannot store %d vectors that were already computed: %s", len(self._received_vectors), error.message
+            )

@@ -1,4 +1,4 @@
-"""A source in, a store that holds what it holds out: reads, cuts and tokenises what changed, on all cores."""
+"""Bring a store up to date with a source: read, chunk, tokenize and embed what changed, on all cores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from bunko import chunkers, readers
 from bunko.errors import BunkoError, SourceError
 from bunko.failpoints import reach_failpoint
-from bunko.ingest.embed import LongTextCounter, embed_batches
+from bunko.ingest.embed import EmbeddedBatch, LongTextCounter, embed_batches
 from bunko.protocols import Chunker, Embedder, Scan, SelfReadingSource, Source, Store
 from bunko.records import FailedDocument, PreparedDocument
 from bunko.text import analyzer, term_codec
@@ -34,7 +34,7 @@ _log = logging.getLogger("bunko.ingest")
 # One transaction: large enough that a sync is cheap, small enough that a kill loses little work.
 _BATCH_BYTES = 500_000
 _BATCH_FILES = 100
-# Starting a worker costs about as much CPU as tokenising this much.
+# Starting a worker costs about as much CPU as tokenizing this much.
 _MIN_BYTES_FOR_WORKERS = 2_000_000
 
 
@@ -51,7 +51,7 @@ class ImportProgress:
 
 @dataclass(frozen=True, slots=True)
 class ChunkerSettings:
-    """How documents are cut: plain values, so that they travel to workers and into the library's record."""
+    """How documents are chunked; plain values, so that they can be sent to workers and stored in the library."""
 
     kind: str = "auto"
     max_chars: int = 3000
@@ -76,13 +76,13 @@ class ChunkerSettings:
 
 @dataclass(slots=True)
 class _EntryResult:
-    """What a worker made of one entry, with the time each step took."""
+    """The result of preparing one entry, with the duration of each step."""
 
     entry: SourceEntry
     work: int
     document: PreparedDocument | None = None
     failure: FailedDocument | None = None
-    problem: str = ""  # it could not be read now; what is known of it stays
+    problem: str = ""  # why it cannot be read now; the stored document stays
     step_seconds: dict[str, float] = field(default_factory=dict)
 
 
@@ -101,55 +101,43 @@ def ingest(
 ) -> Report:
     """Bring a tool up to date with its source; every document changes whole or not at all.
 
-    `scan` is what the source was found to hold a moment ago, if somebody looked. `stopped` is asked between
-    transactions: what was written stays, and the next import goes on from there. What was paid for and not written is
-    kept for the tool `owner`, where that is another one.
+    `scan` is a recent scan of the source, if there is one. `stopped` is checked between transactions: what was written
+    stays, and the next import continues from there. Vectors that were paid for but not written are stored for the tool
+    `owner_id`, if given, else for this one.
     """
     with timer("reindex_total", _log):
-        known = store.fingerprints(tool.id)
+        fingerprints = store.fingerprints(tool.id)
         if scan is None:
             with timer("file_scan", _log):
-                scan = source.scan(known)
-        failed = {problem.uri for problem in store.failures(tool.id)}
-        report = _initial_report(scan, failed)
-        moved_from = set(scan.moved.values())
-        fresh = {entry.uri for entry in (*scan.added, *scan.updated) if entry.uri in failed or entry.uri not in known}
-        # A moved document leaves its old place in the same transaction that gives it the new one.
-        leaving = [uri for uri in scan.deleted if uri not in moved_from]
-        if leaving:
-            store.write(tool.id, remove=leaving)
-            reach_failpoint("ingest.removed")
-        todo = [*scan.added, *scan.updated]
-        total = sum(entry.work_size for entry in todo)
-        done = ImportProgress(0, len(todo), 0, 0, total)
+                scan = source.scan(fingerprints)
+        failed_uris = {problem.uri for problem in store.failures(tool.id)}
+        report = _initial_report(scan, failed_uris)
+        entries = [*scan.added, *scan.updated]
+        new_uris = {entry.uri for entry in entries if entry.uri in failed_uris or entry.uri not in fingerprints}
+        _remove_deleted_documents(store, tool, scan)
+        total_bytes = sum(entry.work_size for entry in entries)
+        done = ImportProgress(0, len(entries), 0, 0, total_bytes)
         progress(done)
-        too_long = LongTextCounter(embedder)
-        made_batches = _take_until_stop(
-            stopped, _prepare_batches(source, chunker_settings, scan.load_texts(todo), total, workers), report
+        long_texts = LongTextCounter(embedder)
+        batches = _take_until_stop(
+            stopped, _prepare_batches(source, chunker_settings, scan.load_texts(entries), total_bytes, workers), report
         )
         with closing(
-            embed_batches(store, embedder, made_batches, _prepared_documents, owner_id=owner_id or tool.id)
-        ) as stream:
-            for one in stream:
-                batch, put = one.batch, one.documents
-                gone = [
-                    scan.moved[made.entry.uri] for made in batch if made.entry.uri in scan.moved and not made.problem
-                ]
-                fail = [made.failure for made in batch if made.failure]
-                report.problems += [Problem(made.entry.uri, made.problem) for made in batch if made.problem]
-                with timer("sqlite_write", _log, indent=1, detail=f"{len(put)} documents"):
-                    store.write(tool.id, upsert=put, fail=fail, remove=gone, vectors=one.vectors, usage=one.usage)
-                reach_failpoint("ingest.batch")
-                _update_report(report, batch, fresh, scan, len(one.vectors))
-                done = ImportProgress(
-                    done.files + len(batch), len(todo), done.chunks + sum(len(one.chunks) for one in put),
-                    done.bytes + sum(made.work for made in batch), total,
-                )  # fmt: skip
+            embed_batches(store, embedder, batches, _prepared_documents, owner_id=owner_id or tool.id)
+        ) as embedded_batches:
+            for embedded in embedded_batches:
+                _write_batch(store, tool, scan, embedded, report, new_uris)
+                done = replace(
+                    done,
+                    files=done.files + len(embedded.batch),
+                    chunks=done.chunks + sum(len(prepared.chunks) for prepared in embedded.documents),
+                    bytes=done.bytes + sum(result.work for result in embedded.batch),
+                )
                 progress(done)
         if scan.touched and not report.interrupted:
-            # Last of all: a file of many entries is taken to be known only when every one of them is.
+            # Last of all: a file of many entries is up to date only when every one of them is written.
             store.write(tool.id, touch=scan.touched)
-        report.notices += too_long.warnings()
+        report.notices += long_texts.warnings()
         report.problems += store.failures(tool.id)
         report.total_chunks = store.totals(tool.id).chunks
     _log.debug(
@@ -159,8 +147,40 @@ def ingest(
     return report
 
 
+def _remove_deleted_documents(store: Store, tool: Tool, scan: Scan) -> None:
+    # A moved document leaves its old uri in the transaction that writes it under the new one.
+    moved_from = set(scan.moved.values())
+    uris = [uri for uri in scan.deleted if uri not in moved_from]
+    if uris:
+        store.write(tool.id, remove=uris)
+        reach_failpoint("ingest.removed")
+
+
+def _write_batch(
+    store: Store,
+    tool: Tool,
+    scan: Scan,
+    embedded: EmbeddedBatch[Sequence[_EntryResult]],
+    report: Report,
+    new_uris: set[str],
+) -> None:
+    """Write a batch in one transaction and add it to the report."""
+    batch, documents = embedded.batch, embedded.documents
+    moved_from = [
+        scan.moved[result.entry.uri] for result in batch if result.entry.uri in scan.moved and not result.problem
+    ]
+    failures = [result.failure for result in batch if result.failure]
+    report.problems += [Problem(result.entry.uri, result.problem) for result in batch if result.problem]
+    with timer("sqlite_write", _log, indent=1, detail=f"{len(documents)} documents"):
+        store.write(
+            tool.id, upsert=documents, fail=failures, remove=moved_from, vectors=embedded.vectors, usage=embedded.usage
+        )
+    reach_failpoint("ingest.batch")
+    _update_report(report, batch, new_uris, scan, len(embedded.vectors))
+
+
 def _initial_report(scan: Scan, failed_uris: set[str]) -> Report:
-    """Return what a look at the source says before anything is read; what failed before is in no count of documents."""
+    """Return the report after a scan; documents that failed before are not counted."""
     read_again = {entry.uri for entry in (*scan.added, *scan.updated)} if failed_uris else set()
     report = Report(
         unchanged=scan.unchanged - len(failed_uris - read_again - set(scan.deleted)),
@@ -179,7 +199,7 @@ def _initial_report(scan: Scan, failed_uris: set[str]) -> Report:
 def _take_until_stop(
     stopped: Callable[[], bool], batches: Iterable[Sequence[_EntryResult]], report: Report
 ) -> Iterator[Sequence[_EntryResult]]:
-    """Return batches until somebody stops the import; those that were begun are written all the same."""
+    """Yield batches until the import is stopped; batches already yielded are still written."""
     for batch in batches:
         if stopped():
             report.interrupted = True
@@ -188,25 +208,25 @@ def _take_until_stop(
 
 
 def _prepared_documents(batch: Sequence[_EntryResult]) -> list[PreparedDocument]:
-    return [made.document for made in batch if made.document]
+    return [result.document for result in batch if result.document]
 
 
 def _update_report(
     report: Report, batch: Sequence[_EntryResult], new_uris: set[str], scan: Scan, embedded_count: int
 ) -> None:
     report.embedded += embedded_count
-    for made in batch:
-        if made.document is None:
+    for result in batch:
+        if result.document is None:
             continue
-        if made.entry.uri in scan.moved:
+        if result.entry.uri in scan.moved:
             continue
-        if made.entry.uri in new_uris:
+        if result.entry.uri in new_uris:
             report.added += 1
         else:
             report.updated += 1
-        _log.debug("[reindex] processing: %s", made.entry.uri)
-        sizes = [len(chunk.text) for chunk in made.document.chunks]
-        for step, seconds in made.step_seconds.items():
+        _log.debug("[reindex] processing: %s", result.entry.uri)
+        sizes = [len(chunk.text) for chunk in result.document.chunks]
+        for step, seconds in result.step_seconds.items():
             detail = f" ({len(sizes)} chunks, chars={sizes})" if step == "chunk_split" else ""
             _log.debug("[TIMER]   %s: %.1fms%s", step, seconds * 1000, detail)
 
@@ -218,26 +238,26 @@ def _prepare_batches(
     total_bytes: int,
     workers: int | None,
 ) -> Iterator[list[_EntryResult]]:
-    """Read, cut and tokenise entries in batches, in order, in other processes where that pays.
+    """Read, chunk and tokenize entries in batches, in order, in worker processes if that is faster.
 
-    Only a few batches are there at a time, whatever the entries hold.
+    Only a few batches are in memory at a time, however large the entries are.
     """
-    todo = make_batches(entries, lambda entry: entry.work_size)
-    waiting: deque[tuple[list[SourceEntry], Future[list[_EntryResult]]]] = deque()
+    entry_batches = make_batches(entries, lambda entry: entry.work_size)
+    pending: deque[tuple[list[SourceEntry], Future[list[_EntryResult]]]] = deque()
     if workers != 1 and total_bytes >= _MIN_BYTES_FOR_WORKERS:
-        # Only here: a search imports this file too, and processes take time to load.
+        # Imported late: a search imports this module too, and multiprocessing takes time to load.
         from concurrent.futures.process import BrokenProcessPool
 
         from bunko.workers import default_worker_count
 
-        number = default_worker_count() if workers is None else workers
+        worker_count = default_worker_count() if workers is None else workers
         try:
-            if number > 1:
-                yield from _prepare_in_workers(source, chunker_settings, todo, number, waiting)
+            if worker_count > 1:
+                yield from _prepare_in_workers(source, chunker_settings, entry_batches, worker_count, pending)
         except BrokenProcessPool:
-            # Where memory runs out, the system kills a worker; one process needs less of it than several.
-            _log.warning("A worker process was killed; the import goes on without workers.")
-    for batch in chain([batch for batch, _ in waiting], todo):
+            # The system kills a worker when memory runs out; one process needs less memory than several.
+            _log.warning("A worker process was killed; the import continues in one process.")
+    for batch in chain([batch for batch, _ in pending], entry_batches):
         yield _prepare_entries(source, chunker_settings, batch)
 
 
@@ -246,7 +266,7 @@ def _prepare_in_workers(
     chunker_settings: ChunkerSettings,
     entry_batches: Iterator[list[SourceEntry]],
     worker_count: int,
-    pending: deque[tuple[list[SourceEntry], Future[list[_EntryResult]]]],  # what was begun and not yet given back
+    pending: deque[tuple[list[SourceEntry], Future[list[_EntryResult]]]],  # submitted and not yet yielded
 ) -> Iterator[list[_EntryResult]]:
     from bunko.workers import WorkerPool
 
@@ -254,22 +274,22 @@ def _prepare_in_workers(
         for batch in entry_batches:
             pending.append((batch, pool.submit(_prepare_entries, source, chunker_settings, batch)))
             if len(pending) > 2 * worker_count:
-                made = pending[0][1].result()
+                results = pending[0][1].result()
                 pending.popleft()
-                yield made
+                yield results
         while pending:
-            made = pending[0][1].result()
+            results = pending[0][1].result()
             pending.popleft()
-            yield made
+            yield results
 
 
 def make_batches(items: Iterable[T], size_of: Callable[[T], int], max_size: int = _BATCH_BYTES) -> Iterator[list[T]]:
-    """Return things in the order they come, as many together as belong in one transaction by the work they make."""
+    """Yield items in order, grouped into batches of about `max_size` for one transaction each."""
     batch: list[T] = []
     size = 0
-    for thing in items:
-        batch.append(thing)
-        size += size_of(thing)
+    for item in items:
+        batch.append(item)
+        size += size_of(item)
         if size >= max_size or len(batch) >= _BATCH_FILES:
             yield batch
             batch, size = [], 0
@@ -285,66 +305,66 @@ def _prepare_entries(
 
 
 def _prepare_entry(source: Source, chunker: Chunker, entry: SourceEntry) -> _EntryResult:
-    made = _EntryResult(entry, entry.work_size)
+    result = _EntryResult(entry, entry.work_size)
     clock = time.perf_counter
     start = clock()
     if isinstance(entry, ExcerptEntry):
-        made.entry, content_hash, text = entry.without_text(), entry.content_hash, entry.text
-        read = hashed = clock()
+        result.entry, content_hash, text = entry.without_text(), entry.content_hash, entry.text
+        read_at = hashed_at = clock()
         if entry.needs_text:
-            made.problem = "changed while it was imported; the next import takes it"
-            return made
+            result.problem = "changed during the import; the next import will read it"
+            return result
         if text is None:
-            made.failure = FailedDocument(made.entry, content_hash, entry.problem)
-            return made
+            result.failure = FailedDocument(result.entry, content_hash, entry.problem)
+            return result
     else:
-        seen = time.time_ns()
+        seen_ns = time.time_ns()
         try:
             data, entry = source.read(entry)
         except BunkoError as error:
-            made.problem = str(error)
-            return made
+            result.problem = str(error)
+            return result
         except OSError as error:
-            made.problem = f"cannot be read: {error.strerror or error}"
-            return made
-        made.entry = replace(entry, seen_ns=seen)
-        read = clock()
+            result.problem = f"cannot be read: {error.strerror or error}"
+            return result
+        result.entry = replace(entry, seen_ns=seen_ns)
+        read_at = clock()
         content_hash = hashlib.sha256(data).hexdigest()
-        hashed = clock()
+        hashed_at = clock()
         try:
             text = source.text(data, entry) if isinstance(source, SelfReadingSource) else readers.read(data, entry.uri)
         except SourceError as error:
-            made.failure = FailedDocument(made.entry, content_hash, str(error))
-            return made
-    pieces = _with_file_lines(chunker.chunks(text), made.entry.lines)
-    cut = clock()
-    if not pieces:
-        made.failure = FailedDocument(made.entry, content_hash, "holds no text")
-        return made
-    document = Document(made.entry, text, content_hash)
-    made.document = PreparedDocument(document, pieces, pack_terms(document, pieces))
-    made.step_seconds = {
-        "file_read": read - start,
-        "hash_compute": hashed - read,
-        "chunk_split": cut - hashed,
-        "tokenise": clock() - cut,
+            result.failure = FailedDocument(result.entry, content_hash, str(error))
+            return result
+    chunks = _with_file_lines(chunker.chunks(text), result.entry.lines)
+    chunked_at = clock()
+    if not chunks:
+        result.failure = FailedDocument(result.entry, content_hash, "contains no text")
+        return result
+    document = Document(result.entry, text, content_hash)
+    result.document = PreparedDocument(document, chunks, pack_terms(document, chunks))
+    result.step_seconds = {
+        "file_read": read_at - start,
+        "hash_compute": hashed_at - read_at,
+        "chunk_split": chunked_at - hashed_at,
+        "tokenise": clock() - chunked_at,
     }
-    return made
+    return result
 
 
 def _with_file_lines(chunks: list[Chunk], lines: LineSpan) -> list[Chunk]:
-    """Return chunks with the lines they have in their file."""
+    """Return chunks with the line numbers of their file."""
     if lines == WHOLE_FILE:
         return chunks
     return [
-        replace(one, first_line=lines.file_line(one.first_line), last_line=lines.file_line(one.last_line))
-        for one in chunks
+        replace(chunk, first_line=lines.file_line(chunk.first_line), last_line=lines.file_line(chunk.last_line))
+        for chunk in chunks
     ]
 
 
 def pack_terms(document: Document, chunks: Sequence[Chunk]) -> bytes:
-    """Return the terms of a document's chunks as a store keeps them."""
-    # People look for a file by its name; vectors are made without it, so that renaming one costs none.
+    """Return the terms of a document's chunks in the store's format."""
+    # The file name is indexed because people search for it; vectors leave it out, so that a rename costs none.
     uri = document.uri
     name = PurePosixPath(unquote(uri) if uri.startswith(("http://", "https://")) else uri).stem
     return term_codec.pack_terms(

@@ -1,4 +1,4 @@
-"""Answers and reports in, plain dictionaries out: the same object in `--json`, MCP and the web API."""
+"""Convert answers and reports to dictionaries for JSON output."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def answer_to_dict(
     extract: Extract | None = None,
     summary: Summary | None = None,
 ) -> dict[str, Any]:
-    """Return a search's answer; documents are needed for the hashes that citations are checked by.
+    """Return a search answer as a dictionary; documents are needed for the hashes that verify citations.
 
-    Of an `extract` that leaves something out it is said how many characters; in a snippet, where the terms stand.
+    With an `extract`, it includes the number of omitted characters; with snippets, the positions of the matches.
     """
     result: dict[str, Any] = {
-        "results": [hit_to_dict(one) | _passage_fields(one, find_document, extract) for one in answer.hits],
+        "results": [hit_to_dict(hit) | _passage_fields(hit, find_document, extract) for hit in answer.hits],
         "total_chunks": answer.total_chunks,
         "query": answer.query,
         **({"rewritten": answer.rewritten_query} if answer.rewritten_query else {}),
@@ -39,9 +39,9 @@ def answer_to_dict(
         },
     }
     if extract == "snippet":
-        looked = snippet_terms(answer.searched_query)
-        for one in result["results"]:
-            one["marks"] = highlight_ranges(one["content"], looked)
+        query_terms = snippet_terms(answer.searched_query)
+        for item in result["results"]:
+            item["marks"] = highlight_ranges(item["content"], query_terms)
     if summary is not None:
         result["summary"] = summary_to_dict(summary)
     if answer.notices:
@@ -50,7 +50,7 @@ def answer_to_dict(
 
 
 def summary_to_dict(summary: Summary) -> dict[str, Any]:
-    """Return what some hits say together; who wrote it is said where that was a model."""
+    """Return a summary as a dictionary; a model's summary includes the model's name."""
     return {
         "count": summary.count,
         "since": summary.since,
@@ -58,13 +58,14 @@ def summary_to_dict(summary: Summary) -> dict[str, Any]:
         "tags": [{"tag": tag, "count": count} for tag, count in summary.tags],
         "phrases": list(summary.phrases),
         "sentences": [
-            {"text": one.text, "file_path": one.uri, "title": one.title, "date": one.date} for one in summary.sentences
+            {"text": sentence.text, "file_path": sentence.uri, "title": sentence.title, "date": sentence.date}
+            for sentence in summary.sentences
         ],
     } | ({"text": summary.text, "model": summary.model} if summary.text else {})
 
 
 def hit_to_dict(hit: Hit) -> dict[str, Any]:
-    """Return one hit."""
+    """Return a hit as a dictionary."""
     chunk = hit.chunk
     result: dict[str, Any] = {
         "file_path": hit.uri,
@@ -95,12 +96,12 @@ def hit_to_dict(hit: Hit) -> dict[str, Any]:
 
 
 def hit_citation(hit: Hit) -> str:
-    """Return where a hit stands."""
+    """Return the citation of a hit."""
     return format_citation(hit.uri, hit.chunk.first_line, hit.chunk.last_line)
 
 
 def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
-    """Return why a hit answered."""
+    """Return an explanation as a dictionary."""
     return {
         "lane": explanation.lane,
         "terms": list(explanation.terms),
@@ -115,7 +116,7 @@ def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
 
 
 def explanation_text(explanation: Explanation) -> str:
-    """Return why a hit answered, in words."""
+    """Return an explanation as text."""
     parts = [f"lane {explanation.lane}"]
     if explanation.terms:
         parts.append("terms " + " ".join(explanation.terms))
@@ -129,7 +130,7 @@ def explanation_text(explanation: Explanation) -> str:
 
 
 def report_to_dict(report: Report) -> dict[str, Any]:
-    """Return what an import did."""
+    """Return an import report as a dictionary."""
     result: dict[str, Any] = {
         "added": report.added,
         "updated": report.updated,
@@ -155,10 +156,10 @@ def _passage_fields(
     hit: Hit, find_document: Callable[[Hit], StoredDocument | None], extract: Extract | None
 ) -> dict[str, Any]:
     passage = next(iter(extract_passages([hit], find_document, "chunk")), None)
-    place: dict[str, Any] = {"hash": passage.hash if passage else ""}
+    fields: dict[str, Any] = {"hash": passage.hash if passage else ""}
     if passage and extract in ("snippet", "entry", "full"):
-        place["left_out"] = {"before": passage.chars_before, "after": passage.chars_after}
-    return place
+        fields["left_out"] = {"before": passage.chars_before, "after": passage.chars_after}
+    return fields
 
 
 def _round_score(value: float | None) -> float | None:

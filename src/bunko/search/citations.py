@@ -1,4 +1,4 @@
-"""A citation and its hash in, whether it still stands out: same, moved, changed or deleted."""
+"""Verify citations: is the cited passage the same, moved, changed or deleted?"""
 
 from __future__ import annotations
 
@@ -25,30 +25,33 @@ CITATION_STATUSES: tuple[CitationStatus, ...] = ("same", "moved", "changed", "de
 
 @dataclass(frozen=True, slots=True)
 class CitationCheck:
-    """What became of a passage."""
+    """The status of a cited passage."""
 
     status: CitationStatus
-    citation: str  # where it stands now, or stood
+    citation: str  # the current location, or the last known one
 
 
 def verify_citation(store: Store, tool_id: int, citation: str, digest: str) -> CitationCheck:
-    """Compare a passage as it was cited with what the library holds now."""
-    place, marks = _CITATION.fullmatch(citation.strip()), _HASH.fullmatch(digest.strip().lower())
-    if place is None or not 1 <= int(place["first"]) <= int(place["last"] or place["first"]):
+    """Compare a cited passage with the current documents."""
+    location, hashes = _CITATION.fullmatch(citation.strip()), _HASH.fullmatch(digest.strip().lower())
+    if location is None or not 1 <= int(location["first"]) <= int(location["last"] or location["first"]):
         raise QueryError(f"{citation[:80]!r} is not a citation", hint="Give it as it was returned: path:L12-L30.")
-    if marks is None:
+    if hashes is None:
         raise QueryError(
             f"{digest[:80]!r} is not a citation's hash", hint="Give `hash` as it was returned with the result."
         )
-    uri, first = place["uri"], int(place["first"])
-    last = int(place["last"] or first)
+    uri, first = location["uri"], int(location["first"])
+    last = int(location["last"] or first)
     document = store.document(tool_id, uri)
-    if document is not None and (at := _find_passage(document, first, last, marks["lines"])):
-        return CitationCheck("same" if at == (first, last) else "moved", format_citation(uri, *at))
-    for other in store.uris_with_hash(tool_id, marks["document"]):
-        if other != uri and (there := store.document(tool_id, other)) is not None:
+    if document is not None and (lines := _find_passage(document, first, last, hashes["lines"])):
+        return CitationCheck("same" if lines == (first, last) else "moved", format_citation(uri, *lines))
+    for other_uri in store.uris_with_hash(tool_id, hashes["document"]):
+        if other_uri != uri and (other_document := store.document(tool_id, other_uri)) is not None:
             return CitationCheck(
-                "moved", format_citation(other, *(_find_passage(there, first, last, marks["lines"]) or (first, last)))
+                "moved",
+                format_citation(
+                    other_uri, *(_find_passage(other_document, first, last, hashes["lines"]) or (first, last))
+                ),
             )
     if document is None:
         return CitationCheck("deleted", citation)
@@ -56,16 +59,16 @@ def verify_citation(store: Store, tool_id: int, citation: str, digest: str) -> C
 
 
 def _find_passage(document: StoredDocument, first: int, last: int, digest: str) -> tuple[int, int] | None:
-    """Return on which lines of its file a cited passage stands: best where it was cited, else anywhere."""
-    lines, place, height = unify_line_ends(document.text).split("\n"), document.lines, last - first
-    if place.is_single_line:
-        return (place.first, place.first) if lines_hash(lines) == digest else None
-    begin = first - place.first
+    """Return the lines of the file that hold a cited passage: the cited ones if unchanged, else the first match."""
+    lines, file_lines, height = unify_line_ends(document.text).split("\n"), document.lines, last - first
+    if file_lines.is_single_line:
+        return (file_lines.first, file_lines.first) if lines_hash(lines) == digest else None
+    begin = first - file_lines.first
     if begin >= 0 and lines_hash(lines[begin : begin + height + 1]) == digest:
         return first, last
-    # Looking for the passage elsewhere hashes every window of its height; beyond this a made-up one is not sought.
+    # Searching hashes every window of the passage's height; above this limit a made-up citation would cost too much.
     windows = range(len(lines) - height) if len(lines) * (height + 1) <= _MAX_HASHED_LINES else range(0)
     for begin in windows:
         if lines_hash(lines[begin : begin + height + 1]) == digest:
-            return place.first + begin, place.first + begin + height
+            return file_lines.first + begin, file_lines.first + begin + height
     return None

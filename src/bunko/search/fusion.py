@@ -1,4 +1,4 @@
-"""Two ranked lists in, one out: convex combination of normalised scores, or reciprocal ranks."""
+"""Fuse lexical and vector rankings: by convex combination of normalised scores, or by reciprocal ranks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def normalise_scores(scores: Mapping[K, float]) -> dict[K, float]:
-    """Stretch scores to 0…1; equal scores all become 1."""
+    """Scale scores to 0…1; equal scores all become 1."""
     if not scores:
         return {}
     low, high = min(scores.values()), max(scores.values())
@@ -19,43 +19,46 @@ def normalise_scores(scores: Mapping[K, float]) -> dict[K, float]:
 
 
 def convex_combination(vector: Mapping[K, float], lexical: Mapping[K, float], weight: float) -> dict[K, float]:
-    """Return weight · vector + (1 − weight) · lexical over normalised scores; what one side lacks counts 0."""
-    near, like = normalise_scores(vector), normalise_scores(lexical)
+    """Return weight · vector + (1 − weight) · lexical over normalised scores; a missing score counts as 0."""
+    vector_scores, lexical_scores = normalise_scores(vector), normalise_scores(lexical)
     return {
-        key: weight * near.get(key, 0.0) + (1 - weight) * like.get(key, 0.0) for key in dict.fromkeys((*like, *near))
+        key: weight * vector_scores.get(key, 0.0) + (1 - weight) * lexical_scores.get(key, 0.0)
+        for key in dict.fromkeys((*lexical_scores, *vector_scores))
     }
 
 
-# How much vectors count where a text holds all that was asked for, and how much more where none holds any of it. A
-# vector that stands this many spreads above the mean is as near as it gets. Chosen on judged sets, see docs/quality.md.
+# The vector weight if a text contains all words of the query, and what is added to it if none contains any. A cosine
+# this many spreads above the mean gets the full vector score. Chosen on judged sets, see docs/quality.md.
 _BASE_VECTOR_WEIGHT, _EXTRA_VECTOR_WEIGHT, _FULL_SCORE_SPREADS = 0.1, 0.4, 6.0
 
 
 def adaptive_combination(
     vector: Mapping[K, float], lexical: Mapping[K, float], *, mean: float, spread: float, max_possible_score: float
 ) -> dict[K, float]:
-    """Return the convex combination with a weight of its own for this query.
+    """Return the convex combination with a vector weight that adapts to the query.
 
-    Words count by their share of the best, vectors by how far they stand out among all: `mean` and `spread` are those
-    of all cosines. The less the best text holds of what it could by words, `possible`, the more the vectors count.
+    Lexical scores count relative to the best one, cosines by their distance from the mean: `mean` and `spread` are
+    those of all cosines. The further the best lexical score stays below `max_possible_score`, the more vectors count.
     """
     best = max(lexical.values(), default=0.0)
     weight = _BASE_VECTOR_WEIGHT + _EXTRA_VECTOR_WEIGHT * max(
         0.0, 1 - best / max_possible_score if max_possible_score else 1.0
     )
-    like = (1 - weight) / best if best else 0.0
-    near = weight / (_FULL_SCORE_SPREADS * spread if spread else 1.0)
-    scores = {key: like * score for key, score in lexical.items()}
+    lexical_factor = (1 - weight) / best if best else 0.0
+    vector_factor = weight / (_FULL_SCORE_SPREADS * spread if spread else 1.0)
+    scores = {key: lexical_factor * score for key, score in lexical.items()}
     for key, cosine in vector.items():
-        above = near * (cosine - mean)
-        scores[key] = scores.get(key, 0.0) + (0.0 if above < 0 else weight if above > weight else above)
+        vector_score = vector_factor * (cosine - mean)
+        scores[key] = scores.get(key, 0.0) + (
+            0.0 if vector_score < 0 else weight if vector_score > weight else vector_score
+        )
     return scores
 
 
 def reciprocal_rank_fusion(rankings: Sequence[Sequence[K]], k: float = 60) -> dict[K, float]:
-    """Return the sum of 1 / (k + rank) over the lists that hold a key, ranks counted from 1."""
+    """Return the sum of 1 / (k + rank) over the rankings that contain a key, with ranks from 1."""
     scores: dict[K, float] = {}
-    for ranked in rankings:
-        for rank, key in enumerate(ranked, 1):
+    for ranking in rankings:
+        for rank, key in enumerate(ranking, 1):
             scores[key] = scores.get(key, 0.0) + 1 / (k + rank)
     return scores

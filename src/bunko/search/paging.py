@@ -1,4 +1,4 @@
-"""Passages and a token budget in, one page of them and where the next one begins out."""
+"""Cut results into pages that fit a token budget."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bunko.text.token_count import estimate_tokens
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a page begins: a window of hits, a passage in it, a character in that."""
+    """Where a page starts: the first hit, a passage among its passages, a character of that passage."""
 
     first_hit: int = 0
     passage_index: int = 0
@@ -26,34 +26,34 @@ class Cursor:
     generation: int = 0
 
     def encode(self, request_key: str) -> str:
-        """Return the cursor as a client carries it; it fits this question alone."""
+        """Return the cursor as text for the client, valid for this request only."""
         numbers = [self.first_hit, self.passage_index, self.char_offset, self.generation]
         return base64.urlsafe_b64encode(json.dumps([_digest(request_key), *numbers]).encode()).decode().rstrip("=")
 
 
 def decode_cursor(text: str, request_key: str) -> Cursor:
-    """Return what a client carried, or say that it is not ours."""
+    """Return the cursor that a client sent, or raise an error if it is not valid for this request."""
     try:
         padded = text + "=" * (-len(text) % 4)
         digest, *numbers = json.loads(base64.urlsafe_b64decode(padded.encode("ascii")))
         first, passage, character, generation = (int(number) for number in numbers)
     except (ValueError, TypeError, OverflowError, RecursionError, binascii.Error) as error:
-        raise QueryError("This cursor was not made here", hint="Leave it out to start again.") from error
+        raise QueryError("The cursor is invalid", hint="Leave it out to start again.") from error
     if digest != _digest(request_key) or min(first, passage, character) < 0 or first > 1000:
         raise QueryError(
-            "This cursor belongs to another question",
-            hint="Repeat the call it came with, changing nothing but the cursor, or leave the cursor out.",
+            "The cursor belongs to another request",
+            hint="Repeat the original call with only the cursor added, or leave the cursor out.",
         )
     return Cursor(first, passage, character, generation)
 
 
 @dataclass(frozen=True, slots=True)
 class PageItem:
-    """A passage as far as it fits a page."""
+    """The part of a passage that fits on a page."""
 
     passage: Passage
     text: str
-    has_start: bool  # at the passage's beginning, not where the last page stopped
+    has_start: bool  # starts at the passage's beginning, not where the last page stopped
     has_end: bool
 
 
@@ -65,33 +65,33 @@ def build_page(
     tokens_per_passage: int | None,
     overhead_tokens: Callable[[Passage], int],
 ) -> tuple[list[PageItem], Cursor | None]:
-    """Return what fits, at least one piece, and where to go on; None if nothing is left of these passages.
+    """Return the items that fit on a page, at least one, and the start of the next page, None after the last.
 
-    With `per_passage` each passage is only begun, and its rest is left to whoever asks for details. `frame` says what a
-    passage costs beside its text.
+    With `tokens_per_passage` each passage is cut to that length and not continued on the next page. `overhead_tokens`
+    returns what a passage costs besides its text.
     """
-    pieces: list[PageItem] = []
-    left = token_budget
-    for number in range(start.passage_index, len(passages)):
-        passage = passages[number]
-        skipped = start.char_offset if number == start.passage_index else 0
-        text = remove_hidden_chars(passage.text)[skipped:]
-        around = overhead_tokens(passage)
-        room = left - around
+    items: list[PageItem] = []
+    tokens_left = token_budget
+    for index in range(start.passage_index, len(passages)):
+        passage = passages[index]
+        offset = start.char_offset if index == start.passage_index else 0
+        text = remove_hidden_chars(passage.text)[offset:]
+        overhead = overhead_tokens(passage)
+        available = tokens_left - overhead
         cost = estimate_tokens(text)
-        if pieces and room < min(cost, token_budget // 8):
-            return pieces, Cursor(start.first_hit, number, skipped, start.generation)
-        allowed = min(room, tokens_per_passage) if tokens_per_passage else room
-        short = text if cost <= allowed else truncate_to_budget(text, allowed)
-        pieces.append(PageItem(passage, short, has_start=not skipped, has_end=len(short) == len(text)))
-        left -= around + (cost if short is text else estimate_tokens(short))
-        if len(short) < len(text) and tokens_per_passage is None:
-            return pieces, Cursor(start.first_hit, number, skipped + len(short), start.generation)
-    return pieces, None
+        if items and available < min(cost, token_budget // 8):
+            return items, Cursor(start.first_hit, index, offset, start.generation)
+        allowed = min(available, tokens_per_passage) if tokens_per_passage else available
+        shown_text = text if cost <= allowed else truncate_to_budget(text, allowed)
+        items.append(PageItem(passage, shown_text, has_start=not offset, has_end=len(shown_text) == len(text)))
+        tokens_left -= overhead + (cost if shown_text is text else estimate_tokens(shown_text))
+        if len(shown_text) < len(text) and tokens_per_passage is None:
+            return items, Cursor(start.first_hit, index, offset + len(shown_text), start.generation)
+    return items, None
 
 
 def truncate_to_budget(text: str, token_budget: int) -> str:
-    """Return as much of a text's beginning as fits, cut after a sentence if one ends in the second half."""
+    """Return the longest beginning of a text that fits, cut after a sentence if one ends in the second half of it."""
     if estimate_tokens(text) <= token_budget:
         return text
     low, high = 1, len(text)
@@ -101,8 +101,8 @@ def truncate_to_budget(text: str, token_budget: int) -> str:
             low = middle
         else:
             high = middle - 1
-    last = max((end for end in sentence_ends(text[: low + 1]) if end <= low), default=0)
-    return text[: last if last > low // 2 else low]
+    sentence_end = max((end for end in sentence_ends(text[: low + 1]) if end <= low), default=0)
+    return text[: sentence_end if sentence_end > low // 2 else low]
 
 
 def _digest(request_key: str) -> str:

@@ -1,4 +1,4 @@
-"""Hits and their documents in, passages of the size that was asked for out: a snippet, a chunk, its section, or all."""
+"""Extract passages from the documents of hits: a snippet, a chunk, its section or the whole text."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from bunko.types import Hit, format_citation
 
 Extract = Literal["chunk", "snippet", "entry", "section", "full"]
 EXTRACTS: tuple[Extract, ...] = ("chunk", "section", "full")
-# Of a memo: what stands around the match, the entry as it is written, or what it says below its heading and tags.
+# Of a memo: the text around the match, the whole entry, or the entry without its heading and tags.
 MEMO_EXTRACTS: tuple[Extract, ...] = ("snippet", "entry", "full")
-# A line of a document that says more is text that happens to look like a heading.
+# A longer line is text that happens to look like a heading.
 _MAX_HEADING_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A stretch of a document that answers, and the hit it is there for."""
+    """A range of a document that answers a query, and the hit it was extracted for."""
 
     hit: Hit
     start: int
@@ -32,25 +32,25 @@ class Passage:
     first_line: int  # counted from 1, both included
     last_line: int
     text: str
-    hash: str  # of the document and of these lines, so that a citation can be checked later
-    chars_before: int = 0  # characters of the document that are left out before it and after it
+    hash: str  # of the document and of these lines, to verify a citation later
+    chars_before: int = 0  # characters of the document before and after the passage
     chars_after: int = 0
 
     @property
     def citation(self) -> str:
-        """Where it stands, as editors and people read it: path:L12-L30."""
+        """The passage's location in the form path:L12-L30."""
         return format_citation(self.hit.uri, self.first_line, self.last_line)
 
     @property
     def headings(self) -> list[str]:
-        """The headings above it, each no longer than a heading is."""
+        """The headings above the passage, shortened for display."""
         return [display_label(heading) for heading in self.hit.chunk.heading_path]
 
 
 def display_label(label: str) -> str:
-    """Return a heading as a person sees it."""
-    seen = remove_hidden_chars(label)
-    return seen if len(seen) <= _MAX_HEADING_CHARS else f"{seen[:_MAX_HEADING_CHARS]}…"
+    """Return a label without hidden characters, at most 100 characters long."""
+    visible = remove_hidden_chars(label)
+    return visible if len(visible) <= _MAX_HEADING_CHARS else f"{visible[:_MAX_HEADING_CHARS]}…"
 
 
 def extract_passages(
@@ -62,60 +62,55 @@ def extract_passages(
     query: str = "",
     max_chars: int | None = None,
 ) -> list[Passage]:
-    """Return what comes back for hits, best first; what overlaps or touches in one document is joined.
+    """Return the passages of hits, best first; overlapping and adjacent ones of a document are joined.
 
-    The first `given` hits came back before, and what lies inside their passages does not come back again. A snippet is
-    what stands around the words of `query`, of `max_chars` or about 150 characters; what else is longer than
-    `max_chars` is cut after a sentence.
+    The first `already_returned` hits were on earlier pages: passages inside theirs are left out. A snippet is the text
+    around the words of `query`, `max_chars` or about 150 characters long; other passages longer than `max_chars` are
+    cut after a sentence.
     """
-    looked: SnippetTerms | None = None
+    query_terms: SnippetTerms | None = None
     documents: dict[tuple[str, str], StoredDocument | None] = {}
-    before: list[_TextRange] = []
-    found: list[_TextRange] = []
-    for number, hit in enumerate(hits):
-        place = (hit.tool, hit.uri)
-        text = documents[place] if place in documents else documents.setdefault(place, find_document(hit))
-        if text is None or text.content_hash != hit.content_hash:
-            continue  # it changed since the search, and its chunks no longer stand where the hit says
+    earlier: list[_TextRange] = []
+    ranges: list[_TextRange] = []
+    for index, hit in enumerate(hits):
+        key = (hit.tool, hit.uri)
+        document = documents[key] if key in documents else documents.setdefault(key, find_document(hit))
+        if document is None or document.content_hash != hit.content_hash:
+            continue  # the document changed since the search, so the offsets of its chunks are no longer valid
         size = extract(hit) if callable(extract) else extract
         if size == "snippet":
-            looked = looked or snippet_terms(query)
-            around = snippet_range(text.text[hit.chunk.start : hit.chunk.end], looked, max_chars or SNIPPET_CHARS)
-            one = _TextRange(hit, text, *(hit.chunk.start + at for at in around))
+            query_terms = query_terms or snippet_terms(query)
+            chunk_text = document.text[hit.chunk.start : hit.chunk.end]
+            offsets = snippet_range(chunk_text, query_terms, max_chars or SNIPPET_CHARS)
+            text_range = _TextRange(hit, document, *(hit.chunk.start + offset for offset in offsets))
         else:
-            one = _TextRange(hit, text, *_extract_range(hit, text, size))
-        if number < already_returned:
-            before.append(one)
-        elif any(old.document is text and old.start <= one.start and one.end <= old.end for old in before):
-            continue
-        elif touching := [other for other in found if other.document is text and one.touches(other)]:
-            # The stretch may close the gap between others, so that all of them become one.
-            touching[0].start = min(one.start, *(other.start for other in touching))
-            touching[0].end = max(one.end, *(other.end for other in touching))
-            found = [other for other in found if other not in touching[1:]]
-        else:
-            found.append(one)
-    return [_build_passage(one.hit, one.document, one.start, one.truncated_end(max_chars)) for one in found]
+            text_range = _TextRange(hit, document, *_extract_range(hit, document, size))
+        if index < already_returned:
+            earlier.append(text_range)
+        elif not any(text_range.is_inside(other) for other in earlier):
+            ranges = _add_range(ranges, text_range)
+    return [
+        _build_passage(text_range.hit, text_range.document, text_range.start, text_range.truncated_end(max_chars))
+        for text_range in ranges
+    ]
 
 
 def snippet_terms(query: str) -> SnippetTerms:
-    """Return what a snippet looks for: the terms of a query with others that mean the same, and its own spelling."""
-    from bunko.search.rank import (  # which brings numpy, and most commands show no snippet
-        CROSS_LANGUAGE_WEIGHT,
-        analyse_query,
-    )
+    """Return the terms a snippet is chosen by: those of the query, their expansions and the query's own spelling."""
+    # Imported late: it loads numpy, and most commands show no snippet.
+    from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, analyse_query
 
-    found = analyse_query(query, cross_language_weight=CROSS_LANGUAGE_WEIGHT)
+    analysis = analyse_query(query, cross_language_weight=CROSS_LANGUAGE_WEIGHT)
     weights = {
-        spelling: one.weight
-        for spelling, one, role in zip(found.spellings, found.terms, found.roles, strict=True)
+        spelling: term.weight
+        for spelling, term, role in zip(analysis.spellings, analysis.terms, analysis.roles, strict=True)
         if role != "gram"
     }
     return SnippetTerms(weights, tuple(run for run in analyzer.runs(query) if len(run) > 1))
 
 
 def render_extract(text: str, extract: Extract, terms: SnippetTerms, *, chars_before: int, chars_after: int) -> str:
-    """Return a passage's text for a reader: a snippet with its words marked, and a sign for all that was left out."""
+    """Return a passage's text for display: matches in a snippet are highlighted, omitted text is marked."""
     if extract == "snippet":
         head, tail = "…" if chars_before else "", "…" if chars_after else ""
         return f"{head}{add_highlights(text, highlight_ranges(text, terms))}{tail}"
@@ -125,7 +120,7 @@ def render_extract(text: str, extract: Extract, terms: SnippetTerms, *, chars_be
 
 
 def passage_as_hit(passage: Passage) -> Hit:
-    """Return a passage as a hit of that size, for whoever shows hits."""
+    """Return a passage as a hit whose chunk has the passage's range and text."""
     hit = passage.hit
     if (passage.start, passage.end) == (hit.chunk.start, hit.chunk.end):
         return hit
@@ -147,6 +142,9 @@ class _TextRange:
     start: int
     end: int
 
+    def is_inside(self, other: _TextRange) -> bool:
+        return other.document is self.document and other.start <= self.start and self.end <= other.end
+
     def touches(self, other: _TextRange) -> bool:
         low, high = (self.end, other.start) if self.end <= other.start else (other.end, self.start)
         return low >= high or not self.document.text[low:high].strip()
@@ -156,19 +154,32 @@ class _TextRange:
         return self.end if max_chars is None else self.start + len(text[: cut_offset(text, max_chars)].rstrip())
 
 
+def _add_range(ranges: list[_TextRange], text_range: _TextRange) -> list[_TextRange]:
+    """Return the ranges with one more, joined to those it touches."""
+    touching = [other for other in ranges if other.document is text_range.document and text_range.touches(other)]
+    if not touching:
+        return [*ranges, text_range]
+    # The new range may close the gap between others: then all of them become one.
+    touching[0].start = min(text_range.start, *(other.start for other in touching))
+    touching[0].end = max(text_range.end, *(other.end for other in touching))
+    return [other for other in ranges if other not in touching[1:]]
+
+
 def section_range(text: str, body_start: int, start: int, end: int) -> tuple[int, int]:
-    """Return the chapter around a range: from the heading above it to the next one that is not deeper."""
+    """Return the section around a range: from the heading above it to the next one of the same or a higher level."""
     headings = [mark for mark in scan_outline(unify_line_ends(text), body_start) if isinstance(mark, Heading)]
     above = [heading for heading in headings if heading.start <= start]
     if not above:
-        return start, max(end, min((h.start for h in headings), default=len(text)))
-    own = above[-1]
-    after = (heading.start for heading in headings if heading.start >= end and heading.level <= own.level)
-    return own.start, max(end, len(text[: next(after, len(text))].rstrip()))
+        return start, max(end, min((heading.start for heading in headings), default=len(text)))
+    section_heading = above[-1]
+    next_starts = (
+        heading.start for heading in headings if heading.start >= end and heading.level <= section_heading.level
+    )
+    return section_heading.start, max(end, len(text[: next(next_starts, len(text))].rstrip()))
 
 
 def lines_hash(lines: Sequence[str]) -> str:
-    """Return a hash of whole lines, deaf to line ends and trailing blanks."""
+    """Return a hash of whole lines that ignores line endings and trailing whitespace."""
     return hashlib.sha256("\n".join(line.rstrip() for line in lines).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -185,15 +196,28 @@ def _extract_range(hit: Hit, document: StoredDocument, extract: Extract) -> tupl
 
 
 def _build_passage(hit: Hit, document: StoredDocument, start: int, end: int) -> Passage:
-    whole = unify_line_ends(document.text)
-    first = whole.count("\n", 0, start) + 1
-    last = first + whole.count("\n", start, max(start, end - 1))
-    place = document.lines
-    # A citation names lines: where all is on one, the hash is of all.
-    lines = whole.split("\n") if place.is_single_line else whole.split("\n")[first - 1 : last]
+    full_text = unify_line_ends(document.text)
+    first = full_text.count("\n", 0, start) + 1
+    last = first + full_text.count("\n", start, max(start, end - 1))
+    file_lines = document.lines
+    # A citation names lines: if the whole document is on one line of its file, hash all of it.
+    lines = full_text.split("\n") if file_lines.is_single_line else full_text.split("\n")[first - 1 : last]
     text = document.text[start:end]
     if (start, end) == (hit.chunk.start, hit.chunk.end):
-        text = hit.chunk.text  # a row of a table carries its header
+        text = hit.chunk.text  # a table row includes the table's header
     digest = f"{document.content_hash[:12]}.{lines_hash(lines)}"
-    before, after = len(document.text[document.body_start : start].strip()), len(document.text[end:].strip())
-    return Passage(hit, start, end, place.file_line(first), place.file_line(last), text, digest, before, after)
+    chars_before, chars_after = (
+        len(document.text[document.body_start : start].strip()),
+        len(document.text[end:].strip()),
+    )
+    return Passage(
+        hit,
+        start,
+        end,
+        file_lines.file_line(first),
+        file_lines.file_line(last),
+        text,
+        digest,
+        chars_before,
+        chars_after,
+    )

@@ -1,1 +1,1 @@
-"""Rows of chunks in, ranked rows out: the in-process search structures, derived from a store and rebuildable."""
+"""The in-process index: word and gram postings and vectors, derived from a store and rebuildable."""

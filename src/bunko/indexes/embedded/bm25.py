@@ -1,7 +1,7 @@
-"""Keys of a query in, the rows that match best out: BM25 over the word lane, grams as a hint beside it.
+"""Rank rows by BM25 over words, with character bigrams as an additional signal.
 
-Only rows that a list touches are scored, and the longest lists are only looked up for the rows that can still win
-(the MaxScore idea): the result is exact, and common words cost little.
+Only rows of the posting lists are scored, and the longest lists are looked up only for rows that can still reach the
+top k (the MaxScore idea): the result is exact, and common words cost little.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     Rows = npt.NDArray[np.intp]
     Scores = npt.NDArray[np.float32]
 
-# A pair of characters counts a quarter of its idf beside the words: chosen on judged sets, see docs/quality.md.
+# A bigram counts a quarter of its idf beside the words: chosen on judged sets, see docs/quality.md.
 GRAM_WEIGHT = 0.25
-# Looking one row up in a list costs as much as adding this many rows of it.
+# Looking up one row in a list costs as much as adding this many of its rows.
 _LOOKUP_COST = 8
-# Merging lists costs as much for each of their rows as clearing and searching this many rows.
+# Merging lists costs as much per row as clearing and scanning this many rows.
 _MERGE_COST = 8
 
 
 class QueryTerm(NamedTuple):
-    """One key of a query and what it is worth; words come before grams."""
+    """A key of a query and its weight; words come before grams."""
 
     key: int
     weight: float
     is_gram: bool = False
-    group: int = -1  # of several words for one thing only the one that counts most in a row counts
+    group: int = -1  # of the terms of a group, only the one that scores highest in a row counts
 
 
 class _PostingList(NamedTuple):
-    """One key's list in one part: the most it can add to a row's score, and how it is scored."""
+    """The posting list of a key in one segment, with the most it can add to a row's score."""
 
     max_score: float
     begin: int
     end: int
     is_gram: bool
-    members: tuple[_PostingList, ...] = ()  # of a group; it then has no list of its own, only their lengths together
+    members: tuple[_PostingList, ...] = ()  # of a group, whose begin and end only give the total length
 
 
 def rank_terms(
@@ -55,107 +55,113 @@ def rank_terms(
     """Return the k best rows."""
     if not snapshot.views or not terms:
         return EMPTY_RANKING
-    best = TopK(snapshot, k)
-    for number, lists in enumerate(_posting_lists(snapshot, terms, k1)):
-        if lists:
-            part = snapshot.views[number]
-            best.add(number, *_score_segment(part, lists, k, part.norms(k1, b, snapshot.average_length), masks[number]))
-    return best.ranking()
+    top = TopK(snapshot, k)
+    for view_index, posting_lists in enumerate(_posting_lists(snapshot, terms, k1)):
+        if posting_lists:
+            view = snapshot.views[view_index]
+            top.add(
+                view_index,
+                *_score_segment(view, posting_lists, k, view.norms(k1, b, snapshot.average_length), masks[view_index]),
+            )
+    return top.ranking()
 
 
 def max_possible_score(snapshot: Snapshot, terms: Sequence[QueryTerm], *, k1: float) -> float:
-    """Return more than any row can score by words: all of them in one row, as often as you like."""
-    most: dict[int, float] = {}
-    for i, (one, worth) in enumerate(zip(terms, _cached_lookup(snapshot, terms, k1)[1], strict=True)):
-        if not one.is_gram:
-            unit = one.group if one.group >= 0 else ~i
-            most[unit] = max(most.get(unit, 0.0), worth)
-    return sum(most.values())
+    """Return an upper bound of a row's score by words: the score of a row with unlimited occurrences of each."""
+    group_scores: dict[int, float] = {}
+    for i, (term, score) in enumerate(zip(terms, _cached_lookup(snapshot, terms, k1)[1], strict=True)):
+        if not term.is_gram:
+            group = term.group if term.group >= 0 else ~i
+            group_scores[group] = max(group_scores.get(group, 0.0), score)
+    return sum(group_scores.values())
 
 
 def rank_gram_overlap(
     snapshot: Snapshot, terms: Sequence[QueryTerm], k: int, *, min_share: float, masks: Sequence[Mask]
 ) -> Ranking:
-    """Return the k rows that hold the most telling of some grams, if they hold at least a share of them by weight."""
-    places = [_find_spans(part, terms) for part in snapshot.views]
-    worth = [GRAM_WEIGHT * value for value in _max_contributions(snapshot, terms, places, 0.0)]
-    enough = min_share * sum(one.weight for one in terms)
-    best = TopK(snapshot, k)
-    for number, part in enumerate(snapshot.views):
-        scores, shares = np.zeros((2, len(part.segment)), np.float32)
-        for one, (begin, end), value in zip(terms, places[number], worth, strict=True):
-            rows = part.segment.grams.rows[begin:end].astype(np.intp)
+    """Return the k rows with the highest idf sum of their grams, among rows with at least `min_share` of the grams."""
+    spans = [_find_spans(view, terms) for view in snapshot.views]
+    values = [GRAM_WEIGHT * value for value in _max_contributions(snapshot, terms, spans, 0.0)]
+    min_weight = min_share * sum(term.weight for term in terms)
+    top = TopK(snapshot, k)
+    for view_index, view in enumerate(snapshot.views):
+        scores, shares = np.zeros((2, len(view.segment)), np.float32)
+        for term, (begin, end), value in zip(terms, spans[view_index], values, strict=True):
+            rows = view.segment.grams.rows[begin:end].astype(np.intp)
             scores[rows] += value
-            shares[rows] += one.weight
-        found = np.flatnonzero(shares >= enough)
-        mask = masks[number]
+            shares[rows] += term.weight
+        matching = np.flatnonzero(shares >= min_weight)
+        mask = masks[view_index]
         if mask is not None:
-            found = found[mask[found]]
-        best.add(number, found, scores[found])
-    return best.ranking()
+            matching = matching[mask[matching]]
+        top.add(view_index, matching, scores[matching])
+    return top.ranking()
 
 
 def rank_key_ranges(snapshot: Snapshot, ranges: Sequence[tuple[int, int]], k: int, *, masks: Sequence[Mask]) -> Ranking:
-    """Return the k rows that hold grams of the most ranges of keys, the rarer ones first."""
-    held = []
-    for part, mask in zip(snapshot.views, masks, strict=True):
-        spans = [part.segment.grams.range_span(*one) for one in ranges]
-        lists = [np.unique(part.segment.grams.rows[begin:end]).astype(np.intp) for begin, end in spans]
-        held.append(lists if mask is None else [rows[mask[rows]] for rows in lists])
-    worth = [GRAM_WEIGHT * idf(snapshot.size, sum(len(lists[i]) for lists in held)) for i in range(len(ranges))]
-    best = TopK(snapshot, k)
-    for number, part in enumerate(snapshot.views):
-        scores = np.zeros(len(part.segment), np.float32)
-        for rows, value in zip(held[number], worth, strict=True):
+    """Return the k rows with grams in the most key ranges; rarer ranges count more."""
+    rows_by_view = []
+    for view, mask in zip(snapshot.views, masks, strict=True):
+        spans = [view.segment.grams.range_span(*key_range) for key_range in ranges]
+        row_lists = [np.unique(view.segment.grams.rows[begin:end]).astype(np.intp) for begin, end in spans]
+        rows_by_view.append(row_lists if mask is None else [rows[mask[rows]] for rows in row_lists])
+    values = [
+        GRAM_WEIGHT * idf(snapshot.size, sum(len(row_lists[i]) for row_lists in rows_by_view))
+        for i in range(len(ranges))
+    ]
+    top = TopK(snapshot, k)
+    for view_index, view in enumerate(snapshot.views):
+        scores = np.zeros(len(view.segment), np.float32)
+        for rows, value in zip(rows_by_view[view_index], values, strict=True):
             scores[rows] += value
-        found = np.flatnonzero(scores > 0)
-        best.add(number, found, scores[found])
-    return best.ranking()
+        matching = np.flatnonzero(scores > 0)
+        top.add(view_index, matching, scores[matching])
+    return top.ranking()
 
 
 def matches(snapshot: Snapshot, terms: Sequence[QueryTerm], rows: Sequence[int]) -> list[list[bool]]:
-    """Say for each row which of the keys it holds."""
-    held = np.zeros((len(rows), len(terms)), bool)
-    places = np.array([snapshot.locate(row) for row in rows], np.int32).reshape(-1, 2)
-    for number in np.unique(places[:, 0]):
-        which = np.flatnonzero(places[:, 0] == number)
-        own = places[which, 1]
-        segment = snapshot.views[number].segment
-        for i, (one, (begin, end)) in enumerate(zip(terms, _find_spans(snapshot.views[number], terms), strict=True)):
+    """Return for each row which of the terms it contains."""
+    is_match = np.zeros((len(rows), len(terms)), bool)
+    locations = np.array([snapshot.locate(row) for row in rows], np.int32).reshape(-1, 2)
+    for view_index in np.unique(locations[:, 0]):
+        selected = np.flatnonzero(locations[:, 0] == view_index)
+        segment_rows = locations[selected, 1]
+        view = snapshot.views[view_index]
+        for i, (term, (begin, end)) in enumerate(zip(terms, _find_spans(view, terms), strict=True)):
             if begin < end:
-                some = (segment.grams if one.is_gram else segment.words).rows[begin:end]
-                at = some.searchsorted(own)
-                at[at == len(some)] = 0
-                held[which, i] = some[at] == own
-    table: list[list[bool]] = held.tolist()
+                listed_rows = (view.segment.grams if term.is_gram else view.segment.words).rows[begin:end]
+                positions = listed_rows.searchsorted(segment_rows)
+                positions[positions == len(listed_rows)] = 0
+                is_match[selected, i] = listed_rows[positions] == segment_rows
+    table: list[list[bool]] = is_match.tolist()
     return table
 
 
 def idf(size: int, frequency: int) -> float:
-    """Return how telling a key is: never zero or less, however common it is."""
+    """Return the inverse document frequency of a key, positive even for a key in every row."""
     return log(1 + (size - frequency + 0.5) / (frequency + 0.5))
 
 
 def _cached_lookup(
     snapshot: Snapshot, terms: Sequence[QueryTerm], k1: float
 ) -> tuple[list[list[tuple[int, int]]], list[float]]:
-    """Return where each key's list stands in each part, and the most it can add; remembered for the last query."""
+    """Return the span of each key's list in each segment and the most it can add; the last query is cached."""
     last = snapshot.last_lookup
     if last is not None and last[0] is terms and last[1] == k1:
         return last[2], last[3]
-    places = [_find_spans(part, terms) for part in snapshot.views]
-    worth = _max_contributions(snapshot, terms, places, k1)
+    spans = [_find_spans(view, terms) for view in snapshot.views]
+    contributions = _max_contributions(snapshot, terms, spans, k1)
     if isinstance(terms, tuple):  # a list may change
-        snapshot.last_lookup = (terms, k1, places, worth)
-    return places, worth
+        snapshot.last_lookup = (terms, k1, spans, contributions)
+    return spans, contributions
 
 
 def _find_spans(view: SegmentView, terms: Sequence[QueryTerm]) -> list[tuple[int, int]]:
-    words = [one.key for one in terms if not one.is_gram]
-    found = view.segment.words.find_spans(words) if words else []
-    if len(words) < len(terms):
-        found += view.segment.grams.find_spans([one.key for one in terms if one.is_gram])
-    return found
+    word_keys = [term.key for term in terms if not term.is_gram]
+    spans = view.segment.words.find_spans(word_keys) if word_keys else []
+    if len(word_keys) < len(terms):
+        spans += view.segment.grams.find_spans([term.key for term in terms if term.is_gram])
+    return spans
 
 
 def _max_contributions(
@@ -163,85 +169,90 @@ def _max_contributions(
 ) -> list[float]:
     """Return the most each key can add to a row's score."""
     frequencies = [0] * len(terms)
-    for part, place in zip(snapshot.views, spans, strict=True):
-        for i, (begin, end) in enumerate(place):
-            if part.alive is None:
+    for view, view_spans in zip(snapshot.views, spans, strict=True):
+        for i, (begin, end) in enumerate(view_spans):
+            if view.alive is None:
                 frequencies[i] += end - begin
             else:
-                lane = part.segment.grams if terms[i].is_gram else part.segment.words
-                frequencies[i] += int(np.count_nonzero(part.alive[lane.rows[begin:end]]))
+                lane = view.segment.grams if terms[i].is_gram else view.segment.words
+                frequencies[i] += int(np.count_nonzero(view.alive[lane.rows[begin:end]]))
     return [
-        one.weight * idf(snapshot.size, frequency) * (1.0 if one.is_gram else k1 + 1)
-        for one, frequency in zip(terms, frequencies, strict=True)
+        term.weight * idf(snapshot.size, frequency) * (1.0 if term.is_gram else k1 + 1)
+        for term, frequency in zip(terms, frequencies, strict=True)
     ]
 
 
 def _posting_lists(snapshot: Snapshot, terms: Sequence[QueryTerm], k1: float) -> list[list[_PostingList]]:
-    places, worth = _cached_lookup(snapshot, terms, k1)
-    # Words first: grams add to what words found. The same order in every part, so that sums are the same however the
-    # rows are spread.
-    by_worth = sorted(range(len(terms)), key=lambda i: (terms[i].is_gram, -worth[i], terms[i].key))
-    units: dict[int, list[int]] = {}
-    for i in by_worth:
-        units.setdefault(terms[i].group if terms[i].group >= 0 else ~i, []).append(i)
-    found = []
-    for place in places:
+    """Return the posting lists of each segment, those that can add most first; none where no word matches."""
+    spans, contributions = _cached_lookup(snapshot, terms, k1)
+    # Words first: grams only add to rows that words found. The order is the same in every segment, so that sums do not
+    # depend on how rows are spread over segments.
+    order = sorted(range(len(terms)), key=lambda i: (terms[i].is_gram, -contributions[i], terms[i].key))
+    groups: dict[int, list[int]] = {}
+    for i in order:
+        groups.setdefault(terms[i].group if terms[i].group >= 0 else ~i, []).append(i)
+    lists_by_view = []
+    for view_spans in spans:
         lists = []
-        for unit in units.values():
-            held = [_PostingList(worth[i], *place[i], terms[i].is_gram) for i in unit if place[i][0] < place[i][1]]
-            if len(held) > 1:
-                lists.append(
-                    _PostingList(held[0].max_score, 0, sum(one.end - one.begin for one in held), False, tuple(held))
-                )
+        for group in groups.values():
+            members = [
+                _PostingList(contributions[i], *view_spans[i], terms[i].is_gram)
+                for i in group
+                if view_spans[i][0] < view_spans[i][1]
+            ]
+            if len(members) > 1:
+                total_length = sum(member.end - member.begin for member in members)
+                lists.append(_PostingList(members[0].max_score, 0, total_length, False, tuple(members)))
             else:
-                lists += held
-        found.append(lists)
-    return [lists if lists and not lists[0].is_gram else [] for lists in found]
+                lists += members
+        lists_by_view.append(lists)
+    return [lists if lists and not lists[0].is_gram else [] for lists in lists_by_view]
 
 
 def _score_segment(
     view: SegmentView, posting_lists: list[_PostingList], k: int, norms: npt.NDArray[np.float32], mask: Mask
 ) -> tuple[Rows, Scores]:
+    """Return rows of a segment with their scores: all rows that can be among the k best, and some others."""
     words = view.segment.words
     if len(posting_lists) == 1 and mask is None:
         return _score_list(words, posting_lists[0], norms)
     total = np.zeros(len(view.segment), np.float32)
     touched: list[Rows] = []
-    number = 0
-    left = sum(one.end - one.begin for one in posting_lists)
-    rest = sum(one.max_score for one in posting_lists)
-    for at, one in enumerate(posting_lists):
-        if one.is_gram:
+    row_count = 0
+    remaining_length = sum(posting_list.end - posting_list.begin for posting_list in posting_lists)
+    remaining_max = sum(posting_list.max_score for posting_list in posting_lists)
+    for index, posting_list in enumerate(posting_lists):
+        if posting_list.is_gram:
             break
-        rows, scores = _score_list(words, one, norms)
+        rows, scores = _score_list(words, posting_list, norms)
         if mask is not None:
-            kept = mask[rows]
-            rows, scores = rows[kept], scores[kept]
+            is_allowed = mask[rows]
+            rows, scores = rows[is_allowed], scores[is_allowed]
         if touched:
-            before = total[rows]
-            total[rows] = before + scores
-            rows = rows[before == 0]
+            previous = total[rows]
+            total[rows] = previous + scores
+            rows = rows[previous == 0]
         else:
             total[rows] = scores
         touched.append(rows)
-        number += len(rows)
-        left -= one.end - one.begin
-        rest -= one.max_score
-        # Is it worth finding out what can still win? Only if the lists to come are longer than what there is.
-        if number > k and left > number:
+        row_count += len(rows)
+        remaining_length -= posting_list.end - posting_list.begin
+        remaining_max -= posting_list.max_score
+        # Pruning pays only if the remaining lists are longer than the list of candidates.
+        if row_count > k and remaining_length > row_count:
             candidates = np.concatenate(touched)
             values = total[candidates]
-            least = lower_bound(values, k)
-            if rest < least:
-                candidates = candidates[values + np.float32(rest) >= least]
-                return _score_candidates(view, posting_lists[at + 1 :], candidates, total, k, norms, rest)
+            threshold = lower_bound(values, k)
+            if remaining_max < threshold:
+                candidates = candidates[values + np.float32(remaining_max) >= threshold]
+                return _score_candidates(view, posting_lists[index + 1 :], candidates, total, k, norms, remaining_max)
     else:
-        at = len(posting_lists)
+        index = len(posting_lists)
     candidates = touched[0] if len(touched) == 1 else np.concatenate(touched)
-    if left > _LOOKUP_COST * len(candidates) and len(candidates) > 4 * k:
+    if remaining_length > _LOOKUP_COST * len(candidates) and len(candidates) > 4 * k:
         values = total[candidates]
-        candidates = candidates[values + np.float32(rest) >= lower_bound(values, k)]
-    return _score_candidates(view, posting_lists[at:], candidates, total, k, norms, rest)
+        candidates = candidates[values + np.float32(remaining_max) >= lower_bound(values, k)]
+    return _score_candidates(view, posting_lists[index:], candidates, total, k, norms, remaining_max)
 
 
 def _score_candidates(
@@ -253,27 +264,29 @@ def _score_candidates(
     norms: npt.NDArray[np.float32],
     remaining_max: float,
 ) -> tuple[Rows, Scores]:
-    """Look the remaining lists up for the candidates alone; nothing outside them can win."""
+    """Look up the remaining lists for the candidates alone; no other row can reach the top k."""
     words, grams = view.segment.words, view.segment.grams
-    for one in posting_lists:
-        remaining_max -= one.max_score
-        if one.end - one.begin <= _LOOKUP_COST * len(candidates):
-            # What this adds to other rows is never looked at.
-            if one.is_gram:
-                total[grams.rows[one.begin : one.end].astype(np.intp)] += np.float32(one.max_score)
+    for posting_list in posting_lists:
+        remaining_max -= posting_list.max_score
+        if posting_list.end - posting_list.begin <= _LOOKUP_COST * len(candidates):
+            # This also changes the totals of other rows, which are not read again.
+            if posting_list.is_gram:
+                total[grams.rows[posting_list.begin : posting_list.end].astype(np.intp)] += np.float32(
+                    posting_list.max_score
+                )
             else:
-                all_rows, scores = _score_list(words, one, norms)
+                all_rows, scores = _score_list(words, posting_list, norms)
                 total[all_rows] += scores
             continue
-        if one.members:
-            most = np.zeros(len(candidates), np.float32)
-            for member in one.members:
-                hit, values = _look_up(words, member, candidates, norms)
-                most[hit] = np.maximum(most[hit], values)
-            total[candidates] += most
+        if posting_list.members:
+            group_scores = np.zeros(len(candidates), np.float32)
+            for member in posting_list.members:
+                matching, values = _look_up(words, member, candidates, norms)
+                group_scores[matching] = np.maximum(group_scores[matching], values)
+            total[candidates] += group_scores
         else:
-            hit, values = _look_up(grams if one.is_gram else words, one, candidates, norms)
-            total[candidates[hit]] += values
+            matching, values = _look_up(grams if posting_list.is_gram else words, posting_list, candidates, norms)
+            total[candidates[matching]] += values
         if len(candidates) > 4 * k:
             values = total[candidates]
             candidates = candidates[values + np.float32(remaining_max) >= lower_bound(values, k)]
@@ -283,39 +296,39 @@ def _score_candidates(
 def _look_up(
     lane: Postings, posting_list: _PostingList, candidates: Rows, norms: npt.NDArray[np.float32]
 ) -> tuple[Rows, Scores | np.float32]:
-    """Return which of the candidates are in a list, and what it adds to each."""
-    # Searched in the list's own type: a conversion would copy the whole list.
+    """Return which of the candidates are in a list, and their scores."""
+    # The candidates are converted to the list's type: converting the list would copy all of it.
     rows = lane.rows[posting_list.begin : posting_list.end]
-    at = rows.searchsorted(candidates.astype(np.int32))
-    at[at == len(rows)] = 0
-    hit = np.flatnonzero(rows[at] == candidates)
+    positions = rows.searchsorted(candidates.astype(np.int32))
+    positions[positions == len(rows)] = 0
+    matching = np.flatnonzero(rows[positions] == candidates)
     if posting_list.is_gram:
-        return hit, np.float32(posting_list.max_score)
-    counts = lane.counts[posting_list.begin : posting_list.end][at[hit]].astype(np.float32)
-    return hit, counts * np.float32(posting_list.max_score) / (counts + norms[candidates[hit]])
+        return matching, np.float32(posting_list.max_score)
+    counts = lane.counts[posting_list.begin : posting_list.end][positions[matching]].astype(np.float32)
+    return matching, counts * np.float32(posting_list.max_score) / (counts + norms[candidates[matching]])
 
 
 def _score_list(words: Postings, posting_list: _PostingList, norms: npt.NDArray[np.float32]) -> tuple[Rows, Scores]:
-    """Return the rows of a list, each once, and what it adds to each."""
+    """Return the distinct rows of a list and their scores."""
     if posting_list.members:
-        found = [_score_list(words, member, norms) for member in posting_list.members]
+        scored_lists = [_score_list(words, member, norms) for member in posting_list.members]
         if (posting_list.end - posting_list.begin) * _MERGE_COST < len(norms):
-            return _merge_highest(found)
-        most = np.zeros(len(norms), np.float32)
-        for rows, scores in found:
-            most[rows] = np.maximum(most[rows], scores)
-        rows = np.flatnonzero(most > 0)  # far quicker of truths than of numbers
-        return rows, most[rows]
-    # Converted once: indexing with anything but the machine's own integer converts at every use.
+            return _merge_highest(scored_lists)
+        group_scores = np.zeros(len(norms), np.float32)
+        for rows, scores in scored_lists:
+            group_scores[rows] = np.maximum(group_scores[rows], scores)
+        rows = np.flatnonzero(group_scores > 0)  # much faster on booleans than on floats
+        return rows, group_scores[rows]
+    # Converted once: indexing with any type but intp converts at every use.
     rows = words.rows[posting_list.begin : posting_list.end].astype(np.intp)
     counts = words.counts[posting_list.begin : posting_list.end].astype(np.float32)
     return rows, counts * np.float32(posting_list.max_score) / (counts + norms[rows])
 
 
 def _merge_highest(lists: Sequence[tuple[Rows, Scores]]) -> tuple[Rows, Scores]:
-    """Return the rows of some lists, each once, with the highest of its scores."""
-    rows, scores = (np.concatenate(some) for some in zip(*lists, strict=True))
-    order = rows.argsort(kind="stable")  # each list is in order already, so that this is a merge
+    """Return the distinct rows of several lists, each with its highest score."""
+    rows, scores = (np.concatenate(arrays) for arrays in zip(*lists, strict=True))
+    order = rows.argsort(kind="stable")  # each list is sorted already, so this is a merge
     rows, scores = rows[order], scores[order]
     first = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
     highest: Scores = np.maximum.reduceat(scores, first)

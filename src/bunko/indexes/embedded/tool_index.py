@@ -1,4 +1,4 @@
-"""A store in, a snapshot of its newest state out: follows the store, and keeps a derived file so as to start fast."""
+"""Keep the index of a tool up to date with its store, and cache it in a file for a fast start."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("bunko.index")
 
-# Rows to index at a time, and the characters of their texts: sorting more at once costs memory and gains nothing, and
-# a character takes up to sixty bytes while its grams are found.
+# Rows indexed at a time, and characters of their texts: sorting more at once costs memory and gains nothing, and
+# a character takes up to sixty bytes while its grams are extracted.
 _BATCH_ROWS, _BATCH_CHARS = 4096, 1_500_000
-# So many rows are kept in memory while an index is made, about 2 kB each; then they are put aside in a file.
+# Rows held in memory while an index is built, about 2 kB each; beyond that they move to a temporary file.
 _MAX_ROWS_IN_MEMORY = 32_768
-# With more parts than this a query spends its time on bookkeeping.
+# With more segments than this, a query spends its time on bookkeeping.
 _MAX_VIEWS = 4
-# A start replays what the file lacks, at about 50 µs a row; more than this or 2 % is worth a new file.
+# Opening an index replays the rows its file lacks, at about 50 µs each; more than this or 2 % justify a new file.
 _MIN_UNSAVED_ROWS = 256
-# A half-written file this old was left by a process that was killed.
+# A half-written file this old was left behind by a killed process.
 _ABANDONED_SECONDS = 3600
-# Removals to remember before they are forgotten with a new file.
+# Removals recorded in the store before a new file makes them unnecessary.
 _MAX_REMOVALS = 10_000
 
 
 class ToolIndex:
-    """One tool's index: asked for a snapshot, it first catches up with its store."""
+    """The index of one tool, brought up to date with its store whenever a snapshot is taken."""
 
     def __init__(self, store: Store, tool_id: int, folder: Path | None) -> None:
         self._store, self._tool_id, self._folder = store, tool_id, folder
         self._lock = threading.Lock()
         self._snapshot: Snapshot | None = None
         self._saved_rows = self._saved_generation = 0
-        self.rebuild_reason = ""  # why the derived file could not be used, if there was one
+        self.rebuild_reason = ""  # why an existing index file could not be used
 
     def snapshot(self) -> Snapshot:
-        """Return the newest state; call it inside the store's `reading`, and what is read there fits it."""
+        """Return the newest state; call it inside the store's `reading`, so that reads there match it."""
         with self._lock:
             generation = self._store.generation()
             if self._snapshot is None:
@@ -63,11 +63,11 @@ class ToolIndex:
             return self._snapshot
 
     def save(self) -> None:
-        """Write the derived file if what it lacks has grown; losing it loses nothing, so failing is no error."""
+        """Write the index file if it lacks enough rows; a failure is only logged, as the file can be rebuilt."""
         snapshot = self._snapshot
         if self._folder is None or snapshot is None or not self._is_worth_saving(snapshot):
             return
-        # The library names the one file that is true to it: a copy of an older library must not take a newer file.
+        # The library records the nonce of its index file: a copy of an older library must not use a newer file.
         nonce = secrets.token_hex(8)
         path = self._folder / f"{self._prefix()}{snapshot.generation}.segment"
         try:
@@ -75,31 +75,31 @@ class ToolIndex:
             loaded = segments.load(path)
             self._store.set_index_file(self._tool_id, nonce)
         except (OSError, DamagedArrayFile, LibraryError) as error:
-            _log.warning("The index file could not be written (%s); searching goes on without it.", error)
+            _log.warning("Cannot write the index file (%s); searches continue without it.", error)
             return
         with self._lock:
             if self._snapshot is snapshot:
                 self._snapshot = Snapshot([SegmentView(loaded)], snapshot.generation)
             self._saved_rows, self._saved_generation = len(loaded), snapshot.generation
-        for old in self._files():
-            if _file_generation(old) < snapshot.generation:
-                with suppress(OSError):  # another process may have it open where that prevents removal
-                    old.unlink()
-        for left in self._folder.glob(f"{self._prefix()}*.segment.*.tmp"):
+        for old_path in self._files():
+            if _file_generation(old_path) < snapshot.generation:
+                with suppress(OSError):  # on some systems an open file cannot be removed
+                    old_path.unlink()
+        for temp_path in self._folder.glob(f"{self._prefix()}*.segment.*.tmp"):
             with suppress(OSError):
-                if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
-                    left.unlink()
+                if time.time() - temp_path.stat().st_mtime > _ABANDONED_SECONDS:
+                    temp_path.unlink()
         if len(self._store.removed_since(self._tool_id, 0) or ()) > _MAX_REMOVALS:
             self._store.prune_removals(self._tool_id, snapshot.generation)
 
     def discard(self) -> None:
-        """Remove the derived file."""
+        """Remove the index file."""
         for path in self._files():
             with suppress(OSError):
                 path.unlink()
 
     def repair(self) -> bool:
-        """Remove the derived file if it is not what was written, and start anew; say whether that was so."""
+        """Remove the index file if it is damaged, and rebuild the index; return whether it was damaged."""
         if not self.check_file():
             return False
         self.discard()
@@ -108,7 +108,7 @@ class ToolIndex:
         return True
 
     def check_file(self) -> str:
-        """Return what is wrong with the derived file, or nothing."""
+        """Return what is wrong with the index file, or an empty string."""
         for path in self._files():
             try:
                 segments.load(path, check=True)
@@ -117,12 +117,12 @@ class ToolIndex:
         return ""
 
     def _is_worth_saving(self, snapshot: Snapshot) -> bool:
-        fresh = sum(len(part.segment) for part in snapshot.views[1:] if self._saved_rows)
-        fresh += 0 if self._saved_rows else snapshot.size
-        dead = sum(len(part.segment) - part.size() for part in snapshot.views)
+        unsaved_rows = sum(len(view.segment) for view in snapshot.views[1:] if self._saved_rows)
+        unsaved_rows += 0 if self._saved_rows else snapshot.size
+        removed_rows = sum(len(view.segment) - view.size() for view in snapshot.views)
         if not self._saved_rows:
-            return fresh > 0
-        return fresh + dead > max(_MIN_UNSAVED_ROWS, self._saved_rows // 50)
+            return unsaved_rows > 0
+        return unsaved_rows + removed_rows > max(_MIN_UNSAVED_ROWS, self._saved_rows // 50)
 
     def _prefix(self) -> str:
         return f"{self._store.id[:12]}-tool{self._tool_id}-"
@@ -130,9 +130,9 @@ class ToolIndex:
     def _files(self) -> list[Path]:
         if self._folder is None:
             return []
-        # Programs that synchronise folders put copies with longer names beside; they are none of ours.
-        found = [path for path in self._folder.glob(f"{self._prefix()}*.segment") if _file_generation(path) >= 0]
-        return sorted(found, key=_file_generation, reverse=True)
+        # Programs that synchronise folders create copies with longer names; ignore them.
+        paths = [path for path in self._folder.glob(f"{self._prefix()}*.segment") if _file_generation(path) >= 0]
+        return sorted(paths, key=_file_generation, reverse=True)
 
     def _stamp(self, generation: int, nonce: str) -> dict[str, Any]:
         return {
@@ -152,48 +152,53 @@ class ToolIndex:
                 continue
             except (DamagedArrayFile, OSError, KeyError, ValueError, TypeError) as error:
                 self.rebuild_reason = (
-                    str(error) if isinstance(error, DamagedArrayFile) else f"{path.name} is unusable ({error!r})"
+                    str(error) if isinstance(error, DamagedArrayFile) else f"{path.name} cannot be used ({error!r})"
                 )
-                _log.warning("%s: rebuilding the index from the library.", self.rebuild_reason)
+                _log.warning("%s; rebuilding the index from the library.", self.rebuild_reason)
                 continue
-            stamped = loaded.stamp.get("generation", -1)
-            if loaded.stamp != self._stamp(stamped, self._store.index_file(self._tool_id)) or stamped > generation:
+            file_generation = loaded.stamp.get("generation", -1)
+            if (
+                loaded.stamp != self._stamp(file_generation, self._store.index_file(self._tool_id))
+                or file_generation > generation
+            ):
                 continue
-            self._saved_rows, self._saved_generation = len(loaded), stamped
-            return Snapshot([SegmentView(loaded)], stamped)
+            self._saved_rows, self._saved_generation = len(loaded), file_generation
+            return Snapshot([SegmentView(loaded)], file_generation)
         return Snapshot([], 0)
 
     def _catch_up(self, old: Snapshot, generation: int) -> Snapshot:
-        dead = self._store.removed_since(self._tool_id, old.generation)
-        if dead is None:
+        removed_ids = self._store.removed_since(self._tool_id, old.generation)
+        if removed_ids is None:
             old, self._saved_rows = Snapshot([], 0), 0
-            dead = []
-        parts = [_without_documents(part, dead) for part in old.views]
-        if self._saved_rows and parts and not parts[0].size():
-            self._saved_rows = 0  # nothing of the file is true any more
-        # What is wholly dead may have vectors of another size than those that come now.
-        parts = [part for part in parts if part.size()]
+            removed_ids = []
+        views = [_without_documents(view, removed_ids) for view in old.views]
+        if self._saved_rows and views and not views[0].size():
+            self._saved_rows = 0  # no row of the file is alive any more
+        # Segments without live rows may have vectors of another dimension than the new rows.
+        views = [view for view in views if view.size()]
         rows = self._store.changes_since(self._tool_id, old.generation)
-        fresh: list[SegmentView] = []
+        new_views: list[SegmentView] = []
         for batch in _batch_rows(rows):
-            size = next((len(row.vector) for row in batch if row.vector is not None), 0)
-            fresh.append(SegmentView(segments.build(batch, size, {})))
-            if _count_rows(fresh) >= _MAX_ROWS_IN_MEMORY:
-                parts.append(self._merge_to_temp_file(fresh))
-                fresh = []
-        parts += fresh
-        if len(parts) > _MAX_VIEWS:
-            # The first part is the mapped file and stays.
+            dimension = next((len(row.vector) for row in batch if row.vector is not None), 0)
+            new_views.append(SegmentView(segments.build(batch, dimension, {})))
+            if _count_rows(new_views) >= _MAX_ROWS_IN_MEMORY:
+                views.append(self._merge_to_temp_file(new_views))
+                new_views = []
+        views += new_views
+        if len(views) > _MAX_VIEWS:
+            # The first segment is the mapped file and stays.
             first = 1 if self._saved_rows else 0
-            rest = parts[first:]
-            parts = [
-                *parts[:first],
-                _merge_views(rest) if _count_rows(rest) < _MAX_ROWS_IN_MEMORY else self._merge_to_temp_file(rest),
+            mergeable = views[first:]
+            views = [
+                *views[:first],
+                _merge_views(mergeable)
+                if _count_rows(mergeable) < _MAX_ROWS_IN_MEMORY
+                else self._merge_to_temp_file(mergeable),
             ]
-        return Snapshot(parts, generation)
+        return Snapshot(views, generation)
 
     def _merge_to_temp_file(self, views: list[SegmentView]) -> SegmentView:
-        """Join parts in a file that goes when nobody has it open any more; in memory where there is no room for one."""
+        """Merge segments into a file that is deleted once it is closed; in memory if no file can be written."""
         if self._folder is None:
             return _merge_views(views)
         path = self._folder / f"{self._prefix()}aside.segment.{secrets.token_hex(4)}.tmp"
@@ -203,63 +208,63 @@ class ToolIndex:
         except (OSError, DamagedArrayFile):
             return _merge_views(views)
         finally:
-            with suppress(OSError):  # where an open file cannot be removed, the next save does it
+            with suppress(OSError):  # if an open file cannot be removed, the next save removes it
                 path.unlink()
 
 
 def _count_rows(views: list[SegmentView]) -> int:
-    return sum(len(part.segment) for part in views)
+    return sum(len(view.segment) for view in views)
 
 
 def _merge_views(views: list[SegmentView]) -> SegmentView:
     views = _equalize_dimensions(views)
-    return SegmentView(segments.merge([part.segment for part in views], [part.alive for part in views], {}))
+    return SegmentView(segments.merge([view.segment for view in views], [view.alive for view in views], {}))
 
 
 def _merge_into(path: Path, views: list[SegmentView], stamp: dict[str, Any], *, durable: bool = True) -> None:
     views = _equalize_dimensions(views)
-    segments.merge_into(path, [part.segment for part in views], [part.alive for part in views], stamp, durable=durable)
+    segments.merge_into(path, [view.segment for view in views], [view.alive for view in views], stamp, durable=durable)
 
 
 def _equalize_dimensions(views: list[SegmentView]) -> list[SegmentView]:
-    sizes = {part.segment.vectors.shape[1] for part in views}
+    dimensions = {view.segment.vectors.shape[1] for view in views}
     return (
         views
-        if len(sizes) == 1
-        else [SegmentView(_pad_vectors(part.segment, max(sizes)), part.alive) for part in views]
+        if len(dimensions) == 1
+        else [SegmentView(_pad_vectors(view.segment, max(dimensions)), view.alive) for view in views]
     )
 
 
 def _batch_rows(rows: Iterable[StoredChunk]) -> Iterator[list[StoredChunk]]:
     batch: list[StoredChunk] = []
-    size = 0
+    chars = 0
     for row in rows:
         batch.append(row)
-        size += len(row.text)
-        if len(batch) >= _BATCH_ROWS or size >= _BATCH_CHARS:
+        chars += len(row.text)
+        if len(batch) >= _BATCH_ROWS or chars >= _BATCH_CHARS:
             yield batch
-            batch, size = [], 0
+            batch, chars = [], 0
     if batch:
         yield batch
 
 
 def _file_generation(path: Path) -> int:
-    number = path.stem.rpartition("-")[2]
-    return int(number) if number.isascii() and number.isdigit() else -1
+    generation = path.stem.rpartition("-")[2]
+    return int(generation) if generation.isascii() and generation.isdigit() else -1
 
 
 def _without_documents(view: SegmentView, document_ids: list[int]) -> SegmentView:
     if not document_ids:
         return view
-    gone = np.isin(view.segment.document_ids, np.array(document_ids, np.int64))
-    if not gone.any():
+    is_removed = np.isin(view.segment.document_ids, np.array(document_ids, np.int64))
+    if not is_removed.any():
         return view
-    alive: npt.NDArray[np.bool_] = ~gone if view.alive is None else view.alive & ~gone
+    alive: npt.NDArray[np.bool_] = ~is_removed if view.alive is None else view.alive & ~is_removed
     return SegmentView(view.segment, alive)
 
 
 def _pad_vectors(segment: Segment, dimension: int) -> Segment:
-    """Give a segment without vectors rows of zeros, so that it can stand beside one that has some."""
+    """Return a segment with zero vectors if it has none, so that it can be merged with one that has vectors."""
     if segment.vectors.shape[1] == dimension:
         return segment
     return replace(segment, vectors=np.zeros((len(segment), dimension), np.float32))

@@ -1,6 +1,6 @@
-"""A query's vector in, the rows whose vectors are nearest by cosine out: a scan, of bytes first where rows are many.
+"""Find the rows with the highest cosine by a scan, over bytes first in large segments.
 
-How near rows are in general is told too: a cosine says little by itself, and much beside those of all other rows.
+The mean and spread of all cosines are returned too: a cosine alone says little, but much in relation to all others.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from bunko.indexes.embedded.snapshot import Ranking, Snapshot, TopK, lower_bound
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-# So many more rows than wanted are scored again exactly after a scan of bytes.
+# After a scan of bytes, this many times the requested rows are scored again exactly.
 _RESCORE_FACTOR, _MIN_RESCORED_ROWS = 4, 64
 
 
 class NearestRows(NamedTuple):
-    """The nearest rows, best first, and the cosines of all rows in general."""
+    """The nearest rows, best first, with the mean and spread of the cosines of all rows."""
 
     ranking: Ranking
     query_vector: npt.NDArray[np.float32]
@@ -37,57 +37,57 @@ def nearest(
     *,
     masks: Sequence[npt.NDArray[np.bool_] | None],
 ) -> NearestRows:
-    """Return the k rows of highest cosine among those a mask leaves; the mean and the spread are those of all rows."""
-    best = TopK(snapshot, k)
-    number_of_rows, total, squares = 0, 0.0, 0.0
-    for number, part in enumerate(snapshot.views):
-        segment, mask = part.segment, masks[number]
+    """Return the k rows with the highest cosine among the masked ones; mean and spread are over all rows."""
+    top = TopK(snapshot, k)
+    row_count, total, squares = 0, 0.0, 0.0
+    for view_index, view in enumerate(snapshot.views):
+        segment, mask = view.segment, masks[view_index]
         if not segment.vectors.shape[1]:
             continue
         scores = _approximate_cosines(segment, vector) if len(segment.coarse) else segment.vectors @ vector
-        living = scores if part.alive is None else scores[part.alive]
-        number_of_rows += len(living)
-        total += float(living.sum(dtype=np.float64))
-        squares += float(np.dot(living, living))
+        alive_scores = scores if view.alive is None else scores[view.alive]
+        row_count += len(alive_scores)
+        total += float(alive_scores.sum(dtype=np.float64))
+        squares += float(np.dot(alive_scores, alive_scores))
         rows = None if mask is None else np.flatnonzero(mask)
         if rows is not None:
             scores = scores[rows]
         if len(segment.coarse):
-            again = max(_RESCORE_FACTOR * k, _MIN_RESCORED_ROWS)
-            if len(scores) > again:
-                kept = np.flatnonzero(scores >= lower_bound(scores, again))
-                rows = kept if rows is None else rows[kept]
+            rescored_count = max(_RESCORE_FACTOR * k, _MIN_RESCORED_ROWS)
+            if len(scores) > rescored_count:
+                positions = np.flatnonzero(scores >= lower_bound(scores, rescored_count))
+                rows = positions if rows is None else rows[positions]
             scores = (segment.vectors if rows is None else segment.vectors[rows]) @ vector
-        best.add(number, rows, scores)
-    mean = total / max(number_of_rows, 1)
-    spread = sqrt(max(squares / max(number_of_rows, 1) - mean * mean, 0.0))
-    # Rounded, so that they are the same however the rows are spread over segments.
-    return NearestRows(best.ranking(), vector, round(mean, 4), round(spread, 4))
+        top.add(view_index, rows, scores)
+    mean = total / max(row_count, 1)
+    spread = sqrt(max(squares / max(row_count, 1) - mean * mean, 0.0))
+    # Rounded, so that they do not depend on how rows are spread over segments.
+    return NearestRows(top.ranking(), vector, round(mean, 4), round(spread, 4))
 
 
 def cosines(snapshot: Snapshot, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
-    """Return how near some rows are."""
+    """Return the cosines of rows."""
     if not rows:
         return []
     if len(snapshot.views) == 1:
         vectors = snapshot.views[0].segment.vectors
-        one: list[float] = (
-            (vectors[np.array(rows, np.intp)] @ vector).tolist() if vectors.shape[1] else [0.0] * len(rows)
-        )
-        return one
-    found = np.zeros(len(rows), np.float32)
-    places = np.array([snapshot.locate(row) for row in rows], np.intp).reshape(-1, 2)
-    for number in np.unique(places[:, 0]):
-        vectors = snapshot.views[number].segment.vectors
+        if not vectors.shape[1]:
+            return [0.0] * len(rows)
+        products: list[float] = (vectors[np.array(rows, np.intp)] @ vector).tolist()
+        return products
+    scores = np.zeros(len(rows), np.float32)
+    locations = np.array([snapshot.locate(row) for row in rows], np.intp).reshape(-1, 2)
+    for view_index in np.unique(locations[:, 0]):
+        vectors = snapshot.views[view_index].segment.vectors
         if vectors.shape[1]:
-            which = places[:, 0] == number
-            found[which] = vectors[places[which, 1]] @ vector
-    near: list[float] = found.tolist()
-    return near
+            selected = locations[:, 0] == view_index
+            scores[selected] = vectors[locations[selected, 1]] @ vector
+    score_list: list[float] = scores.tolist()
+    return score_list
 
 
 def _approximate_cosines(segment: Segment, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return about what the cosines are, from the rows' coarse form."""
+    """Return approximate cosines, computed from the coarse vectors."""
     import simsimd
 
     scale = max(float(np.abs(vector).max()), 1e-30) / 127

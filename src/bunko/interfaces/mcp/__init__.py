@@ -1,1 +1,1 @@
-"""The MCP server: an assistant's calls in, answers that fit its context and can be checked out."""
+"""Serve the tools over the Model Context Protocol."""

@@ -1,4 +1,4 @@
-"""Streamable HTTP: on this machine by default, with a token, and deaf to pages of other sites."""
+"""Serve MCP over streamable HTTP: on loopback by default, with a token, and closed to other web sites."""
 
 from __future__ import annotations
 
@@ -21,15 +21,18 @@ _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
 def build_app(registry: ToolRegistry, *, token: str, host: str, allowed_hosts: Sequence[str] = ()) -> ASGIApp:
-    """Return the app: the token is asked for first, then Host and Origin, then the protocol begins."""
-    names = [*_LOOPBACK_HOSTS, *allowed_hosts, *([host] if host not in ("0.0.0.0", "::") else [])]
-    authorities = [f"[{name}]" if ":" in name else name for name in dict.fromkeys(names)]
-    # Always given: without it the SDK checks nothing once the host is not a loopback name.
+    """Return the ASGI app, which checks the token, then Host and Origin, before it handles a request."""
+    host_names = [*_LOOPBACK_HOSTS, *allowed_hosts, *([host] if host not in ("0.0.0.0", "::") else [])]
+    authorities = [f"[{name}]" if ":" in name else name for name in dict.fromkeys(host_names)]
+    # Always set: without it the SDK checks nothing if the host is not a loopback name.
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
-        allowed_hosts=[*(f"{name}:*" for name in authorities), *authorities],
+        allowed_hosts=[*(f"{authority}:*" for authority in authorities), *authorities],
         allowed_origins=[
-            f"{scheme}://{name}{port}" for scheme in ("http", "https") for name in authorities for port in ("", ":*")
+            f"{scheme}://{authority}{port}"
+            for scheme in ("http", "https")
+            for authority in authorities
+            for port in ("", ":*")
         ],
     )
     inner = BunkoServer(registry).streamable_http_app(transport_security=security, host=host)
@@ -37,15 +40,15 @@ def build_app(registry: ToolRegistry, *, token: str, host: str, allowed_hosts: S
 
 
 class _TokenGuard:
-    """Lets nobody in without the token."""
+    """Rejects requests without the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app, self._expected_header = app, f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, self._expected_header):
+            header = dict(scope["headers"]).get(b"authorization", b"")
+            if not hmac.compare_digest(header, self._expected_header):
                 await send(
                     {
                         "type": "http.response.start",
@@ -54,49 +57,51 @@ class _TokenGuard:
                     }
                 )
                 await send(
-                    {"type": "http.response.body", "body": b"A bearer token is needed: see `bunko serve --http`.\n"}
+                    {"type": "http.response.body", "body": b"A bearer token is required: see `bunko serve --http`.\n"}
                 )
                 return
         await self._app(scope, receive, send)
 
 
 def open_listening_socket(host: str, port: int, *, allow_remote: bool) -> socket.socket:
-    """Return a socket that listens; port 0 takes any that is free."""
+    """Return a listening socket; port 0 selects a free port."""
     if host not in _LOOPBACK_HOSTS and not allow_remote:
         raise SettingsError(
-            f"Listening on {host} would let other machines in",
-            hint="Add --allow-remote if that is meant, and put TLS in front of it.",
+            f"Listening on {host} would accept connections from other machines",
+            hint="Add --allow-remote if you want this, and put a TLS proxy in front of it.",
         )
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         raise SettingsError(
-            f"Nothing can listen on {host}, port {port}: {error.strerror}", hint="Choose another --host or --port."
+            f"Cannot listen on {host}, port {port}: {error.strerror}", hint="Choose another --host or --port."
         ) from error
 
 
 def serve_http(
     registry: ToolRegistry, listener: socket.socket, *, token: str, host: str, allowed_hosts: Sequence[str]
 ) -> None:
-    """Serve whoever comes to a listening socket, until stopped."""
+    """Serve HTTP clients on a listening socket until stopped."""
     app = build_app(registry, token=token, host=host, allowed_hosts=allowed_hosts)
-    # h11 is always there and trims header values as HTTP asks; httptools, where something installed it, does not.
+    # h11 is always installed and trims header values as HTTP requires; httptools, which may be installed, does not.
     config = uvicorn.Config(app, http="h11", log_level="warning", access_log=False)
     uvicorn.Server(config).run(sockets=[listener])
 
 
 def load_or_create_token(path: Path) -> str:
-    """Return the token kept in a file, made at first use, for its owner's eyes only."""
+    """Return the token from a file, created on first use and readable by its owner only."""
     try:
         token = path.read_text(encoding="ascii").strip()
         if os.name == "posix" and path.stat().st_mode & 0o077:
-            raise SettingsError(f"{path} can be read by others", hint=f"Run: chmod 600 '{path}'")
+            raise SettingsError(f"{path} is readable by other users", hint=f"Run: chmod 600 '{path}'")
         if token:
             return token
     except FileNotFoundError:
         pass
     except (UnicodeDecodeError, OSError) as error:
-        raise SettingsError(f"{path} cannot be read: {error}", hint="Remove it; a new one is made.") from error
+        raise SettingsError(
+            f"{path} cannot be read: {error}", hint="Remove it; the next start creates a new one."
+        ) from error
     token = secrets.token_urlsafe(32)
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
     try:

@@ -1,4 +1,4 @@
-"""Documents as resources: bunko://tool/path in, the stored text out; nothing outside the library can be named."""
+"""Serve the stored documents as MCP resources, bunko://tool/path; files outside the library have no address."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.toolsets.tools import safe_names
 from bunko.text.hidden_chars import remove_hidden_chars
 
-RESOURCE_NOT_FOUND = -32002  # until 2025-11-25; from 2026-07-28 on it is an invalid parameter like others
+RESOURCE_NOT_FOUND = -32002  # until protocol 2025-11-25; from 2026-07-28 on it is INVALID_PARAMS
 _PAGE_SIZE = 100
 
 
@@ -23,24 +23,24 @@ def list_resources(registry: ToolRegistry, cursor: str | None) -> types.ListReso
     library = registry.library()
     tools = [tool for tool in library.tools() if tool.active]
     names = safe_names([tool.name for tool in tools])
-    at, after = _decode_cursor(cursor)
-    found: list[types.Resource] = []
-    for number, tool in enumerate(tools):
-        if number < at:
+    first_tool, after_uri = _decode_cursor(cursor)
+    page: list[types.Resource] = []
+    for index, tool in enumerate(tools):
+        if index < first_tool:
             continue
-        uris = library.store.uris(tool.id, after=after, limit=_PAGE_SIZE - len(found))
-        after = ""
+        uris = library.store.uris(tool.id, after=after_uri, limit=_PAGE_SIZE - len(page))
+        after_uri = ""
         for uri in uris:
             address = f"bunko://{names[tool.name]}/{quote(uri)}"
             kind = "text/markdown" if uri.lower().endswith((".md", ".markdown")) else "text/plain"
-            found.append(types.Resource(uri=address, name=uri, mime_type=kind))
-        if len(found) == _PAGE_SIZE:
-            return types.ListResourcesResult(resources=found, next_cursor=_encode_cursor(number, uris[-1]))
-    return types.ListResourcesResult(resources=found)
+            page.append(types.Resource(uri=address, name=uri, mime_type=kind))
+        if len(page) == _PAGE_SIZE:
+            return types.ListResourcesResult(resources=page, next_cursor=_encode_cursor(index, uris[-1]))
+    return types.ListResourcesResult(resources=page)
 
 
 def list_resource_templates() -> types.ListResourceTemplatesResult:
-    """Return the form of a document's address."""
+    """Return the URI template of documents."""
     template = types.ResourceTemplate(
         uri_template="bunko://{tool}/{+path}", name="document", description="A document of a tool, by its path"
     )
@@ -49,9 +49,9 @@ def list_resource_templates() -> types.ListResourceTemplatesResult:
 
 def read_resource(registry: ToolRegistry, address: str, protocol_version: str) -> types.ReadResourceResult:
     """Return one document's text."""
-    # Taken apart by hand: urlsplit raises on what looks like a host it does not know, and cuts at ? and #.
-    scheme, _, place = address.partition("://")
-    host, _, path = place.partition("/")
+    # Split by hand: urlsplit raises on some hosts and cuts at ? and #.
+    scheme, _, location = address.partition("://")
+    host, _, path = location.partition("/")
     library = registry.library()
     names = {safe: name for name, safe in safe_names([tool.name for tool in library.tools()]).items()}
     tool = next((tool for tool in library.tools() if tool.active and tool.name == names.get(host)), None)
@@ -63,19 +63,19 @@ def read_resource(registry: ToolRegistry, address: str, protocol_version: str) -
             )
             return types.ReadResourceResult(contents=[content])
     code = types.INVALID_PARAMS if protocol_version in MODERN_PROTOCOL_VERSIONS else RESOURCE_NOT_FOUND
-    message = f"There is no document {address[:200]}. List the resources to see what there is."
+    message = f"Unknown document {address[:200]}. List the resources to see all documents."
     raise MCPError(code, message, {"uri": address})
 
 
-def _encode_cursor(number: int, uri: str) -> str:
-    return base64.urlsafe_b64encode(f"{number}\0{uri}".encode()).decode()
+def _encode_cursor(tool_index: int, uri: str) -> str:
+    return base64.urlsafe_b64encode(f"{tool_index}\0{uri}".encode()).decode()
 
 
 def _decode_cursor(cursor: str | None) -> tuple[int, str]:
     if not cursor:
         return 0, ""
     try:
-        number, _, uri = base64.urlsafe_b64decode(cursor).decode().partition("\0")
-        return int(number), uri
+        tool_index, _, uri = base64.urlsafe_b64decode(cursor).decode().partition("\0")
+        return int(tool_index), uri
     except (ValueError, binascii.Error) as error:
-        raise MCPError(types.INVALID_PARAMS, "This cursor was not made here. Leave it out to start again.") from error
+        raise MCPError(types.INVALID_PARAMS, "The cursor is invalid. Leave it out to start again.") from error

@@ -1,4 +1,4 @@
-"""The protocol: requests of both eras in, the desk's answers out, and a word to clients when the tools change."""
+"""Handle MCP requests, old and new protocol, and notify clients when the tools change."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RequestContext = ServerRequestContext[Any, Any]
 
 
 class BunkoServer(Server[None]):
-    """One MCP server over one desk."""
+    """An MCP server over a tool registry."""
 
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry
@@ -60,13 +60,13 @@ class BunkoServer(Server[None]):
         self.middleware += [self._track_session, self._convert_errors]
 
     def get_capabilities(self, *arguments: Any, **options: Any) -> types.ServerCapabilities:
-        """Claim only what happens: the SDK takes a server that can be listened to for one that tells of everything."""
-        found = super().get_capabilities(*arguments, **options)
-        if found.resources is not None:
-            found.resources = types.ResourcesCapability(subscribe=False, list_changed=False)
-        if found.tools is not None:
-            found.tools = types.ToolsCapability(list_changed=self._registry.tools_can_change)
-        return found
+        """Declare only real capabilities: the SDK assumes that a server with subscriptions reports every change."""
+        capabilities = super().get_capabilities(*arguments, **options)
+        if capabilities.resources is not None:
+            capabilities.resources = types.ResourcesCapability(subscribe=False, list_changed=False)
+        if capabilities.tools is not None:
+            capabilities.tools = types.ToolsCapability(list_changed=self._registry.tools_can_change)
+        return capabilities
 
     @asynccontextmanager
     async def _run_lifespan(self, _: Server[None]) -> AsyncIterator[None]:
@@ -80,76 +80,76 @@ class BunkoServer(Server[None]):
                 self._registry.jobs.stop_all()
 
     async def _track_session(self, ctx: RequestContext, call_next: CallNext) -> HandlerResult:
-        """Keep a way to each client, so that it can be told of changes between its requests."""
+        """Remember the session of each client, so that it can be notified between its requests."""
         headers = getattr(ctx.request, "headers", None)
-        client = headers.get("mcp-session-id", "") if headers is not None else "stdio"
-        if client:
-            self._sessions.pop(client, None)
-            self._sessions[client] = ctx.session
+        client_id = headers.get("mcp-session-id", "") if headers is not None else "stdio"
+        if client_id:
+            self._sessions.pop(client_id, None)
+            self._sessions[client_id] = ctx.session
             while len(self._sessions) > _MAX_SESSIONS:
                 del self._sessions[next(iter(self._sessions))]
         return await call_next(ctx)
 
     async def _convert_errors(self, ctx: RequestContext, call_next: CallNext) -> HandlerResult:
-        """Let what the user can act on arrive as a sentence, where a list or a document was asked for, too."""
+        """Report errors the user can act on as MCP errors, also for requests other than tool calls."""
         try:
             return await call_next(ctx)
         except BunkoError as error:
             raise MCPError(types.INTERNAL_ERROR, error_text(error)) from error
 
     async def _watch_tools(self) -> None:
-        before: list[tuple[str, str]] | None = None
+        previous: list[tuple[str, str]] | None = None
         while True:
             await anyio.sleep(_POLL_SECONDS)
             if not self._registry.is_open:
                 continue
             try:
-                known = await anyio.to_thread.run_sync(self._registry.active_tools)
+                tools = await anyio.to_thread.run_sync(self._registry.active_tools)
             except BunkoError as error:
                 _log.warning("%s", error_text(error))
                 continue
-            now = [(tool.name, tool.description) for tool in known]
-            if now != (self._registry.initial_tools if before is None else before):
+            current = [(tool.name, tool.description) for tool in tools]
+            if current != (self._registry.initial_tools if previous is None else previous):
                 await self._announce_tool_changes()
-            before = now
+            previous = current
 
     async def _announce_tool_changes(self) -> None:
         await self._bus.publish(ToolsListChanged())
-        for client, session in list(self._sessions.items()):
+        for client_id, session in list(self._sessions.items()):
             try:
                 await session.send_tool_list_changed()
-            except Exception:  # a client that has gone is no reason to stop telling the others
-                self._sessions.pop(client, None)
+            except Exception:  # a client that has disconnected must not stop the notification of others
+                self._sessions.pop(client_id, None)
 
     async def _list_tools(
         self, ctx: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        found = await anyio.to_thread.run_sync(self._registry.tools)
-        return types.ListToolsResult(tools=[tool_to_mcp(tool) for tool in found])
+        tools = await anyio.to_thread.run_sync(self._registry.tools)
+        return types.ListToolsResult(tools=[tool_to_mcp(tool) for tool in tools])
 
     async def _call_tool(self, ctx: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
         stop = threading.Event()
 
         def work() -> ToolReply:
-            library = self._registry.library()  # first: its settings decide the defaults of the tools
+            library = self._registry.library()  # first: its settings determine the tools' defaults
             tools = {tool.name: tool for tool in self._registry.tools()}
             if params.name not in tools:
                 raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}. Known: {', '.join(tools)}.")
             return self._registry.call(tools[params.name], params.arguments or {}, ToolCall(library, {}, report, stop))
 
-        told = 0.0
+        last_report = 0.0
 
         def report(done: float, total: float, message: str) -> None:
-            nonlocal told
+            nonlocal last_report
             now = time.monotonic()
-            if not stop.is_set() and (now - told >= _PROGRESS_SECONDS or done == total):
-                told = now
+            if not stop.is_set() and (now - last_report >= _PROGRESS_SECONDS or done == total):
+                last_report = now
                 anyio.from_thread.run(ctx.session.report_progress, done, total, message)
 
         try:
             reply = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
         except anyio.get_cancelled_exc_class():
-            stop.set()  # the thread ends after the documents in hand; the library stays whole
+            stop.set()  # the thread ends after the current batch; the library stays consistent
             raise
         except BunkoError as error:
             return _error_result(error_text(error))
@@ -158,7 +158,7 @@ class BunkoServer(Server[None]):
         except Exception as error:
             _log.exception("%s failed", params.name)
             return _error_result(
-                f"{params.name} failed inside bunko ({type(error).__name__}). The server's log says more."
+                f"{params.name} failed with an internal error ({type(error).__name__}). See the server's log."
             )
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=reply.text)], structured_content=reply.structured
@@ -190,7 +190,7 @@ class BunkoServer(Server[None]):
 
 
 def tool_to_mcp(tool: ToolDefinition) -> types.Tool:
-    """Return a tool as clients see it."""
+    """Return a tool definition in MCP's form."""
     return types.Tool(
         name=tool.name,
         title=tool.title,
@@ -211,10 +211,10 @@ def _error_result(text: str) -> types.CallToolResult:
 
 
 async def serve_stdio(registry: ToolRegistry) -> None:
-    """Serve one client over this process's own streams until it goes."""
+    """Serve one client over stdin and stdout until it disconnects."""
     server = BunkoServer(registry)
     try:
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
     except* BrokenPipeError:
-        _log.info("The client has gone in the middle of an answer")
+        _log.info("The client disconnected during a reply")

@@ -1,4 +1,4 @@
-"""Work that outlasts a client's patience: it runs in a thread, and a number tells how it goes."""
+"""Run tool calls in the background and report their status by job id."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from bunko.interfaces.tools.tool import STRING, ToolCall, ToolDefinition, ToolRe
 
 _log = logging.getLogger("bunko.mcp")
 
-_MAX_FINISHED_JOBS = 50  # jobs that are remembered after they ended
+_MAX_FINISHED_JOBS = 50  # finished jobs whose results are kept
 
 
 @dataclass(slots=True)
 class Job:
-    """One piece of work in the background."""
+    """A tool call that runs in the background."""
 
     id: str
     name: str
@@ -31,16 +31,21 @@ class Job:
     error: str = ""
 
     def to_reply(self) -> ToolReply:
-        """Return how it goes, or how it went."""
-        found: dict[str, Any] = {"job": self.id, "name": self.name, "status": self.state, "progress": self.progress}
+        """Return the job's status and result."""
+        structured: dict[str, Any] = {
+            "job": self.id,
+            "name": self.name,
+            "status": self.state,
+            "progress": self.progress,
+        }
         lines = [f"Job {self.id} ({self.name}): {self.state}. {self.progress}".strip()]
         if self.reply is not None:
-            found["result"] = self.reply.structured
+            structured["result"] = self.reply.structured
             lines.append(self.reply.text)
         if self.error:
-            found["error"] = self.error
+            structured["error"] = self.error
             lines.append(self.error)
-        return ToolReply("\n".join(lines), found)
+        return ToolReply("\n".join(lines), structured)
 
 
 class Jobs:
@@ -51,11 +56,11 @@ class Jobs:
         self._job_numbers = itertools.count(1)
 
     def start(self, name: str, run: Callable[[ToolCall], ToolReply], call: ToolCall) -> Job:
-        """Begin a job."""
+        """Start a job."""
         job = Job(f"{name}-{next(self._job_numbers)}", name)
-        ended = [one.id for one in self._jobs.values() if one.state != "running"]
-        for old in ended[: max(0, len(ended) - _MAX_FINISHED_JOBS)]:
-            del self._jobs[old]
+        ended = [other.id for other in self._jobs.values() if other.state != "running"]
+        for old_id in ended[: max(0, len(ended) - _MAX_FINISHED_JOBS)]:
+            del self._jobs[old_id]
         self._jobs[job.id] = job
         call.stop = job.stop
         call.report_progress = lambda done, total, message: setattr(
@@ -65,16 +70,16 @@ class Jobs:
         return job
 
     def stop_all(self) -> None:
-        """Ask all jobs to end; what they wrote stays."""
+        """Ask all jobs to stop; what they have written stays."""
         for job in self._jobs.values():
             job.stop.set()
 
     def job_tool(self) -> ToolDefinition:
-        """Return the tool that tells how a job goes."""
+        """Return the tool that reports and cancels jobs."""
         return ToolDefinition(
             "job",
             "Background job",
-            "Tell how a job started with background: true is going, or cancel it.",
+            "Get the status of a job started with background: true, or cancel it.",
             (Param("id", "string", required=True), Param("cancel", "boolean", default=False)),
             object_schema({"status": STRING, "progress": STRING}, "status"),
             self._answer_status,
@@ -83,11 +88,11 @@ class Jobs:
     def _answer_status(self, call: ToolCall) -> ToolReply:
         job = self._jobs.get(call.arguments["id"])
         if job is None:
-            known = ", ".join(self._jobs) or "none"
-            raise UnknownName(f"There is no job {call.arguments['id']!r}", hint=f"Jobs of this server: {known}.")
+            job_ids = ", ".join(self._jobs) or "none"
+            raise UnknownName(f"Unknown job {call.arguments['id']!r}", hint=f"Jobs of this server: {job_ids}.")
         if call.arguments["cancel"] and job.state == "running":
             job.stop.set()
-            job.progress = "stopping after the documents in hand"
+            job.progress = "stopping after the current documents"
         return job.to_reply()
 
 
@@ -98,7 +103,7 @@ def _run_job(job: Job, run: Callable[[ToolCall], ToolReply], call: ToolCall) -> 
     except BunkoError as error:
         job.error, job.state = str(error), "failed"
     except Exception as error:
-        # At the end the library may be closed under a job that was told to stop; that is no news.
+        # At shutdown the library may be closed while a stopped job still runs; that is expected.
         _log.log(logging.DEBUG if job.stop.is_set() else logging.ERROR, "%s failed", job.id, exc_info=True)
-        job.error = f"{job.name} failed inside bunko ({type(error).__name__}). The server's log says more."
+        job.error = f"{job.name} failed with an internal error ({type(error).__name__}). See the server's log."
         job.state = "failed"

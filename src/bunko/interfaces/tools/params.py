@@ -1,4 +1,4 @@
-"""A tool's parameters, declared once: their JSON schema goes to the client, and its arguments are checked by them."""
+"""Declare the parameters of a tool: their JSON schema for the client and the validation of arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One parameter."""
+    """A parameter of a tool."""
 
     name: str
     kind: str  # string, integer, boolean
@@ -30,30 +30,30 @@ class Param:
     maximum: int | None = None
 
     def schema(self) -> dict[str, Any]:
-        """Return its JSON schema."""
-        found: dict[str, Any] = {"type": self.kind}
+        """Return the JSON schema of the parameter."""
+        result: dict[str, Any] = {"type": self.kind}
         if self.description:
-            found["description"] = self.description
+            result["description"] = self.description
         if self.choices:
-            found["enum"] = list(self.choices)
+            result["enum"] = list(self.choices)
         if self.default is not None:
-            found["default"] = self.default
+            result["default"] = self.default
         if self.minimum is not None:
-            found["minimum"] = self.minimum
+            result["minimum"] = self.minimum
         if self.maximum is not None:
-            found["maximum"] = self.maximum
-        return found
+            result["maximum"] = self.maximum
+        return result
 
     def validate(self, value: Any) -> Any:
-        """Return the value, or say in a sentence what is wrong with it."""
+        """Return the value, or raise an error that says what is wrong with it."""
         if self.kind == "integer" and isinstance(value, float) and value.is_integer():
-            value = int(value)  # JSON does not tell 5 from 5.0
+            value = int(value)  # JSON does not distinguish 5 from 5.0
         if not isinstance(value, _TYPES[self.kind]) or (self.kind == "integer" and isinstance(value, bool)):
             raise QueryError(
                 f"{self.name} must be {_kind_phrase(self.kind)}, not {_value_phrase(value)}", hint=self._hint()
             )
         if isinstance(value, str) and len(value) > MAX_TEXT_CHARS:
-            raise QueryError(f"{self.name} has {len(value):,} characters", hint=f"At most {MAX_TEXT_CHARS:,} are read.")
+            raise QueryError(f"{self.name} has {len(value):,} characters", hint=f"Use at most {MAX_TEXT_CHARS:,}.")
         if self.choices and value not in self.choices:
             raise QueryError(
                 f"{self.name} cannot be {str(value)[:80]!r}", hint=f"Use one of: {', '.join(self.choices)}."
@@ -72,29 +72,29 @@ class Param:
 
 def schema(params: Sequence[Param]) -> dict[str, Any]:
     """Return the JSON schema of all parameters."""
-    found: dict[str, Any] = {"type": "object", "properties": {param.name: param.schema() for param in params}}
+    result: dict[str, Any] = {"type": "object", "properties": {param.name: param.schema() for param in params}}
     if required := [param.name for param in params if param.required]:
-        found["required"] = required
-    return found | {"additionalProperties": False}
+        result["required"] = required
+    return result | {"additionalProperties": False}
 
 
 def validate_arguments(params: Sequence[Param], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a value for every parameter, or say in a sentence which argument is wrong and how."""
-    known = {param.name: param for param in params}
+    """Return a value for every parameter, or raise an error that says which argument is wrong."""
+    params_by_name = {param.name: param for param in params}
     for name in arguments:
-        if name not in known:
-            near = get_close_matches(name[:80], known, n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known) or 'none'}."
-            raise QueryError(f"There is no argument {name[:80]!r}", hint=hint)
+        if name not in params_by_name:
+            matches = get_close_matches(name[:80], params_by_name, n=1)
+            hint = f"Did you mean {matches[0]}?" if matches else f"Known: {', '.join(params_by_name) or 'none'}."
+            raise QueryError(f"Unknown argument {name[:80]!r}", hint=hint)
     values = {}
-    for name, param in known.items():
-        given = arguments.get(name)
-        if given is None:
+    for name, param in params_by_name.items():
+        value = arguments.get(name)
+        if value is None:
             if param.required:
                 raise QueryError(f"{name} is missing", hint=f"Give {name}: {param.description or param.kind}.")
             values[name] = param.default
         else:
-            values[name] = param.validate(given)
+            values[name] = param.validate(value)
     return values
 
 

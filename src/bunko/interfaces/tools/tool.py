@@ -1,4 +1,4 @@
-"""What a tool is to this server: a name, words for the model, parameters, and the function that answers."""
+"""Define a tool: its name, description, parameters and the function that runs it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ToolReply:
-    """An answer, complete in each form: some clients show the model the text, others the structure."""
+    """A reply, complete in both forms: some clients show the model the text, others the structured content."""
 
     text: str
     structured: dict[str, Any]
@@ -23,7 +23,7 @@ class ToolReply:
 
 @dataclass(slots=True)
 class ToolCall:
-    """One call on its way: the library, the arguments, and the ways to report and to be stopped."""
+    """A call of a tool: the library, the arguments, a progress callback and a stop event."""
 
     library: Library
     arguments: Mapping[str, Any]
@@ -33,23 +33,23 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """One tool that an assistant can call."""
+    """A tool that an assistant can call."""
 
     name: str
     title: str
     description: str
     params: Sequence[Param]
-    output_schema: Mapping[str, Any]  # the JSON schema of its structured answer
+    output_schema: Mapping[str, Any]  # the JSON schema of its structured content
     run: Callable[[ToolCall], ToolReply]
     read_only: bool = True
     idempotent: bool = True
     destructive: bool = False
-    open_world: bool = False  # reaches beyond this machine
-    supports_background: bool = False  # may run in the background
+    open_world: bool = False  # accesses the network
+    supports_background: bool = False  # can run as a background job
 
 
 def object_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
-    """Return the schema of an object."""
+    """Return the JSON schema of an object."""
     return {"type": "object", "properties": dict(properties), "required": list(required)}
 
 

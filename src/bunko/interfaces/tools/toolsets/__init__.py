@@ -1,3 +1,3 @@
-"""Toolsets: each file is one, its name is what `--toolsets` takes, `tools()` is its door."""
+"""Toolsets: one module each, named as in `--toolsets`, whose `tools()` returns its tools."""
 
 TOOLSET_NAMES = ("folder", "tools", "memos", "web")

@@ -1,4 +1,4 @@
-"""One folder: search it, bring its index up to date, check a citation."""
+"""Tools over a folder: search it, update its index, verify a citation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from bunko.interfaces.tools.toolsets import search_tool
 
 
 def tools(subject: str, top_k: int, *, tool_choices: tuple[str, ...] = ()) -> list[ToolDefinition]:
-    """Return the tools over a folder; with `choose` a search can be narrowed to one tool of the library."""
-    which = (Param("tool", "string", "Search this one only", choices=tool_choices),) if tool_choices else ()
+    """Return the tools over a folder; with `tool_choices`, a search can be limited to one tool of the library."""
+    tool_params = (Param("tool", "string", "Search this one only", choices=tool_choices),) if tool_choices else ()
     return [
         ToolDefinition(
             "search",
@@ -21,7 +21,7 @@ def tools(subject: str, top_k: int, *, tool_choices: tuple[str, ...] = ()) -> li
             (
                 search_tool.QUERY_PARAM,
                 search_tool.top_k_param(top_k),
-                *which,
+                *tool_params,
                 *search_tool.FILTER_PARAMS,
                 search_tool.extract_param(),
                 *search_tool.OUTPUT_PARAMS,
@@ -32,7 +32,7 @@ def tools(subject: str, top_k: int, *, tool_choices: tuple[str, ...] = ()) -> li
         ToolDefinition(
             "reindex",
             "Update the index",
-            f"Bring the index of {subject} up to date now. Searches do this by themselves; use it after large changes.",
+            f"Update the index of {subject} now. Searches do this automatically; use it after large changes.",
             (Param("background", "boolean", "Return a job id at once", default=False),),
             object_schema(
                 dict.fromkeys(("added", "updated", "deleted", "unchanged", "total_chunks"), INTEGER) | {"job": STRING}
@@ -44,11 +44,11 @@ def tools(subject: str, top_k: int, *, tool_choices: tuple[str, ...] = ()) -> li
         ToolDefinition(
             "verify",
             "Check a citation",
-            "Check whether a cited passage still stands: same, moved, changed or deleted.",
+            "Check whether a cited passage is still the same, or was moved, changed or deleted.",
             (
                 Param("citation", "string", "path:L12-L30", required=True),
                 Param("hash", "string", "As returned by search", required=True),
-                *which,
+                *tool_params,
             ),
             object_schema({"status": STRING, "citation": STRING}, "status", "citation"),
             _verify,
@@ -62,28 +62,28 @@ def _reindex(call: ToolCall) -> ToolReply:
         waiting=lambda sentence: call.report_progress(0, 1, sentence),
         stopped=call.stop.is_set,
     )
-    found = serialize.report_to_dict(report)
-    counts = ", ".join(f"{found[name]} {name}" for name in ("added", "updated", "deleted", "unchanged", "moved"))
-    lines = [f"{counts}, {found['total_chunks']} chunks in all."]
+    structured = serialize.report_to_dict(report)
+    counts = ", ".join(f"{structured[name]} {name}" for name in ("added", "updated", "deleted", "unchanged", "moved"))
+    lines = [f"{counts}, {structured['total_chunks']} chunks in all."]
     if report.interrupted:
-        lines.append("It was stopped before the end; what was written stays. Call reindex again to go on.")
+        lines.append("It was stopped early; what was written stays. Call reindex again to continue.")
     lines += report.notices
-    lines += [f"Not indexed: {one.uri}: {' '.join(one.reason.split())}" for one in report.problems[:20]]
+    lines += [f"Not indexed: {problem.uri}: {' '.join(problem.reason.split())}" for problem in report.problems[:20]]
     if len(report.problems) > 20:
         lines.append(f"… and {len(report.problems) - 20} more.")
-    return ToolReply("\n".join(lines), found)
+    return ToolReply("\n".join(lines), structured)
 
 
 _STATUS_MEANINGS = {
-    "same": "The passage stands as it was cited.",
-    "moved": "The passage is unchanged but stands elsewhere now.",
-    "changed": "The text at this place has changed since; search again.",
-    "deleted": "The document is gone.",
+    "same": "The passage is unchanged.",
+    "moved": "The passage is unchanged, but its location is different now.",
+    "changed": "The text at this location has changed; search again.",
+    "deleted": "The document was deleted.",
 }
 
 
 def _verify(call: ToolCall) -> ToolReply:
-    given = call.arguments
-    verdict = call.library.verify_citation(given["citation"], given["hash"], tool=given.get("tool"))
-    found = {"status": verdict.status, "citation": verdict.citation}
-    return ToolReply(f"{verdict.status}: {verdict.citation}. {_STATUS_MEANINGS[verdict.status]}", found)
+    arguments = call.arguments
+    check = call.library.verify_citation(arguments["citation"], arguments["hash"], tool=arguments.get("tool"))
+    structured = {"status": check.status, "citation": check.citation}
+    return ToolReply(f"{check.status}: {check.citation}. {_STATUS_MEANINGS[check.status]}", structured)

@@ -1,4 +1,4 @@
-"""Dated memos: find them by words, meaning, tag and time, list their tags, show the latest."""
+"""Tools over dated memos: search them, list their tags, show the latest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.snippets import SNIPPET_CHARS, SnippetTerms, snippet_range
 from bunko.text.tags import parse_tags
 from bunko.text.token_count import estimate_tokens
-from bunko.types import Hit
+from bunko.types import Answer, Hit
 
 if TYPE_CHECKING:
     from bunko.search.summaries import Summary
@@ -46,12 +46,12 @@ _CURSOR_ARGUMENTS = (
     "since",
     "until",
 )
-_MAX_TAGS = 20  # of one memo
+_MAX_TAGS = 20  # per memo
 _NO_MEMOS = "No memos for this query. Try other words."
 _NO_FILTERED_MEMOS = (
     "No memos for this query with these tags and dates. Try other words, or leave out tag_filter, since and until."
 )
-# What the names and figures of a memo cost beside what it says, and a tag with its count.
+# Tokens for the field names and numbers of a memo, and for those of a tag.
 _MEMO_OVERHEAD_TOKENS, _TAG_OVERHEAD_TOKENS = 90, 12
 _MEMO_SCHEMA = object_schema(
     {
@@ -79,12 +79,12 @@ def tools(top_k: int) -> list[ToolDefinition]:
             (
                 search_tool.QUERY_PARAM,
                 search_tool.top_k_param(top_k),
-                Param("tag_filter", "string", "Tags that must all be there, with commas between"),
+                Param("tag_filter", "string", "Tags, comma-separated; all must match"),
                 Param("search_mode", "string", choices=("bm25", "semantic", "hybrid")),
                 Param("enable_rewrite", "boolean", "Let a chat model improve the query"),
                 Param("extract", "string", "How much of each memo", default="snippet", choices=MEMO_EXTRACTS),
-                Param("max_chars", "integer", "Longest text of each memo", minimum=20, maximum=100_000),
-                Param("summary", "boolean", "Also say what they have in common", default=False),
+                Param("max_chars", "integer", "Maximum length of each memo's text", minimum=20, maximum=100_000),
+                Param("summary", "boolean", "Also summarize the results", default=False),
                 Param("since", "string", "Date or 2w"),
                 Param("until", "string"),
                 Param("cursor", "string", "next_cursor of the last page"),
@@ -116,105 +116,132 @@ def tools(top_k: int) -> list[ToolDefinition]:
 
 
 def _query_memos(call: ToolCall) -> ToolReply:
-    from bunko.search.summaries import format_summary
-
-    given, library = call.arguments, call.library
-    query, count, extract = given["query"], given["top_k"], given["extract"]
-    now = library.local_time()
+    arguments, library = call.arguments, call.library
     answer = library.search(
-        query,
+        arguments["query"],
         kinds=MEMO_KINDS,
-        mode=given.get("search_mode"),
-        top_k=count,
-        where=Filter(
-            tags=parse_tags(f"{given['tag_filter']},") if given.get("tag_filter") else (),
-            since=resolve_date(given["since"], now) if given.get("since") else "",
-            until=resolve_date(given["until"], now) if given.get("until") else "",
-        ),
-        rewrite=given.get("enable_rewrite"),
+        mode=arguments.get("search_mode"),
+        top_k=arguments["top_k"],
+        where=_build_filter(call),
+        rewrite=arguments.get("enable_rewrite"),
     )
-    # A model may find other words for the same query, and then a further page would be one of another list.
-    question = json.dumps([*(given.get(name) for name in _CURSOR_ARGUMENTS), answer.rewritten_query])
-    begin = decode_cursor(given["cursor"], question) if given.get("cursor") else Cursor()
-    if not given.get("cursor"):
-        library.log_search(query)
+    # A model may rewrite the same query differently, and then the cursor would belong to another list of results.
+    request_key = json.dumps([*(arguments.get(name) for name in _CURSOR_ARGUMENTS), answer.rewritten_query])
+    start = decode_cursor(arguments["cursor"], request_key) if arguments.get("cursor") else Cursor()
+    if not arguments.get("cursor"):
+        library.log_search(arguments["query"])
     generation = answer.freshness.generation
-    if begin.generation not in (0, generation):
+    if start.generation not in (0, generation):
         answer.notices.append("The memos changed since the last page; results may repeat or be missing.")
     hits = _best_hit_per_memo(answer.hits)
-    passages = library.passages(hits, extract, query=answer.searched_query, max_chars=given.get("max_chars"))
-    common = library.summarize_answer(answer) if given["summary"] and hits and not given.get("cursor") else None
-    pieces, rest = build_page(
+    passages = library.passages(
+        hits, arguments["extract"], query=answer.searched_query, max_chars=arguments.get("max_chars")
+    )
+    needs_summary = arguments["summary"] and hits and not arguments.get("cursor")
+    summary = library.summarize_answer(answer) if needs_summary else None
+    items, next_start = build_page(
         passages,
-        Cursor(0, begin.passage_index, begin.char_offset, generation),
-        # A summary costs twice, in words and in names of fields, and never crowds out what it is about.
-        token_budget=max(
-            library.settings.serve.max_result_tokens - (2 * estimate_tokens(format_summary(common)) if common else 0),
-            library.settings.serve.max_result_tokens // 2,
-        ),
+        Cursor(0, start.passage_index, start.char_offset, generation),
+        token_budget=_token_budget(library.settings.serve.max_result_tokens, summary),
         tokens_per_passage=None,
         overhead_tokens=_overhead_tokens,
     )
-    looked = snippet_terms(answer.searched_query)
-    several = len({hit.tool for hit in hits}) > 1
-    results = [_result_to_dict(piece, extract, looked, show_tool=several) for piece in pieces]
-    structured: dict[str, Any] = {"results": results, "total": len(passages), "note": UNTRUSTED_NOTE}
+    query_terms = snippet_terms(answer.searched_query)
+    several_tools = len({hit.tool for hit in hits}) > 1
+    results = [_result_to_dict(item, arguments["extract"], query_terms, show_tool=several_tools) for item in items]
+    next_cursor = next_start.encode(request_key) if next_start is not None else ""
+    structured = _query_structure(answer, results, len(passages), next_cursor, summary)
+    is_filtered = any(arguments.get(name) for name in ("tag_filter", "since", "until"))
+    no_results = _NO_FILTERED_MEMOS if is_filtered else _NO_MEMOS
+    heading = f"{_format_count(len(passages), 'memo')}. {UNTRUSTED_NOTE}" if passages else no_results
+    text = _query_text(answer, heading, results, start.passage_index + 1, next_cursor, summary)
+    return ToolReply(text, structured)
+
+
+def _build_filter(call: ToolCall) -> Filter:
+    arguments, now = call.arguments, call.library.local_time()
+    return Filter(
+        tags=parse_tags(f"{arguments['tag_filter']},") if arguments.get("tag_filter") else (),
+        since=resolve_date(arguments["since"], now) if arguments.get("since") else "",
+        until=resolve_date(arguments["until"], now) if arguments.get("until") else "",
+    )
+
+
+def _token_budget(max_tokens: int, summary: Summary | None) -> int:
+    """Return the tokens for memos: a summary appears in both forms of the reply, but takes at most half of it."""
+    from bunko.search.summaries import format_summary
+
+    return max(max_tokens - (2 * estimate_tokens(format_summary(summary)) if summary else 0), max_tokens // 2)
+
+
+def _query_structure(
+    answer: Answer, results: list[dict[str, Any]], total: int, next_cursor: str, summary: Summary | None
+) -> dict[str, Any]:
+    structured: dict[str, Any] = {"results": results, "total": total, "note": UNTRUSTED_NOTE}
     if answer.rewritten_query:
         structured["rewritten"] = answer.rewritten_query
-    structured["truncated"] = rest is not None
-    if rest is not None:
-        structured["next_cursor"] = rest.encode(question)
-    if common:
-        structured["summary"] = _summary_to_dict(common)
+    structured["truncated"] = bool(next_cursor)
+    if next_cursor:
+        structured["next_cursor"] = next_cursor
+    if summary:
+        structured["summary"] = _summary_to_dict(summary)
     if answer.notices:
         structured["notices"] = answer.notices
+    return structured
+
+
+def _query_text(
+    answer: Answer,
+    heading: str,
+    results: list[dict[str, Any]],
+    first_number: int,
+    next_cursor: str,
+    summary: Summary | None,
+) -> str:
+    from bunko.search.summaries import format_summary
+
     mark = secrets.token_hex(3)
-    narrowed = any(given.get(name) for name in ("tag_filter", "since", "until"))
-    blocks = (
-        [f"{_format_count(len(passages), 'memo')}. {UNTRUSTED_NOTE}"]
-        if passages
-        else [_NO_FILTERED_MEMOS if narrowed else _NO_MEMOS]
-    )
+    blocks = [heading]
     if answer.rewritten_query:
         blocks.append(f"Searched for\n{_wrap_excerpt(mark, answer.rewritten_query)}")
-    if common:
-        blocks.append(f"Summary\n{_wrap_excerpt(mark, remove_hidden_chars(format_summary(common)))}")
-    blocks += [_memo_block(mark, number, one) for number, one in enumerate(results, begin.passage_index + 1)]
-    if rest is not None:
-        blocks.append(f"More: repeat the call with cursor {structured['next_cursor']}")
-    return ToolReply("\n\n".join([*blocks, *answer.notices]), structured)
+    if summary:
+        blocks.append(f"Summary\n{_wrap_excerpt(mark, remove_hidden_chars(format_summary(summary)))}")
+    blocks += [_memo_block(mark, number, memo) for number, memo in enumerate(results, first_number)]
+    if next_cursor:
+        blocks.append(f"More: repeat the call with cursor {next_cursor}")
+    return "\n\n".join([*blocks, *answer.notices])
 
 
 def _list_tags(call: ToolCall) -> ToolReply:
-    found = call.library.tags(kinds=MEMO_KINDS)
-    left = call.library.settings.serve.max_result_tokens
+    tags = call.library.tags(kinds=MEMO_KINDS)
+    tokens_left = call.library.settings.serve.max_result_tokens
     rows: list[dict[str, Any]] = []
-    for tag, count in found:
+    for tag, count in tags:
         rows.append({"tag": display_label(tag), "count": count})
-        left -= _TAG_OVERHEAD_TOKENS + 2 * estimate_tokens(rows[-1]["tag"])
-        if left < 0:
+        tokens_left -= _TAG_OVERHEAD_TOKENS + 2 * estimate_tokens(rows[-1]["tag"])
+        if tokens_left < 0:
             break
-    structured = {"tags": rows, "total": len(found), "note": UNTRUSTED_NOTE}
+    structured = {"tags": rows, "total": len(tags), "note": UNTRUSTED_NOTE}
     lines = [f"{row['tag']}: {row['count']}" for row in rows]
-    blocks = [f"{_format_count(len(found), 'tag')}. {UNTRUSTED_NOTE}" if found else "No memo has a tag."]
-    if found:
+    blocks = [f"{_format_count(len(tags), 'tag')}. {UNTRUSTED_NOTE}" if tags else "No memo has a tag."]
+    if tags:
         blocks.append(_wrap_excerpt(secrets.token_hex(3), "\n".join(lines)))
-    if len(rows) < len(found):
+    if len(rows) < len(tags):
         structured["truncated"] = True
-        blocks.append(f"{len(found) - len(rows)} rarer tags are left out.")
+        blocks.append(f"{len(tags) - len(rows)} rarer tags are omitted.")
     return ToolReply("\n\n".join(blocks), structured)
 
 
 def _recent_memos(call: ToolCall) -> ToolReply:
-    found = call.library.recent_documents(limit=call.arguments["limit"], kinds=MEMO_KINDS)
-    several = len({tool.name for tool, _ in found}) > 1
+    documents = call.library.recent_documents(limit=call.arguments["limit"], kinds=MEMO_KINDS)
+    several_tools = len({tool.name for tool, _ in documents}) > 1
     results = []
-    for tool, one in found:
-        beginning = remove_hidden_chars(one.beginning)
+    for tool, document in documents:
+        beginning = remove_hidden_chars(document.beginning)
         start, end = snippet_range(beginning, SnippetTerms({}), SNIPPET_CHARS)
-        result = _memo_fields(one.uri, one.title, one.date, one.tags)
+        result = _memo_fields(document.uri, document.title, document.date, document.tags)
         result["snippet"] = beginning[start:end] + ("…" if end < len(beginning.rstrip()) else "")
-        results.append(result | ({"tool": tool.name} if several else {}))
+        results.append(result | ({"tool": tool.name} if several_tools else {}))
     structured = {"results": results, "total": len(results), "note": UNTRUSTED_NOTE}
     mark = secrets.token_hex(3)
     head = (
@@ -223,35 +250,40 @@ def _recent_memos(call: ToolCall) -> ToolReply:
         else "There are no memos yet."
     )
     return ToolReply(
-        "\n\n".join([head, *(_memo_block(mark, number, one) for number, one in enumerate(results, 1))]), structured
+        "\n\n".join([head, *(_memo_block(mark, number, memo) for number, memo in enumerate(results, 1))]),
+        structured,
     )
 
 
 def _best_hit_per_memo(hits: Sequence[Hit]) -> list[Hit]:
-    # A long memo may answer with several chunks; the best one speaks for it.
+    # A long memo may match with several chunks; keep the best one.
     return list({(hit.tool, hit.uri): hit for hit in reversed(hits)}.values())[::-1]
 
 
 def _overhead_tokens(passage: Passage) -> int:
     hit = passage.hit
-    said = [passage.citation, hit.uri, hit.title, *hit.tags[:_MAX_TAGS]]
-    return _MEMO_OVERHEAD_TOKENS + 2 * estimate_tokens(" ".join(said))
+    labels = [passage.citation, hit.uri, hit.title, *hit.tags[:_MAX_TAGS]]
+    return _MEMO_OVERHEAD_TOKENS + 2 * estimate_tokens(" ".join(labels))
 
 
-def _result_to_dict(piece: PageItem, extract: Any, query_terms: SnippetTerms, *, show_tool: bool) -> dict[str, Any]:
-    passage, hit = piece.passage, piece.passage.hit
-    found = _memo_fields(hit.uri, hit.title, hit.date, hit.tags)
-    after = passage.chars_after if piece.has_end else 0  # the next page goes on with it
-    found["snippet"] = render_extract(
-        piece.text, extract, query_terms, chars_before=passage.chars_before if piece.has_start else 0, chars_after=after
+def _result_to_dict(item: PageItem, extract: Any, query_terms: SnippetTerms, *, show_tool: bool) -> dict[str, Any]:
+    passage, hit = item.passage, item.passage.hit
+    result = _memo_fields(hit.uri, hit.title, hit.date, hit.tags)
+    chars_after = passage.chars_after if item.has_end else 0  # otherwise the next page continues it
+    result["snippet"] = render_extract(
+        item.text,
+        extract,
+        query_terms,
+        chars_before=passage.chars_before if item.has_start else 0,
+        chars_after=chars_after,
     )
-    found["score"] = round(hit.score, 4)
-    found |= {"citation": _single_line(passage.citation), "hash": passage.hash}
+    result["score"] = round(hit.score, 4)
+    result |= {"citation": _single_line(passage.citation), "hash": passage.hash}
     if passage.chars_before or passage.chars_after:
-        found["left_out"] = {"before": passage.chars_before, "after": passage.chars_after}
-    if not (piece.has_start and piece.has_end):
-        found["truncated"] = True
-    return found | ({"tool": hit.tool} if show_tool else {})
+        result["left_out"] = {"before": passage.chars_before, "after": passage.chars_after}
+    if not (item.has_start and item.has_end):
+        result["truncated"] = True
+    return result | ({"tool": hit.tool} if show_tool else {})
 
 
 def _memo_fields(uri: str, title: str, date: str, memo_tags: Sequence[str]) -> dict[str, Any]:
@@ -264,21 +296,21 @@ def _memo_fields(uri: str, title: str, date: str, memo_tags: Sequence[str]) -> d
 
 
 def _summary_to_dict(summary: Summary) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
+    result: dict[str, Any] = json.loads(
         remove_hidden_chars(json.dumps(serialize.summary_to_dict(summary), ensure_ascii=False))
     )
-    return found
+    return result
 
 
 def _memo_block(mark: str, number: int, memo: dict[str, Any]) -> str:
     facts = [f"date {memo['date']}"] if memo["date"] else []
     facts += [f"score {memo['score']}", f"hash {memo['hash']}"] if "score" in memo else []
     facts += [f"tool {memo['tool']}"] if "tool" in memo else []
-    facts += ["cut: goes on with the cursor"] if memo.get("truncated") else []
-    # Whatever a memo says stands between the marks: its title and tags too, and its id, which is made of them.
-    place = memo.get("citation", memo["id"])
-    said = " ".join(part for part in (place, memo["title"], *(f"#{tag}" for tag in memo["tags"])) if part)
-    return f"## {number}. {', '.join(facts)}\n{_wrap_excerpt(mark, memo['snippet'], said)}"
+    facts += ["cut: continues with the cursor"] if memo.get("truncated") else []
+    # All text of a memo stays between the marks, including its title, its tags and its id, which contains them.
+    location = memo.get("citation", memo["id"])
+    labels = " ".join(part for part in (location, memo["title"], *(f"#{tag}" for tag in memo["tags"])) if part)
+    return f"## {number}. {', '.join(facts)}\n{_wrap_excerpt(mark, memo['snippet'], labels)}"
 
 
 def _wrap_excerpt(mark: str, text: str, opening: str = "") -> str:
@@ -290,5 +322,5 @@ def _format_count(number: int, noun: str) -> str:
 
 
 def _single_line(text: str) -> str:
-    # A name may hold a line end, and what follows it would stand outside the marks.
+    # A name may contain a line break, and the text after it would be outside the marks.
     return " ".join(remove_hidden_chars(text).splitlines())

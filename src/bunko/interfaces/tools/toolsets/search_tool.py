@@ -1,4 +1,4 @@
-"""The search that several toolsets offer: its parameters, and how a call becomes a page of passages."""
+"""The search tool that several toolsets share: its parameters and its reply."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from bunko.search.paging import Cursor, build_page, decode_cursor
 from bunko.text.dates import resolve_date
 from bunko.text.tags import normalise_tag
 
-# A concise result is enough to decide whether to read on.
+# Enough to decide whether to read the whole passage.
 _CONCISE_TOKENS = 300
 MAX_RESULTS = 50
-_MAX_HITS = 1000  # hits that a search can be asked for
+_MAX_HITS = 1000  # the limit of SearchRequest.top_k
 _CURSOR_ARGUMENTS = ("query", "top_k", "extract", "mode", "path", "tag", "since", "until")
 
 QUERY_PARAM = Param("query", "string", "Words or a question, Japanese or English", required=True)
@@ -35,7 +35,7 @@ FILTER_PARAMS = (
 
 
 def extract_param(default: extracts.Extract | None = None) -> Param:
-    """Return the parameter for how much of each hit comes back; no default: as each tool says."""
+    """Return the parameter for the size of each passage; without a default, each tool's setting applies."""
     return Param("extract", "string", "How much of each hit", default=default, choices=extracts.EXTRACTS)
 
 
@@ -45,48 +45,56 @@ def top_k_param(default: int) -> Param:
 
 
 def search(call: ToolCall, tool: str | None) -> ToolReply:
-    """Answer a search with a page that fits the budget."""
-    given, library = call.arguments, call.library
-    query, count = given["query"], given["top_k"]
-    # Whatever decides what the pages are: a cursor means nothing elsewhere.
-    question = json.dumps([tool, *(given.get(name) for name in _CURSOR_ARGUMENTS)])
-    begin = decode_cursor(given["cursor"], question) if given.get("cursor") else Cursor()
-    detailed = given["response_format"] == "detailed"
-    where = Filter(
-        given.get("path") or "",
-        (normalise_tag(given["tag"]),) if given.get("tag") else (),
-        resolve_date(given["since"], library.local_time()) if given.get("since") else "",
-        resolve_date(given["until"], library.local_time()) if given.get("until") else "",
-    )
-    before = begin.generation
+    """Run a search and return a page of results that fits the token budget."""
+    arguments, library = call.arguments, call.library
+    query, count, extract = arguments["query"], arguments["top_k"], arguments["extract"]
+    # Everything that determines the pages: a cursor is valid for the same values only.
+    request_key = json.dumps([tool, *(arguments.get(name) for name in _CURSOR_ARGUMENTS)])
+    start = decode_cursor(arguments["cursor"], request_key) if arguments.get("cursor") else Cursor()
+    detailed = arguments["response_format"] == "detailed"
+    where = _build_filter(call)
+    cursor_generation = start.generation
     while True:
         answer = library.search(
-            query, tool=tool, mode=given.get("mode"), top_k=begin.first_hit + count, where=where, explain=detailed
+            query, tool=tool, mode=arguments.get("mode"), top_k=start.first_hit + count, where=where, explain=detailed
         )
-        # Sections and whole documents that an earlier page gave are not given again; chunks are all different.
-        skipped = 0 if given["extract"] == "chunk" else begin.first_hit
-        hits = answer.hits if skipped else answer.hits[begin.first_hit :]
-        passages = library.passages(hits, given["extract"], already_returned=skipped)
-        more = len(answer.hits) == begin.first_hit + count and begin.first_hit + 2 * count <= _MAX_HITS
-        if passages or not more:
+        # Sections and documents of earlier pages are not returned again; chunks are all different.
+        already_returned = 0 if extract == "chunk" else start.first_hit
+        hits = answer.hits if already_returned else answer.hits[start.first_hit :]
+        passages = library.passages(hits, extract, already_returned=already_returned)
+        has_more = len(answer.hits) == start.first_hit + count and start.first_hit + 2 * count <= _MAX_HITS
+        if passages or not has_more:
             break
-        begin = Cursor(begin.first_hit + count)
-    if not given.get("cursor"):
+        start = Cursor(start.first_hit + count)
+    if not arguments.get("cursor"):
         library.log_search(query, tool)
     generation = answer.freshness.generation
-    if before and before != generation:
+    if cursor_generation and cursor_generation != generation:
         answer.notices.append("The index changed since the last page; results may repeat or be missing.")
-    pieces, rest = build_page(
+    items, next_start = build_page(
         passages,
-        Cursor(begin.first_hit, begin.passage_index, begin.char_offset, generation),
+        Cursor(start.first_hit, start.passage_index, start.char_offset, generation),
         token_budget=library.settings.serve.max_result_tokens,
         tokens_per_passage=None if detailed else _CONCISE_TOKENS,
         overhead_tokens=partial(answers.overhead_tokens, detailed=detailed),
     )
-    if rest is None and more:
-        rest = Cursor(begin.first_hit + count, generation=generation)
-    several = len({hit.tool for hit in answer.hits}) > 1 or (tool is None and len(library.tools()) > 1)
-    written = rest.encode(question) if rest else ""
+    if next_start is None and has_more:
+        next_start = Cursor(start.first_hit + count, generation=generation)
     return answers.search_reply(
-        answer, pieces, written, detailed=detailed, several_tools=several, is_first_page=not given.get("cursor")
+        answer,
+        items,
+        next_start.encode(request_key) if next_start else "",
+        detailed=detailed,
+        several_tools=len({hit.tool for hit in answer.hits}) > 1 or (tool is None and len(library.tools()) > 1),
+        is_first_page=not arguments.get("cursor"),
+    )
+
+
+def _build_filter(call: ToolCall) -> Filter:
+    arguments, library = call.arguments, call.library
+    return Filter(
+        arguments.get("path") or "",
+        (normalise_tag(arguments["tag"]),) if arguments.get("tag") else (),
+        resolve_date(arguments["since"], library.local_time()) if arguments.get("since") else "",
+        resolve_date(arguments["until"], library.local_time()) if arguments.get("until") else "",
     )

@@ -1,4 +1,4 @@
-"""The library's own tools: each becomes one that an assistant can call, under its user's description."""
+"""One search tool for each active tool of the library, with the user's description."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def tools(library_tools: Sequence[LibraryTool], top_k: int) -> list[ToolDefiniti
 
 
 def safe_names(names: Sequence[str]) -> dict[str, str]:
-    """Return a name that every client accepts for each, all different."""
-    taken = set(RESERVED_NAMES)
-    found = {}
+    """Return a unique name for each tool that every client accepts."""
+    used_names = set(RESERVED_NAMES)
+    result = {}
     for name in names:
-        plain = public_name(name)
-        if plain in taken:
-            plain = hashed_name(name)  # which keeps it apart
-        taken.add(plain)
-        found[name] = plain
-    return found
+        safe_name = public_name(name)
+        if safe_name in used_names:
+            safe_name = hashed_name(name)  # unique
+        used_names.add(safe_name)
+        result[name] = safe_name
+    return result

@@ -1,0 +1,110 @@
+"""Connect the SDK's client to a server in memory, and read its replies."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp.client.client import Client
+
+from bunko.interfaces.mcp.server import BunkoServer
+from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.library.library import Library
+from bunko.stores.sqlite.store import Sqlite
+from bunko.types import Tool
+
+ERAS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+TIMEOUT_SECONDS = 30.0
+FILLER = "この文は一つの塊になるだけの長さを保つために、少し長めに書かれている。" * 3
+
+Result = types.CallToolResult
+Talk = Callable[[Client], Awaitable[Any]]
+
+
+def talk(registry: ToolRegistry, do: Talk, mode: str = "auto", **options: Any) -> Any:
+    """Connect a client to a server over this registry, and let it do something."""
+
+    async def main() -> Any:
+        with anyio.fail_after(TIMEOUT_SECONDS):
+            async with Client(BunkoServer(registry), mode=mode, cache=None, **options) as client:
+                try:
+                    return True, await do(client)
+                except Exception as error:  # outside, it is not wrapped in the client's group of tasks
+                    return False, error
+
+    succeeded, outcome = anyio.run(main)
+    if not succeeded:
+        raise outcome
+    return outcome
+
+
+def call(registry: ToolRegistry, name: str, arguments: dict[str, Any] | None = None, mode: str = "auto") -> Result:
+    return talk(registry, lambda client: client.call_tool(name, arguments or {}), mode)  # type: ignore[no-any-return]
+
+
+def list_tools(registry: ToolRegistry) -> dict[str, types.Tool]:
+    found = talk(registry, lambda client: client.list_tools())
+    return {tool.name: tool for tool in found.tools}
+
+
+def text_of(result: Result) -> str:
+    [block] = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+def structure_of(result: Result) -> dict[str, Any]:
+    assert not result.is_error, text_of(result)
+    assert result.structured_content is not None
+    content: dict[str, Any] = result.structured_content
+    return content
+
+
+def search(registry: ToolRegistry, query: str, **arguments: Any) -> dict[str, Any]:
+    return structure_of(call(registry, "search", {"query": query, **arguments}))
+
+
+def error_of(result: Result) -> str:
+    assert result.is_error
+    assert result.structured_content is None
+    return text_of(result)
+
+
+def write_document(docs: Path, name: str, text: str, *, age: int = 0) -> None:
+    path = docs / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    os.utime(path, (1_700_000_000 - age, 1_700_000_000 - age))
+
+
+def add_tool(library: Library, name: str, about: str, words: str, *, active: bool = True) -> Tool:
+    folder = library.paths.folder.parent / "sources" / name.replace("/", "_")
+    write_document(folder, "one.md", f"# {name}\n\n{words}{FILLER}\n")
+    return library.store.put_tool(Tool(name, "folder", about, str(folder), active))
+
+
+def assert_matches_snapshot(name: str, registry: ToolRegistry) -> None:
+    """Compare what `tools/list` sends with what it sent when somebody last looked."""
+    found = talk(registry, lambda client: client.list_tools())
+    sent = {"tools": found.model_dump(by_alias=True, mode="json", exclude_none=True)["tools"]}
+    path = SNAPSHOTS / f"{name}.json"
+    if os.environ.get("BUNKO_UPDATE_SNAPSHOTS") == "1":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(sent, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    assert sent == kept, (
+        f"Every assistant reads these schemas at every start. If the change is meant, run "
+        f"`BUNKO_UPDATE_SNAPSHOTS=1 pytest tests/mcp -k snapshot` and commit {path.name}."
+    )
+
+
+def disable_recipes(store: Sqlite) -> None:
+    [tool] = [tool for tool in store.tools() if tool.name == "recipes"]
+    store.put_tool(replace(tool, active=False))

@@ -1,0 +1,166 @@
+"""Pages of results: the token budget and the cursor."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client.client import Client
+
+from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.text.token_count import estimate_tokens
+from tests.conftest import Opener
+from tests.mcp.mcp_client import (
+    FILLER,
+    Result,
+    call,
+    error_of,
+    search,
+    structure_of,
+    talk,
+    text_of,
+    write_document,
+)
+
+
+def long_documents(docs: Path, number: int) -> dict[str, str]:
+    texts = {}
+    for document in range(number):
+        parts = [
+            f"## 第{part}章\n\n索引の話の{document}の{part}。" + "検索の仕組みを順に説明していく文である。" * 30
+            for part in range(4)
+        ]
+        texts[f"長い文書{document}.md"] = "\n\n".join(parts) + "\n"
+    for name, text in texts.items():
+        write_document(docs, name, text)
+    return texts
+
+
+@pytest.mark.parametrize("extract", ["chunk", "section", "full"])
+@pytest.mark.parametrize("response_format", ["concise", "detailed"])
+def test_no_answer_exceeds_its_budget(docs: Path, open_docs: Opener, extract: str, response_format: str) -> None:
+    long_documents(docs, 8)
+    write_document(docs, "headings.md", f"# {'見出しが長い' * 300}\n\n## {'もっと長い' * 300}\n\n索引の話。{FILLER}")
+    write_document(
+        docs, "tags.md", f"---\ntags: [{', '.join(f'札{n}' for n in range(500))}]\n---\n# 札\n\n索引の話。{FILLER}"
+    )
+    for budget in (500, 2000, 8000):
+        registry = ToolRegistry(
+            partial(open_docs, BUNKO_SERVE_MAX_RESULT_TOKENS=str(budget)),
+            folder=str(docs),
+        )
+        shape = {"query": "索引の話 検索の仕組み", "top_k": 50, "extract": extract, "response_format": response_format}
+        result = call(registry, "search", shape)
+        assert structure_of(result)["results"]
+        assert estimate_tokens(text_of(result)) <= 1.3 * budget
+        assert estimate_tokens(json.dumps(result.structured_content, ensure_ascii=False)) <= 1.3 * budget
+
+
+def test_a_query_as_long_as_a_page_does_not_swell_the_answer(docs: Path, open_docs: Opener) -> None:
+    words = [
+        f"{place}の{thing}"
+        for place in "京都 奈良 大阪 神戸 東京 横浜".split()
+        for thing in "寺 城 港 庭 駅 橋".split()
+    ]
+    for number in range(40):
+        write_document(docs, f"{number}.md", f"# 文書{number}\n\n" + "。".join(words) + "\n")
+    registry = ToolRegistry(lambda: open_docs(BUNKO_SERVE_MAX_RESULT_TOKENS="8000"), folder=str(docs))
+    result = call(registry, "search", {"query": " ".join(words * 4)[:2000], "top_k": 50})
+    assert len(structure_of(result)["results"]) > 10
+    for form in (text_of(result), json.dumps(result.structured_content, ensure_ascii=False)):
+        assert estimate_tokens(form) <= 1.3 * 8000
+
+
+def read_all_pages(registry: ToolRegistry, arguments: dict[str, Any]) -> list[Result]:
+    """Follow the cursor to the last page."""
+
+    async def follow(client: Client) -> list[Result]:
+        pages: list[Result] = []
+        cursor = None
+        while cursor or not pages:
+            pages.append(await client.call_tool("search", arguments | ({"cursor": cursor} if cursor else {})))
+            cursor = structure_of(pages[-1]).get("next_cursor")
+            assert cursor is None or f"cursor {cursor}" in text_of(pages[-1])
+            assert len(pages) < 500
+        return pages
+
+    return talk(registry, follow)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("extract", ["chunk", "section", "full"])
+@pytest.mark.parametrize(("budget", "top_k"), [(500, 50), (1000, 3), (8000, 4)])
+def test_the_cursor_leads_through_everything_exactly_once(
+    docs: Path, open_docs: Opener, extract: str, budget: int, top_k: int
+) -> None:
+    texts = long_documents(docs, 4)
+    registry = ToolRegistry(lambda: open_docs(BUNKO_SERVE_MAX_RESULT_TOKENS=str(budget)), folder=str(docs))
+    passages: dict[tuple[str, str], str] = {}
+    for page in read_all_pages(registry, {"query": "索引の話", "extract": extract, "top_k": top_k}):
+        for one in structure_of(page)["results"]:
+            key = (one["file_path"], one["citation"])
+            passages[key] = passages.get(key, "") + one["content"]
+    given_lines: dict[str, list[int]] = {name: [] for name in texts}
+    for (name, citation), content in passages.items():
+        first, last = (int(number) for number in re.findall(r"L(\d+)", citation.rpartition(":")[2]))
+        stands = "\n".join(texts[name].split("\n")[first - 1 : last])
+        assert content == stands
+        given_lines[name] += range(first, last + 1)
+    for name, text in texts.items():
+        lines = text.split("\n")
+        assert len(given_lines[name]) == len(set(given_lines[name]))
+        assert {number for number, line in enumerate(lines, 1) if "索引の話" in line} <= set(given_lines[name])
+
+
+def test_a_passage_cut_by_the_budget_says_where_it_goes_on(docs: Path, open_docs: Opener) -> None:
+    long_documents(docs, 1)
+    registry = ToolRegistry(lambda: open_docs(BUNKO_SERVE_MAX_RESULT_TOKENS="700"), folder=str(docs))
+    pages = read_all_pages(registry, {"query": "索引の話", "extract": "full"})
+    assert len(pages) > 2
+    assert "continues with the cursor" in text_of(pages[0])
+    assert structure_of(pages[0])["results"][0]["truncated"] is True
+    assert "continued from the last page" in text_of(pages[1])
+    last = text_of(next(page for page in reversed(pages) if structure_of(page)["results"]))
+    assert "continues with the cursor" not in last
+
+
+def test_the_page_after_the_last_says_that_there_is_no_more(registry: ToolRegistry) -> None:
+    pages = read_all_pages(registry, {"query": "京都 再起動", "top_k": 1})
+    assert [len(structure_of(page)["results"]) for page in pages] == [1, 1, 0]
+    assert "No more results" in text_of(pages[-1])
+
+
+@pytest.mark.parametrize(
+    "other", [{"query": "再起動"}, {"extract": "full"}, {"top_k": 2}, {"path": "*.md"}, {"mode": "hybrid"}]
+)
+def test_a_cursor_fits_the_call_it_came_with_and_no_other(registry: ToolRegistry, other: dict[str, Any]) -> None:
+    asked: dict[str, Any] = {"query": "京都 再起動", "top_k": 1}
+    cursor = search(registry, **asked)["next_cursor"]
+    said = error_of(call(registry, "search", {**asked, **other, "cursor": cursor}))
+    assert "another request" in said
+    assert "leave the cursor out" in said
+
+
+def test_a_cursor_that_is_none_is_refused_in_a_sentence(registry: ToolRegistry) -> None:
+    said = error_of(call(registry, "search", {"query": "京都", "cursor": "bm90IGEgY3Vyc29y"}))
+    assert said == "The cursor is invalid. Leave it out to start again."
+
+
+def test_an_index_that_changed_between_pages_is_told_in_both_forms(registry: ToolRegistry, docs: Path) -> None:
+    asked: dict[str, Any] = {"query": "京都 再起動", "top_k": 1}
+    first = search(registry, **asked)
+    write_document(docs, "new.md", f"# 新しい文書\n\n京都の新しい話。{FILLER}")
+    result = call(registry, "search", {**asked, "cursor": first["next_cursor"]})
+    assert any("index changed" in notice for notice in structure_of(result)["notices"])
+    assert "index changed" in text_of(result)
+
+
+def test_neighbouring_chunks_come_as_one_result(docs: Path, open_docs: Opener) -> None:
+    text = "\n\n".join(f"## 第{number}節\n\n索引の話の{number}。{FILLER}" for number in range(3)) + "\n"
+    write_document(docs, "a.md", text)
+    [one] = search(ToolRegistry(open_docs, folder=str(docs)), "索引の話")["results"]
+    assert one["content"] == text.rstrip()
+    assert one["citation"] == "a.md:L1-L11"

@@ -1,0 +1,133 @@
+"""Documents as MCP resources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mcp_types as types
+import pytest
+from mcp.client.client import Client
+from mcp.shared.exceptions import MCPError
+
+from bunko.interfaces.mcp import resources
+from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.interfaces.tools.toolsets.tools import safe_names
+from bunko.library.library import Library
+from tests.conftest import Opener
+from tests.mcp.mcp_client import (
+    ERAS,
+    FILLER,
+    call,
+    disable_recipes,
+    talk,
+    write_document,
+)
+
+
+def read(registry: ToolRegistry, address: str) -> str:
+    [content] = talk(registry, lambda client: client.read_resource(address)).contents
+    return str(content.text)
+
+
+def test_documents_are_listed_in_pages_each_once(
+    docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resources, "_PAGE_SIZE", 10)
+    for number in range(25):
+        write_document(docs, f"{number:02}.md", f"# 文書{number}\n\n{FILLER}")
+    registry = ToolRegistry(open_docs, folder=str(docs))
+    call(registry, "reindex")
+
+    async def pages(client: Client) -> list[list[str]]:
+        found: list[list[str]] = []
+        cursor = None
+        while cursor or not found:
+            page = await client.list_resources(cursor=cursor)
+            found.append([one.name for one in page.resources])
+            cursor = page.next_cursor
+        return found
+
+    got = talk(registry, pages)
+    assert [len(page) for page in got] == [10, 10, 5]
+    assert [name for page in got for name in page] == [f"{number:02}.md" for number in range(25)]
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_documents_of_any_name_can_be_read_at_their_address(mode: str, docs: Path, open_docs: Opener) -> None:
+    names = ["a.md", "設計 書/第1章 100%.md", "a?b#c&d=e.md", "%2e%2e.md", "a%2Fb.md", "[x].md", "a:L1.md", "😀.txt"]
+    for name in names:
+        write_document(docs, name, f"# 文書\n\n{name} の中身。\n")
+    registry = ToolRegistry(open_docs, folder=str(docs))
+    call(registry, "reindex")
+
+    async def read_all(client: Client) -> None:
+        found = (await client.list_resources()).resources
+        assert [one.name for one in found] == sorted(names)
+        for one in found:
+            assert one.mime_type == ("text/plain" if one.name.endswith(".txt") else "text/markdown")
+            assert one.uri.isascii()
+            [content] = (await client.read_resource(one.uri)).contents
+            assert isinstance(content, types.TextResourceContents)
+            assert content.uri == one.uri
+            assert f"{one.name} の中身" in content.text
+
+    talk(registry, read_all, mode)
+
+
+OUTSIDE = (
+    "documents/../../etc/passwd",
+    "documents/..%2f..%2fetc%2fpasswd",
+    "documents/%2e%2e/%2e%2e/etc/passwd",
+    "documents//etc/passwd",
+    "documents/%2Fetc%2Fpasswd",
+    "documents/..\\..\\secret.md",
+    "documents/../secret.md",
+    "documents/%00",
+    "documents/",
+    "documents",
+    "",
+    "[documents/secret.md",
+    "nothing/a.md",
+    "a@documents:80/server.md",
+    "documents/" + "x" * 100_000,
+)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_nothing_outside_the_library_can_be_named(mode: str, registry: ToolRegistry, docs: Path) -> None:
+    write_document(docs.parent, "secret.md", "秘密")
+    call(registry, "reindex")
+
+    async def try_all(client: Client) -> None:
+        for path in OUTSIDE:
+            for address in (f"bunko://{path}", f"file:///{path}", path):
+                with pytest.raises(MCPError, match="Unknown document") as caught:
+                    await client.read_resource(address)
+                assert caught.value.error.code == (-32002 if mode == "legacy" else -32602)
+                assert len(caught.value.error.message) < 400
+
+    talk(registry, try_all, mode)
+
+
+def test_documents_of_a_tool_that_is_not_active_are_neither_listed_nor_read(tool_library: Library) -> None:
+    registry = ToolRegistry(lambda: tool_library)
+    names = safe_names(["recipes", "search", "旅の記録"])
+    assert "玉葱" in read(registry, "bunko://recipes/one.md")
+    disable_recipes(tool_library.store)  # type: ignore[arg-type]
+    found = talk(registry, lambda client: client.list_resources()).resources
+    assert [one.uri for one in found] == [f"bunko://{names[name]}/one.md" for name in ("search", "旅の記録")]
+    assert "特許" in read(registry, found[0].uri)
+    with pytest.raises(MCPError, match="Unknown document"):
+        read(registry, "bunko://recipes/one.md")
+
+
+@pytest.mark.parametrize("cursor", ["x", "京都", "AAAA"])
+def test_a_garbled_cursor_of_a_listing_is_an_invalid_parameter(cursor: str, registry: ToolRegistry) -> None:
+    with pytest.raises(MCPError, match="Leave it out") as caught:
+        talk(registry, lambda client: client.list_resources(cursor=cursor))
+    assert caught.value.error.code == types.INVALID_PARAMS
+
+
+def test_the_form_of_an_address_is_offered(registry: ToolRegistry) -> None:
+    [template] = talk(registry, lambda client: client.list_resource_templates()).resource_templates
+    assert template.uri_template == "bunko://{tool}/{+path}"
