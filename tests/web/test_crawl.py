@@ -504,7 +504,7 @@ def test_a_refresh_asks_with_what_it_knows_and_takes_only_what_changed(opener: W
     found = library.web.refresh_pages()
     assert paths(site, found.outcome.unchanged) == {"/same"}
     assert paths(site, found.outcome.updated) == {"/other"}
-    assert [one.reason for one in found.outcome.problems] == ["the server answered 410; what it said before is kept"]
+    assert [one.reason for one in found.outcome.problems] == ["the server answered 410; the stored version is kept"]
     assert library.store.pages(1, [site.url("/same")])[0].fetched_at == fetched
     assert (found.report.updated, found.report.deleted) == (1, 0)
     assert sources(library, "西瓜", mode="bm25") == [site.url("/other")]
