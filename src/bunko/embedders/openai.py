@@ -197,7 +197,7 @@ def _parse_vector(value: object) -> Sequence[float]:
 
 
 def _find_known_model(model: str) -> _KnownModel | None:
-    return next((known for known in _KNOWN_MODELS if known.name_part in model.lower()), None)
+    return next((entry for entry in _KNOWN_MODELS if entry.name_part in model.lower()), None)
 
 
 def build(

@@ -96,9 +96,9 @@ class Crawler:
                 canonical_urls[self._visitor.guard.canonical_url(url)] = None
             except BunkoError as error:
                 self._add_problem(url, error)
-        known, self._is_explicit = self._known_pages(list(canonical_urls)), True
-        result = self._run([known.get(url, WebPage(url)) for url in canonical_urls])
-        self._store.write_pages(self._tool_id, remove=[url for url in result.errors if url not in known])
+        records, self._is_explicit = self._known_pages(list(canonical_urls)), True
+        result = self._run([records.get(url, WebPage(url)) for url in canonical_urls])
+        self._store.write_pages(self._tool_id, remove=[url for url in result.errors if url not in records])
         return result
 
     def refresh_pages(self, pages: Sequence[WebPage]) -> CrawlResult:
@@ -168,8 +168,8 @@ class Crawler:
     def _waiting_pages(self, urls: Sequence[str], depth: int) -> list[WebPage]:
         """Return records of pages to visit; stored content stays until a newer version is fetched."""
         root = self._link_filter.rules.root if self._link_filter else ""
-        known = self._known_pages(urls)
-        return [replace(known.get(url, WebPage(url)), state="waiting", depth=depth, found_on=root) for url in urls]
+        records = self._known_pages(urls)
+        return [replace(records.get(url, WebPage(url)), state="waiting", depth=depth, found_on=root) for url in urls]
 
     def _known_pages(self, urls: Sequence[str]) -> dict[str, WebPage]:
         """Return the records of pages, including those not written yet."""
@@ -293,10 +293,10 @@ class Crawler:
         before = row if is_same_url else self._known_pages([visit.final_url]).get(visit.final_url)
         has_content = before is not None and (before.size > 0 or before.url in self._pending_contents)
         is_unchanged = has_content and before is not None and before.content_hash == digest
-        changed_urls = (
+        result_urls = (
             result.unchanged if is_unchanged else result.updated if before and is_document(before) else result.added
         )
-        changed_urls.append(visit.final_url)
+        result_urls.append(visit.final_url)
         self._pending_pages[visit.final_url] = replace(
             row,
             url=visit.final_url,
@@ -346,8 +346,8 @@ class Crawler:
             canonical_url = str(target)
             if canonical_url == url or site_of(source) != site_of(target):
                 continue
-            known = self._known_pages([url, canonical_url])
-            row, other = known.get(url), known.get(canonical_url)
+            records = self._known_pages([url, canonical_url])
+            row, other = records.get(url), records.get(canonical_url)
             if row is None:
                 continue
             if other is None:
