@@ -19,7 +19,6 @@ from bunko.sources.jsonl import parse
 from bunko.types import Tool
 from tests.sources.memo_files import Opener, write
 
-
 NOTES: list[dict[str, object]] = [
     {"title": "旅の記録", "date": "2024-03-01", "tags": ["旅行", "京都"], "text": "寺を訪ねた。\n\n庭が美しい。"},
     {"title": "Meeting", "date": "2024/1/5", "tags": "work, Budget", "text": "We agreed on the budget.", "by": "Ann"},

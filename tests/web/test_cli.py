@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import Ran, Run
 from tests.site import Site, html, text
-from tests.web.test_crawl import article
+from tests.web.articles import article
 
 Web = Callable[..., Ran]
 
