@@ -71,7 +71,7 @@ def test_what_is_there_is_ready_and_nothing_is_embedded_to_know_it(
 def test_a_name_that_stands_for_another_is_in_use_under_that(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMBEDDING_PROVIDER", "online")
     assert [name for name, one in listed(run).items() if one["in_use"]] == ["openai"]
-    assert "openai\tin use, but: There is no key." in run("embedders").out
+    assert "openai\tin use, but: No API key is set." in run("embedders").out
     monkeypatch.setenv("EMBEDDING_PROVIDER", "none")
     assert not [name for name, one in listed(run).items() if one["in_use"]]
 

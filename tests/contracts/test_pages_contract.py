@@ -73,7 +73,7 @@ def test_a_scan_tells_what_is_new_changed_and_gone_by_content(store: Store, tmp_
     assert "本文です" in source.text(data, entry).text
     assert not source.has_vanished([A])
     store.write_pages(tool.id, remove=[A])
-    with pytest.raises(SourceError, match="removed meanwhile"):
+    with pytest.raises(SourceError, match="removed in the meantime"):
         source.read(entry)
 
 

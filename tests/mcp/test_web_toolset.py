@@ -21,7 +21,7 @@ from bunko.library.paths import locate_library
 from bunko.library.web_defaults import chunk_size, request_defaults
 from tests.mcp.mcp_client import assert_matches_snapshot
 from tests.site import Site, html, text
-from tests.web.test_crawl import article
+from tests.web.articles import article
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from tests.site import Answer, Asked, Reply, Site
-from tests.web.test_crawl import article
+from tests.web.articles import article
 
 pytestmark = pytest.mark.slow
 

@@ -17,9 +17,7 @@ from bunko.readers.memo import BadLine, Memo, collapse_line_ends
 from bunko.records import Filter
 from bunko.sources.jsonl import parse
 from bunko.types import Tool
-from tests.sources.test_memos import Opener, opened, write
-
-__all__ = ["opened"]
+from tests.sources.memo_files import Opener, write
 
 NOTES: list[dict[str, object]] = [
     {"title": "旅の記録", "date": "2024-03-01", "tags": ["旅行", "京都"], "text": "寺を訪ねた。\n\n庭が美しい。"},
@@ -110,9 +108,9 @@ def test_every_line_is_an_entry_or_reported(text: str) -> None:
     assert told == {number for number, line in enumerate(real, 1) if line.strip()}
 
 
-def test_entries_are_found_by_tag_and_date_and_cited_by_their_one_line(opened: Opener, tmp_path: Path) -> None:
+def test_entries_are_found_by_tag_and_date_and_cited_by_their_one_line(open_memos: Opener, tmp_path: Path) -> None:
     source = write(tmp_path / "notes.jsonl", lines({"text": "何か"}, *NOTES))
-    library = opened()
+    library = open_memos()
     added(library, source)
     (hit,) = library.search("庭", where=Filter(tags=("京都",), since="2024-02")).hits
     (passage,) = library.passages([hit])
@@ -126,10 +124,10 @@ def test_entries_are_found_by_tag_and_date_and_cited_by_their_one_line(opened: O
     assert library.verify_citation(passage.citation, passage.hash).status == "changed"
 
 
-def test_a_part_of_a_long_entry_is_verified_by_its_line_too(opened: Opener, tmp_path: Path) -> None:
+def test_a_part_of_a_long_entry_is_verified_by_its_line_too(open_memos: Opener, tmp_path: Path) -> None:
     text = "\n\n".join(f"第{number}段落では、検索の方法について長く述べている。" for number in range(300))
     source = write(tmp_path / "notes.jsonl", lines(NOTES[0], {"title": "長い", "text": text}))
-    library = opened()
+    library = open_memos()
     added(library, source)
     hits = library.search("検索の方法", top_k=10).hits
     assert len(hits) > 1
@@ -139,9 +137,9 @@ def test_a_part_of_a_long_entry_is_verified_by_its_line_too(opened: Opener, tmp_
         assert library.verify_citation(passage.citation, passage.hash).status == "same"
 
 
-def test_a_bad_line_is_reported_at_every_import_until_it_is_right(opened: Opener, tmp_path: Path) -> None:
+def test_a_bad_line_is_reported_at_every_import_until_it_is_right(open_memos: Opener, tmp_path: Path) -> None:
     source = write(tmp_path / "notes.jsonl", lines(NOTES[0]) + "{oops\n")
-    library = opened()
+    library = open_memos()
     tool = added(library, source)
     report = library.reindex(tool="notes")
     assert (report.unchanged, [problem.uri for problem in report.problems]) == (1, ["notes.jsonl#L2"])
@@ -151,9 +149,9 @@ def test_a_bad_line_is_reported_at_every_import_until_it_is_right(opened: Opener
     assert library.store.totals(tool.id).documents == 2
 
 
-def test_an_entry_with_an_id_keeps_its_name_when_all_else_changes(opened: Opener, tmp_path: Path) -> None:
+def test_an_entry_with_an_id_keeps_its_name_when_all_else_changes(open_memos: Opener, tmp_path: Path) -> None:
     source = write(tmp_path / "notes.jsonl", lines({"id": 7, "title": "a", "text": "甲"}, {"id": "x/y", "text": "乙"}))
-    library = opened()
+    library = open_memos()
     tool = added(library, source)
     assert set(library.store.fingerprints(tool.id)) == {"notes.jsonl#7", "notes.jsonl#x-y"}
     write(
@@ -165,9 +163,9 @@ def test_an_entry_with_an_id_keeps_its_name_when_all_else_changes(opened: Opener
     assert (report.added, report.updated, report.deleted, report.unchanged) == (0, 1, 0, 1)
 
 
-def test_lines_that_say_the_same_are_entries_of_their_own(opened: Opener, tmp_path: Path) -> None:
+def test_lines_that_say_the_same_are_entries_of_their_own(open_memos: Opener, tmp_path: Path) -> None:
     source = write(tmp_path / "notes.jsonl", lines(*[{"text": "同じ"}] * 300, {"title": "L2", "text": "他"}, [1]))
-    library = opened()
+    library = open_memos()
     tool = added(library, source)
     assert library.store.totals(tool.id).documents == 301
     write(source, lines([1], *[{"text": "同じ"}] * 299, {"title": "L2", "text": "他"}), after=10)
@@ -175,18 +173,18 @@ def test_lines_that_say_the_same_are_entries_of_their_own(opened: Opener, tmp_pa
     assert (report.added, report.updated, report.deleted, report.unchanged) == (0, 0, 1, 300)
 
 
-def test_only_json_lines_are_taken_from_a_folder(opened: Opener, tmp_path: Path) -> None:
+def test_only_json_lines_are_taken_from_a_folder(open_memos: Opener, tmp_path: Path) -> None:
     write(tmp_path / "notes" / "a.jsonl", lines(NOTES[0]))
     write(tmp_path / "notes" / "deep" / "b.ndjson", lines(NOTES[1]))
     write(tmp_path / "notes" / "c.md", "# not one of them")
-    library = opened()
+    library = open_memos()
     tool = added(library, tmp_path / "notes")
     assert library.store.uris(tool.id) == ["a.jsonl#2024-03-01-旅の記録", "deep/b.ndjson#2024-01-05-Meeting"]
 
 
-def test_half_a_character_in_escapes_can_be_stored(opened: Opener, tmp_path: Path) -> None:
+def test_half_a_character_in_escapes_can_be_stored(open_memos: Opener, tmp_path: Path) -> None:
     source = write(tmp_path / "notes.jsonl", '{"title": "\\ud83d", "text": "京都 \\ud83d \\ud83d\\ude00"}\n')
-    library = opened()
+    library = open_memos()
     added(library, source)
     (hit,) = library.search("京都").hits
     assert hit.chunk.text == "京都 \ufffd 😀"

@@ -1,16 +1,14 @@
-"""Files of many entries: which are taken, how much of them is in memory, and what damage costs."""
+"""Large memo files, which are read in blocks, and scans that keep little text."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,24 +24,7 @@ from bunko.readers.memo import BadLine, Memo
 from bunko.sources import entries
 from bunko.sources import memos as source
 from bunko.types import ExcerptEntry
-
-LONG_AGO = 1_700_000_000 * 10**9
-Opener = Callable[..., Library]
-
-
-@pytest.fixture
-def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opener]:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    libraries: list[Library] = []
-
-    def opener(**environ: str) -> Library:
-        environ = {"BUNKO_SEARCH_FRESHNESS_SECONDS": "0"} | environ
-        libraries.append(open_library(locate_library(library=tmp_path / "library", environ=environ), environ=environ))
-        return libraries[-1]
-
-    yield opener
-    for library in libraries:
-        library.close()
+from tests.sources.memo_files import Opener, write
 
 
 @pytest.fixture
@@ -53,13 +34,6 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_BLOCK_BYTES", 7)
     monkeypatch.setattr("bunko.sources.folder.MAX_READ_BYTES", 64)
     monkeypatch.setattr(entries, "_TEXT_BUDGET_CHARS", 40)
-
-
-def write(path: Path, text: str | bytes, *, after: int = 0) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    os.utime(path, ns=(LONG_AGO + after * 10**9, LONG_AGO + after * 10**9))
-    return path
 
 
 def changelog(number: int, *, says: Callable[[int], str] = lambda at: f"項目{at}の話。") -> str:
@@ -74,7 +48,7 @@ def jsonl(number: int) -> str:
     )
 
 
-def told(library: Library) -> dict[str, tuple[str, str, int, int]]:
+def stored_memos(library: Library) -> dict[str, tuple[str, str, int, int]]:
     """Return every memo with its text, its hash and its lines."""
     [tool] = library.tools()
     found = {}
@@ -85,31 +59,28 @@ def told(library: Library) -> dict[str, tuple[str, str, int, int]]:
     return found
 
 
-# Which files
-
-
 @pytest.mark.parametrize(
     "name", ["ChangeLog", "changelog", "CHANGELOG", "ChangeLog.1", "ChangeLog-2019", "clmemo", "日記"]
 )
-def test_a_file_of_memos_needs_no_ending_in_a_folder(opened: Opener, tmp_path: Path, name: str) -> None:
+def test_a_file_of_memos_needs_no_ending_in_a_folder(open_memos: Opener, tmp_path: Path, name: str) -> None:
     write(tmp_path / "notes" / name, changelog(2))
     write(tmp_path / "notes" / "Makefile", "all:\n\ttrue\n")
     write(tmp_path / "notes" / "ChangeLog.png", b"\x89PNG\0")
-    library = opened()
+    library = open_memos()
     report = memos.import_memos(library, tmp_path / "notes", vectors=False)
     assert (report.added, report.problems) == (2, [])
-    assert sorted(told(library)) == [f"{name}#2024-01-01-題0", f"{name}#2024-01-02-題1"]
+    assert sorted(stored_memos(library)) == [f"{name}#2024-01-01-題0", f"{name}#2024-01-02-題1"]
     assert memos.import_memos(library, tmp_path / "notes", vectors=False).unchanged == 2
     (tmp_path / "notes" / name).unlink()
     write(tmp_path / "notes" / "other.txt", changelog(1))
     assert memos.import_memos(library, tmp_path / "notes", vectors=False).deleted == 1
 
 
-def test_a_file_of_entries_may_be_larger_than_one_document(opened: Opener, tmp_path: Path) -> None:
+def test_a_file_of_entries_may_be_larger_than_one_document(open_memos: Opener, tmp_path: Path) -> None:
     write(tmp_path / "notes" / "many.txt", changelog(40))
     write(tmp_path / "notes" / "many.jsonl", jsonl(40))
     write(tmp_path / "notes" / "one.txt", "話が続く。\n" * 60)
-    report = memos.import_memos(opened(BUNKO_SCANNER_MAX_FILE_BYTES="500"), tmp_path / "notes", vectors=False)
+    report = memos.import_memos(open_memos(BUNKO_SCANNER_MAX_FILE_BYTES="500"), tmp_path / "notes", vectors=False)
     assert report.added == 80
     [problem] = report.problems
     assert problem.uri == "one.txt"
@@ -117,15 +88,12 @@ def test_a_file_of_entries_may_be_larger_than_one_document(opened: Opener, tmp_p
     assert "scanner.max_file_bytes" in problem.reason
 
 
-def test_a_file_beyond_its_limit_is_told_of_with_the_setting_that_raises_it(opened: Opener, tmp_path: Path) -> None:
+def test_a_file_beyond_its_limit_is_told_of_with_the_setting_that_raises_it(open_memos: Opener, tmp_path: Path) -> None:
     write(tmp_path / "notes" / "many.txt", changelog(40))
     write(tmp_path / "notes" / "few.txt", changelog(1))
-    report = memos.import_memos(opened(BUNKO_MEMOS_MAX_FILE_BYTES="500"), tmp_path / "notes", vectors=False)
+    report = memos.import_memos(open_memos(BUNKO_MEMOS_MAX_FILE_BYTES="500"), tmp_path / "notes", vectors=False)
     assert report.added == 1
     assert ["raise memos.max_file_bytes" in problem.reason for problem in report.problems] == [True]
-
-
-# Reading in blocks
 
 
 @pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "cp932", "euc_jp", "utf-16", "utf-16-le", "iso2022_jp"])
@@ -151,14 +119,14 @@ def test_an_encoding_that_shows_late_is_still_recognised() -> None:
 @pytest.mark.parametrize("rubbish", [b"\xff\xfe\xff", b"\0\0", b"\xe3\x81"])
 @pytest.mark.parametrize("blocks", [4_000_000, 2000])
 def test_a_few_damaged_bytes_cost_no_other_entry(
-    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, rubbish: bytes, blocks: int
+    open_memos: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, rubbish: bytes, blocks: int
 ) -> None:
     monkeypatch.setattr(reading, "MAX_READ_BYTES", blocks)
     monkeypatch.setattr("bunko.sources.folder.MAX_READ_BYTES", blocks)
     data = (jsonl if name.endswith("jsonl") else changelog)(60).encode()
     at = data.index("項目33".encode()) + 6
     path = write(tmp_path / name, data[:at] + rubbish + data[at:])
-    library = opened()
+    library = open_memos()
     report = memos.import_memos(library, path, vectors=False)
     assert report.added == 60
     assert [problem.reason for problem in report.problems] == [
@@ -250,9 +218,6 @@ def test_an_entry_that_is_too_long_is_told_of_and_the_others_are_kept() -> None:
     ]  # fmt: skip
 
 
-# A scan that keeps little
-
-
 @pytest.mark.parametrize(("name", "text"), [("memo.txt", changelog(30)), ("memo.jsonl", jsonl(30))])
 def test_texts_that_a_scan_left_out_come_to_the_same_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
@@ -266,7 +231,7 @@ def test_texts_that_a_scan_left_out_come_to_the_same_library(
             locate_library(library=tmp_path / f"library{kept}", environ=environ), environ=environ
         ) as library:
             assert memos.import_memos(library, tmp_path / name, vectors=False).added == 30
-            found.append(told(library))
+            found.append(stored_memos(library))
             assert memos.import_memos(library, tmp_path / name, vectors=False).unchanged == 30
     assert len(found[0]) == 30
     assert found[0] == found[1]
@@ -274,24 +239,24 @@ def test_texts_that_a_scan_left_out_come_to_the_same_library(
 
 @pytest.mark.usefixtures("small_blocks")
 def test_an_import_takes_what_is_new_at_the_end_of_a_file_and_what_changed_at_its_beginning(
-    opened: Opener, tmp_path: Path
+    open_memos: Opener, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "memo.txt", changelog(20))
-    library = opened()
+    library = open_memos()
     memos.import_memos(library, path, vectors=False)
     write(path, changelog(24).replace("項目3の話", "項目3の新しい話").replace("項目9の話", "項目9の新しい話"), after=10)
     report = memos.import_memos(library, path, vectors=False)
     assert (report.added, report.updated, report.unchanged, report.problems) == (4, 2, 18, [])
-    assert sum("新しい" in text for text, *_ in told(library).values()) == 2
-    assert len(told(library)) == 24
+    assert sum("新しい" in text for text, *_ in stored_memos(library).values()) == 2
+    assert len(stored_memos(library)) == 24
 
 
 @pytest.mark.usefixtures("small_blocks")
 def test_what_changes_between_looking_and_reading_again_is_taken_by_the_next_import(
-    opened: Opener, tmp_path: Path
+    open_memos: Opener, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "memo.txt", changelog(20))
-    library = opened()
+    library = open_memos()
     memos.import_memos(library, path, vectors=False)
     write(path, changelog(20, says=lambda at: f"二度目の{at}。"), after=10)
     changed: list[int] = []
@@ -304,9 +269,9 @@ def test_what_changes_between_looking_and_reading_again_is_taken_by_the_next_imp
     report = memos.import_memos(library, path, vectors=False, progress=meanwhile)
     assert report.problems
     assert all("changed while it was imported" in problem.reason for problem in report.problems)
-    assert len(told(library)) == 20
+    assert len(stored_memos(library)) == 20
     assert memos.import_memos(library, path, vectors=False).problems == []
-    assert all("三度目" in text for text, *_ in told(library).values())
+    assert all("三度目" in text for text, *_ in stored_memos(library).values())
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -323,25 +288,22 @@ def test_a_scan_holds_no_more_text_than_it_may(tmp_path: Path) -> None:
     assert [text.splitlines()[-1] for text in texts] == [f"項目{at}の話。" for at in range(50)]
 
 
-# What an entry is known by
-
-
-def test_a_memo_is_known_by_a_hash_of_what_it_says(opened: Opener, tmp_path: Path) -> None:
+def test_a_memo_is_known_by_a_hash_of_what_it_says(open_memos: Opener, tmp_path: Path) -> None:
     path = write(tmp_path / "memo.txt", "* 題 2024-01-15\n  Tags: a\n\n  本文。\n")
-    library = opened()
+    library = open_memos()
     memos.import_memos(library, path, vectors=False)
-    [(text, digest, first, last)] = told(library).values()
+    [(text, digest, first, last)] = stored_memos(library).values()
     assert digest == hashlib.sha256("\0".join(("題", "2024-01-15", "a", text)).encode()).hexdigest()
     assert (first, last) == (1, 4)
     write(path, "\n\n* 題 2024-01-15\n  Tags: a\n\n  本文。\n\n\n", after=10)
     assert memos.import_memos(library, path, vectors=False).unchanged == 1
-    assert next(iter(told(library).values()))[1:] == (digest, 3, 6)
+    assert next(iter(stored_memos(library).values()))[1:] == (digest, 3, 6)
 
 
-def test_fields_that_nobody_knows_are_kept_with_the_entry(opened: Opener, tmp_path: Path) -> None:
+def test_fields_that_nobody_knows_are_kept_with_the_entry(open_memos: Opener, tmp_path: Path) -> None:
     row = {"title": "旅", "text": "庭を見た。", "mood": "good", "where": {"city": "京都", "lat": 35.0}, "n": None}
     path = write(tmp_path / "log.jsonl", json.dumps(row, ensure_ascii=False) + "\n")
-    library = opened()
+    library = open_memos()
     memos.import_memos(library, path, vectors=False)
     hits = library.search("庭", mode="bm25").hits
     assert hits[0].chunk.text == "庭を見た。"
@@ -353,69 +315,19 @@ def test_fields_that_nobody_knows_are_kept_with_the_entry(opened: Opener, tmp_pa
     assert memos.import_memos(library, path, vectors=False).updated == 1
 
 
-def test_a_date_that_is_none_is_kept_too(opened: Opener, tmp_path: Path) -> None:
+def test_a_date_that_is_none_is_kept_too(open_memos: Opener, tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", '{"text": "庭を見た。", "date": "someday"}\n')
-    library = opened()
+    library = open_memos()
     memos.import_memos(library, path, vectors=False)
     [hit] = library.search("庭", mode="bm25").hits
     assert (hit.date, library.expand_hits([hit], "entry")[0].chunk.text) == ("", "date: someday\n\n庭を見た。")
 
 
 @pytest.mark.parametrize("codec", ["cp932", "euc_jp", "utf-16"])
-def test_memos_in_older_encodings_are_found(opened: Opener, tmp_path: Path, codec: str) -> None:
+def test_memos_in_older_encodings_are_found(open_memos: Opener, tmp_path: Path, codec: str) -> None:
     write(tmp_path / "notes" / "ChangeLog", changelog(3).encode(codec))
     write(tmp_path / "notes" / "log.jsonl", jsonl(3).encode(codec))
     write(tmp_path / "notes" / "note.md", "---\ntitle: 設計\ntags: [方針]\n---\n検索の設計。\n".encode(codec))
-    library = opened()
+    library = open_memos()
     assert memos.import_memos(library, tmp_path / "notes", vectors=False).added == 7
     assert library.search("検索の設計", mode="bm25").hits[0].tags == ("方針",)
-
-
-# Damage
-
-GARBAGE = st.text(max_size=15) | st.sampled_from(
-    ["* ", "[", "Tags:", "2024-13-45", "{", '{"text":', "---", "\x00\x01", "＊ 題"]
-)
-# A file that is mostly rubbish is no text, and refused as such.
-LONG = "庭の話が続いた。" * 400
-
-
-def _between(garbage: list[str], good: list[str]) -> list[str]:
-    return [one for pair in zip([*garbage, *[""] * len(good)], good, strict=False) for one in pair]
-
-
-@given(garbage=st.lists(GARBAGE, max_size=6), number=st.integers(1, 6))
-def test_garbage_in_a_changelog_loses_no_entry(garbage: list[str], number: int) -> None:
-    good = [f"\n* 題{at} 2024-01-15\n  庭の話{at}。{LONG}\n" for at in range(number)]
-    # Indented, as whatever stands below a heading is.
-    bad = ["".join(f"  {line}\n" for line in one.replace("\r", "\n").split("\n")) for one in garbage]
-    text = "".join(chain(_between(bad, good), bad[number:]))
-    found = _parsed(text, "memo.txt")
-    assert [one.title for one in found if one.title] == [f"題{at}" for at in range(number)]
-    assert all(any(f"庭の話{at}。" in one.text for one in found) for at in range(number))
-
-
-@given(garbage=st.lists(GARBAGE, max_size=6), number=st.integers(1, 6))
-def test_garbage_in_json_lines_loses_no_entry(garbage: list[str], number: int) -> None:
-    good = [json.dumps({"title": f"題{at}", "text": LONG}, ensure_ascii=False) + "\n" for at in range(number)]
-    bad = [f"{one}\n" for one in garbage]
-    text = "".join(chain(_between(bad, good), bad[number:]))
-    found = _parsed(text, "memo.jsonl")
-    assert [one.title for one in found if one.title.startswith("題")] == [f"題{at}" for at in range(number)]
-
-
-@given(garbage=st.lists(GARBAGE, min_size=1, max_size=4))
-def test_garbage_in_one_note_of_a_folder_leaves_the_others(garbage: list[str], tmp_path_factory: Any) -> None:
-    from bunko import sources
-
-    folder = tmp_path_factory.mktemp("notes")
-    write(folder / "bad.md", "---\n" + "\n".join(garbage).encode("utf-8", "replace").decode())
-    write(folder / "good.md", "---\ntitle: 設計\ndate: 2024-04-01\n---\n検索の設計。\n")
-    scan = sources.build("memos", folder, extensions=(), exclude_dirs=(), max_file_bytes=10_000).scan({})
-    texts = [one.text for one in scan.load_texts(scan.added) if isinstance(one, ExcerptEntry) and one.uri == "good.md"]
-    assert [(text.title, text.date) for text in texts if text] == [("設計", "2024-04-01")]
-
-
-def _parsed(text: str, name: str) -> list[Memo]:
-    data = text.encode("utf-8", "replace")
-    return [one for one in source.parse(BytesIO(data), name, len(data), 10_000).items if isinstance(one, Memo)]

@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import Ran, Run
 from tests.site import Site, html, text
-from tests.web.test_crawl import article
+from tests.web.articles import article
 
 Web = Callable[..., Ran]
 
@@ -78,7 +78,7 @@ def test_a_refresh_says_what_changed_and_what_was_kept(web: Web, site: Site) -> 
     site.pages["/b"] = html("gone", 404)
     ran = web("web", "refresh")
     assert (ran.code, ran.out) == (0, "1 page, 1 chunk, 0 added, 1 updated, 0 unchanged, 1 error\n")
-    assert "what it said before is kept" in ran.err
+    assert "the stored version is kept" in ran.err
     assert web("search", "oranges", "--mode", "bm25").out.startswith("[1]")
     assert web("web", "refresh", site.url("/b")).code == 8
 

@@ -1,80 +1,23 @@
-"""Crawling a real site on loopback: what is fetched, what is left alone, and what is kept of it."""
+"""Crawling real sites on loopback: links, limits, robots.txt, redirects and pages that fail."""
 
 from __future__ import annotations
 
 import gzip
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bunko.errors import (
     AddressRefused,
-    BunkoError,
     FetchFailed,
-    LibraryReadOnly,
     QueryError,
     SettingsError,
     UnknownName,
 )
-from bunko.library.library import Library
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
-from bunko.library.web import CollectResult
-from bunko.sources.web import pages, sitemap
 from bunko.sources.web.links import matcher
-from tests.site import Answer, Asked, Reply, Site, html, text
-
-WebLibrary = Callable[..., Library]
-
-
-def article(title: str, body: str = "", *links: str, head: str = "") -> Reply:
-    anchors = "".join(f"<p><a href='{link}'>{link}</a></p>" for link in links)
-    said = body or f"{title}について書いた本文です。"
-    return html(
-        f"<html><head><title>{title}</title>{head}</head>"
-        f"<body><main><h1>{title}</h1><p>{said}</p>{anchors}</main></body></html>"
-    )
-
-
-@pytest.fixture
-def opener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WebLibrary]:
-    """Open a library that may read a site on loopback, without a delay; settings are given as environment names."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    with ExitStack() as stack:
-
-        def opened(*sites: Site, **environ: str) -> Library:
-            hosts = ",".join(site.host for site in sites)
-            environ = {"BUNKO_CRAWL_ALLOWED_HOSTS": hosts, "RAG_CRAWL_DELAY_SEC": "0"} | environ
-            environ.setdefault("BUNKO_SEARCH_FRESHNESS_SECONDS", "0")
-            home = locate_library(library=tmp_path / "library", environ=environ)
-            return stack.enter_context(open_library(home, environ=environ))
-
-        yield opened
-
-
-@pytest.fixture
-def sites() -> Iterator[Callable[[dict[str, Answer]], Site]]:
-    with ExitStack() as stack:
-        yield lambda pages: stack.enter_context(Site(pages))
-
-
-Sites = Callable[[dict[str, Answer]], Site]
-
-
-def paths(site: Site, found: list[str]) -> set[str]:
-    return {url.removeprefix(site.address) for url in found}
-
-
-def sources(library: Library, query: str, **how: Any) -> list[str]:
-    return [hit.uri for hit in library.search(query, **how).hits]
+from tests.site import Answer, Asked, Reply, html, text
+from tests.web.articles import Sites, WebLibrary, article, paths, search_uris
 
 
 def test_a_crawl_takes_the_links_of_one_page_on_its_site_and_no_further(opener: WebLibrary, sites: Sites) -> None:
@@ -92,7 +35,7 @@ def test_a_crawl_takes_the_links_of_one_page_on_its_site_and_no_further(opener: 
     assert site.paths.count("/b") == 1
     assert "/deeper" not in site.paths
     assert sum(found.chunk_counts.values()) == found.report.total_chunks
-    assert sources(library, "蜜柑", top_k=1) == [site.url("/b")]
+    assert search_uris(library, "蜜柑", top_k=1) == [site.url("/b")]
 
 
 def test_a_crawl_goes_as_deep_as_it_is_told_and_through_loops_once(opener: WebLibrary, sites: Sites) -> None:
@@ -130,9 +73,8 @@ def test_a_pattern_chooses_pages_and_a_wrong_one_is_told_before_anything_is_fetc
 
 
 def test_a_crawl_ends_at_its_number_of_pages_and_says_what_it_left(opener: WebLibrary, sites: Sites) -> None:
-    site = sites(
-        {"/": article("目次", "", *(f"/{n}" for n in range(20)))} | {f"/{n}": article(f"頁{n}") for n in range(20)}
-    )
+    pages: dict[str, Answer] = {"/": article("目次", "", *(f"/{n}" for n in range(20)))}
+    site = sites(pages | {f"/{n}": article(f"頁{n}") for n in range(20)})
     library = opener(site)
     found = library.web.crawl_site(site.url(), max_pages=5)
     assert (len(found.outcome.held_urls), found.outcome.omitted_links) == (5, 16)
@@ -242,7 +184,7 @@ def test_a_page_whose_content_was_lost_is_fetched_whole(opener: WebLibrary, site
     library.web.refresh_pages()
     assert library.store.page_content(1, page.url) is not None
     assert library.web.refresh_pages().outcome.unchanged == [page.url]
-    assert sources(library, "葡萄", mode="bm25") == [page.url]
+    assert search_uris(library, "葡萄", mode="bm25") == [page.url]
 
 
 def test_robots_are_obeyed_and_what_they_forbid_is_counted(opener: WebLibrary, sites: Sites) -> None:
@@ -332,7 +274,7 @@ def test_a_page_is_held_once_under_the_address_it_names_as_its_own(opener: WebLi
     found = library.web.crawl_site(site.url())
     # Many sites name one address on every page: a page that says something else keeps its own.
     assert paths(site, found.outcome.held_urls) == {"/", "/page", "/lie"}
-    assert sources(library, "真の本文", top_k=1) == [site.url("/page")]
+    assert search_uris(library, "真の本文", top_k=1) == [site.url("/page")]
     assert library.web.delete_page(site.url("/page?from=b")) == (site.url("/page"), 1)
 
 
@@ -375,62 +317,6 @@ def test_a_header_can_ask_not_to_be_indexed_too(opener: WebLibrary, sites: Sites
     assert [one.reason for one in found.outcome.skipped] == ([] if kept else ["it asks not to be indexed"])
 
 
-def test_sitemaps_and_llms_txt_name_pages_too(opener: WebLibrary, sites: Sites) -> None:
-    def urls(*names: str) -> str:
-        inside = "".join(f"<url><loc>{site.url(name)}</loc></url>" for name in names)
-        return f"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{inside}</urlset>"
-
-    site = sites({f"/{name}": article(name) for name in ("one", "two", "three", "four")})
-    index = "".join(f"<sitemap><loc>{site.url(name)}</loc></sitemap>" for name in ("/a.xml", "/b.xml.gz", "/bad.xml"))
-    site.pages |= {
-        "/": article("目次"),
-        "/robots.txt": text(f"User-agent: *\nSitemap: {site.url('/index.xml')}\n"),
-        "/index.xml": text(f"<sitemapindex>{index}</sitemapindex>", kind="application/xml"),
-        "/a.xml": text(urls("/one"), kind="application/xml"),
-        "/b.xml.gz": (200, {"Content-Type": "application/gzip"}, gzip.compress(urls("/two").encode())),
-        "/bad.xml": text("<!DOCTYPE x [<!ENTITY a 'b'>]><urlset>&a;</urlset>", kind="application/xml"),
-        "/llms.txt": text("# Site\n- [Three](/three): the third\n- [Four](four)\n"),
-    }
-    library = opener(site)
-    found = library.web.crawl_site(site.url(), sitemap=True)
-    assert paths(site, found.outcome.added) == {"/", "/one", "/two", "/three", "/four"}
-    assert [one.uri for one in found.outcome.problems] == [site.url("/bad.xml")]
-    assert "entities" in found.outcome.problems[0].reason
-
-
-@given(st.binary(max_size=300) | st.text(alphabet="<>/?!&;locurset[] \n", max_size=200).map(str.encode))
-def test_whatever_is_served_as_a_sitemap_is_read_or_told_of(data: bytes) -> None:
-    told: list[str] = []
-    found = list(
-        sitemap.sitemap_urls(lambda url: data, ["https://x/s.xml"], lambda url, error: told.append(error.message))
-    )
-    assert all(isinstance(url, str) for url in found)
-    assert len(told) <= 1
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be"])
-def test_a_sitemap_with_entities_is_refused_in_any_encoding(encoding: str) -> None:
-    bomb = f'<!DOCTYPE u [<!ENTITY a "{"x" * 99}">]><urlset><url><loc>http://e.example/&a;&a;</loc></url></urlset>'
-    noted: list[str] = []
-    found = sitemap.sitemap_urls(
-        lambda _: bomb.encode(encoding), ["http://e.example/s"], lambda url, _: noted.append(url)
-    )
-    assert not any("xxx" in url for url in found)
-
-
-def test_a_sitemap_in_utf_16_is_read() -> None:
-    data = "<urlset><url><loc>http://e.example/甲</loc></url></urlset>".encode("utf-16")
-    assert list(sitemap.sitemap_urls(lambda _: data, ["http://e.example/s"], lambda *_: None)) == [
-        "http://e.example/甲"
-    ]
-
-
-def test_one_address_of_a_sitemap_that_is_none_spoils_no_other() -> None:
-    data = b"<urlset><url><loc>http://[</loc></url><url><loc>/ok</loc></url><url><loc/></url></urlset>"
-    assert list(sitemap.sitemap_urls(lambda url: data, ["https://x/s.xml"], print)) == ["https://x/ok"]
-    assert sitemap.llms_txt_urls(lambda url: b"[a](http://[) [b](ok)", "https://x/llms.txt") == ["https://x/ok"]
-
-
 def test_a_bomb_and_a_huge_page_cost_their_limit_and_no_more(opener: WebLibrary, sites: Sites) -> None:
     bomb = gzip.compress(b"a" * 30_000_000)
     site = sites(
@@ -443,147 +329,6 @@ def test_a_bomb_and_a_huge_page_cost_their_limit_and_no_more(opener: WebLibrary,
     found = library.web.add_pages([site.url("/bomb"), site.url("/huge")])
     assert {error.code for error in found.outcome.errors.values()} == {"fetch"}
     assert library.web.status() == []  # of what never came nothing is kept
-
-
-def test_pages_in_old_encodings_and_without_a_name_for_it_come_out_right(opener: WebLibrary, sites: Sites) -> None:
-    page = (
-        "<html><head><meta charset='{}'><title>天気</title></head><body><main><p>明日は{}の予報です。</p></main></body>"
-    )
-    site = sites(
-        {
-            "/sjis": (200, {"Content-Type": "text/html"}, page.format("Shift_JIS", "大雪").encode("cp932")),
-            "/euc": (200, {"Content-Type": "text/html; charset=euc-jp"}, page.format("utf-8", "快晴").encode("euc-jp")),
-            "/plain": (200, {"Content-Type": "text/plain; charset=iso-2022-jp"}, "台風の注意報".encode("iso-2022-jp")),
-        }
-    )
-    library = opener(site)
-    library.web.add_pages([site.url("/sjis"), site.url("/euc"), site.url("/plain")])
-    for word, path in (("大雪", "/sjis"), ("快晴", "/euc"), ("台風", "/plain")):
-        assert sources(library, word, mode="bm25")[0] == site.url(path)
-
-
-@pytest.mark.parametrize("codec", ["utf-8", "cp932", "euc_jp"])
-def test_plain_text_behind_a_server_that_was_never_set_up_comes_out_right(
-    opener: WebLibrary, sites: Sites, codec: str
-) -> None:
-    said = "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。" * 3
-    kinds = {"/a": "text/plain; charset=ISO-8859-1", "/b": "text/plain; charset=no-such", "/c.md": "text/plain"}
-    site = sites({path: (200, {"Content-Type": kind}, said.encode(codec)) for path, kind in kinds.items()})
-    library = opener(site)
-    library.web.add_pages([site.url(path) for path in kinds])
-    assert set(sources(library, "見当がつかぬ", mode="bm25")) == {site.url(path) for path in kinds}
-
-
-def test_plain_text_hides_nothing() -> None:
-    hidden = "見える\u200bふつうの文\x1b[31mです。\u202e".encode()
-    for kind in ("text/plain", "text/markdown"):
-        for charset in ("utf-8", ""):
-            assert pages.read_page(hidden, media_type=kind, charset=charset).text == "見えるふつうの文[31mです。"
-
-
-@pytest.mark.parametrize("charset", ["punycode", "utf-7", "idna", "unicode_escape", "zip"])
-def test_no_server_chooses_a_codec_that_hides_text_or_takes_minutes(charset: str) -> None:
-    said = r"a+AGE-\u0061 zz9-tda"
-    assert pages.read_page(said.encode(), media_type="text/plain", charset=charset).text == said
-
-
-def test_a_refresh_asks_with_what_it_knows_and_takes_only_what_changed(opener: WebLibrary, sites: Sites) -> None:
-    def tagged(asked: Asked) -> Reply:
-        if asked.headers.get("if-none-match") == '"1"':
-            return 304, {"ETag": '"1"'}, b""
-        return html("<main><p>変わらない頁の葡萄</p></main>", etag='"1"')
-
-    site = sites(
-        {"/same": tagged, "/other": article("変", "古い本文の蜜柑"), "/gone": article("消", "消える本文の林檎")}
-    )
-    library = opener(site)
-    library.web.add_pages([site.url(path) for path in ("/same", "/other", "/gone")])
-    [fetched] = [page.fetched_at for page in library.store.pages(1, [site.url("/same")])]
-    site.pages["/other"] = article("変", "新しい本文の西瓜")
-    site.pages["/gone"] = html("gone", 410)
-    found = library.web.refresh_pages()
-    assert paths(site, found.outcome.unchanged) == {"/same"}
-    assert paths(site, found.outcome.updated) == {"/other"}
-    assert [one.reason for one in found.outcome.problems] == ["the server answered 410; what it said before is kept"]
-    assert library.store.pages(1, [site.url("/same")])[0].fetched_at == fetched
-    assert (found.report.updated, found.report.deleted) == (1, 0)
-    assert sources(library, "西瓜", mode="bm25") == [site.url("/other")]
-    assert sources(library, "蜜柑", mode="bm25") == []
-    assert sources(library, "林檎", mode="bm25") == [site.url("/gone")]
-    site.pages["/gone"] = article("消", "")
-    site.pages["/other"] = html("<html><body></body></html>")
-    found = library.web.refresh_pages([site.url("/other")])
-    assert "kept" in found.outcome.problems[0].reason
-    assert sources(library, "西瓜", mode="bm25") == [site.url("/other")]
-
-
-def test_a_page_that_is_added_again_replaces_what_it_said(opener: WebLibrary, sites: Sites) -> None:
-    site = sites({"/a": article("甲", "最初は葡萄。")})
-    library = opener(site)
-    assert library.web.add_pages([site.url("/a#part")]).outcome.added == [site.url("/a")]
-    site.pages["/a"] = article("甲", "次は蜜柑。")
-    assert library.web.add_pages([site.url("/a")]).outcome.updated == [site.url("/a")]
-    assert library.web.add_pages([site.url("/a")]).outcome.unchanged == [site.url("/a")]
-    assert (sources(library, "葡萄", mode="bm25"), len(sources(library, "蜜柑", mode="bm25"))) == ([], 1)
-
-
-def test_searching_and_rebuilding_ask_the_network_for_nothing(opener: WebLibrary, sites: Sites) -> None:
-    site = sites({"/": article("目次", "", "/a"), "/a": article("甲", "甲の葡萄")})
-    library = opener(site)
-    library.web.crawl_site(site.url())
-    before = len(site.asked)
-    sources(library, "葡萄")
-    report = library.import_tools(["knowledge"], "replace")
-    assert (report.updated, report.problems) == (2, [])
-    assert library.reindex().unchanged == 2
-    assert sources(library, "葡萄")[0] == site.url("/a")
-    assert len(site.asked) == before
-    library.close()
-    # Cut another way, from what was fetched long ago.
-    library = opener(site, RAG_CHUNK_SIZE="40")
-    library.import_tools(["knowledge"], "replace")
-    assert all(len(hit.chunk.text) <= 40 for hit in library.search("葡萄").hits)
-    assert len(site.asked) == before
-
-
-def test_a_crawl_that_is_stopped_goes_on_and_fetches_nothing_twice(opener: WebLibrary, sites: Sites) -> None:
-    pages: dict[str, Answer] = {f"/{n}": article(f"頁{n}") for n in range(12)}
-    site = sites(pages | {"/": article("目次", "", *pages)})
-    library = opener(site, BUNKO_CRAWL_CONCURRENCY="1")
-    seen = threading.Event()
-    found = library.web.crawl_site(
-        site.url(), progress=lambda done: seen.set() if done.pages >= 5 else None, stopped=seen.is_set
-    )
-    assert found.outcome.interrupted
-    [unfinished] = library.web.status()[0].unfinished_crawls
-    assert unfinished.url == site.url()
-    assert unfinished.waiting_pages > 0
-    held = {page.url for page in library.store.pages(1) if page.state == "held"}
-    assert len(held) >= 5
-    library.close()
-    before = len(site.asked)
-    library = opener(site)
-    found = library.web.crawl_site(site.url())
-    again = {site.address + asked.path for asked in site.asked[before:]}
-    assert found.resumed
-    assert not again & held
-    assert library.web.status()[0].pages == 13
-    assert library.web.status()[0].unfinished_crawls == []
-    assert {page.state for page in library.store.pages(1)} == {"held"}
-
-
-def test_a_crawl_in_other_words_begins_anew(opener: WebLibrary, sites: Sites) -> None:
-    pages: dict[str, Answer] = {f"/{n}": article(f"頁{n}") for n in range(8)}
-    site = sites(pages | {"/": article("目次", "", *pages)})
-    library = opener(site, BUNKO_CRAWL_CONCURRENCY="1")
-    seen = threading.Event()
-    library.web.crawl_site(
-        site.url(), progress=lambda done: seen.set() if done.pages >= 2 else None, stopped=seen.is_set
-    )
-    found = library.web.crawl_site(site.url(), "/[12]$")
-    assert not found.resumed
-    assert paths(site, found.outcome.held_urls) == {"/1", "/2"}
-    assert "waiting" not in {page.state for page in library.store.pages(1)}
 
 
 def test_what_safe_browsing_warns_of_is_not_fetched(opener: WebLibrary, sites: Sites) -> None:
@@ -611,82 +356,3 @@ def test_what_safe_browsing_warns_of_is_not_fetched(opener: WebLibrary, sites: S
             evil.url("/evil"), sitemap=True
         )
     assert evil.paths == []
-
-
-def test_a_name_in_one_row_of_a_table_is_found_with_its_header(opener: WebLibrary, sites: Sites) -> None:
-    rows = "".join(f"<tr><td>まもの{n}</td><td>{n * 7}</td><td>{n * 3}</td></tr>" for n in range(90))
-    king = "<tr><td>りゅうおう</td><td>200</td><td>140</td></tr>"
-    table = f"<table><tr><th>なまえ</th><th>HP</th><th>こうげき</th></tr>{rows}{king}</table>"
-    site = sites(
-        {"/m": html(f"<html><body><main><h1>モンスター一覧</h1><p>一覧です。</p>{table}</main></body></html>")}
-    )
-    site.pages |= {f"/{n}": article(f"頁{n}") for n in range(5)}
-    library = opener(site)
-    library.web.add_pages([site.url("/m"), *(site.url(f"/{n}") for n in range(5))])
-    hit = library.search("りゅうおう").hits[0]
-    assert hit.uri == site.url("/m")
-    assert "りゅうおう" in hit.chunk.text
-    assert "なまえ" in hit.chunk.text
-    assert "200" in hit.chunk.text
-    assert "まもの3 " not in hit.chunk.text  # not the whole table
-    assert len(hit.chunk.text) <= 800
-
-
-def test_exact_words_always_find_their_page_whatever_the_threshold(opener: WebLibrary, sites: Sites) -> None:
-    site = sites({f"/{n}": article(f"頁{n}", f"合言葉は零戦{n}式です。ほかの話もある。") for n in range(8)})
-    library = opener(site, RAG_SIMILARITY_THRESHOLD="0.1", RAG_MIN_COMBINED_SCORE="0.99", RAG_VECTOR_WEIGHT="0.9")
-    library.web.add_pages([site.url(f"/{n}") for n in range(8)])
-    for number in range(8):
-        assert sources(library, f"零戦{number}式")[0] == site.url(f"/{number}")
-
-
-def test_deleting_forgets_a_page_and_what_it_said(opener: WebLibrary, sites: Sites) -> None:
-    site = sites({"/a": article("甲", "甲の葡萄"), "/b": article("乙", "乙の蜜柑")})
-    library = opener(site)
-    library.web.add_pages([site.url("/a"), site.url("/b")])
-    assert library.web.delete_page(site.url("/a")) == (site.url("/a"), 1)
-    assert sources(library, "葡萄", mode="bm25") == []
-    assert library.web.delete_page(site.url("/b#x"))[1] == 1
-    assert library.web.status()[0].pages == 0
-    assert sources(library, "蜜柑") == []
-    with pytest.raises(UnknownName, match="No tool holds"):
-        library.web.delete_page(site.url("/a"))
-
-
-def test_a_citation_of_a_page_can_be_checked_and_a_library_that_is_not_ours_is_left_alone(
-    opener: WebLibrary, sites: Sites, tmp_path: Path
-) -> None:
-    site = sites({"/a": article("甲", "甲の葡萄")})
-    library = opener(site)
-    library.web.add_pages([site.url("/a")])
-    answer = library.search("葡萄")
-    [passage] = library.passages(answer.hits)
-    assert library.verify_citation(passage.citation, passage.hash).status == "same"
-    site.pages["/a"] = article("甲", "甲の蜜柑")
-    library.web.refresh_pages()
-    assert library.verify_citation(passage.citation, passage.hash).status == "changed"
-    library.close()
-    environ = {"BUNKO_CRAWL_ALLOWED_HOSTS": site.host}
-    before = len(site.asked)
-    with open_library(
-        locate_library(library=tmp_path / "library", environ=environ), environ=environ, read_only=True
-    ) as closed:
-        with pytest.raises(LibraryReadOnly):
-            closed.web.refresh_pages()
-        assert closed.search("蜜柑").hits[0].trust == "web"
-    assert len(site.asked) == before
-
-
-def test_pages_belong_to_the_tool_that_is_named_or_the_only_one(opener: WebLibrary, sites: Sites) -> None:
-    site = sites({"/a": article("甲"), "/b": article("乙")})
-    library = opener(site)
-    assert library.web.add_pages([site.url("/a")], tool="site").tool == "site"
-    assert library.web.add_pages([site.url("/b")]).tool == "site"
-    library.web.add_pages([site.url("/a")], tool="other")
-    with pytest.raises(UnknownName, match="knowledge"):
-        library.web.refresh_pages()
-    assert library.web.add_pages([site.url("/b")]).tool == "knowledge"
-    found: list[CollectResult] = [library.web.refresh_pages(tool=name) for name in ("site", "other", "knowledge")]
-    assert [len(one.outcome.unchanged) for one in found] == [2, 1, 1]
-    with pytest.raises(BunkoError):
-        library.web.refresh_pages(tool="nothing")

@@ -211,7 +211,7 @@ def test_a_site_that_wants_to_be_waited_for_long_is_told_of(
     assert caplog.messages == []
     site.pages["/robots.txt"] = rules("User-agent: *", "Crawl-delay: 600")
     Robots(fetcher).delay(site.url("/x"))
-    assert caplog.messages == [f"{site.address} asks for 600 seconds between two pages, and gets them."]
+    assert caplog.messages == [f"{site.address} sets a crawl delay of 600 seconds, which is respected."]
 
 
 def test_sitemaps_pass_the_guard(site: Site, fetcher: Fetcher) -> None:

@@ -1,4 +1,4 @@
-"""A provider's name in, an embedder out: each provider is one file, and its name is the registration."""
+"""Build an embedder from the name of its provider; each provider is one module of that name."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 PROVIDERS = ("static", "hashing", "gemini", "openai", "lmstudio", "openrouter", "ollama", "transformers")
 ALIASES = {"local": "lmstudio", "online": "openai", "plamo": "transformers"}
-# Servers that speak as OpenAI does share one file, which is told whose they are.
+# Servers with an OpenAI-compatible API share one module, which gets the name of the server as `preset`.
 _OPENAI_COMPATIBLE = ("openai", "lmstudio", "openrouter", "ollama")
 
 
 def build(provider: str, **options: Any) -> Embedder | None:
-    """Return the embedder of a name, None for `none`; options are the arguments of its own `build`."""
+    """Return the embedder of a provider, None for `none`; options are passed to the `build` of its module."""
     if provider == "none":
         return None
     provider = ALIASES.get(provider, provider)
@@ -37,30 +37,30 @@ def build(provider: str, **options: Any) -> Embedder | None:
 
 
 def vector_key(embedder: Embedder, text: str, *, query: bool = False) -> bytes:
-    """Return the name a vector is stored under: the same text never has to be embedded twice."""
+    """Return the key under which a vector is stored, so that the same text is embedded only once."""
     return vector_keys(embedder, [text], query=query)[0]
 
 
 def vector_keys(embedder: Embedder, texts: Sequence[str], *, query: bool = False) -> list[bytes]:
-    """Return the names of the vectors of some texts."""
+    """Return the storage keys of the vectors of these texts."""
     role = "query" if query else "document"
-    begun = blake2b(f"{embedder.name}\0{role}\0".encode(), digest_size=16)
-    found = []
+    prefix = blake2b(f"{embedder.name}\0{role}\0".encode(), digest_size=16)
+    keys = []
     for text in texts:
-        content = begun.copy()
-        content.update(text.encode("utf-8", "surrogatepass"))
-        found.append(content.digest())
-    return found
+        digest = prefix.copy()
+        digest.update(text.encode("utf-8", "surrogatepass"))
+        keys.append(digest.digest())
+    return keys
 
 
 def embed_and_check(embedder: Embedder, texts: Sequence[str], *, query: bool = False) -> Vectors:
-    """Embed, and refuse a wrong count, a wrong size or a number that is none before anything is stored."""
+    """Embed texts; raise an error on a wrong count, a wrong size, NaN or infinity before anything is stored."""
     vectors = embedder.embed(texts, query=query)
     if vectors.shape != (len(texts), embedder.size):
         raise EmbedderError(
             f"{embedder.name} returned {vectors.shape} for {len(texts)} texts of size {embedder.size}",
-            hint="Nothing was stored. Check that the model is the one the settings name.",
+            hint="Nothing was stored. Check that the settings name the right model.",
         )
     if not math.isfinite(float(vectors.sum())):
-        raise EmbedderError(f"{embedder.name} returned a number that is none", hint="Nothing was stored. Try again.")
+        raise EmbedderError(f"{embedder.name} returned NaN or infinity", hint="Nothing was stored. Try again.")
     return vectors

@@ -1,4 +1,4 @@
-"""Asks Gemini for vectors, through Google's own SDK."""
+"""Embeddings from the Gemini API, through Google's SDK."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 ADDRESS = "https://generativelanguage.googleapis.com"
 MODEL = "gemini-embedding-001"
 _MAX_TEXTS = 100  # in one request
-_MAX_TOKENS = 2048  # of a text; what follows would be left out without a word
+_MAX_TOKENS = 2048  # of a text; the API silently drops the rest
 _SECONDS_PATTERN = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
 class Gemini:
-    """One of its models."""
+    """One model of the Gemini API."""
 
-    fix = "Set GEMINI_API_KEY (or GOOGLE_API_KEY) to a key that is valid there."
+    fix = "Set GEMINI_API_KEY (or GOOGLE_API_KEY) to a valid key."
 
     def __init__(
         self,
@@ -48,15 +48,15 @@ class Gemini:
         self._lock = Lock()
 
     def unavailable_reason(self) -> str:
-        """Return what is missing: the SDK or the key."""
-        if told := missing_package_message("google.genai", "google-genai", "gemini"):
-            return told
-        if wrong := key_problem(self.secret):
-            return f"{wrong.capitalize()}. {self.fix}"
-        return "" if self.secret else f"There is no key. {self.fix}"
+        """Return what is missing (the SDK or the key), or an empty string."""
+        if message := missing_package_message("google.genai", "google-genai", "gemini"):
+            return message
+        if problem := key_problem(self.secret):
+            return f"{problem.capitalize()}. {self.fix}"
+        return "" if self.secret else f"No API key is set. {self.fix}"
 
     def request_vectors(self, texts: Sequence[str], *, query: bool) -> list[Sequence[float]]:
-        """Return a vector for each text, in their order; those cut short are not of unit length."""
+        """Return one vector per text, in the order of the texts; vectors of reduced size are not of unit length."""
         client = self._client()
         import httpx2
         from google.genai.errors import APIError
@@ -65,7 +65,7 @@ class Gemini:
         contents: Any = list(texts)
         config = EmbedContentConfig(task_type=self._tasks[query], output_dimensionality=self._dimensions)
         try:
-            answer = client.models.embed_content(model=self._model, contents=contents, config=config)
+            response = client.models.embed_content(model=self._model, contents=contents, config=config)
         except APIError as error:
             status = error.code if isinstance(error.code, int) else 0
             if status == 400 and "API_KEY_INVALID" in str(error.details):
@@ -75,7 +75,7 @@ class Gemini:
             ) from error
         except (httpx2.HTTPError, ValueError) as error:
             raise RemoteFailure(str(error) or type(error).__name__) from error
-        return [one.values or [] for one in answer.embeddings or []]
+        return [embedding.values or [] for embedding in response.embeddings or []]
 
     def _client(self) -> Client:
         with self._lock:
@@ -86,10 +86,10 @@ class Gemini:
                 except ImportError as error:
                     raise missing_package_error("google-genai", "gemini") from error
                 if not self.secret:
-                    raise RemoteFailure("there is no key", status=401)
-                if wrong := key_problem(self.secret):
-                    raise RemoteFailure(wrong, status=401)
-                # It warns that it takes GOOGLE_API_KEY where both are set; it takes the one that it is given.
+                    raise RemoteFailure("no API key is set", status=401)
+                if problem := key_problem(self.secret):
+                    raise RemoteFailure(problem, status=401)
+                # If both variables are set, the SDK warns that it uses GOOGLE_API_KEY; but it uses the key passed here.
                 logging.getLogger("google_genai._api_client").setLevel(logging.ERROR)
                 options = HttpOptions(
                     base_url=self.address,
@@ -101,14 +101,14 @@ class Gemini:
 
 
 def _retry_delay(error: Any) -> float | None:
-    """Return how long Gemini asks to wait: in a header as others do, or among the details as `"30s"`."""
-    found = parse_retry_after(getattr(error.response, "headers", {}).get("retry-after"))
+    """Return how long Gemini asks to wait: in the Retry-After header, or in the error details as `"30s"`."""
+    seconds = parse_retry_after(getattr(error.response, "headers", {}).get("retry-after"))
     details = error.details.get("error", {}).get("details", ()) if isinstance(error.details, dict) else ()
-    for one in details if found is None and isinstance(details, list) else ():
-        match = _SECONDS_PATTERN.fullmatch(str(one.get("retryDelay", ""))) if isinstance(one, dict) else None
+    for detail in details if seconds is None and isinstance(details, list) else ():
+        match = _SECONDS_PATTERN.fullmatch(str(detail.get("retryDelay", ""))) if isinstance(detail, dict) else None
         if match:
             return float(match[1])
-    return found
+    return seconds
 
 
 def build(
@@ -129,7 +129,7 @@ def build(
     backoff: float = 2.0,
     sleep: Callable[[float], object] | None = None,
 ) -> Remote:
-    """Return the embedder; 768, 1536 and 3072 are the sizes its makers recommend."""
+    """Return the embedder; Google recommends the sizes 768, 1536 and 3072."""
     service = Gemini(
         model=model,
         size=size,

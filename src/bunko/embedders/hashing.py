@@ -1,4 +1,4 @@
-"""Hashed character grams: no model, no download. Texts are near when they share spellings, not meanings."""
+"""Hashed character n-grams: no model, no download. Matches similar spelling, not meaning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # spreads neighbouring keys ov
 
 
 class Hashing:
-    """A signed bag of hashed grams, unit length."""
+    """A signed bag of hashed n-grams, scaled to unit length."""
 
     batch_size = 100
     label = "hashing"
@@ -28,11 +28,11 @@ class Hashing:
         self.noise_floor = 0.28
 
     def unavailable_reason(self) -> str:
-        """Return nothing: it comes with bunko."""
+        """Return an empty string: this embedder is part of bunko."""
         return ""
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
-        """Return one row for each text; queries and documents are treated alike."""
+        """Return one row per text; queries and documents are embedded in the same way."""
         vectors = np.zeros((len(texts), self.size), np.float32)
         for row, text in zip(vectors, texts, strict=True):
             mixed = ngrams.gram_keys(text) * _HASH_MULTIPLIER
@@ -43,10 +43,10 @@ class Hashing:
             if length:
                 row /= length
             else:
-                row[0] = 1.0  # a text without grams still has to point somewhere
+                row[0] = 1.0  # a text without n-grams still needs a unit vector
         return vectors
 
 
 def build(size: int = 256) -> Hashing:
-    """Embed by hashing grams."""
+    """Return an embedder that hashes n-grams."""
     return Hashing(size)

@@ -1,4 +1,4 @@
-"""Asks OpenAI, or any server that speaks as it does, for vectors: LM Studio, OpenRouter, Ollama, vLLM."""
+"""Embeddings from OpenAI or any server with an OpenAI-compatible API: LM Studio, OpenRouter, Ollama, vLLM."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ from bunko.remote import (
 if TYPE_CHECKING:
     from openai import OpenAI
 
-_PROBE_TIMEOUT = 2.0  # seconds in which a server that is up lists its models
+_PROBE_TIMEOUT = 2.0  # seconds; a server that is up lists its models within them
 DOCUMENT_PREFIX, QUERY_PREFIX = "search_document: ", "search_query: "
 
 
 class EmbeddingPreset(NamedTuple):
-    """A server that is known by name."""
+    """The defaults of a server that can be chosen by name."""
 
     address: str
     model: str
-    key_variable: str  # the name of its key in the environment; a server on this machine needs none
+    key_variable: str  # environment variable of the API key; empty for a local server, which needs none
     description: str
 
 
 PRESETS = {
     "openai": EmbeddingPreset(
         "https://api.openai.com/v1", "text-embedding-3-small", "OPENAI_API_KEY",
-        "Asks OpenAI for vectors, or any server that speaks as it does.",
+        "Embeddings from OpenAI, or any server with an OpenAI-compatible API.",
     ),
     "lmstudio": EmbeddingPreset(
-        "http://localhost:1234/v1", "nomic-embed-text", "", "Asks LM Studio, usually on this machine, for vectors.",
+        "http://localhost:1234/v1", "nomic-embed-text", "", "Embeddings from LM Studio, usually on this machine.",
     ),
     "openrouter": EmbeddingPreset(
         "https://openrouter.ai/api/v1", "mixedbread-ai/mxbai-embed-large-v1", "OPENROUTER_API_KEY",
-        "Asks OpenRouter, which passes texts on to models of many makers, for vectors.",
+        "Embeddings from OpenRouter, which forwards texts to models of many providers.",
     ),
     "ollama": EmbeddingPreset(
-        "http://localhost:11434/v1", "nomic-embed-text", "", "Asks Ollama, usually on this machine, for vectors.",
+        "http://localhost:11434/v1", "nomic-embed-text", "", "Embeddings from Ollama, usually on this machine.",
     ),
 }  # fmt: skip
 
@@ -62,7 +62,7 @@ class _KnownModel(NamedTuple):
     max_tokens: int
 
 
-# The first that fits: servers add owners, versions and endings to these names.
+# The first match counts: servers add owners, versions and suffixes to these names.
 _KNOWN_MODELS = (
     _KnownModel("text-embedding-3-small", 1536, 8191),
     _KnownModel("text-embedding-3-large", 3072, 8191),
@@ -86,57 +86,59 @@ class Server:
         use_prefix: bool,
         timeout: float,
     ) -> None:
-        known = _find_known_model(model)
+        known_model = _find_known_model(model)
         self.label = f"{preset}:{model}" + (":prefixed" if use_prefix else "")
-        self.size = dimensions or (known.size if known else None)
+        self.size = dimensions or (known_model.size if known_model else None)
         self.address, self.secret = address, secret
-        own = PRESETS[preset].key_variable
+        key_variable = PRESETS[preset].key_variable
         self.fix = (
-            f"Set {own} to a key that is valid there." if own else f"Check what {strip_credentials(address)} wants."
+            f"Set {key_variable} to a valid key."
+            if key_variable
+            else f"Check which key {strip_credentials(address)} requires."
         )
-        # A key may be left out only where somebody else's address was given.
-        self._needs_key = bool(own) and address == PRESETS[preset].address
+        # The key is optional only if the address is not the preset's own.
+        self._needs_key = bool(key_variable) and address == PRESETS[preset].address
         self._model, self._dimensions, self._use_prefix, self._timeout = model, dimensions, use_prefix, timeout
         self._cached_client: OpenAI | None = None
         self._lock = Lock()
 
     def unavailable_reason(self) -> str:
-        """Return what is missing: the SDK, the key, or a server that answers."""
-        if told := missing_package_message("openai", "openai", "openai"):
-            return told
-        if wrong := key_problem(self.secret):
-            return f"{wrong.capitalize()}. {self.fix}"
+        """Return what is missing (the SDK, the key or a server that answers), or an empty string."""
+        if message := missing_package_message("openai", "openai", "openai"):
+            return message
+        if problem := key_problem(self.secret):
+            return f"{problem.capitalize()}. {self.fix}"
         if self._needs_key:
-            return "" if self.secret else f"There is no key. {self.fix}"
+            return "" if self.secret else f"No API key is set. {self.fix}"
         return _unreachable_reason(self.address, self.secret)
 
     def request_vectors(self, texts: Sequence[str], *, query: bool) -> list[Sequence[float]]:
-        """Return a vector for each text, in their order."""
+        """Return one vector per text, in the order of the texts."""
         client = self._client()
-        before = (QUERY_PREFIX if query else DOCUMENT_PREFIX) if self._use_prefix else ""
-        more: dict[str, Any] = {"dimensions": self._dimensions} if self._dimensions else {}
+        prefix = (QUERY_PREFIX if query else DOCUMENT_PREFIX) if self._use_prefix else ""
+        extra: dict[str, Any] = {"dimensions": self._dimensions} if self._dimensions else {}
         with translate_openai_errors():
-            # A third of the bytes that numbers take when they are written out, and every bit of them.
-            answer = client.embeddings.with_raw_response.create(
-                model=self._model, input=[before + text for text in texts], encoding_format="base64", **more
+            # base64 takes a third of the bytes of decimal numbers, without loss.
+            response = client.embeddings.with_raw_response.create(
+                model=self._model, input=[prefix + text for text in texts], encoding_format="base64", **extra
             )
-            # Read here: as objects of the SDK a hundred vectors take twice as long.
-            found = json.loads(answer.content)
-        if not isinstance(found, dict):
-            raise RemoteFailure("the answer holds no vectors")
-        if isinstance(error := found.get("error"), dict) and "data" not in found:
-            # OpenRouter begins to answer before it knows whether it can.
+            # Parsed here: parsing a hundred vectors into objects of the SDK takes twice as long.
+            payload = json.loads(response.content)
+        if not isinstance(payload, dict):
+            raise RemoteFailure("the response contains no vectors")
+        if isinstance(error := payload.get("error"), dict) and "data" not in payload:
+            # OpenRouter sends status 200 before it knows whether the request succeeds.
             code = error.get("code")
             raise RemoteFailure(str(error.get("message")), status=code if isinstance(code, int) else 0)
-        return _parse_vectors(found.get("data"), len(texts))
+        return _parse_vectors(payload.get("data"), len(texts))
 
     def _client(self) -> OpenAI:
         with self._lock:
             if self._cached_client is None:
                 if not self.secret and self._needs_key:
-                    raise RemoteFailure("there is no key", status=401)
-                if wrong := key_problem(self.secret):
-                    raise RemoteFailure(wrong, status=401)
+                    raise RemoteFailure("no API key is set", status=401)
+                if problem := key_problem(self.secret):
+                    raise RemoteFailure(problem, status=401)
                 try:
                     self._cached_client = openai_client(self.address, self.secret, self._timeout)
                 except ImportError as error:
@@ -145,43 +147,45 @@ class Server:
 
 
 def _unreachable_reason(address: str, secret: str) -> str:
-    """Return why a server cannot be asked, if it does not list its models in a moment."""
-    # Without the SDK, which takes longer to load than a server on this machine to answer.
+    """Return why a server cannot be used, or an empty string if it lists its models in time."""
+    # Without the SDK, which takes longer to import than a local server to answer.
     from http.client import HTTPException
     from urllib.error import HTTPError
     from urllib.request import Request, urlopen
 
-    # What urlopen would take for a part of the host; the SDK sends it so.
-    user, shown = credentials_in(address), strip_credentials(address)
-    sent = f"Basic {base64.b64encode(user.encode()).decode()}" if user else f"Bearer {secret}"
+    # urlopen would take credentials for a part of the host; the SDK sends them as Basic authentication.
+    credentials, public_address = credentials_in(address), strip_credentials(address)
+    authorization = f"Basic {base64.b64encode(credentials.encode()).decode()}" if credentials else f"Bearer {secret}"
     try:
-        request = Request(f"{shown}/models", headers={"Authorization": sent} if user or secret else {})
+        request = Request(
+            f"{public_address}/models", headers={"Authorization": authorization} if credentials or secret else {}
+        )
         with urlopen(request, timeout=_PROBE_TIMEOUT):
             return ""
     except HTTPError as error:
         with error:
             if error.code in (401, 403):
-                return f"{shown} wants a key that it knows ({error.code}); set the one for it."
-            return ""  # it is there, and not every server lists its models
+                return f"{public_address} rejects the key ({error.code}); set the key of this server."
+            return ""  # it is up; not every server lists its models
     except (OSError, HTTPException, ValueError) as error:
-        why = getattr(error, "reason", error)
-        return f"{shown} does not answer ({why}); start the server, or set its address."
+        reason = getattr(error, "reason", error)
+        return f"{public_address} does not answer ({reason}); start the server, or set its address."
 
 
 def _parse_vectors(data: object, expected: int) -> list[Sequence[float]]:
-    if not isinstance(data, list) or not all(isinstance(one, dict) for one in data):
-        raise RemoteFailure("the answer holds no vectors")
-    # The format allows any order; `index` says which text a vector belongs to.
-    places = [one.get("index") for one in data]
-    if sorted(place for place in places if isinstance(place, int)) == list(range(len(data))):
-        data = sorted(data, key=lambda one: one["index"])
-    elif len(data) == expected and any(places):  # some servers number nothing, or every vector 0
-        raise RemoteFailure("the answer numbers its vectors wrongly")
-    return [_parse_vector(one.get("embedding")) for one in data]
+    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
+        raise RemoteFailure("the response contains no vectors")
+    # The API allows any order; `index` says which text a vector belongs to.
+    indexes = [item.get("index") for item in data]
+    if sorted(index for index in indexes if isinstance(index, int)) == list(range(len(data))):
+        data = sorted(data, key=lambda item: item["index"])
+    elif len(data) == expected and any(indexes):  # some servers send no index, or 0 for every vector
+        raise RemoteFailure("the response has invalid vector indexes")
+    return [_parse_vector(item.get("embedding")) for item in data]
 
 
 def _parse_vector(value: object) -> Sequence[float]:
-    """Return the numbers of a vector; a server that does not know base64 writes them out."""
+    """Return the values of a vector: base64, or a list from a server that does not support base64."""
     if isinstance(value, list):
         return value
     if isinstance(value, str):
@@ -189,11 +193,11 @@ def _parse_vector(value: object) -> Sequence[float]:
             return np.frombuffer(base64.b64decode(value, validate=True), "<f4")  # type: ignore[return-value]
         except (binascii.Error, ValueError):
             pass
-    raise RemoteFailure("the answer holds a vector that cannot be read")
+    raise RemoteFailure("the response contains a vector that cannot be decoded")
 
 
 def _find_known_model(model: str) -> _KnownModel | None:
-    return next((one for one in _KNOWN_MODELS if one.name_part in model.lower()), None)
+    return next((entry for entry in _KNOWN_MODELS if entry.name_part in model.lower()), None)
 
 
 def build(
@@ -214,18 +218,18 @@ def build(
     backoff: float = 2.0,
     sleep: Callable[[float], object] | None = None,
 ) -> Remote:
-    """Return the embedder; prefixes are put before texts if a model of nomic's is asked, unless said otherwise."""
-    known = PRESETS[preset]
-    model = model or known.model
-    found = _find_known_model(model)
+    """Return the embedder; texts get a prefix if `prefix` is true, or by default if it is a nomic model."""
+    defaults = PRESETS[preset]
+    model = model or defaults.model
+    known_model = _find_known_model(model)
     server = Server(
         preset,
         model=model,
-        address=(base_url or known.address).rstrip("/"),
+        address=(base_url or defaults.address).rstrip("/"),
         secret=api_key,
         dimensions=dimensions,
         use_prefix="nomic" in model.lower() if prefix is None else prefix,
         timeout=timeout,
     )
-    tokens = max_tokens or (found.max_tokens if found else None)
+    tokens = max_tokens or (known_model.max_tokens if known_model else None)
     return Remote(server, RequestLimits(batch, parallel, tokens, too_long, retries, delay, backoff), sleep=sleep)

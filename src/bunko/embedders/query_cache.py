@@ -1,4 +1,4 @@
-"""A question in, its vector out: the same one is often asked in several ways and of several tools, and made once."""
+"""Cache the vectors of recent queries: one query is often searched in several ways and in several tools."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bunko.types import Vectors
 
-_MAX_QUERIES = 256  # remembered; 3 MB at most of the largest vectors
+_MAX_QUERIES = 256  # 3 MB at most, with the largest vectors
 
 
 class QueryCache:
-    """The vectors of the questions that were asked lately."""
+    """The vectors of recent queries."""
 
     def __init__(self) -> None:
         self._vectors: dict[str, Vectors] = {}
 
     def vector(self, text: str, embed: Callable[[], Vectors]) -> Vectors:
-        """Return the one row of a question, made where it is not known."""
-        found = self._vectors.get(text)
-        if found is None:
-            found = embed()
+        """Return the row of a query, calling `embed` if it is not cached."""
+        vector = self._vectors.get(text)
+        if vector is None:
+            vector = embed()
             if len(self._vectors) >= _MAX_QUERIES:
                 self._vectors.clear()
-            self._vectors[text] = found
-        return found.copy()
+            self._vectors[text] = vector
+        return vector.copy()

@@ -1,4 +1,4 @@
-"""A service that answers requests in, an embedder out: batches, retries, texts that are too long, answers checked."""
+"""Embed texts through a remote service: batch, run in parallel, retry, split long texts, and validate responses."""
 
 from __future__ import annotations
 
@@ -26,34 +26,32 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("bunko.embedders")
 
-# Who asks for more patience than this has no room today; whoever waits should hear it instead.
+# A service that asks for a longer wait has no capacity for now; the caller gets an error instead.
 _MAX_WAIT_SECONDS = 120.0
-_RATE_LIMIT_FACTOR = (
-    3.0  # times the usual wait, where a service says that it is asked too often and not how long to wait
-)
-_GRACE_SECONDS = 2.0  # seconds in which an answer that is paid for may still come after nobody waits for the rest
-_MIN_SPLIT_CHARS = 16  # characters; a service that refuses less than that means something else
+_RATE_LIMIT_FACTOR = 3.0  # times the usual delay, if the service reports a rate limit without a Retry-After
+_GRACE_SECONDS = 2.0  # seconds to wait after a cancellation for responses that are already paid for
+_MIN_SPLIT_CHARS = 16  # a service that refuses a shorter text has another reason
 
 
 class EmbeddingService(Protocol):
-    """One provider's way to ask."""
+    """The API of one provider."""
 
-    label: str  # how the name of the embedder begins: everything that changes the vectors, but the size
-    size: int | None  # of its vectors; None: not known before it answers
+    label: str  # prefix of the embedder's name: everything that changes the vectors, except the size
+    size: int | None  # of its vectors; None: unknown until the first response
     address: str
     secret: str
-    fix: str  # what to set when it does not know who asks
+    fix: str  # what to set when authentication fails
 
     def unavailable_reason(self) -> str:
-        """Return what is missing and how to get it, if something is, without a request that costs."""
+        """Return what is missing and how to get it, or an empty string; sends no request that costs money."""
 
     def request_vectors(self, texts: Sequence[str], *, query: bool) -> list[Sequence[float]]:
-        """Return a vector for each text, in their order, or raise a Failure."""
+        """Return one vector per text, in the order of the texts, or raise RemoteFailure."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """What one request may hold, and how often it is tried."""
+    """Limits on the size of a request and on retries."""
 
     batch_size: int = 100  # texts
     parallel: int = 4  # requests in flight
@@ -65,29 +63,29 @@ class RequestLimits:
 
 
 class _RequestCancelled(Exception):
-    """A request that was not made, because another one failed or nobody waits for it any more."""
+    """A request that was not sent, because another one failed or the caller cancelled."""
 
 
-# The rows of one batch, or why there are none; None where it was not asked for to the end.
+# The rows of one batch, or its error; None if the batch was cancelled.
 _BatchResult: TypeAlias = "list[Vectors] | EmbedderError | None"
 
 
 class _RequestGroup:
-    """Requests that are made together: none is begun or tried again after `stop`, none waited for after `over`."""
+    """Requests sent together: none is started or retried after `stop`, none is awaited after `end_signal`."""
 
     def __init__(self) -> None:
         self.stop = Event()
         self.end_signal: Future[None] = Future()
 
     def cancel(self) -> None:
-        """Let nobody wait any longer."""
+        """Stop sending requests and waiting for responses."""
         self.stop.set()
         if not self.end_signal.done():
             self.end_signal.set_result(None)
 
 
 class Remote:
-    """Asks a service for vectors."""
+    """An embedder that sends texts to a service."""
 
     noise_floor = -1.0
     is_remote = True
@@ -100,11 +98,11 @@ class Remote:
         self._lock = Lock()
         self._query_cache = QueryCache()
         self._request_groups: set[_RequestGroup] = set()
-        # For all who ask for vectors of documents: no more requests are in flight than are allowed.
+        # Shared by all callers that embed documents: limits the requests in flight.
         self._slots = Semaphore(limits.parallel)
         self.stats = EmbedderStats()
         self.label, self.request_size = service.label, limits.batch_size
-        # Whoever hands over this many texts at once keeps all requests busy that may be in flight.
+        # A caller that passes this many texts at once uses all parallel requests.
         self.batch_size = limits.batch_size * limits.parallel
 
     def __repr__(self) -> str:
@@ -112,7 +110,7 @@ class Remote:
 
     @property
     def size(self) -> int:
-        """Return how many numbers a vector has; a model that is not known is asked once."""
+        """Return the size of a vector; for an unknown model this sends one request, once."""
         if self._size is None:
             before = self.stats.calls
             self._embed(["size"], query=False)
@@ -122,28 +120,28 @@ class Remote:
 
     @property
     def name(self) -> str:
-        """Return what the vectors depend on."""
+        """Return a name that identifies everything the vectors depend on."""
         limit = f":{self._limits.too_long}-{self._limits.max_tokens}" if self._limits.max_tokens else ""
         return f"{self._service.label}:{self.size}{limit}"
 
     def unavailable_reason(self) -> str:
-        """Return nothing if the service can be asked, else what is missing; it is not asked for vectors."""
+        """Return what is missing, or an empty string if the service can be used; requests no vectors."""
         return self._service.unavailable_reason()
 
     def restore_size(self, name: str) -> None:
-        """Take the size from a name it had before: then a model of unknown size need not be asked for it."""
+        """Take the size from an earlier name, so that a model of unknown size needs no request for it."""
         size = name.removeprefix(f"{self.label}:").partition(":")[0]
         if self._size is None and name.startswith(f"{self.label}:") and size.isdecimal() and int(size):
             self._size = int(size)
 
     def cancel(self) -> None:
-        """Let those who wait for an answer wait no longer than a moment; what is asked later is not touched."""
+        """Cancel the requests in flight after a short grace period; later requests are not affected."""
         with self._lock:
-            for flight in self._request_groups:
-                flight.cancel()
+            for group in self._request_groups:
+                group.cancel()
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
-        """Return one unit row for each text; all of them or an error, which holds those that came."""
+        """Return one unit row per text; an error carries the rows received before it as `partial_vectors`."""
         if not texts:
             return np.zeros((0, self.size), np.float32)
         self._add_stats(texts=len(texts))
@@ -153,91 +151,92 @@ class Remote:
 
     def _embed(self, texts: Sequence[str], *, query: bool) -> Vectors:
         before = self.stats.too_long
-        clean = [replace_surrogates(text) or " " for text in texts]  # no service takes an empty text
-        pieces = [self._fit_text(text) for text in clean]
-        flat = [piece for some in pieces for piece in some]
-        rows, error = self._request_batches(flat, query)
+        clean = [replace_surrogates(text) or " " for text in texts]  # no service accepts an empty text
+        parts_by_text = [self._fit_text(text) for text in clean]
+        rows, error = self._request_batches([part for parts in parts_by_text for part in parts], query)
         vectors: dict[int, Vectors] = {}
-        at = 0
-        for place, some in enumerate(pieces):
-            own = [row for row in rows[at : at + len(some)] if row is not None]
-            if len(own) == len(some):
-                vectors[place] = mean_vector(own, [len(piece) for piece in some])
-            at += len(some)
-        if found := self.stats.too_long - before:
-            what = "cut" if self._limits.too_long == "cut" else "embedded in parts"
-            number = "1 text was" if found == 1 else f"{found} texts were"
-            _log.info("%s longer than %s takes, and %s.", number, self.label, what)
+        start = 0
+        for index, parts in enumerate(parts_by_text):
+            part_rows = [row for row in rows[start : start + len(parts)] if row is not None]
+            if len(part_rows) == len(parts):
+                vectors[index] = mean_vector(part_rows, [len(part) for part in parts])
+            start += len(parts)
+        if long_count := self.stats.too_long - before:
+            action = "cut" if self._limits.too_long == "cut" else "embedded in parts"
+            subject = "1 text was" if long_count == 1 else f"{long_count} texts were"
+            _log.info("%s too long for %s, and %s.", subject, self.label, action)
         if error is not None:
             error.partial_vectors = vectors
             raise error
         return np.stack(list(vectors.values()))
 
     def _fit_text(self, text: str) -> list[str]:
-        """Return a text in parts that the model takes, or its beginning alone."""
-        most = self._limits.max_tokens
-        if most is None or estimate_tokens(text) <= most:
+        """Split a text into parts that fit the model, or return only its beginning."""
+        max_tokens = self._limits.max_tokens
+        if max_tokens is None or estimate_tokens(text) <= max_tokens:
             return [text]
         self._add_stats(too_long=1)
-        pieces = split_text(text, most)
-        return pieces[:1] if self._limits.too_long == "cut" else pieces
+        parts = split_text(text, max_tokens)
+        return parts[:1] if self._limits.too_long == "cut" else parts
 
     def _request_batches(self, texts: Sequence[str], query: bool) -> tuple[list[Vectors | None], EmbedderError | None]:
-        """Return the rows of texts, asked for in batches; the first failure ends the rest, and what came stays."""
-        most = self._limits.batch_size
-        batches = [texts[at : at + most] for at in range(0, len(texts), most)]
-        if query and len(batches) == 1:  # whoever asks a question does not wait for an import, nor for a thread
-            answers = [self._try_batch(batches[0], query, Event())]
+        """Embed texts in batches; the first error cancels the other batches, rows already received are returned."""
+        batch_size = self._limits.batch_size
+        batches = [texts[start : start + batch_size] for start in range(0, len(texts), batch_size)]
+        if query and len(batches) == 1:  # a query waits neither for an import nor for a thread
+            results = [self._try_batch(batches[0], query, Event())]
         else:
-            answers = self._request_parallel(batches, query)
+            results = self._request_parallel(batches, query)
         rows: list[Vectors | None] = []
         error = None
-        for some, answer in zip(batches, answers, strict=True):
-            if isinstance(answer, EmbedderError):
-                error = error or answer
-            rows += answer if isinstance(answer, list) else [None] * len(some)
-        if error is None and None in answers:
-            error = EmbedderError(f"{self.label} is not asked any more", hint="What came is kept for the next import.")
+        for batch, result in zip(batches, results, strict=True):
+            if isinstance(result, EmbedderError):
+                error = error or result
+            rows += result if isinstance(result, list) else [None] * len(batch)
+        if error is None and None in results:
+            error = EmbedderError(
+                f"Embedding with {self.label} was cancelled", hint="The vectors received so far are kept."
+            )
         return rows, error
 
     def _request_parallel(self, batches: Sequence[Sequence[str]], query: bool) -> list[_BatchResult]:
-        """Return the answers to batches that are asked for in parallel."""
-        flight = _RequestGroup()
+        """Return the results of batches requested in parallel."""
+        group = _RequestGroup()
         futures: list[Future[_BatchResult]] = [Future() for _ in batches]
-        todo = deque(zip(batches, futures, strict=True))
-        if not query:  # a question is not given up on because an import is
+        queue = deque(zip(batches, futures, strict=True))
+        if not query:  # cancelling an import does not cancel a query
             with self._lock:
-                self._request_groups.add(flight)
+                self._request_groups.add(group)
         try:
             for _ in batches[: self._limits.parallel]:
-                # A process that ends does not wait for these: a service may take a minute not to answer.
-                Thread(target=self._run_worker, args=(todo, query, flight.stop), name="embed", daemon=True).start()
-            left: set[Future[Any]] = set(futures)
-            while left and not flight.end_signal.done():
-                left = wait({*left, flight.end_signal}, return_when=FIRST_COMPLETED).not_done - {flight.end_signal}
-            wait(left, timeout=_GRACE_SECONDS)
+                # Daemon threads, so that the process can exit: a service may take a minute to time out.
+                Thread(target=self._run_worker, args=(queue, query, group.stop), name="embed", daemon=True).start()
+            pending: set[Future[Any]] = set(futures)
+            while pending and not group.end_signal.done():
+                pending = wait({*pending, group.end_signal}, return_when=FIRST_COMPLETED).not_done - {group.end_signal}
+            wait(pending, timeout=_GRACE_SECONDS)
         except BaseException:
-            flight.stop.set()  # nobody goes on to wait or to pay for what is thrown away
+            group.stop.set()  # do not wait or pay for results that are thrown away
             raise
         finally:
             with self._lock:
-                self._request_groups.discard(flight)
+                self._request_groups.discard(group)
         return [future.result() if future.done() else None for future in futures]
 
-    def _run_worker(self, todo: deque[tuple[Sequence[str], Future[_BatchResult]]], query: bool, stop: Event) -> None:
-        while todo:
+    def _run_worker(self, queue: deque[tuple[Sequence[str], Future[_BatchResult]]], query: bool, stop: Event) -> None:
+        while queue:
             try:
-                texts, future = todo.popleft()
+                texts, future = queue.popleft()
             except IndexError:  # another thread was quicker
                 return
             try:
                 with self._slots:
                     future.set_result(self._try_batch(texts, query, stop))
-            except BaseException as error:  # whoever waits has to hear of it
+            except BaseException as error:  # reported to the thread that waits for the future
                 future.set_exception(error)
 
     def _try_batch(self, texts: Sequence[str], query: bool, stop: Event) -> _BatchResult:
-        """Return what one batch is answered."""
+        """Return the rows of one batch, its error, or None if it was cancelled."""
         try:
             return self._embed_batch(texts, query, stop)
         except _RequestCancelled:
@@ -250,50 +249,50 @@ class Remote:
     def _embed_batch(
         self, texts: Sequence[str], query: bool, stop: Event, *, already_counted: bool = False
     ) -> list[Vectors]:
-        """Return the rows of one batch; one that is refused for its size is asked for in halves.
+        """Return the rows of one batch; a batch that is too large for the service is requested in halves.
 
-        What is part of a text that was found to be too long is `counted` already.
+        Parts of a text that was too long are `already_counted` in the statistics.
         """
-        found = self._request_with_retries(texts, query, stop)
-        if not isinstance(found, RemoteFailure):
-            return self._validate_rows(found, len(texts))
-        if found.is_too_large():
+        response = self._request_with_retries(texts, query, stop)
+        if not isinstance(response, RemoteFailure):
+            return self._validate_rows(response, len(texts))
+        if response.is_too_large():
             if len(texts) > 1:
                 half = len(texts) // 2
                 halves = (texts[:half], texts[half:])
                 return [
                     row
-                    for some in halves
-                    for row in self._embed_batch(some, query, stop, already_counted=already_counted)
+                    for part_texts in halves
+                    for row in self._embed_batch(part_texts, query, stop, already_counted=already_counted)
                 ]
             text = texts[0]
             if len(text) > _MIN_SPLIT_CHARS:
                 self._add_stats(too_long=0 if already_counted else 1)
                 return [self._embed_in_halves(text, query, stop)]
-        raise self._embedder_error(found)
+        raise self._embedder_error(response)
 
     def _embed_in_halves(self, text: str, query: bool, stop: Event) -> Vectors:
-        """Return the row of a text that is too long by nobody knows how much."""
-        most, number = self._limits.batch_size, 1
+        """Return the row of a text that exceeds an unknown limit: halve its parts until the first one fits."""
+        batch_size, part_count = self._limits.batch_size, 1
         while True:
-            number *= 2
-            pieces = cut_text(text, -(-len(text) // number))
+            part_count *= 2
+            parts = cut_text(text, -(-len(text) // part_count))
             if self._limits.too_long == "cut":
-                pieces = pieces[:1]
-            answer = self._request_with_retries(pieces[:1], query, stop)
-            if isinstance(answer, RemoteFailure):
-                if not answer.is_too_large() or len(pieces[0]) <= _MIN_SPLIT_CHARS:
-                    raise self._embedder_error(answer)
+                parts = parts[:1]
+            response = self._request_with_retries(parts[:1], query, stop)
+            if isinstance(response, RemoteFailure):
+                if not response.is_too_large() or len(parts[0]) <= _MIN_SPLIT_CHARS:
+                    raise self._embedder_error(response)
                 continue
-            rows = self._validate_rows(answer, 1)
-            for at in range(1, len(pieces), most):
-                rows += self._embed_batch(pieces[at : at + most], query, stop, already_counted=True)
-            return mean_vector(rows, [len(piece) for piece in pieces])
+            rows = self._validate_rows(response, 1)
+            for start in range(1, len(parts), batch_size):
+                rows += self._embed_batch(parts[start : start + batch_size], query, stop, already_counted=True)
+            return mean_vector(rows, [len(part) for part in parts])
 
     def _request_with_retries(
         self, texts: Sequence[str], query: bool, stop: Event
     ) -> list[Sequence[float]] | RemoteFailure:
-        """Ask, and ask again later where that may help; return the last failure where it did not."""
+        """Send a request, retry transient failures, and return the vectors or the last failure."""
         limits = self._limits
         for attempt in range(limits.retries + 1):
             if stop.is_set():
@@ -305,52 +304,52 @@ class Remote:
                 failure = error
             if failure.is_too_large() or not failure.is_transient() or attempt == limits.retries:
                 break
-            wait = limits.delay * limits.backoff**attempt * random.uniform(1, 1.25)
+            seconds = limits.delay * limits.backoff**attempt * random.uniform(1, 1.25)
             if failure.retry_after is not None:
-                wait = max(failure.retry_after, 0) * random.uniform(1, 1.1)
+                seconds = max(failure.retry_after, 0) * random.uniform(1, 1.1)
             elif failure.status == 429:
-                wait *= _RATE_LIMIT_FACTOR
-            if wait > _MAX_WAIT_SECONDS:
+                seconds *= _RATE_LIMIT_FACTOR
+            if seconds > _MAX_WAIT_SECONDS:
                 break
             self._add_stats(retries=1)
-            _log.debug("%s: asking again in %.1f s (status %d)", self._service.label, wait, failure.status)
-            (self._sleep or stop.wait)(wait)
+            _log.debug("%s: retrying in %.1f s (status %d)", self._service.label, seconds, failure.status)
+            (self._sleep or stop.wait)(seconds)
         return failure.without_traceback()
 
     def _validate_rows(self, vectors: list[Sequence[float]], expected: int) -> list[Vectors]:
-        """Return rows of unit length, all of one size, as many as there were texts."""
+        """Return the vectors as unit rows; raise an error on a wrong count, a wrong size or an invalid value."""
         label = self._service.label
-        nothing = "Nothing of this answer was stored."
+        not_stored = "Nothing of this response was stored."
         if len(vectors) != expected:
             raise EmbedderError(
                 f"{label} returned {len(vectors)} vectors for {expected} texts",
-                hint=f"{nothing} Check that {strip_credentials(self._service.address)} serves an embedding model.",
+                hint=f"{not_stored} Check that {strip_credentials(self._service.address)} serves an embedding model.",
             )
         sizes = {len(values) for values in vectors}
         size = self._size or max(sizes)
         if wrong := sizes - {size} or sizes & {0}:
             raise EmbedderError(
                 f"{label} returned a vector of {min(wrong)} numbers instead of {size}",
-                hint=f"{nothing} Check that the model and the dimension in the settings are what it serves.",
+                hint=f"{not_stored} Check that the server provides the model and dimension in the settings.",
             )
         try:
-            with np.errstate(over="ignore"):  # a number that is too large is none, as is found below
+            with np.errstate(over="ignore"):  # a number that is too large becomes infinity, which is rejected below
                 rows = np.asarray(vectors, np.float32).reshape(expected, size)
         except (TypeError, ValueError):
             rows = np.zeros((expected, size), np.float32)
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
         if not (np.isfinite(lengths).all() and lengths.all()):
             raise EmbedderError(
-                f"{label} returned a vector that points nowhere", hint=f"{nothing} Try again, or another model."
+                f"{label} returned a zero or invalid vector", hint=f"{not_stored} Try again, or choose another model."
             )
         with self._lock:
-            self._size = self._size or size  # what an answer says of it that is wrong otherwise is not believed
+            self._size = self._size or size  # only a valid response sets the size
         return list(rows / lengths[:, None].astype(np.float32))
 
     def _embedder_error(self, failure: RemoteFailure) -> EmbedderError:
         message, hint = explain_failure(self._service, failure)
         if failure.is_transient():
-            hint += " What was stored stays; the next import goes on from there."
+            hint += " Stored vectors are kept, and the next import continues from there."
         return EmbedderError(message, hint=hint)
 
     def _add_stats(self, *, texts: int = 0, calls: int = 0, retries: int = 0, too_long: int = 0) -> None:
@@ -362,16 +361,18 @@ class Remote:
 
 
 def missing_package_error(package: str, extra: str) -> EmbedderError:
-    """Make the error for a package that comes with an extra."""
+    """Return the error for a missing package of an extra."""
     return EmbedderError(
         f"The package {package} is not installed", hint=f'Install it with: pip install "bunko[{extra}]"'
     )
 
 
 def missing_package_message(module: str, package: str, extra: str) -> str:
-    """Return the sentence for a package that is not installed; nothing if it is, without loading it."""
+    """Return a message if a package is not installed, else an empty string; does not import it."""
     try:
-        found = find_spec(module) is not None
-    except ModuleNotFoundError:  # not even what it is a part of
-        found = False
-    return "" if found else f'The package {package} is not installed; get it with: pip install "bunko[{extra}]".'
+        installed = find_spec(module) is not None
+    except ModuleNotFoundError:  # its parent package is missing too
+        installed = False
+    return (
+        "" if installed else f'The package {package} is not installed; install it with: pip install "bunko[{extra}]".'
+    )

@@ -1,4 +1,4 @@
-"""A model's files in, its vectors for texts out: the only place that touches torch and transformers."""
+"""Load a model with transformers and embed texts; the only module that uses torch."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _log = logging.getLogger("bunko.embedders")
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 
-# Texts at once. On Apple's GPUs a batch is slower than its texts one by one; a processor gains little from more.
+# Texts per batch. On Apple GPUs a batch is slower than single texts; a CPU gains little from larger batches.
 BATCH_SIZES = {"cuda": 64, "mps": 1, "cpu": 16}
-_PROMPT_TOKENS = 32  # tokens that a model with calls of its own may put before a text
+_PROMPT_TOKENS = 32  # tokens that a model with its own encode methods may put before a text
 _LONGEST_MESSAGE = 300
 _OUT_OF_MEMORY_PHRASES = ("out of memory", "allocate memory")
 
@@ -50,8 +50,8 @@ class LoadedModel:
             self._tokenizer = AutoTokenizer.from_pretrained(
                 checkpoint.folder, trust_remote_code=trust_remote_code, local_files_only=True
             )
-            # In whole floats on every device: vectors made on one are searched on another.
-            model, found = AutoModel.from_pretrained(
+            # float32 on every device: vectors computed on one are searched on another.
+            model, loading_info = AutoModel.from_pretrained(
                 checkpoint.folder,
                 trust_remote_code=trust_remote_code,
                 local_files_only=True,
@@ -59,18 +59,18 @@ class LoadedModel:
                 output_loading_info=True,
             )
             self._layers = [_DenseLayer(torch, checkpoint, path, self.device) for path in checkpoint.dense_layers]
-        # Weights that are not there would be made up, and other ones each time. Only the last layer's states are read.
-        if lost := sorted(key for key in found["missing_keys"] if not key.startswith("pooler.")):
+        # Missing weights would be initialised at random, differently each time. The pooler is not used here.
+        if missing_weights := sorted(key for key in loading_info["missing_keys"] if not key.startswith("pooler.")):
             raise EmbedderError(
-                f"{checkpoint.label} lacks weights: {', '.join(lost[:3])}",
-                hint=f"Fetch the model again; it is in {checkpoint.folder}.",
+                f"{checkpoint.label} lacks weights: {', '.join(missing_weights[:3])}",
+                hint=f"Download the model again; it is in {checkpoint.folder}.",
             )
         self._encoders = {False: getattr(model, "encode_document", None), True: getattr(model, "encode_query", None)}
         if not all(self._encoders.values()):
             self._encoders.clear()
             if getattr(model.config, "is_encoder_decoder", False):
                 model = model.get_encoder()
-            # What stands before a text changes it in some models, what stands after it in none.
+            # Padding before a text changes the vector in some models, padding after it in none.
             self._tokenizer.padding_side = "right"
             if self._tokenizer.pad_token is None:
                 self._tokenizer.pad_token = self._tokenizer.eos_token or self._tokenizer.unk_token
@@ -79,75 +79,77 @@ class LoadedModel:
         _log.debug("%s is loaded on %s", checkpoint.label, self.device)
 
     def token_counts(self, texts: Sequence[str], *, query: bool) -> list[int]:
-        """Return how many tokens the model would read for each text."""
-        more = _PROMPT_TOKENS if self._encoders else 0
-        found = self._tokenizer([self._add_prompt(text, query) for text in texts], truncation=False, verbose=False)
-        return [len(ids) + more for ids in found["input_ids"]]
+        """Return the number of tokens of each text, with its prompt."""
+        prompt_tokens = _PROMPT_TOKENS if self._encoders else 0
+        tokens = self._tokenizer([self._add_prompt(text, query) for text in texts], truncation=False, verbose=False)
+        return [len(ids) + prompt_tokens for ids in tokens["input_ids"]]
 
     def vectors(
         self, texts: Sequence[str], *, query: bool, max_tokens: int | None, on_call: Callable[[], None]
     ) -> Vectors:
-        """Return a unit row for each text; a text of more tokens than `most` is cut."""
+        """Return one unit row per text; texts are cut after `max_tokens`."""
         rows: list[Any] = [None] * len(texts)
-        # Texts of about one length share a batch, so that little of it is padding.
-        order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
-        at = 0
-        while at < len(order):
-            some = order[at : at + self.batch_size]
-            found = self._embed_batch([texts[place] for place in some], query, max_tokens, on_call)
-            if found is None:
-                self.batch_size = len(some) // 2
+        # Texts of similar length share a batch, which keeps padding small.
+        order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
+        start = 0
+        while start < len(order):
+            indexes = order[start : start + self.batch_size]
+            batch_rows = self._embed_batch([texts[index] for index in indexes], query, max_tokens, on_call)
+            if batch_rows is None:
+                self.batch_size = len(indexes) // 2
                 release_memory()
-                _log.warning("No memory for %d texts at once; from now on %d are embedded.", len(some), self.batch_size)
+                _log.warning(
+                    "Out of memory for a batch of %d texts; using %d from now on.", len(indexes), self.batch_size
+                )
                 continue
-            for place, row in zip(some, found, strict=True):
-                rows[place] = row
-            at += len(some)
+            for index, row in zip(indexes, batch_rows, strict=True):
+                rows[index] = row
+            start += len(indexes)
         return _unit_vectors(np.stack(rows))
 
     def _embed_batch(
         self, texts: list[str], query: bool, max_tokens: int | None, on_call: Callable[[], None]
     ) -> list[Any] | None:
-        """Return the rows of texts that are embedded at once; None where memory is lacking for so many."""
+        """Return the rows of one batch, or None if there is not enough memory for several texts at once."""
         on_call()
         try:
             with self._torch.inference_mode():
-                found = self._encode(texts, query) if self._encoders else self._pool(texts, query, max_tokens)
-                rows = self._torch.as_tensor(found).float().cpu().numpy()
+                vectors = self._encode(texts, query) if self._encoders else self._pool(texts, query, max_tokens)
+                rows = self._torch.as_tensor(vectors).float().cpu().numpy()
         except Exception as error:  # a model's own code may raise anything
-            is_crowded = any(words in str(error).lower() for words in _OUT_OF_MEMORY_PHRASES)
-            if is_crowded and len(texts) > 1:
+            out_of_memory = any(phrase in str(error).lower() for phrase in _OUT_OF_MEMORY_PHRASES)
+            if out_of_memory and len(texts) > 1:
                 return None
-            hint = "Check that the model makes vectors of texts, and that the installed transformers suits it."
-            if is_crowded:
-                hint = "Set embedding.device to cpu, or embedding.max_tokens to less."
+            hint = "Check that it is an embedding model, and that the installed transformers supports it."
+            if out_of_memory:
+                hint = "Set embedding.device to cpu, or lower embedding.max_tokens."
             raise EmbedderError(f"{self._checkpoint.label} failed: {_error_text(error)}", hint=hint) from error
         if rows.ndim != 2 or len(rows) != len(texts):
             raise EmbedderError(
                 f"{self._checkpoint.label} returned {rows.shape} for {len(texts)} texts",
-                hint="Nothing was stored. Choose a model that makes one vector of each text.",
+                hint="Nothing was stored. Choose a model that returns one vector per text.",
             )
         return list(rows)
 
     def _encode(self, texts: list[str], query: bool) -> Any:
-        """Return the vectors of a model that has calls of its own for queries and documents."""
-        call: Any = self._encoders[query]
-        return call(texts, self._tokenizer)
+        """Return the vectors of a model with its own encode methods for queries and documents."""
+        encode: Any = self._encoders[query]
+        return encode(texts, self._tokenizer)
 
     def _pool(self, texts: list[str], query: bool, max_tokens: int | None) -> Any:
-        """Return the states of a text's tokens as one vector, in the way the model was trained for."""
-        spoken = [self._add_prompt(text, query) for text in texts]
-        given = self._tokenizer(
-            spoken,
+        """Pool the token states of each text to one vector, as the model was trained."""
+        prompted = [self._add_prompt(text, query) for text in texts]
+        inputs = self._tokenizer(
+            prompted,
             padding=True,
             truncation=max_tokens is not None,
             max_length=max_tokens,
             return_tensors="pt",
             verbose=False,
         ).to(self.device)
-        mask = given["attention_mask"]
+        mask = inputs["attention_mask"]
         states = self._model(
-            **{name: value for name, value in given.items() if name in self._forward_params}
+            **{name: value for name, value in inputs.items() if name in self._forward_params}
         ).last_hidden_state
         weights = mask.unsqueeze(-1).to(states.dtype)
         if self._checkpoint.pooling == "cls":
@@ -178,7 +180,7 @@ class _DenseLayer:
         name = str(config.get("activation_function", "torch.nn.modules.linear.Identity")).rpartition(".")[2]
         if name not in ("Identity", "Tanh", "ReLU", "GELU"):
             raise EmbedderError(
-                f"{checkpoint.label} has a layer that is not known here: {name}",
+                f"{checkpoint.label} has a dense layer with an unsupported activation: {name}",
                 hint="Choose another model in embedding.model_transformers.",
             )
         if (folder / "model.safetensors").is_file():
@@ -197,7 +199,7 @@ class _DenseLayer:
 
 
 def release_memory() -> None:
-    """Return memory that nobody uses to the system: Python, torch and the C library each keep some for later."""
+    """Return unused memory to the system: Python, torch and the C library each keep some."""
     import sys
 
     gc.collect()
@@ -216,17 +218,17 @@ def release_memory() -> None:
 
 
 def _choose_device(torch: Any, requested: Device) -> str:
-    there = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available, "cpu": lambda: True}
+    availability = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available, "cpu": lambda: True}
     if requested == "auto":
-        return next(name for name, is_there in there.items() if is_there())
-    if not there[requested]():
-        raise EmbedderError(f"torch finds no {requested} here", hint="Set embedding.device to auto or cpu.")
+        return next(name for name, is_available in availability.items() if is_available())
+    if not availability[requested]():
+        raise EmbedderError(f"torch finds no {requested} device", hint="Set embedding.device to auto or cpu.")
     return requested
 
 
 def _unit_vectors(rows: Vectors) -> Vectors:
     lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
-    # A text of which nothing is known still has to point somewhere.
+    # A zero vector is replaced: every text needs a unit vector.
     rows[lengths[:, 0] == 0, 0] = lengths[lengths == 0] = 1.0
     unit: Vectors = (rows / lengths).astype(np.float32)
     return unit
@@ -234,7 +236,7 @@ def _unit_vectors(rows: Vectors) -> Vectors:
 
 @contextmanager
 def _translate_load_errors(checkpoint: Checkpoint) -> Iterator[None]:
-    """Say in our words why a model cannot be loaded."""
+    """Translate errors during loading to EmbedderError."""
     try:
         yield
     except EmbedderError:
@@ -244,32 +246,32 @@ def _translate_load_errors(checkpoint: Checkpoint) -> Iterator[None]:
             raise EmbedderError(untrusted_code_message(checkpoint.label), hint=TRUST_HINT) from error
         raise EmbedderError(
             f"{checkpoint.label} cannot be loaded: {_error_text(error)}",
-            hint=f"Check its files in {checkpoint.folder}, and that the installed transformers suits it.",
+            hint=f"Check its files in {checkpoint.folder}, and that the installed transformers supports it.",
         ) from error
 
 
-TRUST_HINT = "If you trust its makers, set embedding.trust_remote_code to true in your own settings."
+TRUST_HINT = "If you trust its authors, set embedding.trust_remote_code to true in your own settings."
 
 
 def untrusted_code_message(label: str) -> str:
-    """Return the sentence about a model that brings code to be run."""
-    return f"{label} runs program code of its own, which is not allowed"
+    """Return the message for a model that needs to run its own code."""
+    return f"{label} needs to run its own code, which is not allowed"
 
 
 @contextmanager
 def _mute_loading_logs() -> Iterator[None]:
-    """Keep reports and bars about the loading off the terminal; what is wrong is raised."""
-    from transformers.utils import logging as told
+    """Keep log lines and progress bars of the loading off the terminal; errors are still raised."""
+    from transformers.utils import logging as transformers_logging
 
-    before, bars = told.get_verbosity(), told.is_progress_bar_enabled()
-    told.set_verbosity_error()
-    told.disable_progress_bar()
+    verbosity, has_progress_bar = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
     try:
         yield
     finally:
-        told.set_verbosity(before)
-        if bars:
-            told.enable_progress_bar()
+        transformers_logging.set_verbosity(verbosity)
+        if has_progress_bar:
+            transformers_logging.enable_progress_bar()
 
 
 def _error_text(error: BaseException) -> str:

@@ -1,6 +1,6 @@
-"""Runs a model on this machine, through transformers and torch: PLaMo, or any other that makes vectors of texts.
+"""Run PLaMo or another embedding model on this machine, through transformers and torch.
 
-It is loaded at first use and let go when nobody has used it for a while, or where memory is scarce.
+The model is loaded at first use, and unloaded when it is idle or memory is low.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _log = logging.getLogger("bunko.embedders")
 
 PLAMO = "pfnet/plamo-embedding-1b"
 _PACKAGES = ("torch", "transformers", "psutil")
-_BATCH_SIZE = 32  # texts handed over at once: what is embedded is stored so often
-# Where memory is scarce, a model is let go this soon after its last use, in seconds: an import is not over between two
-# batches, and loading takes longer than that.
+_BATCH_SIZE = 32  # texts per call: the vectors are stored after each call
+# When memory is low, a model is unloaded this many seconds after its last use. Not at once: an import pauses between
+# two batches, and loading takes longer than this.
 _LOW_MEMORY_IDLE_SECONDS = 5.0
-_MEMORY_CHECK_SECONDS = 30.0  # seconds between two looks at the memory while a model is idle
+_MEMORY_CHECK_SECONDS = 30.0  # seconds between two memory checks while a model is idle
 
 
 class Transformers:
-    """One model, whether it is in memory or not."""
+    """One model, loaded or not."""
 
     batch_size = _BATCH_SIZE
     noise_floor = -1.0
@@ -60,16 +60,13 @@ class Transformers:
         self._location = ModelLocation(model)
         self._device, self._device_batch, self._trust_remote_code = device, device_batch, trust_remote_code
         self._max_tokens, self._too_long = max_tokens, too_long
-        self._idle_seconds, self._memory_threshold, self._low_memory_idle = (
-            idle_seconds,
-            memory_threshold,
-            low_memory_idle,
-        )
-        self._lock = RLock()  # held while texts are embedded, and while the model comes or goes
+        self._idle_seconds, self._low_memory_idle = idle_seconds, low_memory_idle
+        self._memory_threshold = memory_threshold
+        self._lock = RLock()  # held while texts are embedded, and while the model is loaded or unloaded
         self._cached_checkpoint: Checkpoint | None = None
         self._size: int | None = None
         self._loaded_model: LoadedModel | None = None
-        self._load_count = 0  # how often it was loaded
+        self._load_count = 0
         self._last_used = 0.0
         self._wake = Event()
         self._query_cache = QueryCache()
@@ -85,44 +82,44 @@ class Transformers:
 
     @property
     def size(self) -> int:
-        """Return how many numbers a vector has; a model whose files do not say it is loaded."""
+        """Return the size of a vector; the model is loaded if its files do not give the size."""
         with self._lock:
             self._size = self._size or self._checkpoint().size or len(self._embed(["size"], query=False)[0])
             return self._size
 
     @property
     def name(self) -> str:
-        """Return what the vectors depend on."""
-        about = self._checkpoint()
-        code = ":code" if about.has_code and self._trust_remote_code else ""
+        """Return a name that identifies everything the vectors depend on."""
+        checkpoint = self._checkpoint()
+        code = ":code" if checkpoint.has_code and self._trust_remote_code else ""
         limit = f":{self._too_long}-{self._token_limit()}" if self._token_limit() else ""
-        return f"{self.label}:{self.size}{limit}{code}:{about.digest()}"
+        return f"{self.label}:{self.size}{limit}{code}:{checkpoint.digest()}"
 
     @property
     def is_loaded(self) -> bool:
-        """Say whether the model takes memory now."""
+        """Return whether the model is in memory."""
         return self._loaded_model is not None
 
     def unavailable_reason(self) -> str:
-        """Return nothing if the model can be used, else what is missing and how to get it; nothing is loaded."""
+        """Return what is missing and how to get it, or an empty string if the model can be used; loads nothing."""
         for package in _PACKAGES:
-            if sentence := missing_package_message(package, package, "transformers"):
-                return sentence
-        if absent := self._location.missing_reason():
-            return absent
+            if message := missing_package_message(package, package, "transformers"):
+                return message
+        if reason := self._location.missing_reason():
+            return reason
         try:
-            about = self._cached_checkpoint or self._location.read_checkpoint(fetch=False)
+            checkpoint = self._cached_checkpoint or self._location.read_checkpoint(fetch=False)
         except EmbedderError as error:
             return f"{error.message}. {error.hint}"
-        if about.has_code and not self._trust_remote_code:
+        if checkpoint.has_code and not self._trust_remote_code:
             from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-            if about.model_type not in CONFIG_MAPPING_NAMES:
-                return f"{untrusted_code_message(about.label)}. {TRUST_HINT}"
+            if checkpoint.model_type not in CONFIG_MAPPING_NAMES:
+                return f"{untrusted_code_message(checkpoint.label)}. {TRUST_HINT}"
         return ""
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
-        """Return one unit row for each text; a model that is not on this machine is fetched for documents only."""
+        """Return one unit row per text; documents may download a missing model, queries do not."""
         if not texts:
             return np.zeros((0, self.size), np.float32)
         with self._lock:
@@ -132,77 +129,78 @@ class Transformers:
             return self._query_cache.vector(texts[0], lambda: self._embed(texts, query=True))
 
     def unload(self) -> None:
-        """Give the memory of the model back; the next text loads it again."""
+        """Free the memory of the model; the next text loads it again."""
         with self._lock:
             if self._loaded_model is None:
                 return
             self._loaded_model = None
             self._wake.set()
             release_memory()
-        _log.debug("%s is unloaded", self.label)
+        _log.debug("Unloaded %s", self.label)
 
     def _embed(self, texts: Sequence[str], *, query: bool) -> Vectors:
-        network = self._load_model(fetch=not query)
+        model = self._load_model(fetch=not query)
         try:
             clean = [replace_surrogates(text) or " " for text in texts]
-            pieces = self._fit_texts(network, clean, query)
-            flat = [piece for some in pieces for piece in some]
-            rows = network.vectors(flat, query=query, max_tokens=self._token_limit(), on_call=self._count_call)
+            parts_by_text = self._fit_texts(model, clean, query)
+            flat = [part for parts in parts_by_text for part in parts]
+            rows = model.vectors(flat, query=query, max_tokens=self._token_limit(), on_call=self._count_call)
         finally:
             self._last_used = monotonic()
             self._wake.set()
         if len(flat) == len(texts):
             return rows
-        found, at = [], 0
-        for some in pieces:
-            found.append(mean_vector(list(rows[at : at + len(some)]), [len(piece) for piece in some]))
-            at += len(some)
-        return np.stack(found)
+        vectors, start = [], 0
+        for parts in parts_by_text:
+            vectors.append(mean_vector(list(rows[start : start + len(parts)]), [len(part) for part in parts]))
+            start += len(parts)
+        return np.stack(vectors)
 
     def _fit_texts(self, model: LoadedModel, texts: list[str], query: bool) -> list[list[str]]:
-        """Return each text in parts that the model takes, or its beginning alone."""
-        most = self._token_limit()
-        if most is None:
+        """Split each text into parts that fit the model, or return only its beginning."""
+        max_tokens = self._token_limit()
+        if max_tokens is None:
             return [[text] for text in texts]
-        found, long = [], 0
-        for text, number in zip(texts, model.token_counts(texts, query=query), strict=True):
+        parts_by_text, long_count = [], 0
+        for text, token_count in zip(texts, model.token_counts(texts, query=query), strict=True):
             parts = [text]
-            if number > most:
-                long += 1
-                parts = _split_to_fit(model, text, number, most, query)
-            found.append(parts[:1] if self._too_long == "cut" else parts)
-        if long:
-            self.stats.too_long += long
-            what = "cut" if self._too_long == "cut" else "embedded in parts"
-            texts_were = "1 text was" if long == 1 else f"{long} texts were"
-            _log.warning("%s longer than %s takes, and %s.", texts_were, self.label, what)
-        return found
+            if token_count > max_tokens:
+                long_count += 1
+                parts = _split_to_fit(model, text, token_count, max_tokens, query)
+            parts_by_text.append(parts[:1] if self._too_long == "cut" else parts)
+        if long_count:
+            self.stats.too_long += long_count
+            action = "cut" if self._too_long == "cut" else "embedded in parts"
+            subject = "1 text was" if long_count == 1 else f"{long_count} texts were"
+            _log.warning("%s too long for %s, and %s.", subject, self.label, action)
+        return parts_by_text
 
     def _load_model(self, *, fetch: bool) -> LoadedModel:
         if self._loaded_model is None:
             for package in _PACKAGES:
                 if missing_package_message(package, package, "transformers"):
                     raise missing_package_error(package, "transformers")
-            about = self._checkpoint()
-            if not has_weights(about.folder):
+            checkpoint = self._checkpoint()
+            if not has_weights(checkpoint.folder):
                 if not fetch:
-                    raise EmbedderError(
-                        f"{self.label} cannot answer questions yet", hint=self._location.missing_reason()
-                    )
-                _log.warning("Fetching %s. This is done once, and may take long.", about.label)
-                self._location.fetch_weights(about.folder)
-            if self._location.is_stale(about):
+                    raise EmbedderError(f"{self.label} cannot embed queries yet", hint=self._location.missing_reason())
+                _log.warning("Downloading %s. This happens once and may take a while.", checkpoint.label)
+                self._location.fetch_weights(checkpoint.folder)
+            if self._location.is_stale(checkpoint):
                 raise EmbedderError(
-                    f"{about.label} is not the model any more that it was before", hint="Run the command again."
+                    f"The files of {checkpoint.label} have changed since they were read", hint="Run the command again."
                 )
             self._loaded_model = LoadedModel(
-                about, device=self._device, batch_size=self._device_batch, trust_remote_code=self._trust_remote_code
+                checkpoint,
+                device=self._device,
+                batch_size=self._device_batch,
+                trust_remote_code=self._trust_remote_code,
             )
             self._last_used = monotonic()
             self._load_count += 1
             self._wake = Event()
-            given = (weakref.ref(self), self._wake, self._load_count)
-            Thread(target=_unload_when_idle, args=given, name="bunko-unload", daemon=True).start()
+            thread_args = (weakref.ref(self), self._wake, self._load_count)
+            Thread(target=_unload_when_idle, args=thread_args, name="bunko-unload", daemon=True).start()
         return self._loaded_model
 
     def _checkpoint(self) -> Checkpoint:
@@ -212,54 +210,54 @@ class Transformers:
             return self._cached_checkpoint
 
     def _token_limit(self) -> int | None:
-        known = [tokens for tokens in (self._max_tokens, self._checkpoint().max_tokens) if tokens]
-        return min(known, default=None)
+        limits = [limit for limit in (self._max_tokens, self._checkpoint().max_tokens) if limit]
+        return min(limits, default=None)
 
     def _count_call(self) -> None:
         self.stats.calls += 1
 
     def _unload_if_idle(self, load_number: int) -> float | None:
-        """Let the model go if it is time; return when to look again, None if it is gone."""
+        """Unload the model if it is idle; return the seconds until the next check, None if it is unloaded."""
         with self._lock:
             if self._loaded_model is None or load_number != self._load_count:
                 return None
-            patience = self._idle_seconds
+            idle_limit = self._idle_seconds
             if _memory_in_use() > self._memory_threshold:
-                patience = min(self._low_memory_idle, patience)
-            left = patience - (monotonic() - self._last_used)
-            if left <= 0:
+                idle_limit = min(self._low_memory_idle, idle_limit)
+            remaining = idle_limit - (monotonic() - self._last_used)
+            if remaining <= 0:
                 self.unload()
                 return None
-            return min(left, _MEMORY_CHECK_SECONDS)
+            return min(remaining, _MEMORY_CHECK_SECONDS)
 
 
 def _unload_when_idle(ref: weakref.ref[Transformers], wake: Event, load_number: int) -> None:
-    """Look after one loading of a model until it is gone; an embedder that nobody holds any more goes with it."""
+    """Wait until a loaded model is idle and unload it; holds no reference that keeps the embedder alive."""
     while (embedder := ref()) is not None:
-        rest = embedder._unload_if_idle(load_number)
+        seconds = embedder._unload_if_idle(load_number)
         del embedder
-        if rest is None:
+        if seconds is None:
             return
-        wake.wait(rest)
+        wake.wait(seconds)
         wake.clear()
 
 
 def _memory_in_use() -> float:
-    """Return the share of the machine's memory that is in use."""
+    """Return the share of the system memory that is in use."""
     import psutil
 
     return float(psutil.virtual_memory().percent) / 100
 
 
 def _split_to_fit(model: LoadedModel, text: str, token_count: int, max_tokens: int, query: bool) -> list[str]:
-    """Return a text in parts of so many tokens at most; those that cannot be cut further stay as they are."""
+    """Split a text into parts of at most `max_tokens`; parts that cannot be cut further are kept."""
     if token_count <= max_tokens:
         return [text]
     pieces = cut_text(text, max(-(-len(text) // max(-(-token_count // max_tokens), 2)), 1))
     if pieces == [text]:
         return pieces
-    counted = zip(pieces, model.token_counts(pieces, query=query), strict=True)
-    return [part for piece, own in counted for part in _split_to_fit(model, piece, own, max_tokens, query)]
+    counts = zip(pieces, model.token_counts(pieces, query=query), strict=True)
+    return [part for piece, count in counts for part in _split_to_fit(model, piece, count, max_tokens, query)]
 
 
 def build(
@@ -274,7 +272,7 @@ def build(
     threshold: float = 0.8,
     pause: float = _LOW_MEMORY_IDLE_SECONDS,
 ) -> Transformers:
-    """Return the embedder; it is let go after `idle` seconds, or `pause` above a share of memory in use."""
+    """Return the embedder; it unloads after `idle` seconds, or `pause` if memory use is above `threshold`."""
     return Transformers(
         model,
         device=device,

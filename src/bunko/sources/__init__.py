@@ -1,4 +1,4 @@
-"""The kind of a source, its place and which files count come in, the source itself goes out."""
+"""Build a source from its kind, its root and the rules for its files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "WATCHABLE_KINDS", "build"]
 
 KINDS = ("folder", "memos", "jsonl", "web")
-# Of these a folder or file can be watched.
+# Kinds whose folder or file can be watched.
 WATCHABLE_KINDS = ("folder", "memos", "jsonl")
 
 
@@ -33,39 +33,38 @@ def build(
     max_memo_file_bytes: int = 1_000_000_000,
     pages: PageStore | None = None,
 ) -> Source:
-    """Return the source of a kind, whether its place is there or not; `extensions` are for folders only.
+    """Return the source of a kind, whether its root exists or not; `extensions` are for folders only.
 
-    A file of many entries is read as a stream and may be larger than one that is a document: `max_file_bytes` then is
-    the most that one of its entries may have. Web pages have no place: they are those that `pages` holds.
+    A file of many entries is read as a stream and may be larger than a document: `max_file_bytes` then limits each of
+    its entries. Web pages have no root: they come from `pages`.
     """
 
-    def files(place: Path, own: Sequence[str], **how: Any) -> Folder:
+    def folder(root: Path, extensions: Sequence[str], **overrides: Any) -> Folder:
         return Folder(
-            place,
-            extensions=own,
+            root,
+            extensions=extensions,
             exclude_dirs=exclude_dirs,
             include=include,
             exclude=exclude,
             respect_gitignore=respect_gitignore,
-            **{"max_file_bytes": max_file_bytes} | how,
+            **{"max_file_bytes": max_file_bytes} | overrides,
         )
 
-    # A file is looked at on its own, in the folder it stands in.
-    place = root if root.is_dir() else root.parent
-    streamed = {"max_file_bytes": max_memo_file_bytes, "limited_by": "memos.max_file_bytes"}
+    # The folder of a single file is its parent.
+    parent = root if root.is_dir() else root.parent
+    stream_limits = {"max_file_bytes": max_memo_file_bytes, "limited_by": "memos.max_file_bytes"}
     match kind:
         case "folder":
-            return files(root, extensions)
+            return folder(root, extensions)
         case "memos":
             from bunko.sources import memos
 
-            return memos.build(
-                root, files(place, memos.EXTENSIONS, names=memos.NAME_PATTERN, **streamed), max_file_bytes
-            )
+            files = folder(parent, memos.EXTENSIONS, names=memos.NAME_PATTERN, **stream_limits)
+            return memos.build(root, files, max_file_bytes)
         case "jsonl":
             from bunko.sources import jsonl
 
-            return jsonl.build(root, files(place, jsonl.EXTENSIONS, **streamed), max_file_bytes)
+            return jsonl.build(root, folder(parent, jsonl.EXTENSIONS, **stream_limits), max_file_bytes)
         case "web" if pages is not None:
             from bunko.sources.web import pages as web
 

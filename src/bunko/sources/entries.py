@@ -1,4 +1,4 @@
-"""Files that hold many entries and what is known of them come in; which entries are new, changed or gone goes out."""
+"""Scan files that contain many entries for entries that were added, changed, moved or deleted."""
 
 from __future__ import annotations
 
@@ -24,218 +24,218 @@ from bunko.types import WHOLE_FILE, ExcerptEntry, Fingerprint, LineSpan, Problem
 
 _MAX_NAME_LENGTH = 60
 _UNSAFE_CHARS = re.compile(r"\W+")
-# Of a file of many entries: where time or size differ, it is read and its entries are compared.
+# A file of many entries has no hash of its own: if its time or size differ, its entries are compared.
 _NO_HASH = "none"
-# Characters of text that looking for changes keeps; where there are more, they are read again as they are needed.
+# Characters of text that a scan keeps in memory; texts beyond that are read again when they are needed.
 _TEXT_BUDGET_CHARS = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """What a file holds, one thing after the other: entries and lines that are none, or a text that is all of it."""
+    """The content of a file, in order: entries and bad lines, or one text for the whole file."""
 
     encoding: str
     items: Iterator[Memo | BadLine | Text]
 
 
-# An open file, its name, its size, and the most characters that an entry may have.
+# Takes an open file, its name, its size, and the maximum number of characters of an entry.
 FileParser = Callable[[BinaryIO, str, int, int], ParsedFile]
 
 
 def iter_items(
     read: DecodedLines, parse: Callable[[Iterator[str]], Iterable[Memo | BadLine | Text]]
 ) -> Iterator[Memo | BadLine | Text]:
-    """Return what lines hold, and at last which of them are damaged; of many bad ones a few."""
+    """Return the items of a file, followed by its damaged lines; of many bad lines only a few."""
     if not read.is_damaged:
         return limit_bad_lines(parse(read.lines))
     damaged: list[BadLine] = []
 
-    def all_of_it() -> Iterator[Memo | BadLine | Text]:
-        bad = set()
-        for one in parse(note_damaged_lines(read.lines, damaged)):
-            bad.add(one.line if isinstance(one, BadLine) else 0)
-            yield one
-        yield from (one for one in damaged if one.line not in bad)
+    def items_then_damaged() -> Iterator[Memo | BadLine | Text]:
+        bad_lines = set()
+        for item in parse(note_damaged_lines(read.lines, damaged)):
+            bad_lines.add(item.line if isinstance(item, BadLine) else 0)
+            yield item
+        yield from (bad for bad in damaged if bad.line not in bad_lines)
 
-    return limit_bad_lines(all_of_it())
+    return limit_bad_lines(items_then_damaged())
 
 
 class EntryFiles:
-    """The entries of one file, or of all files below a folder; one that moves within its file has not changed.
+    """The entries of one file, or of all files below a folder; an entry that moves within its file is unchanged.
 
-    Files are read as streams, and looking keeps little of their text: what it takes in memory grows with the number
-    of entries, not with what they say.
+    Files are read as streams, and a scan keeps little of their text: its memory use grows with the number of entries,
+    not with their length.
     """
 
     def __init__(self, root: Path, files: Folder, parse: FileParser, max_chars: int) -> None:
         self.root = root
-        self._files = files  # of the folder, or of the one that the file stands in
+        self._files = files  # the folder, or the parent of the single file
         self._parse = parse
         self._max_chars = max_chars  # characters of an entry
 
     def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
-        """Compare the entries with what is known, reading only files whose time or size differ.
+        """Compare the entries with their fingerprints, reading only files whose time or size differ.
 
-        Entries of a file that cannot be read stay known.
+        Entries of a file that cannot be read are kept.
         """
-        held: dict[str, dict[str, Fingerprint]] = {}
-        single = "" if self.root.is_dir() else self.root.name
-        for uri, one in fingerprints.items():
-            held.setdefault(_file_uri(uri, single), {})[uri] = one
-        files = self._scan_files({file: _file_fingerprint(entries.values()) for file, entries in held.items()})
+        by_file: dict[str, dict[str, Fingerprint]] = {}
+        single_file = "" if self.root.is_dir() else self.root.name
+        for uri, fingerprint in fingerprints.items():
+            by_file.setdefault(_file_uri(uri, single_file), {})[uri] = fingerprint
+        files = self._scan_files({file: _file_fingerprint(entries.values()) for file, entries in by_file.items()})
         scan = Scan(problems=list(files.problems), load_texts=self._restore_texts)
-        scan.deleted = [uri for file in files.deleted for uri in held[file]]
-        room = _TEXT_BUDGET_CHARS
+        scan.deleted = [uri for file in files.deleted for uri in by_file[file]]
+        text_budget = _TEXT_BUDGET_CHARS
         for file in (*files.added, *files.updated):
-            room -= self._compare_entries(scan, file, held.get(file.uri, {}), room)
-        looked_at = {*files.deleted, *(file.uri for file in (*files.added, *files.updated))}
-        scan.unchanged += sum(len(entries) for file, entries in held.items() if file not in looked_at)
+            text_budget -= self._compare_entries(scan, file, by_file.get(file.uri, {}), text_budget)
+        compared = {*files.deleted, *(file.uri for file in (*files.added, *files.updated))}
+        scan.unchanged += sum(len(entries) for file, entries in by_file.items() if file not in compared)
         _find_moves(scan, fingerprints)
         scan.deleted.sort()
         return scan
 
     def read(self, entry: SourceEntry) -> tuple[bytes, SourceEntry]:
-        """Return the bytes of an entry's file."""
+        """Return the bytes of the file that contains an entry."""
         return self._files.read(SourceEntry(self._file_of(entry), entry.size, entry.modified_ns))
 
     def has_vanished(self, known_uris: Iterable[str]) -> bool:
-        """Say whether the file or folder is gone or unreadable, or empty while entries are known."""
+        """Return whether the file or folder is missing or unreadable, or empty although entries are known."""
         if self.root.is_dir():
             return self._files.has_vanished(known_uris)
         try:
-            empty = not self.root.stat().st_size
+            is_empty = not self.root.stat().st_size
         except OSError:
             return True
-        return not os.access(self.root, os.R_OK) or (empty and any(True for _ in known_uris))
+        return not os.access(self.root, os.R_OK) or (is_empty and any(True for _ in known_uris))
 
     def _scan_files(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
-        """Compare the files with what is known of them."""
+        """Compare the files with their fingerprints."""
         if self.root.is_dir():
             return self._files.scan(fingerprints)
         name = self.root.name
-        gone = sorted(fingerprints.keys() - {name})  # the root was a folder before
+        deleted = sorted(fingerprints.keys() - {name})  # the root was a folder before
         try:
-            seen = self.root.stat()
+            file_stat = self.root.stat()
         except OSError as error:
             return Scan(problems=[Problem(name, f"cannot be read ({error.strerror}); check the path and its disk")])
-        entry, old = SourceEntry(name, seen.st_size, seen.st_mtime_ns), fingerprints.get(name)
-        if not seen.st_size:
-            return Scan(problems=[Problem(name, "is empty; it is indexed as soon as something is in it")])
+        entry, old = SourceEntry(name, file_stat.st_size, file_stat.st_mtime_ns), fingerprints.get(name)
+        if not file_stat.st_size:
+            return Scan(problems=[Problem(name, "is empty; it will be indexed when it has content")])
         if old is None:
-            return Scan(added=[entry], deleted=gone)
-        if old.modified_ns == seen.st_mtime_ns != 0 and old.size == seen.st_size:
-            return Scan(deleted=gone)
-        return Scan(updated=[entry], deleted=gone)
+            return Scan(added=[entry], deleted=deleted)
+        if old.modified_ns == file_stat.st_mtime_ns != 0 and old.size == file_stat.st_size:
+            return Scan(deleted=deleted)
+        return Scan(updated=[entry], deleted=deleted)
 
     def _compare_entries(self, scan: Scan, file: SourceEntry, old: Mapping[str, Fingerprint], text_budget: int) -> int:
-        """Add to a scan how a file's entries differ; return how many characters of their texts are kept."""
-        seen = time.time_ns()
+        """Add the changes of a file's entries to a scan; return how many characters of text are kept."""
+        scanned_ns = time.time_ns()
         try:
             with self._files.open_stream(file) as (stream, file):
-                found = self._read_excerpts(stream, file, text_budget)
+                excerpts = self._read_excerpts(stream, file, text_budget)
         except SourceError as error:
             scan.unchanged += len(old)
             scan.problems.append(Problem(file.uri, str(error).removeprefix(f"{file.uri} ")))
             return 0
-        there, kept = set(), 0
-        for one in found:
+        present, kept_chars = set(), 0
+        for entry in excerpts:
             if old:
-                there.add(one.uri)
-            settled = SourceEntry(one.uri, one.size, one.modified_ns, seen, lines=one.lines)
-            before = old.get(one.uri)
+                present.add(entry.uri)
+            touched = SourceEntry(entry.uri, entry.size, entry.modified_ns, scanned_ns, lines=entry.lines)
+            before = old.get(entry.uri)
             if before is None:
-                scan.added.append(one)
-            elif before.content_hash != one.content_hash:
-                scan.updated.append(one)
+                scan.added.append(entry)
+            elif before.content_hash != entry.content_hash:
+                scan.updated.append(entry)
             else:
                 scan.unchanged += 1
-                # A time that cannot be trusted is no news: it would be written down at every scan.
-                if before == Fingerprint(before.content_hash, one.size, settled.trusted_modified_ns(), one.lines.first):
-                    continue
-                scan.touched.append(settled)
+                modified_ns = touched.trusted_modified_ns()
+                # A time that cannot be trusted is not a change: it would be written at every scan.
+                if before != Fingerprint(before.content_hash, entry.size, modified_ns, entry.lines.first):
+                    scan.touched.append(touched)
                 continue
-            kept += one.length if one.text else 0
-            scan.touched.append(settled)
-        scan.deleted += [uri for uri in old if uri not in there]
-        return kept
+            kept_chars += entry.length if entry.text else 0
+            scan.touched.append(touched)
+        scan.deleted += [uri for uri in old if uri not in present]
+        return kept_chars
 
     def _read_excerpts(self, stream: BinaryIO, file: SourceEntry, text_budget: int) -> list[ExcerptEntry]:
-        def made(name: str, digest: str, lines: LineSpan, length: int = 0, **how: Any) -> ExcerptEntry:
+        def excerpt(name: str, digest: str, lines: LineSpan, length: int = 0, **fields: Any) -> ExcerptEntry:
             uri = f"{file.uri}#{name}" if name else file.uri
-            return ExcerptEntry(uri, file.size, file.modified_ns, 0, digest, length=length, lines=lines, **how)
+            return ExcerptEntry(uri, file.size, file.modified_ns, 0, digest, length=length, lines=lines, **fields)
 
-        found: list[ExcerptEntry] = []
+        excerpts: list[ExcerptEntry] = []
         named: list[_NamedEntry] = []
         try:
             parsed = self._parse(stream, file.uri, file.size, self._max_chars)
-            for one in parsed.items:
-                if isinstance(one, BadLine):
-                    digest = _hash(one.reason, one.text)
-                    found.append(made(f"L{one.line}", digest, WHOLE_FILE, problem=one.reason))
+            for item in parsed.items:
+                if isinstance(item, BadLine):
+                    digest = _hash(item.reason, item.text)
+                    excerpts.append(excerpt(f"L{item.line}", digest, WHOLE_FILE, problem=item.reason))
                     continue
-                text, lines, name = _entry_parts(one, parsed.encoding)
+                text, lines, name = _entry_parts(item, parsed.encoding)
                 text_budget -= len(text.text)
-                # Whatever does not fit is read again when its turn comes.
-                kept = text if text_budget >= 0 else None
-                named.append(_NamedEntry(name, _text_hash(text), lines, len(text.text), kept))
+                # Texts beyond the budget are read again when they are indexed.
+                kept_text = text if text_budget >= 0 else None
+                named.append(_NamedEntry(name, _text_hash(text), lines, len(text.text), kept_text))
         except SourceError as error:
-            return [made("", _hash(str(error), str(file.size)), WHOLE_FILE, problem=str(error))]
-        if not named and not found:
-            return [made("", _hash("nothing"), WHOLE_FILE, problem="holds no entries")]
-        names = _unique_names(named, {one.uri.rpartition("#")[2] for one in found})
-        # Each is let go of as it is used: of hundreds of thousands, twice would be too much.
+            return [excerpt("", _hash(str(error), str(file.size)), WHOLE_FILE, problem=str(error))]
+        if not named and not excerpts:
+            return [excerpt("", _hash("nothing"), WHOLE_FILE, problem="has no entries")]
+        names = _unique_names(named, {entry.uri.rpartition("#")[2] for entry in excerpts})
+        # Entries are removed from the list as they are used: there may be too many to hold them twice.
         named.reverse()
         names.reverse()
         while named:
-            last = named.pop()
-            found.append(made(names.pop(), last.digest, last.lines, last.length, text=last.text))
-        return found
+            entry = named.pop()
+            excerpts.append(excerpt(names.pop(), entry.digest, entry.lines, entry.length, text=entry.text))
+        return excerpts
 
     def _restore_texts(self, entries: Iterable[SourceEntry]) -> Iterator[SourceEntry]:
-        """Return entries with the texts that looking has left out, reading their files once more."""
-        for is_left_out, some in groupby(entries, lambda one: isinstance(one, ExcerptEntry) and one.needs_text):
-            if not is_left_out:
-                yield from some
+        """Return entries with the texts that the scan did not keep, reading their files again."""
+        for needs_text, group in groupby(entries, lambda entry: isinstance(entry, ExcerptEntry) and entry.needs_text):
+            if not needs_text:
+                yield from group
                 continue
-            for (uri, _), those in groupby(some, self._run_key()):
-                yield from self._reread_entries(uri, those)
+            for (uri, _), run in groupby(group, self._run_key()):
+                yield from self._reread_entries(uri, run)
 
     def _run_key(self) -> Callable[[SourceEntry], tuple[str, int]]:
-        """Return what tells apart runs of entries that stand in one file in their order there.
+        """Return a key function that groups entries into runs of one file, in the order of its lines.
 
-        What is new in a file comes before what changed in it, so that it may have to be read twice.
+        Added entries of a file come before updated ones, so that it may have to be read twice.
         """
-        last = run = 0
+        last_line = run = 0
 
-        def of(entry: SourceEntry) -> tuple[str, int]:
-            nonlocal last, run
-            run += entry.lines.first <= last
-            last = entry.lines.first
+        def key(entry: SourceEntry) -> tuple[str, int]:
+            nonlocal last_line, run
+            run += entry.lines.first <= last_line
+            last_line = entry.lines.first
             return self._file_of(entry), run
 
-        return of
+        return key
 
     def _file_of(self, entry: SourceEntry) -> str:
         return _file_uri(entry.uri, "" if self.root.is_dir() else self.root.name)
 
     def _reread_entries(self, uri: str, entries: Iterator[SourceEntry]) -> Iterator[SourceEntry]:
-        """Return entries of one file, in the order they stand in it, with their texts unless the file has changed."""
-        one = next(entries, None)
-        with suppress(SourceError):  # whose text is still left out then is told of, and stays as it is known
-            if one is not None:
-                with self._files.open_stream(SourceEntry(uri, one.size, one.modified_ns)) as (stream, file):
+        """Return entries of one file, in the order of its lines, with their texts unless the file has changed."""
+        entry = next(entries, None)
+        with suppress(SourceError):  # entries without a text are reported as problems, and what is indexed stays
+            if entry is not None:
+                with self._files.open_stream(SourceEntry(uri, entry.size, entry.modified_ns)) as (stream, file):
                     parsed = self._parse(stream, file.uri, file.size, self._max_chars)
-                    for memo in parsed.items:
-                        if isinstance(memo, BadLine):
+                    for item in parsed.items:
+                        if isinstance(item, BadLine):
                             continue
-                        text, lines, _ = _entry_parts(memo, parsed.encoding)
-                        if isinstance(one, ExcerptEntry) and lines == one.lines:
-                            yield replace(one, text=text) if _text_hash(text) == one.content_hash else one
-                            one = next(entries, None)
-                            if one is None:
+                        text, lines, _ = _entry_parts(item, parsed.encoding)
+                        if isinstance(entry, ExcerptEntry) and lines == entry.lines:
+                            yield replace(entry, text=text) if _text_hash(text) == entry.content_hash else entry
+                            entry = next(entries, None)
+                            if entry is None:
                                 return
-        if one is not None:
-            yield one
+        if entry is not None:
+            yield entry
         yield from entries
 
 
@@ -248,7 +248,7 @@ class _NamedEntry(NamedTuple):
 
 
 def _entry_parts(item: Memo | Text, encoding: str) -> tuple[Text, LineSpan, str | None]:
-    """Return what an entry says, its lines and its name by what it says."""
+    """Return the text of an entry, its lines, and a name made from its content."""
     if isinstance(item, Text):
         return item, WHOLE_FILE, None
     text = Text(item.text, "text/plain", encoding, item.title, item.date, item.tags, item.body)
@@ -256,7 +256,7 @@ def _entry_parts(item: Memo | Text, encoding: str) -> tuple[Text, LineSpan, str 
 
 
 def _file_uri(uri: str, single_file: str) -> str:
-    """Return the file that an entry stands in."""
+    """Return the uri of the file that contains an entry."""
     if single_file and (uri == single_file or uri.startswith(f"{single_file}#")):
         return single_file
     # The name of an entry within its file has neither a dot nor a slash, the name of a file has a dot.
@@ -265,51 +265,56 @@ def _file_uri(uri: str, single_file: str) -> str:
 
 
 def _file_fingerprint(entries: Iterable[Fingerprint]) -> Fingerprint:
-    """Return what is known of a file by its entries: only if all say the same, its time can be trusted."""
-    facts = {(one.size, one.modified_ns) for one in entries}
-    size, modified_ns = facts.pop()
-    return Fingerprint(_NO_HASH, size, 0 if facts else modified_ns)
+    """Return the fingerprint of a file from those of its entries; its time counts only if all entries agree."""
+    stats = {(entry.size, entry.modified_ns) for entry in entries}
+    size, modified_ns = stats.pop()
+    return Fingerprint(_NO_HASH, size, 0 if stats else modified_ns)
 
 
 def _find_moves(scan: Scan, fingerprints: Mapping[str, Fingerprint]) -> None:
-    """Pair what left one place with what came to another, as after a file was renamed."""
-    gone: dict[str, list[str]] = {}
+    """Match deleted with added entries of the same content, as after a file was renamed."""
+    deleted_by_hash: dict[str, list[str]] = {}
     for uri in sorted(scan.deleted, reverse=True):
-        gone.setdefault(fingerprints[uri].content_hash, []).append(uri)
-    for one in scan.added:
-        if isinstance(one, ExcerptEntry) and not one.problem and (olds := gone.get(one.content_hash)):
-            scan.moved[one.uri] = olds.pop()
+        deleted_by_hash.setdefault(fingerprints[uri].content_hash, []).append(uri)
+    for entry in scan.added:
+        if (
+            isinstance(entry, ExcerptEntry)
+            and not entry.problem
+            and (old_uris := deleted_by_hash.get(entry.content_hash))
+        ):
+            scan.moved[entry.uri] = old_uris.pop()
 
 
 def _unique_names(entries: Sequence[_NamedEntry], used_names: set[str]) -> list[str]:
-    """Return what each entry is called within its file: by what it says, never by where it stands.
+    """Return a name for each entry within its file, from its content and never from its position.
 
-    Entries of one date and title are told apart by their hash, so that none is renamed when another is moved.
+    Entries of the same date and title are distinguished by their hash, so that moving one does not rename another.
     """
-    number, copies = Counter(one.name for one in entries), Counter[str]()
+    name_counts, copies = Counter(entry.name for entry in entries), Counter[str]()
     names = []
-    for one in entries:
-        if one.name is None:
+    for entry in entries:
+        if entry.name is None:
             names.append("")
             continue
-        name = one.name if number[one.name] == 1 and one.name not in used_names else f"{one.name}-{one.digest[:8]}"
-        copy = name
-        while copy in used_names:  # word for word the same
+        is_unique = name_counts[entry.name] == 1 and entry.name not in used_names
+        name = entry.name if is_unique else f"{entry.name}-{entry.digest[:8]}"
+        unique_name = name
+        while unique_name in used_names:  # entries with identical text
             copies[name] += 1
-            copy = f"{name}-{copies[name] + 1}"
-        used_names.add(copy)
-        names.append(copy)
+            unique_name = f"{name}-{copies[name] + 1}"
+        used_names.add(unique_name)
+        names.append(unique_name)
     return names
 
 
 def _entry_name(memo: Memo) -> str:
-    said = memo.key or memo.title or memo.text[memo.body :].lstrip()[:_MAX_NAME_LENGTH]
-    name = _UNSAFE_CHARS.sub("-", normalise(said)).strip("-_")[:_MAX_NAME_LENGTH].strip("-_")
+    label = memo.key or memo.title or memo.text[memo.body :].lstrip()[:_MAX_NAME_LENGTH]
+    name = _UNSAFE_CHARS.sub("-", normalise(label)).strip("-_")[:_MAX_NAME_LENGTH].strip("-_")
     return "-".join(part for part in ("" if memo.key else memo.date[:10], name) if part) or "entry"
 
 
 def _text_hash(text: Text) -> str:
-    # Tags and dates are among what a search asks for: a change of theirs must be seen too.
+    # Searches filter by tags and dates, so that a change of them must be noticed too.
     return _hash(text.title, text.date, "\n".join(text.tags), text.text)
 
 

@@ -1,4 +1,4 @@
-"""Folders in, the paths that change below them out, after a quiet moment; says where a system gives no such events."""
+"""Watch folders for changes, and detect file systems that send no change events."""
 
 from __future__ import annotations
 
@@ -11,61 +11,63 @@ from typing import Protocol
 
 from bunko.errors import SourceError
 
-# An editor saves in several steps and a checkout in thousands: what happens within a quiet moment is told at once,
-# but a stream that never ends is told every few seconds.
+# An editor saves in several steps and a checkout in thousands: changes are collected until nothing happens for a
+# moment, but at most for a few seconds.
 _QUIET_MS = 300
 _MAX_WAIT_MS = 5_000
 _TICK_MS = 1_000
 _ATTEMPTS = 5
-# Others change such a file system without our kernel seeing it. FUSE may be anything, so it is taken for one of them.
-# fuseblk, the disks of Windows, is not.
+# Other machines change such a file system without an event in our kernel. FUSE may be anything, so it counts as one.
+# fuseblk, for Windows disks, does not.
 _REMOTE_FILE_SYSTEMS = frozenset(
     "9p afs ceph cifs drvfs fuse glusterfs lustre ncpfs nfs nfs4 prl_fs smb2 smb3 smbfs vboxsf virtiofs vmhgfs".split()
 )
-# inotify sees one folder each, so we choose which; elsewhere one watch sees all that is below.
+# inotify watches single folders, so we choose which; elsewhere one watch covers the whole tree.
 _WATCHES_EACH_FOLDER = sys.platform == "linux"
 
 
 class StopSignal(Protocol):
-    """Something that says whether waiting should end."""
+    """A flag that ends waiting when it is set."""
 
     def is_set(self) -> bool:
-        """Say whether it should."""
+        """Return whether waiting should end."""
         ...
 
 
 class FolderWatcher:
-    """Waits for changes below some folders, but not in those that a rule passes over, nor through links."""
+    """Waits for changes below folders, except in excluded ones and behind links."""
 
     def __init__(self, roots: Collection[str], is_excluded: Callable[[str], bool]) -> None:
-        # `watchfiles.watch` begins to watch only when it is first waited for; here the watches stand at once.
+        # `watchfiles.watch` starts to watch at its first iteration; this starts at once.
         from watchfiles._rust_notify import RustNotify
 
         self._roots, self._is_excluded = frozenset(roots), is_excluded
         for _ in range(_ATTEMPTS):
             self.folders = self._find_folders()
             try:
-                # The last argument would hide every error, not only those of permissions, so it is False.
+                # The last argument would hide all errors, not only permission errors, so it is False.
                 self._notify = RustNotify(sorted(self.folders), False, False, 0, not _WATCHES_EACH_FOLDER, False)
             except (FileNotFoundError, PermissionError):
-                continue  # gone or closed since we looked
+                continue  # removed or made unreadable since it was listed
             except (OSError, RuntimeError) as error:
                 raise _watch_error(error) from error
-            # A folder that was made before its parent was watched would never be heard of.
+            # A folder created before its parent was watched would send no event.
             if self._find_folders() <= self.folders:
                 return
             self._notify.close()
-        raise SourceError("Folders come and go too quickly to be watched", hint="They are tried again in a while.")
+        raise SourceError(
+            "Folders are created and deleted too quickly to be watched", hint="Watching is tried again later."
+        )
 
     def wait(self, stop: StopSignal) -> set[str]:
-        """Return the paths that changed, or nothing after a while in which none did."""
-        found = self._notify.watch(_MAX_WAIT_MS, _QUIET_MS, _TICK_MS, stop)
-        if isinstance(found, str):
+        """Return the paths that changed, or an empty set after a timeout."""
+        changes = self._notify.watch(_MAX_WAIT_MS, _QUIET_MS, _TICK_MS, stop)
+        if isinstance(changes, str):
             return set()
-        return {path for _, path in found if not self._is_excluded(path)}
+        return {path for _, path in changes if not self._is_excluded(path)}
 
     def needs_rewatch(self, paths: Iterable[str]) -> bool:
-        """Say whether folders came or went, so that other ones have to be watched."""
+        """Return whether folders were created or deleted, so that the watches must be renewed."""
         if not _WATCHES_EACH_FOLDER:
             return not self._roots.isdisjoint(paths)
         return any(path in self.folders or _is_folder(Path(path)) for path in paths)
@@ -77,30 +79,30 @@ class FolderWatcher:
     def _find_folders(self) -> frozenset[str]:
         if not _WATCHES_EACH_FOLDER:
             return self._roots
-        found: set[str] = set()
-        left = list(self._roots)
-        while left:
-            folder = left.pop()
-            # One that cannot be listed cannot be watched either; a look at the files tells the user.
+        folders: set[str] = set()
+        pending = list(self._roots)
+        while pending:
+            folder = pending.pop()
+            # A folder that cannot be listed cannot be watched either; the scan reports it.
             with suppress(OSError), os.scandir(folder) as entries:
-                found.add(folder)
-                below = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-                left += [path for path in below if path not in found and not self._is_excluded(path)]
-        return frozenset(found)
+                folders.add(folder)
+                subfolders = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+                pending += [path for path in subfolders if path not in folders and not self._is_excluded(path)]
+        return frozenset(folders)
 
 
 def remote_file_system(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
-    """Return the kind of file system a folder lies on if others may change it unseen; empty if it gives events."""
+    """Return the type of a folder's file system if it sends no events for remote changes, else an empty string."""
     try:
         device = folder.stat().st_dev
         lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ""
-    wanted = f"{os.major(device)}:{os.minor(device)}"
+    device_number = f"{os.major(device)}:{os.minor(device)}"
     for line in lines:
-        mount, _, rest = line.partition(" - ")
-        if mount.split()[2] == wanted:
-            kind = rest.split()[0]
+        mount, _, options = line.partition(" - ")
+        if mount.split()[2] == device_number:
+            kind = options.split()[0]
             return kind if kind.partition(".")[0] in _REMOTE_FILE_SYSTEMS else ""
     return ""
 
@@ -112,6 +114,8 @@ def _is_folder(path: Path) -> bool:
 def _watch_error(error: Exception) -> SourceError:
     reason = str(error).partition(" about [")[0]
     if "limit" in reason or "os error 24" in reason:
-        hint = "Raise fs.inotify.max_user_watches and fs.inotify.max_user_instances (sysctl) to have events."
-        return SourceError("This system watches no more folders for us", hint=hint)
-    return SourceError(f"This system gives no file events ({reason})", hint="Use --poll to look every few seconds.")
+        hint = "Raise fs.inotify.max_user_watches and fs.inotify.max_user_instances (sysctl) to get events."
+        return SourceError("The system limit for watched folders is reached", hint=hint)
+    return SourceError(
+        f"File events are not available on this system ({reason})", hint="Use --poll to scan every few seconds."
+    )

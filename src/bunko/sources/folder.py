@@ -1,4 +1,4 @@
-"""A folder and what is known of it come in; what was added, changed, moved or deleted there goes out."""
+"""Scan a folder for files that were added, changed, moved or deleted, and read them."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from bunko.sources.gitignore import PathPatterns, parse_patterns
 from bunko.types import Fingerprint, Problem, SourceEntry
 
 _READ_ATTEMPTS = 3
-# A pipe must not block us, and a link put in the place of a file is not followed. Windows knows neither.
+# Opening a pipe must not block, and a link in the place of a file is not followed. Windows has neither flag.
 _OPEN_FLAGS = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY"))
 
-_BEING_WRITTEN = "is being written", "wait until the program that writes it is done, the next import takes it"
+_BEING_WRITTEN = "is being written", "wait until it is complete and import again"
 _NOT_REGULAR = "is not a regular file (but a pipe, a socket or a device)", "remove it or exclude it"
 
-# The .gitignore files in force, the deepest first, each with the length of its folder's uri.
+# The .gitignore files that apply, the deepest first, each with the length of its folder's uri.
 _GitignoreRules = tuple[tuple[int, PathPatterns], ...]
 _by_uri = attrgetter("uri")
 
 
 class Folder:
-    """The files below a folder that have a wanted extension and are neither excluded nor ignored by git.
+    """The files below a folder that have one of the extensions and are neither excluded nor ignored by git.
 
-    `names` is an expression for whole names, of any case, that are wanted without an extension.
+    `names` is a regular expression for whole file names, in any case, that match without an extension.
     """
 
     def __init__(
@@ -64,23 +64,23 @@ class Folder:
         self._names = re.compile(names, re.IGNORECASE) if names else None
 
     def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
-        """Compare the files with what is known, reading only those whose time or size differ.
+        """Compare the files with their fingerprints, reading only files whose time or size differ.
 
-        A file that is there but cannot be read, or lies in a folder that cannot be listed, is a problem and
-        stays known. One that has become empty, too large or no regular file is a problem and deleted.
+        A file that exists but cannot be read, or is in a folder that cannot be listed, is a problem and is kept.
+        A file that became empty, too large or not a regular file is a problem and is deleted.
         """
         walk = self._walk_folder()
         scan = Scan()
         added: list[SourceEntry] = []
         suspects: list[SourceEntry] = []
-        for uri, seen in walk.files.items():
+        for uri, file_stat in walk.files.items():
             old = fingerprints.get(uri)
             if old is None:
-                added.append(_entry(uri, seen))
-            elif old.modified_ns == seen.st_mtime_ns != 0 and old.size == seen.st_size:
+                added.append(_entry(uri, file_stat))
+            elif old.modified_ns == file_stat.st_mtime_ns != 0 and old.size == file_stat.st_size:
                 scan.unchanged += 1
             else:
-                suspects.append(_entry(uri, seen))
+                suspects.append(_entry(uri, file_stat))
         self._compare_suspects(scan, suspects, fingerprints, walk)
         unlisted = tuple(walk.unlisted)
         scan.deleted = sorted(
@@ -93,7 +93,7 @@ class Folder:
         return scan
 
     def read(self, entry: SourceEntry) -> tuple[bytes, SourceEntry]:
-        """Return the bytes and the entry as it was when they were read; refuse one that keeps changing."""
+        """Return the bytes of a file and its entry at that time; raise SourceError if it keeps changing."""
         for _ in range(_READ_ATTEMPTS):
             try:
                 with self._open_file(entry.uri) as file:
@@ -112,9 +112,9 @@ class Folder:
 
     @contextmanager
     def open_stream(self, entry: SourceEntry) -> Iterator[tuple[BinaryIO, SourceEntry]]:
-        """Give the bytes as a stream and the entry as it is while they are read; refuse one that changes meanwhile.
+        """Yield a file as a stream, and its entry; raise SourceError if it changes while it is read.
 
-        What is small is read at once, so that nobody can change it halfway.
+        A small file is read at once, so that it cannot change halfway.
         """
         if entry.size <= MAX_READ_BYTES:
             content, entry = self.read(entry)
@@ -135,13 +135,13 @@ class Folder:
             raise _source_error(entry.uri, *_BEING_WRITTEN)
 
     def has_vanished(self, known_uris: Iterable[str]) -> bool:
-        """Say whether the folder is gone or unreadable, or empty while files are known: an unmounted disk."""
+        """Return whether the folder is missing or unreadable, or empty although files are known (an unmounted disk)."""
         try:
             with os.scandir(self.root) as entries:
-                empty = next(entries, None) is None
+                is_empty = next(entries, None) is None
         except OSError:
             return True
-        return empty and any(True for _ in known_uris)
+        return is_empty and any(True for _ in known_uris)
 
     def _compare_suspects(
         self, scan: Scan, suspects: list[SourceEntry], fingerprints: Mapping[str, Fingerprint], walk: _WalkResult
@@ -156,7 +156,7 @@ class Folder:
                 scan.updated.append(entry)
                 continue
             scan.unchanged += 1
-            # A time that cannot be trusted, now or ever, is no news: it would be written down at every scan.
+            # A time that cannot be trusted is not a change: it would be written at every scan.
             entry = replace(entry, seen_ns=now)
             if entry.trusted_modified_ns() != old.modified_ns:
                 scan.touched.append(entry)
@@ -164,22 +164,22 @@ class Folder:
     def _add_new_files(
         self, scan: Scan, added: list[SourceEntry], fingerprints: Mapping[str, Fingerprint], walk: _WalkResult
     ) -> None:
-        gone: dict[tuple[int, str], list[str]] = {}
+        deleted_by_content: dict[tuple[int, str], list[str]] = {}
         for uri in reversed(scan.deleted):
-            gone.setdefault((fingerprints[uri].size, fingerprints[uri].content_hash), []).append(uri)
-        sizes = {size for size, _ in gone}
+            deleted_by_content.setdefault((fingerprints[uri].size, fingerprints[uri].content_hash), []).append(uri)
+        sizes = {size for size, _ in deleted_by_content}
         for entry in sorted(added, key=_by_uri):
             digest = self._digest(entry.uri, walk, read_content=entry.size in sizes)
             if digest is None:
                 continue
             scan.added.append(entry)
-            if olds := gone.get((entry.size, digest)):
-                scan.moved[entry.uri] = olds.pop()
+            if old_uris := deleted_by_content.get((entry.size, digest)):
+                scan.moved[entry.uri] = old_uris.pop()
 
     def _digest(self, uri: str, walk: _WalkResult, *, read_content: bool) -> str | None:
-        """Return the SHA-256 of a file, "" if only its size was of interest, None if it cannot be read.
+        """Return the SHA-256 of a file, "" without `read_content`, None if it cannot be read.
 
-        It is opened in any case: an unreadable file is a problem, not a change to announce at every scan.
+        The file is opened in any case: an unreadable file is a problem, not a change to report at every scan.
         """
         try:
             with self._open_file(uri) as file:
@@ -199,16 +199,16 @@ class Folder:
         raise OSError(errno.ENXIO, "not a regular file")
 
     def _is_same_file(self, uri: str, file_stat: os.stat_result) -> bool:
-        # A folder on the way may have become a link since the scan. Looking after opening, at the very file
-        # that was opened, leaves no moment in between.
+        # A folder on the path may have become a link since the scan. Checking the file that is already open
+        # leaves no gap for a race.
         real = os.path.realpath(self._root_prefix + uri, strict=True)
         if not real.startswith(self._root_prefix):
             raise OSError(errno.ELOOP, "a link that leaves the folder")
         return os.path.samestat(Path(real).stat(), file_stat)
 
     def _too_large_problem(self, size: int) -> tuple[str, str]:
-        what = f"has {size:,} bytes, more than the limit of {self._max_file_bytes:,}"
-        return what, f"raise {self._limited_by} to index it"
+        problem = f"has {size:,} bytes, more than the limit of {self._max_file_bytes:,}"
+        return problem, f"raise {self._limited_by} to index it"
 
     def _walk_folder(self) -> _WalkResult:
         walk = _WalkResult()
@@ -222,10 +222,10 @@ class Folder:
                 if not prefix:
                     raise _root_error(self.root, error) from error
                 walk.unlisted.append(prefix)
-                # A folder that vanished meanwhile is no problem, but nothing is concluded from half a look.
+                # A folder deleted during the scan is not a problem, but its files are not treated as deleted yet.
                 if not isinstance(error, FileNotFoundError):
-                    what = f"cannot be listed ({error.strerror}), so what is known of its files is kept"
-                    walk.report_problem(prefix[:-1], what, "check its permissions and its disk, or exclude it")
+                    problem = f"cannot be listed ({error.strerror}), so its indexed files are kept"
+                    walk.report_problem(prefix[:-1], problem, "check its permissions and its disk, or exclude it")
                 continue
             if self._respect_gitignore:
                 rules = self._add_gitignore_rules(prefix, entries, rules, walk)
@@ -244,26 +244,26 @@ class Folder:
     ) -> None:
         name = entry.name
         uri = prefix + name
-        wanted = name.lower().endswith(self._extensions)
-        if not wanted and self._names is not None:
-            wanted = self._names.fullmatch(name) is not None
+        name_matches = name.lower().endswith(self._extensions)
+        if not name_matches and self._names is not None:
+            name_matches = self._names.fullmatch(name) is not None
         try:
-            folder = entry.is_dir(follow_symlinks=False)
-            link = entry.is_symlink()
-            if not (wanted or folder or link) or ((folder or link) and name in self._exclude_dirs):
+            is_folder = entry.is_dir(follow_symlinks=False)
+            is_link = entry.is_symlink()
+            if not (name_matches or is_folder or is_link) or ((is_folder or is_link) and name in self._exclude_dirs):
                 return
-            if self._is_ignored(uri, name, rules, is_folder=folder):
+            if self._is_ignored(uri, name, rules, is_folder=is_folder):
                 return
             if self._include is not None:
-                verdict = self._include.verdict(uri, name, is_folder=folder)
+                verdict = self._include.verdict(uri, name, is_folder=is_folder)
                 included = included if verdict is None else verdict
-            if not included and not folder:
+            if not included and not is_folder:
                 return
-            if link:
-                self._check_link(uri, wanted, walk)
+            if is_link:
+                self._check_link(uri, name_matches, walk)
             elif not _is_unicode(name):
                 walk.report_problem(uri, "has a name that is not valid Unicode", "rename it")
-            elif folder:
+            elif is_folder:
                 folders.append((uri + "/", rules, included))
             else:
                 self._record_file(uri, entry.stat(follow_symlinks=False), walk)
@@ -271,7 +271,7 @@ class Folder:
             return
         except OSError as error:
             walk.unreadable.add(uri)
-            walk.unlisted.append(f"{uri}/")  # for all we know it is a folder
+            walk.unlisted.append(f"{uri}/")  # it may be a folder
             walk.report_problem(uri, *_explain_os_error(error))
 
     def _is_ignored(self, uri: str, name: str, rules: _GitignoreRules, *, is_folder: bool) -> bool:
@@ -292,39 +292,41 @@ class Folder:
         try:
             content, _ = self.read(SourceEntry(uri, 0, 0))
         except SourceError as error:
-            what = error.message.removeprefix(f"{uri} ")
-            walk.report_problem(uri, f"{what}, so what it ignores is indexed", "make it a plain, readable file")
+            problem = error.message.removeprefix(f"{uri} ")
+            walk.report_problem(
+                uri, f"{problem}, so the files it ignores are indexed", "make it a readable regular file"
+            )
             return rules
         return ((len(prefix), parse_patterns(content.decode(errors="surrogateescape"))), *rules)
 
     def _check_link(self, uri: str, name_matches: bool, walk: _WalkResult) -> None:
-        """Report a link that leads nowhere or out; a target inside the folder is indexed at its own place."""
+        """Report a link that is broken or leaves the folder; a target inside the folder is indexed by its own path."""
         try:
             real = os.path.realpath(self._root_prefix + uri, strict=True)
         except OSError as error:
-            # A broken link may have meant a folder; with another extension it meant a file we do not want.
+            # A broken link may have pointed to a folder; with another extension it pointed to a file we skip.
             if not name_matches and Path(uri).suffix:
                 return
             if error.errno == errno.ELOOP:
-                walk.report_problem(uri, "is a link that leads back to itself", "remove it or point it at a file")
+                walk.report_problem(uri, "is a link that points to itself", "remove it or point it at a file")
             elif isinstance(error, FileNotFoundError | NotADirectoryError):
-                walk.report_problem(uri, "is a link to nothing", "remove it or bring back what it points to")
+                walk.report_problem(uri, "is a broken link", "remove it or restore its target")
             else:
                 walk.report_problem(uri, *_explain_os_error(error))
             return
-        inside = real.startswith(self._root_prefix) or real == str(self.root)
-        if not inside and (name_matches or Path(real).is_dir()):
+        is_inside = real.startswith(self._root_prefix) or real == str(self.root)
+        if not is_inside and (name_matches or Path(real).is_dir()):
             walk.report_problem(
                 uri,
-                "is a link that leaves the folder",
-                "copy its target here, or index the place it points to on its own",
+                "is a link to a target outside the folder",
+                "copy its target here, or index the target separately",
             )
 
     def _record_file(self, uri: str, file_stat: os.stat_result, walk: _WalkResult) -> None:
         if not stat.S_ISREG(file_stat.st_mode):
             walk.report_problem(uri, *_NOT_REGULAR)
         elif file_stat.st_size == 0:
-            walk.report_problem(uri, "is empty", "it is indexed as soon as something is in it")
+            walk.report_problem(uri, "is empty", "it will be indexed when it has content")
         elif file_stat.st_size > self._max_file_bytes:
             walk.report_problem(uri, *self._too_large_problem(file_stat.st_size))
         else:
@@ -334,13 +336,13 @@ class Folder:
 @dataclass(slots=True)
 class _WalkResult:
     files: dict[str, os.stat_result] = field(default_factory=dict)
-    unreadable: set[str] = field(default_factory=set)  # there, but nothing more can be said
-    unlisted: list[str] = field(default_factory=list)  # folders, with the slash that ends them
+    unreadable: set[str] = field(default_factory=set)  # exist, but cannot be read
+    unlisted: list[str] = field(default_factory=list)  # folders, with a trailing slash
     problems: list[Problem] = field(default_factory=list)
 
-    def report_problem(self, uri: str, what: str, remedy: str) -> None:
+    def report_problem(self, uri: str, problem: str, remedy: str) -> None:
         printable = uri.encode(errors="backslashreplace").decode()
-        self.problems.append(Problem(printable, f"{what}; {remedy}"))
+        self.problems.append(Problem(printable, f"{problem}; {remedy}"))
 
 
 def _entry(uri: str, file_stat: os.stat_result) -> SourceEntry:
@@ -357,20 +359,20 @@ def _is_unicode(name: str) -> bool:
 
 def _explain_os_error(error: OSError) -> tuple[str, str]:
     if isinstance(error, FileNotFoundError):
-        return "is not there any more", "the next import forgets it"
-    if error.errno == errno.ENXIO:  # what opening a socket says, too
+        return "no longer exists", "the next import removes it from the index"
+    if error.errno == errno.ENXIO:  # also raised by opening a socket
         return _NOT_REGULAR
     if error.errno == errno.ELOOP:
-        return "is reached through a link", "put the file itself in its place"
+        return "is reached through a link", "replace the link with the file"
     return f"cannot be read ({error.strerror})", "check its permissions and its disk, or exclude it"
 
 
-def _source_error(uri: str, what: str, remedy: str) -> SourceError:
-    return SourceError(f"{uri} {what}", hint=f"{remedy[0].upper()}{remedy[1:]}.")
+def _source_error(uri: str, problem: str, remedy: str) -> SourceError:
+    return SourceError(f"{uri} {problem}", hint=f"{remedy[0].upper()}{remedy[1:]}.")
 
 
 def _root_error(root: Path, error: OSError) -> SourceError:
     return SourceError(
         f"The folder {root} cannot be read: {error.strerror}",
-        hint="Check the path, that its disk is mounted, and that you may list it.",
+        hint="Check the path, that its disk is mounted, and that you have permission to list it.",
     )

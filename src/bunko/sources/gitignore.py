@@ -1,4 +1,4 @@
-"""The text of a .gitignore comes in, patterns that say whether a path is ignored come out."""
+"""Match paths against .gitignore patterns."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _CHARACTER_CLASSES = {
 
 
 class PathPatterns:
-    """The patterns of one .gitignore, in which the last one that matches decides.
+    """The patterns of one .gitignore, of which the last match decides.
 
-    A path is matched by itself and not through its parents: who walks down a tree has asked about each of
-    them before. So git does it, and it keeps what one .gitignore says of a folder from outweighing what
-    another says of a file in it. Unlike in git, which compares bytes, `?` and `[…]` stand for a character.
+    A path is matched by itself and not by its parents: a walk down the tree has checked each of them before.
+    Git does the same, so that the pattern of one .gitignore for a folder does not override the pattern of
+    another for a file in it. Unlike in git, which compares bytes, `?` and `[…]` match a character.
     """
 
     def __init__(self, lines: Iterable[str]) -> None:
@@ -40,20 +40,23 @@ class PathPatterns:
             pattern = _trim_line(line)
             if pattern.startswith("#"):
                 continue
-            takes = not pattern.startswith("!")
-            pattern = pattern if takes else pattern[1:]
+            is_positive = not pattern.startswith("!")
+            pattern = pattern if is_positive else pattern[1:]
             folders_only = pattern.endswith("/")
             pattern = pattern.removesuffix("/")
-            kind = paths if "/" in pattern else names
+            group = paths if "/" in pattern else names
             regex = _glob_regex(pattern.removeprefix("/"))
             if regex is not None:
-                kind.append((len(self._positive), regex, folders_only))
-                self._positive.append(takes)
+                group.append((len(self._positive), regex, folders_only))
+                self._positive.append(is_positive)
         self._file_matchers = _combine_globs(names, is_folder=False), _combine_globs(paths, is_folder=False)
         self._folder_matchers = _combine_globs(names, is_folder=True), _combine_globs(paths, is_folder=True)
 
     def verdict(self, path: str, name: str, *, is_folder: bool) -> bool | None:
-        """Say whether a path, relative to the .gitignore and ending in the name, is taken; None: no match."""
+        """Return False if a negated (`!`) pattern decides about a path, True for another one, None if none matches.
+
+        `path` is relative to the .gitignore and ends in `name`.
+        """
         names, paths = self._folder_matchers if is_folder else self._file_matchers
         last = -1
         if names is not None and (match := names[0].fullmatch(name)):
@@ -65,7 +68,7 @@ class PathPatterns:
 
 @lru_cache(maxsize=256)
 def parse_patterns(text: str) -> PathPatterns:
-    """Return the patterns of a .gitignore, compiled once however often the folder is scanned."""
+    """Return the patterns of a .gitignore, cached between scans."""
     return PathPatterns(line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n"))
 
 
@@ -79,17 +82,17 @@ def _trim_line(line: str) -> str:
 def _combine_globs(
     globs: list[tuple[int, str, bool]], *, is_folder: bool
 ) -> tuple[re.Pattern[str], tuple[int, ...]] | None:
-    # One expression for all patterns, the last first: the group that matched names the pattern that decides,
-    # at the price of one call instead of one for each pattern.
-    chosen = [(line, regex) for line, regex, folders_only in reversed(globs) if is_folder or not folders_only]
-    if not chosen:
+    # One expression for all patterns, the last first: the number of the matching group tells which pattern decides,
+    # with one call instead of one for each pattern.
+    patterns = [(line, regex) for line, regex, folders_only in reversed(globs) if is_folder or not folders_only]
+    if not patterns:
         return None
-    expression = re.compile("|".join(f"({regex})" for _, regex in chosen), re.DOTALL)
-    return expression, (-1, *(line for line, _ in chosen))
+    expression = re.compile("|".join(f"({regex})" for _, regex in patterns), re.DOTALL)
+    return expression, (-1, *(line for line, _ in patterns))
 
 
 def _glob_regex(pattern: str) -> str | None:
-    """Translate a glob; None if nothing can ever match it."""
+    """Translate a glob to a regular expression; None if it can never match."""
     segments = _split_segments(pattern)
     if segments is None or not pattern:
         return None
@@ -99,12 +102,12 @@ def _glob_regex(pattern: str) -> str | None:
             runs.append([])
         else:
             runs[-1].append(_segment_regex(segment))
-    first, *others = ["/".join(run) for run in runs]
-    if not others:
+    first, *following = ["/".join(run) for run in runs]
+    if not following:
         return first
-    *middle, last = others
-    # Atomic groups: the leftmost place where a piece fits is as good as any later one, and never going back
-    # keeps a pattern with many stars from taking forever.
+    *middle, last = following
+    # Atomic groups: the leftmost match of a run is as good as any later one, and without backtracking a pattern
+    # with many stars cannot take exponential time.
     return "".join(
         [
             f"{first}/" if first else "",
@@ -121,71 +124,71 @@ def _segment_regex(pieces: list[str]) -> str:
             parts.append("")
         else:
             parts[-1] += piece
-    first, *others = parts
-    if not others:
+    first, *following = parts
+    if not following:
         return first
-    *middle, last = others
+    *middle, last = following
     return first + "".join(f"(?>[^/]*?{part})" for part in middle) + f"[^/]*{last}"
 
 
 def _split_segments(pattern: str) -> list[list[str]] | None:
-    """Cut a glob at its slashes into expressions for single characters and runs of stars."""
+    """Split a glob at its slashes into lists of expressions for single characters and runs of stars."""
     segments: list[list[str]] = [[]]
-    at = 0
-    while at < len(pattern):
-        character = pattern[at]
-        at += 1
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
+        position += 1
         if character == "/":
             segments.append([])
         elif character == _STAR:
-            start = at - 1
-            while pattern[at : at + 1] == _STAR:
-                at += 1
-            segments[-1].append(_STAR if at - start == 1 else _ANY_FOLDERS)
+            start = position - 1
+            while pattern[position : position + 1] == _STAR:
+                position += 1
+            segments[-1].append(_STAR if position - start == 1 else _ANY_FOLDERS)
         elif character == "?":
             segments[-1].append("[^/]")
         elif character == "[":
-            found = _bracket_regex(pattern, at)
-            if found is None:
+            bracket = _bracket_regex(pattern, position)
+            if bracket is None:
                 return None
-            expression, at = found
+            expression, position = bracket
             segments[-1].append(expression)
         elif character == "\\":
-            if at == len(pattern):
+            if position == len(pattern):
                 return None
-            segments[-1].append(re.escape(pattern[at]))
-            at += 1
+            segments[-1].append(re.escape(pattern[position]))
+            position += 1
         else:
             segments[-1].append(re.escape(character))
     return segments
 
 
-def _bracket_regex(pattern: str, at: int) -> tuple[str, int] | None:
-    """Translate what follows a `[`, and say where it ends; None if it never does."""
-    negated = pattern[at : at + 1] in ("!", "^")
-    at += negated
-    start = at
+def _bracket_regex(pattern: str, position: int) -> tuple[str, int] | None:
+    """Translate a bracket expression and return it with its end; None if it is never closed."""
+    negated = pattern[position : position + 1] in ("!", "^")
+    position += negated
+    start = position
     allowed = ""
-    while pattern[at : at + 1] != "]" or at == start:
-        named = re.compile(r"\[:([^\]]*):\]").match(pattern, at)
-        if named:
-            if named[1] not in _CHARACTER_CLASSES:
+    while pattern[position : position + 1] != "]" or position == start:
+        class_match = re.compile(r"\[:([^\]]*):\]").match(pattern, position)
+        if class_match:
+            if class_match[1] not in _CHARACTER_CLASSES:
                 return None
-            allowed += _CHARACTER_CLASSES[named[1]]
-            at = named.end()
+            allowed += _CHARACTER_CLASSES[class_match[1]]
+            position = class_match.end()
             continue
-        low, at = _read_character(pattern, at)
+        low, position = _read_character(pattern, position)
         high = low
-        if pattern[at : at + 1] == "-" and pattern[at + 1 : at + 2] not in ("", "]"):
-            high, at = _read_character(pattern, at + 1)
+        if pattern[position : position + 1] == "-" and pattern[position + 1 : position + 2] not in ("", "]"):
+            high, position = _read_character(pattern, position + 1)
         if not low or not high:
             return None
-        # Git takes the low end of a range even where the range is the wrong way round.
+        # For a reversed range, git matches only its first character.
         allowed += f"{re.escape(low)}-{re.escape(high if low <= high else low)}"
-    return f"(?!/)[{'^' if negated else ''}{allowed}]", at + 1
+    return f"(?!/)[{'^' if negated else ''}{allowed}]", position + 1
 
 
-def _read_character(pattern: str, at: int) -> tuple[str, int]:
-    if pattern[at : at + 1] == "\\":
-        at += 1
-    return pattern[at : at + 1], at + 1
+def _read_character(pattern: str, position: int) -> tuple[str, int]:
+    if pattern[position : position + 1] == "\\":
+        position += 1
+    return pattern[position : position + 1], position + 1

@@ -1,4 +1,4 @@
-"""JSONL files in, an entry for each of their lines out."""
+"""Read each line of JSONL files as an entry."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ EXTENSIONS = (".jsonl", ".ndjson")
 
 
 def parse(file: BinaryIO, name: str, size: int, max_chars: int) -> ParsedFile:
-    """Return the entries of a JSONL file, each of at most so many characters; a SourceError says why it is not text."""
+    """Return the entries of a JSONL file, each of at most `max_chars`; raise SourceError if it is not text."""
     read = read_lines(file, size, max_chars)
-    return ParsedFile(read.codec, iter_items(read, lambda found: jsonl.memos(found, max_chars)))
+    return ParsedFile(read.codec, iter_items(read, lambda lines: jsonl.memos(lines, max_chars)))
 
 
 def build(root: Path, files: Folder, max_chars: int) -> EntryFiles:

@@ -1,4 +1,4 @@
-"""Changelog memos, notes with front matter and JSONL files in, their dated and tagged entries out."""
+"""Read dated and tagged entries from changelog memos, notes with front matter and JSONL files."""
 
 from __future__ import annotations
 
@@ -22,50 +22,52 @@ from bunko.types import Text
 _MARKDOWN_SUFFIXES = (".md", ".markdown")
 EXTENSIONS = (*_MARKDOWN_SUFFIXES, ".txt", ".text", ".changelog", *jsonl.EXTENSIONS)
 _DATE_PREFIX = re.compile(r"(\d{4})([-_.]?)(\d\d)\2(\d\d)(?!\d)")
-# What people call a file of memos without an ending; older ones are kept as ChangeLog.1 or ChangeLog-2019.
+# Usual names of memo files without an extension; older ones are kept as ChangeLog.1 or ChangeLog-2019.
 NAME_PATTERN = r"(?:change_?log|clmemo|memos?|notes?|diary|journal|メモ|日記|日誌)(?:[-_.]\d{1,8})?"
 
 
 def parse(file: BinaryIO, name: str, size: int, max_chars: int) -> ParsedFile:
-    """Return the entries of a changelog or of JSONL; any other file is one entry. A SourceError: it is not text.
+    """Return the entries of a changelog or of JSONL; any other file is one entry. Raise SourceError if it is not text.
 
-    None has more than `most` characters, so that a file of any size can be read.
+    No entry has more than `max_chars` characters, so that a file of any size can be read.
     """
     if name.casefold().endswith(jsonl.EXTENSIONS):
         return jsonl.parse(file, name, size, max_chars)
     read = read_lines(file, size, max_chars)
     return ParsedFile(
-        read.codec, iter_items(read, lambda found: _iter_entries(file, name, size, max_chars, found, read))
+        read.codec, iter_items(read, lambda lines: _iter_entries(file, name, size, max_chars, lines, read))
     )
 
 
 def _iter_entries(
     file: BinaryIO, name: str, size: int, max_chars: int, text_lines: Iterator[str], read: DecodedLines
 ) -> Iterator[Memo | BadLine | Text]:
-    from bunko.readers import changelog  # only here: most scans find that nothing changed, and its patterns take time
+    from bunko.readers import (
+        changelog,
+    )  # here: most scans find no changes, and its patterns take time
 
-    may_be = True
+    may_be_changelog = True
     if name.casefold().endswith(_MARKDOWN_SUFFIXES):
-        # In Markdown a line with a star is a bullet more often than a memo.
-        above: list[str] = []
+        # In Markdown a line with a star is more often a bullet than a memo.
+        first_lines: list[str] = []
         for line in text_lines:
-            above.append(line)
+            first_lines.append(line)
             if line.strip() and not line.startswith("#"):
                 break
-        may_be, text_lines = changelog.is_changelog(above), chain(above, text_lines)
-    memos = changelog.memos(text_lines, max_chars) if may_be else iter(())
+        may_be_changelog, text_lines = changelog.is_changelog(first_lines), chain(first_lines, text_lines)
+    memos = changelog.memos(text_lines, max_chars) if may_be_changelog else iter(())
     first = next(memos, None)
     if first is not None:
         yield first
         yield from memos
     elif size > max_chars:
         raise SourceError(
-            f"It has {size:,} bytes and no dated entries, so that it is one memo: more than the limit of {max_chars:,}.",  # noqa: E501
+            f"It has {size:,} bytes and no dated entries, so it is one memo: more than the limit of {max_chars:,}",
             hint="Raise scanner.max_file_bytes to index it.",
         )
     else:
         for _ in text_lines:
-            pass  # to its end, so that damaged lines are known
+            pass  # read to the end to collect damaged lines
         file.seek(0)
         data = file.read()
         text = readers.read(decode_with_replacement(data, read.codec).encode() if read.is_damaged else data, name)
@@ -74,7 +76,7 @@ def _iter_entries(
 
 
 def _date_in_name(name: str) -> str:
-    """Return the date that the name of a file begins with, as notes of a day are often called; else nothing."""
+    """Return the date at the start of a file name, as in daily notes, or an empty string."""
     match = _DATE_PREFIX.match(name.rpartition("/")[2])
     return iso_date("-".join(match.group(1, 3, 4))) if match else ""
 

@@ -1,1 +1,1 @@
-"""Web pages: a URL goes in; past the guard, robots.txt and Safe Browsing, the page as it came goes out."""
+"""Fetch and crawl web pages, subject to the SSRF guard, robots.txt and Safe Browsing."""

@@ -1,4 +1,4 @@
-"""Compressed bytes go in, plain bytes within a limit come out: a bomb is found before it is unpacked."""
+"""Decompress response bodies within a size limit, and detect decompression bombs early."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import zlib
 
 from bunko.errors import FetchFailed
 
-# Text seldom packs better than 1 to 30, and deflate cannot do more than 1 to 1030. Small pages may be all alike.
+# Text seldom compresses better than 1:30, and deflate at most 1:1030. Small pages may be very repetitive.
 _MAX_RATIO = 200
 _SMALL_BYTES = 1 << 20
 
-ENCODINGS = "gzip, deflate"  # what the standard library unpacks
+ENCODINGS = "gzip, deflate"  # what the standard library can decompress
 _WINDOW_BITS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 
 class Decompressor:
-    """Takes a body in pieces, packed as its Content-Encoding says, and holds at most `max_bytes` of it unpacked.
+    """Decompresses a body chunk by chunk, as its Content-Encoding says, up to `max_bytes`.
 
-    What is longer is an error, or where it may be `cut` the rest is left out, and `full` says so.
+    A longer body is an error; with `truncate` it is cut instead, and `is_full` is set.
     """
 
     def __init__(self, encoding: str, max_bytes: int, *, truncate: bool = False) -> None:
         layers = [name for part in encoding.lower().split(",") if (name := part.strip()) not in ("", "identity")]
         if len(layers) > 1 or not all(name in _WINDOW_BITS for name in layers):
             raise FetchFailed(
-                f"its encoding is {encoding[:80]!r}, where {ENCODINGS} were asked for",
-                hint="The server is at fault; nothing can be done here.",
+                f"its encoding is {encoding[:80]!r}, but only {ENCODINGS} were requested",
+                hint="This is an error of the server.",
             )
         self._encoding = layers[0] if layers else ""
         self._max_bytes, self._truncate = max_bytes, truncate
@@ -35,37 +35,35 @@ class Decompressor:
         self._stream = zlib.decompressobj(_WINDOW_BITS[self._encoding]) if layers else None
 
     def feed(self, data: bytes) -> None:
-        """Take the next piece."""
+        """Decompress the next chunk."""
         self._packed_bytes += len(data)
         if self._stream is None:
             self._body += data
             self._check_limits()
             return
         if self._encoding == "deflate" and self._packed_bytes == len(data) and data and data[0] & 0x0F != 8:
-            # Meant to have zlib's header, and sent without it by some.
+            # The standard requires a zlib header, but some servers leave it out.
             self._stream = zlib.decompressobj(-zlib.MAX_WBITS)
         while data and not self.is_full:
             if self._stream.eof:
-                # A gzip file may go on with another; anything else after the end is padding.
+                # Another gzip member may follow; anything else after the end is padding.
                 if self._encoding == "deflate" or data[:2] != b"\x1f\x8b":
                     return
                 self._stream = zlib.decompressobj(_WINDOW_BITS[self._encoding])
             try:
                 self._body += self._stream.decompress(data, self._max_bytes - len(self._body) + 1)
             except zlib.error as error:
-                raise FetchFailed(f"its {self._encoding} cannot be unpacked: {error}") from error
+                raise FetchFailed(f"its {self._encoding} cannot be decompressed: {error}") from error
             self._check_limits()
             data = self._stream.unused_data or self._stream.unconsumed_tail
 
     def check_size(self, size: int) -> None:
-        """Say how large the body is or will be."""
+        """Raise FetchFailed if a body of this size is too large."""
         if size > self._max_bytes:
-            raise FetchFailed(
-                f"it is larger than {self._max_bytes} bytes", hint="Raise crawl.max_bytes if it should be read."
-            )
+            raise FetchFailed(f"it is larger than {self._max_bytes} bytes", hint="Raise crawl.max_bytes to read it.")
 
     def content(self) -> bytes:
-        """Return the whole body, once all pieces were taken."""
+        """Return the whole body, after the last chunk."""
         if self._stream is not None and self._packed_bytes and not self._stream.eof and not self.is_full:
             raise FetchFailed(f"its {self._encoding} ends early", hint="Try again later.")
         return bytes(self._body)
@@ -77,13 +75,13 @@ class Decompressor:
         self.check_size(len(self._body))
         if self._stream is not None and len(self._body) > max(_SMALL_BYTES, self._packed_bytes * _MAX_RATIO):
             raise FetchFailed(
-                f"it unpacks to more than {_MAX_RATIO} times its size",
-                hint="It was made to fill the memory; leave it out.",
+                f"it decompresses to more than {_MAX_RATIO} times its size",
+                hint="It may be a decompression bomb; do not fetch it.",
             )
 
 
 def gunzip(data: bytes, max_bytes: int) -> bytes:
-    """Return what a gzip file holds, such as sitemap.xml.gz; FetchFailed if it is broken or larger than that."""
-    unpacker = Decompressor("gzip", max_bytes)
-    unpacker.feed(data)
-    return unpacker.content()
+    """Return the content of a gzip file such as sitemap.xml.gz; raise FetchFailed if it is invalid or too large."""
+    decompressor = Decompressor("gzip", max_bytes)
+    decompressor.feed(data)
+    return decompressor.content()

@@ -1,4 +1,4 @@
-"""Pages as they come: a URL goes in, through the guard; its bytes, type and validators come out, within limits."""
+"""Fetch single pages over HTTP, checked by the guard and limited in time and size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import httpcore2
 
-# What the readers understand. Anything else is not even read.
+# The types that the readers support. Other responses are not read.
 PAGE_TYPES = ("text/html", "application/xhtml+xml", "text/plain", "text/markdown", "application/pdf")
 SITEMAP_TYPES = ("application/xml", "text/xml", "text/plain", "application/gzip", "application/x-gzip")
 ANY_TYPE: tuple[str, ...] = ()
@@ -29,10 +29,11 @@ ANY_TYPE: tuple[str, ...] = ()
 MAX_BYTES = 10 << 20  # the longest articles have 2 MB; PDF files with pictures more
 _MAX_HEADERS = 100
 _MAX_HEADER_BYTES = 32 << 10
-_MAX_ERROR_BYTES = 64 << 10  # read so that the connection can be used again, and for what an API says in it
+_MAX_ERROR_BYTES = 64 << 10  # read so that the connection can be reused, and for the error message of an API
 _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 _REPEATABLE_HEADERS = {"content-encoding": ", ", "x-robots-tag": "\n"}
-_VALUE_DIRECTIVES = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")  # those with a colon
+# Directives that have a colon and a value.
+_VALUE_DIRECTIVES = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([^\s\"';]+)", re.IGNORECASE)
 
 Headers = dict[str, str]
@@ -40,36 +41,36 @@ Headers = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class FetchedPage:
-    """One answer; `url` is where it came from, `content` is unpacked but not decoded, `fetched_at` is in UTC."""
+    """One response; `content` is decompressed but not decoded, `fetched_at` is in UTC."""
 
     url: str
     status: int
     media_type: str
-    charset: str  # as the header says, "" if it does not
+    charset: str  # from the header, or empty
     content: bytes
     etag: str
     last_modified: str
     fetched_at: str
-    location: str = ""  # where a redirect leads that was not followed
+    location: str = ""  # the target of a redirect, which is not followed
     retry_after: float = 0.0
-    noindex: bool = False  # its header X-Robots-Tag asks every robot, or this one, not to index it
+    noindex: bool = False  # X-Robots-Tag asks all robots, or this one, not to index it
 
     @property
     def has_content(self) -> bool:
-        """Whether there is a page in it, rather than an error or nothing."""
+        """Whether the response is a page, rather than an error or empty."""
         return 200 <= self.status < 300 and self.status not in (204, 205)
 
     @property
     def not_modified(self) -> bool:
-        """Whether the page is still what the caller has."""
+        """Whether the page has not changed since the caller fetched it."""
         return self.status == 304
 
 
 class Fetcher:
-    """Fetches one page at a time in each thread, over connections that are kept.
+    """Fetches one page at a time in each thread, over reused connections.
 
-    No proxy of the environment is used: it would resolve the name again, and nothing that was checked would hold.
-    No cookies, no passwords. `timeout` is for a whole page, however it drips.
+    Proxies of the environment are not used: a proxy would resolve the name again, which bypasses the guard.
+    No cookies, no passwords. `timeout` applies to a whole page, however slowly it arrives.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Fetcher:
         from bunko.sources.web.pinned_connection import PinnedBackend, RequestState
 
         self.guard = guard
-        # No clock of the system counts further than some years.
+        # Larger values overflow the clocks of some systems.
         self._agent, self._timeout, self._max_bytes = agent, min(timeout, 86_400.0), max_bytes
         self._request_state = RequestState()
         self._pool = httpcore2.ConnectionPool(
@@ -101,30 +102,29 @@ class Fetcher:
     def fetch(
         self, url: str, *, etag: str = "", last_modified: str = "", accept: Sequence[str] = PAGE_TYPES
     ) -> FetchedPage:
-        """Return a page of one of the accepted types (none named: of any), or that it is not modified.
+        """Return a page of one of the accepted types (empty: any type), or a "not modified" response.
 
-        Every other answer is FetchFailed, a redirect too: whoever follows `error.location` passes the guard, robots.txt
-        and the rest again (see Guard.onward).
+        Any other response raises FetchFailed, also a redirect: a caller that follows `error.location` must check the
+        guard and robots.txt again (see Guard.redirect_target).
         """
-        headers = {"If-None-Match": etag, "If-Modified-Since": last_modified}
+        validators = {"If-None-Match": etag, "If-Modified-Since": last_modified}
+        headers = {name: value for name, value in validators.items() if value}
         self._request_state.deadline = monotonic() + self._timeout
-        given = {name: value for name, value in headers.items() if value}
-        return _require_page(
-            self._exchange(self.guard.target(url), headers=given, accept=accept), is_conditional=bool(given)
-        )
+        page = self._exchange(self.guard.target(url), headers=headers, accept=accept)
+        return _require_page(page, is_conditional=bool(headers))
 
     def request(
         self, url: str, *, body: bytes | None = None, headers: Headers | None = None, truncate_at: int = 0
     ) -> FetchedPage:
-        """Return what one request is answered, whatever the status and the type; with a body it is a POST.
+        """Return the response to one request, of any status and type; with a body it is a POST.
 
-        Content past `cut_at` bytes is left out (0: it is an error past the fetcher's limit).
+        Content after `truncate_at` bytes is dropped (0: content above the fetcher's limit is an error).
         """
         self._request_state.deadline = monotonic() + self._timeout
         return self._exchange(self.guard.target(url), headers=headers or {}, body=body, truncate_at=truncate_at)
 
     def close(self) -> None:
-        """Hang up everywhere."""
+        """Close all connections."""
         self._pool.close()
 
     def __enter__(self) -> Self:
@@ -146,7 +146,7 @@ class Fetcher:
     ) -> FetchedPage:
         import httpcore2
 
-        sent = {
+        request_headers = {
             "Host": target.authority,
             "User-Agent": self._agent,
             "Accept": ", ".join([*accept, "*/*;q=0.1"]) if accept else "*/*",
@@ -154,14 +154,16 @@ class Fetcher:
             **headers,
         }
         if body is not None:
-            sent["Content-Length"] = str(len(body))
+            request_headers["Content-Length"] = str(len(body))
         request = httpcore2.Request(
             "GET" if body is None else "POST",
-            # In parts, so that nobody parses the URL a second time.
+            # In parts, so that the URL is not parsed a second time.
             httpcore2.URL(
                 scheme=target.scheme.encode(), host=target.host.encode(), port=target.port, target=target.path.encode()
             ),
-            headers=[(name.encode("ascii"), value.encode("latin-1", "replace")) for name, value in sent.items()],
+            headers=[
+                (name.encode("ascii"), value.encode("latin-1", "replace")) for name, value in request_headers.items()
+            ],
             content=body,
         )
         try:
@@ -171,13 +173,13 @@ class Fetcher:
             finally:
                 response.close()
         except FetchFailed as error:
-            # Whoever found it did not know the page.
+            # The code that raised it does not know the URL.
             raise FetchFailed(
                 f"{display_url(str(target))} was not fetched: {error.message}", hint=error.hint
             ) from error
         except httpcore2.TimeoutException as error:
             raise FetchFailed(
-                f"{display_url(str(target))} was not fetched: it was not there within {self._timeout:g} s",
+                f"{display_url(str(target))} was not fetched: no complete response within {self._timeout:g} s",
                 hint="Try again later, or raise crawl.timeout_seconds.",
             ) from error
         except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
@@ -195,7 +197,7 @@ class Fetcher:
             try:
                 return self._pool.handle_request(request)
             except (httpcore2.RemoteProtocolError, httpcore2.ReadError):
-                # A server may hang up on a kept connection in the moment we write to it; a new one tells.
+                # A server may close a kept connection while we write to it; a new connection shows the real state.
                 if self._request_state.connected:
                     raise
 
@@ -229,39 +231,39 @@ class Fetcher:
         if accept and media_type not in accept:
             raise FetchFailed(
                 f"it is {media_type[:80] or 'of no named type'}",
-                hint=f"Pages can be {', '.join(accept)}; this cannot be read.",
+                hint=f"Supported types: {', '.join(accept)}.",
             )
         if truncate_at:
             return replace(page, content=_read_content(response, Decompressor(encoding, truncate_at, truncate=True)))
-        unpacker = Decompressor(encoding, self._max_bytes)
-        unpacker.check_size(int(headers.get("content-length", "0")))  # digits: h11 has looked
-        return replace(page, content=_read_content(response, unpacker))
+        decompressor = Decompressor(encoding, self._max_bytes)
+        decompressor.check_size(int(headers.get("content-length", "0")))  # h11 has checked that these are digits
+        return replace(page, content=_read_content(response, decompressor))
 
 
-def _read_content(response: httpcore2.Response, unpacker: Decompressor) -> bytes:
-    for data in response.iter_stream():
-        unpacker.feed(data)
-        if unpacker.is_full:
+def _read_content(response: httpcore2.Response, decompressor: Decompressor) -> bytes:
+    for chunk in response.iter_stream():
+        decompressor.feed(chunk)
+        if decompressor.is_full:
             break
-    return unpacker.content()
+    return decompressor.content()
 
 
 def _parse_headers(pairs: Sequence[tuple[bytes, bytes]]) -> Headers:
-    """Return headers by their name in small letters; the first of a name counts, but some add up."""
+    """Return headers by lower-case name; of repeated headers the first counts, except those that are joined."""
     if len(pairs) > _MAX_HEADERS or sum(len(name) + len(value) for name, value in pairs) > _MAX_HEADER_BYTES:
-        raise FetchFailed("its headers are too many or too long", hint="The server is at fault; leave it out.")
-    found: Headers = {}
+        raise FetchFailed("it has too many headers, or they are too long", hint="This is an error of the server.")
+    headers: Headers = {}
     for name, value in pairs:
         key, text = name.decode("ascii", "replace").lower(), _decode_header(value)
-        if key in _REPEATABLE_HEADERS and key in found:
-            found[key] += _REPEATABLE_HEADERS[key] + text
-        found.setdefault(key, text)
-    return found
+        if key in _REPEATABLE_HEADERS and key in headers:
+            headers[key] += _REPEATABLE_HEADERS[key] + text
+        headers.setdefault(key, text)
+    return headers
 
 
 def _decode_header(value: bytes) -> str:
     try:
-        return value.decode("utf-8")  # addresses in Location, where people do not escape them
+        return value.decode("utf-8")  # URLs in Location are often not escaped
     except UnicodeDecodeError:
         return value.decode("latin-1")
 
@@ -269,12 +271,12 @@ def _decode_header(value: bytes) -> str:
 def _join_url(base: str, location: str) -> str:
     try:
         return urljoin(base, location)
-    except ValueError:  # the guard says what is wrong with it
+    except ValueError:  # the guard reports the error
         return location
 
 
 def _retry_seconds(value: str) -> float:
-    """Return how long Retry-After asks to wait: seconds, or until a date."""
+    """Return the seconds that Retry-After asks to wait; it holds seconds or a date."""
     if value.isdecimal():
         return float(value[:9])
     if value:
@@ -286,40 +288,40 @@ def _retry_seconds(value: str) -> float:
 
 
 def _has_noindex(value: str, agent: str) -> bool:
-    """Say whether X-Robots-Tag asks not to index: `noindex`, or `bunkobot: noindex`; others' wishes are theirs."""
-    own = re.match(r"[\w-]*", agent.strip().lower())
+    """Return whether X-Robots-Tag asks all robots (`noindex`) or this one (`bunkobot: noindex`) not to index."""
+    own_name = re.match(r"[\w-]*", agent.strip().lower())
     for line in value.lower().split("\n"):
-        ours = True
+        applies = True
         for part in line.split(","):
-            name, colon, wish = (one.strip() for one in part.partition(":"))
+            name, colon, directive = (text.strip() for text in part.partition(":"))
             if colon and name in _VALUE_DIRECTIVES:
                 continue
-            if colon:  # the name of a robot: what follows is for it
-                ours = own is not None and name == own[0]
-            if ours and (wish or name) in ("noindex", "none"):
+            if colon:  # the name of a robot: the following directives are for it
+                applies = own_name is not None and name == own_name[0]
+            if applies and (directive or name) in ("noindex", "none"):
                 return True
     return False
 
 
 def _require_page(page: FetchedPage, *, is_conditional: bool) -> FetchedPage:
-    """Return a page that holds something, or that is not modified if that was asked."""
+    """Return a page with content, or one that is not modified after a conditional request; else raise FetchFailed."""
     if page.has_content or (page.not_modified and is_conditional):
         return page
     if page.status in _REDIRECT_STATUSES and page.location:
         raise FetchFailed(
             f"{display_url(page.url)} redirects to {display_url(page.location)}",
-            hint="Fetch that address instead, or have redirects followed with crawl.follow_redirects.",
+            hint="Fetch that address instead, or set crawl.follow_redirects.",
             status=page.status,
             location=page.location,
         )
     if page.status in (401, 403, 407, 451):
-        hint = "The site does not show it to everybody."
+        hint = "The site restricts access to it."
     elif page.status in (404, 410):
         hint = "Check the address; the page may have moved."
     elif page.status == 429 or page.status >= 500:
         hint = "Try again later."
     else:
-        hint = "Look at it in a browser."
+        hint = "Open it in a browser."
     raise FetchFailed(
         f"{display_url(page.url)} was not fetched: the server answered {page.status}",
         hint=hint,
@@ -334,6 +336,6 @@ def _connection_hint(error: Exception) -> str:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return "Its certificate cannot be trusted; for one of your own authority, set SSL_CERT_FILE."
+            return "Its certificate is not trusted; for a private certificate authority, set SSL_CERT_FILE."
         cause = cause.__cause__ or cause.__context__
     return "Check the address, and that the server is up."

@@ -1,4 +1,4 @@
-"""Links of pages in, those that a crawl takes out: on its site, of its pattern, each once, and not too many."""
+"""Select the links that a crawl follows: on its site, matching its pattern, each once, up to a limit."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from bunko.errors import BunkoError, QueryError
 from bunko.sources.web.ssrf_guard import DEFAULT_PORTS, Guard, Target
 
 _MAX_PATTERN_LENGTH = 500
-# What a pattern is tried on, by how many times it says .* or .+: each multiplies the time by the length, and no real
-# address is so long. A fourth is not tried at all.
+# Characters that a pattern is matched against, by its number of .* and .+: each multiplies the time by the length, and
+# real addresses are shorter. A pattern with four is rejected.
 _MAX_MATCHED_CHARS = (2000, 2000, 1000, 500)
 _PATTERN_PART = re.compile(
     r"\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]|\(\?P=\w+\)"  # one character or class
@@ -23,28 +23,28 @@ _PATTERN_PART = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CrawlRules:
-    """Where a crawl begins and which links it follows."""
+    """Where a crawl starts and which links it follows."""
 
     root: str
-    pattern: str = ""  # what the address of a page must hold, as a regular expression
+    pattern: str = ""  # regular expression that the address of a page must match
     depth: int = 1  # links away from the root
     max_pages: int = 50
-    sitemap: bool = False  # also what the site's sitemaps and its llms.txt name
+    sitemap: bool = False  # also follow the links in the site's sitemaps and llms.txt
 
 
 class LinkFilter:
-    """Which links one crawl takes."""
+    """Selects the links of one crawl."""
 
     def __init__(self, guard: Guard, rules: CrawlRules) -> None:
         self.rules, self.site = rules, site_of(guard.target(rules.root))
         self.seen_urls: set[str] = set()
-        self.taken_count = self.omitted_count = 0  # how many were, and how many there was no room for
+        self.taken_count = self.omitted_count = 0  # links followed, and links dropped because of max_pages
         self._guard, self.matches = guard, matcher(rules.pattern)
         self._seen_links: set[str] = set()
 
     def take_new_links(self, links: Iterable[str]) -> list[str]:
-        """Return the links that are new, on the site and of the pattern, as many as there is room for."""
-        found = []
+        """Return the links that are new, on the site and match the pattern, up to the maximum number of pages."""
+        urls = []
         for link in links:
             if link in self._seen_links:
                 continue
@@ -52,7 +52,7 @@ class LinkFilter:
             try:
                 target = self._guard.target(link)
             except BunkoError:
-                continue  # it cannot be fetched, and a page is not worse for naming it
+                continue  # a link that cannot be fetched is not a problem of the page
             url = str(target)
             if site_of(target) != self.site or url in self.seen_urls or not self.matches(url):
                 continue
@@ -61,56 +61,57 @@ class LinkFilter:
                 self.omitted_count += 1
                 continue
             self.taken_count += 1
-            found.append(url)
-        return found
+            urls.append(url)
+        return urls
 
 
 def site_of(target: Target) -> str:
-    """Return what two pages of one site have in common: the host, with or without www., and an unusual port."""
+    """Return a key that all pages of a site share: the host without www., and the port if it is not the default."""
     host = target.host.removeprefix("www.")
     return host if target.port == DEFAULT_PORTS[target.scheme] else f"{host}:{target.port}"
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Return the test that a pattern makes; one that is wrong or could take for ever is told of."""
+    """Return a function that matches URLs; raise QueryError on a pattern that is invalid or could take forever."""
     if len(pattern) > _MAX_PATTERN_LENGTH:
         raise QueryError(f"The pattern has {len(pattern)} characters", hint=f"Use at most {_MAX_PATTERN_LENGTH}.")
-    explosive, wild = _pattern_cost(pattern)
-    if explosive:
+    is_explosive, wildcards = _pattern_cost(pattern)
+    if is_explosive:
         raise QueryError(
-            f"The pattern {pattern!r} repeats a group that repeats or chooses something, which could take for ever",
+            f"The pattern {pattern!r} repeats a group with a repetition or alternatives, which could take forever",
             hint="Write it without the outer repetition.",
         )
-    if wild >= len(_MAX_MATCHED_CHARS):
-        raise QueryError(f"The pattern {pattern!r} says .* too often", hint="Say it three times at most.")
-    tried = _MAX_MATCHED_CHARS[wild]
+    if wildcards >= len(_MAX_MATCHED_CHARS):
+        raise QueryError(f"The pattern {pattern!r} has too many .*", hint="Use .* at most three times.")
+    max_chars = _MAX_MATCHED_CHARS[wildcards]
     try:
         compiled = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         raise QueryError(
             f"The pattern {pattern!r} is not a regular expression: {error}",
-            hint=r"Write \.html$ for addresses that end in .html, or put a backslash before . ? * + ( ) [ ].",
+            hint=r"Write \.html$ for addresses that end in .html, and put a backslash before . ? * + ( ) [ ].",
         ) from error
-    return lambda url: compiled.search(url[:tried]) is not None
+    return lambda url: compiled.search(url[:max_chars]) is not None
 
 
 def _pattern_cost(pattern: str) -> tuple[bool, int]:
-    """Say whether a group that repeats has more than one way to take the same text, and how often .* is said."""
-    ways = [False]  # of each group that is open: whether it holds a repetition or a choice
-    closed, wild, last = False, 0, ""  # of the group that just ended; what came last
+    """Return whether a repeated group can match the same text in several ways, and the number of .* in a pattern."""
+    ambiguous = [False]  # for each open group: whether it contains a repetition or alternatives
+    closed_ambiguous = False  # the same, for the group that was closed last
+    wildcards, last_kind = 0, ""
     for part in _PATTERN_PART.finditer(pattern):
-        kind, said = part.lastgroup or "", part[0]
+        kind, text = part.lastgroup or "", part[0]
         if kind == "open":
-            ways.append(False)
-        elif kind == "close" and len(ways) > 1:
-            closed = ways.pop()
-            ways[-1] = ways[-1] or closed
+            ambiguous.append(False)
+        elif kind == "close" and len(ambiguous) > 1:
+            closed_ambiguous = ambiguous.pop()
+            ambiguous[-1] = ambiguous[-1] or closed_ambiguous
         elif kind == "choice":
-            ways[-1] = True
+            ambiguous[-1] = True
         elif kind == "times":
-            if last == "close" and closed and said not in ("?", "{0,1}", "{1}"):
-                return True, wild
-            wild += last == "any" and said != "?"
-            ways[-1] = ways[-1] or re.fullmatch(r"\{\d+\}", said) is None
-        last = kind
-    return False, wild
+            if last_kind == "close" and closed_ambiguous and text not in ("?", "{0,1}", "{1}"):
+                return True, wildcards
+            wildcards += last_kind == "any" and text != "?"
+            ambiguous[-1] = ambiguous[-1] or re.fullmatch(r"\{\d+\}", text) is None
+        last_kind = kind
+    return False, wildcards

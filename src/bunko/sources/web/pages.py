@@ -1,4 +1,4 @@
-"""Pages that were fetched in, documents out: a source that never asks the network, and what a page says."""
+"""Read fetched pages from the library as documents, without network access."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from bunko.types import Fingerprint, SourceEntry, Text
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
 _MARKDOWN_TYPES = ("text/markdown", "text/x-markdown")
 _PDF_TYPE = "application/pdf"
-# What is worth asking a server for; anything else is told of and not kept.
+# Types requested from servers; other types are reported and not stored.
 READABLE_TYPES = (*_HTML_TYPES, "text/plain", *_MARKDOWN_TYPES, _PDF_TYPE)
 _MARKDOWN_SUFFIXES = (".md", ".markdown")
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlHints:
-    """Where a page leads and what it says about itself: all that a crawl has to know of it."""
+    """The links and metadata of a page that a crawl needs."""
 
     links: tuple[str, ...] = ()
     canonical: str = ""
@@ -35,7 +35,7 @@ class CrawlHints:
 def read_crawl_hints(
     data: bytes, *, media_type: str, charset: str = "", url: str = "", with_links: bool = True
 ) -> CrawlHints:
-    """Return where a page leads, which takes a fraction of the time that its text does."""
+    """Return the links and metadata of a page, in a fraction of the time that reading its text takes."""
     if media_type not in _HTML_TYPES:
         return CrawlHints()
     from bunko.readers.html import decoding, metadata, tree
@@ -51,7 +51,7 @@ def read_crawl_hints(
 
 
 def read_page(data: bytes, *, media_type: str, charset: str = "", url: str = "") -> Text:
-    """Return what bytes that a server called so say; a SourceError says why they are not read."""
+    """Return the text of a response of this media type; raise SourceError if it cannot be read."""
     if media_type in _HTML_TYPES:
         from bunko.readers import html
 
@@ -64,16 +64,16 @@ def read_page(data: bytes, *, media_type: str, charset: str = "", url: str = "")
         return readers.read(_to_utf8(data, charset), "page.md")
     if media_type == "text/plain":
         return readers.read(_to_utf8(data, charset), "page.txt")
-    raise SourceError(f"is {media_type or 'of no named type'}, which is not read")
+    raise SourceError(f"is {media_type or 'of an unknown type'}, which cannot be read")
 
 
 def is_empty(text: Text) -> bool:
-    """Say whether there is nothing to index."""
+    """Return whether a text has nothing to index."""
     return not text.text[text.body_start :].strip()
 
 
 def _to_utf8(data: bytes, charset: str) -> bytes:
-    """Return text as UTF-8 that shows all it says: read as the server calls it where that holds, else as is guessed."""
+    """Return text as UTF-8 without hidden characters, decoded with the charset of the server or a detected one."""
     from bunko.readers import encoding
     from bunko.readers.html import decoding
 
@@ -82,36 +82,36 @@ def _to_utf8(data: bytes, charset: str) -> bytes:
 
 
 class PageStore(Protocol):
-    """The pages of one tool, wherever they are kept."""
+    """Storage of the pages of one tool."""
 
     def pages(self, urls: Sequence[str] | None = None) -> list[WebPage]:
-        """Return what is known of all pages, or of some, by URL."""
+        """Return the records of all pages, or of those with these URLs."""
 
     def content(self, url: str) -> bytes | None:
-        """Return a page as it came; None where none ever did."""
+        """Return the stored content of a page, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageEntry(SourceEntry):
-    """A page as an entry: its time is when its content came."""
+    """A page as an entry; its time is when its content was fetched."""
 
     media_type: str = ""
     charset: str = ""
 
 
 class PageSource:
-    """The pages of a tool that were fetched; looking at them reads a few columns of the library and nothing else."""
+    """The fetched pages of a tool; a scan reads only a few columns of the library."""
 
     def __init__(self, store: PageStore) -> None:
         self._store = store
 
     def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
-        """Compare the pages with what is known, by the hash of their content."""
-        scan, there = Scan(), set()
+        """Compare the pages with their fingerprints, by content hash."""
+        scan, present = Scan(), set()
         for page in self._store.pages():
             if not is_document(page):
                 continue
-            there.add(page.url)
+            present.add(page.url)
             before = fingerprints.get(page.url)
             if before is None:
                 scan.added.append(_entry(page))
@@ -119,36 +119,36 @@ class PageSource:
                 scan.updated.append(_entry(page))
             else:
                 scan.unchanged += 1
-        scan.deleted = sorted(fingerprints.keys() - there)
+        scan.deleted = sorted(fingerprints.keys() - present)
         return scan
 
     def read(self, entry: SourceEntry) -> tuple[bytes, SourceEntry]:
-        """Return the content of a page as it came."""
+        """Return the stored content of a page."""
         data = self._store.content(entry.uri)
         if data is None:
-            raise SourceError(f"{entry.uri} was removed meanwhile")
+            raise SourceError(f"{entry.uri} has been removed in the meantime")
         return data, entry
 
     def text(self, data: bytes, entry: SourceEntry) -> Text:
-        """Return what a page says."""
+        """Return the text of a page."""
         media_type, charset = (entry.media_type, entry.charset) if isinstance(entry, PageEntry) else ("", "")
         return read_page(data, media_type=media_type, charset=charset, url=entry.uri)
 
     def has_vanished(self, known_uris: Iterable[str]) -> bool:
-        """Say no: pages lie in the library itself."""
+        """Return False: pages are stored in the library itself."""
         return False
 
 
 def is_document(page: WebPage) -> bool:
-    """Say whether a page has content to index, from this attempt or an earlier one."""
+    """Return whether a page has content to index, from this fetch or an earlier one."""
     return bool(page.content_hash) and page.state != "alias"
 
 
 def _entry(page: WebPage) -> PageEntry:
-    at = int(datetime.fromisoformat(page.fetched_at).timestamp()) * 1_000_000_000
-    return PageEntry(page.url, page.size, at, media_type=page.media_type, charset=page.charset)
+    fetched_ns = int(datetime.fromisoformat(page.fetched_at).timestamp()) * 1_000_000_000
+    return PageEntry(page.url, page.size, fetched_ns, media_type=page.media_type, charset=page.charset)
 
 
 def build(store: PageStore) -> PageSource:
-    """Index web pages that were fetched."""
+    """Return a source of fetched web pages."""
     return PageSource(store)

@@ -1,4 +1,4 @@
-"""Connections to what was checked: a host goes in, a stream to an address that the guard let through comes out."""
+"""Connect only to addresses that the guard has checked, which prevents DNS rebinding."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from bunko.sources.web.ssrf_guard import Guard
 
 
 class RequestState(threading.local):
-    """The deadline of the exchange that this thread is in, and whether it had to connect for it."""
+    """The deadline of this thread's current request, and whether it opened a new connection."""
 
     deadline = 0.0
     connected = False
 
     def remaining_seconds(self, timeout_error: type[Exception]) -> float:
-        """Return the seconds that are left, or raise."""
-        left = self.deadline - monotonic()
-        if left <= 0:
-            raise timeout_error("out of time")
-        return left
+        """Return the seconds until the deadline, or raise `timeout_error`."""
+        remaining = self.deadline - monotonic()
+        if remaining <= 0:
+            raise timeout_error("the deadline has passed")
+        return remaining
 
 
 class PinnedBackend(NetworkBackend):
-    """Resolves a name once, checks what came and connects to that; the name is still what TLS and Host say."""
+    """Resolves a name once, checks the addresses and connects to one; TLS and Host still use the name."""
 
     def __init__(self, guard: Guard, state: RequestState, backend: NetworkBackend | None = None) -> None:
         self._guard, self._state = guard, state
@@ -54,65 +54,65 @@ class PinnedBackend(NetworkBackend):
         """Return a stream to the first checked address that answers."""
         self._state.connected = True
         addresses = self._resolve_addresses(host, port)
-        for number, address in enumerate(addresses, start=1):
-            # One that swallows packets must leave time for the others.
-            patience = self._state.remaining_seconds(ConnectTimeout) / (len(addresses) - number + 1)
+        for attempt, address in enumerate(addresses, start=1):
+            # An address that drops packets must leave time for the others.
+            attempt_timeout = self._state.remaining_seconds(ConnectTimeout) / (len(addresses) - attempt + 1)
             try:
-                stream = self._backend.connect_tcp(address, port, patience, local_address, socket_options)
+                stream = self._backend.connect_tcp(address, port, attempt_timeout, local_address, socket_options)
             except (httpcore2.ConnectError, ConnectTimeout):
-                if number == len(addresses):
+                if attempt == len(addresses):
                     raise
             else:
                 return DeadlineStream(stream, self._state)
-        raise AssertionError("the guard answers at least one address")
+        raise AssertionError("the guard returns at least one address")
 
     def _resolve_addresses(self, host: str, port: int) -> list[str]:
-        # The system's resolver has no timeout of its own, and may try for half a minute.
-        found: list[list[str] | BaseException] = []
+        # The system resolver has no timeout and may try for half a minute.
+        results: list[list[str] | BaseException] = []
 
-        def look() -> None:
+        def resolve() -> None:
             try:
-                found.append(self._guard.addresses(host, port))
+                results.append(self._guard.addresses(host, port))
             except BaseException as error:
-                found.append(error)
+                results.append(error)
 
         if host.replace(".", "").isdecimal() or ":" in host:
             return self._guard.addresses(host, port)
-        thread = threading.Thread(target=look, name=f"resolve {host}", daemon=True)
+        thread = threading.Thread(target=resolve, name=f"resolve {host}", daemon=True)
         thread.start()
         thread.join(self._state.remaining_seconds(ConnectTimeout))
-        if not found:
+        if not results:
             raise ConnectTimeout(f"{host} was not resolved in time")
-        if isinstance(found[0], BaseException):
-            raise found[0]
-        return found[0]
+        if isinstance(results[0], BaseException):
+            raise results[0]
+        return results[0]
 
 
 class DeadlineStream(NetworkStream):
-    """A stream whose reads and writes all end by the deadline: a server that drips is not waited for."""
+    """A stream whose reads and writes end by the deadline, also for a server that sends slowly."""
 
     def __init__(self, stream: NetworkStream, state: RequestState) -> None:
         self._stream, self._state = stream, state
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Return what has come."""
+        """Return the bytes received."""
         return self._stream.read(max_bytes, self._state.remaining_seconds(ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send all of it."""
+        """Send all bytes."""
         self._stream.write(buffer, self._state.remaining_seconds(WriteTimeout))
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._stream.close()
 
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> NetworkStream:
-        """Return the same stream, encrypted, once the server has proved its name."""
+        """Return the stream with TLS, after the server certificate is verified."""
         stream = self._stream.start_tls(ssl_context, server_hostname, self._state.remaining_seconds(ConnectTimeout))
         return DeadlineStream(stream, self._state)
 
     def get_extra_info(self, info: str) -> Any:
-        """Return what the stream underneath knows."""
+        """Return extra information of the underlying stream."""
         return self._stream.get_extra_info(info)

@@ -1,4 +1,4 @@
-"""What a site asks of crawlers: a URL goes in; whether it may be fetched, how slowly, and the sitemaps come out."""
+"""Read robots.txt: which pages may be fetched, the crawl delay and the sitemaps."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_MAX_BYTES = 500 << 10  # RFC 9309, 2.5: at least so much is read
+_MAX_BYTES = 500 << 10  # RFC 9309, 2.5: the minimum that a crawler must read
 _MAX_REDIRECTS = 5  # RFC 9309, 2.3.1.2
 _MAX_ORIGINS = 1_000
-_RETRY_SECONDS = 60.0  # seconds until a robots.txt that failed is asked for again
+_RETRY_SECONDS = 60.0  # seconds until a failed robots.txt is fetched again
 _MAX_DELAY = 86_400.0
-_LONG_DELAY = 30.0  # longer than anybody expects to wait without being told
+_LONG_DELAY = 30.0  # seconds; longer delays are logged
 
 _AGENT_TOKEN = re.compile(r"\*(?!\S)|[A-Za-z0-9_-]*")
 _AGENT_LINE = re.compile(r"\s*user[-\s]*agent\s*[:\s]([^#]*)", re.IGNORECASE)
@@ -32,7 +32,7 @@ _AGENT_LINE = re.compile(r"\s*user[-\s]*agent\s*[:\s]([^#]*)", re.IGNORECASE)
 
 @dataclass(slots=True)
 class _CachedRules:
-    """The rules of an origin: None stands for everything being allowed."""
+    """The rules of an origin; None allows everything."""
 
     lock: Lock = field(default_factory=Lock)
     expires_at: float = 0.0
@@ -40,10 +40,10 @@ class _CachedRules:
 
 
 class Robots:
-    """Asks each origin once for its robots.txt and keeps the answer for `ttl` seconds; many threads may ask.
+    """Fetches the robots.txt of each origin once and caches it for `ttl` seconds; thread-safe.
 
-    Without a robots.txt (4xx) all is allowed. The same holds where it cannot be had, with a warning: a site that is
-    down has said nothing. With `respect` off nothing is asked, except for sitemaps.
+    Without a robots.txt (4xx) everything is allowed. The same holds if it cannot be fetched, with a warning: a site
+    that is down has forbidden nothing. With `respect` off, robots.txt is fetched for sitemaps only.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Robots:
         self._lock = Lock()
 
     def allows(self, url: str) -> bool:
-        """Say whether the site lets us fetch a page."""
+        """Return whether robots.txt allows fetching a page."""
         if not self._respect:
             return True
         target = self._fetcher.guard.target(url)
@@ -69,42 +69,42 @@ class Robots:
         return rules is None or bool(rules.can_fetch(str(target), self._agent))
 
     def delay(self, url: str) -> float:
-        """Return the seconds that the site wants between two requests, 0 if it does not say."""
+        """Return the crawl delay of the site in seconds, 0 if it has none."""
         return self._crawl_delay(self._origin_rules(self._fetcher.guard.target(url)) if self._respect else None)
 
     def sitemaps(self, url: str) -> tuple[str, ...]:
-        """Return the addresses of the site's sitemaps, without those that may not be fetched."""
+        """Return the URLs of the site's sitemaps, except those that the guard refuses."""
         rules = self._origin_rules(self._fetcher.guard.target(url))
-        found: dict[str, None] = {}
+        urls: dict[str, None] = {}
         for address in rules.sitemaps if rules else ():
             try:
-                found[self._fetcher.guard.canonical_url(address)] = None
+                urls[self._fetcher.guard.canonical_url(address)] = None
             except AddressRefused as error:
-                log.warning("A sitemap of %s is left out. %s", url, error.message)
-        return tuple(found)
+                log.warning("Skipping a sitemap of %s: %s", url, error.message)
+        return tuple(urls)
 
     def _crawl_delay(self, rules: Protego | None) -> float:
         return 0.0 if rules is None else min(float(rules.crawl_delay(self._agent) or 0.0), _MAX_DELAY)
 
     def _origin_rules(self, target: Target) -> Protego | None:
         with self._lock:
-            held = self._cache.get(target.origin)
-            if held is None:
+            cached = self._cache.get(target.origin)
+            if cached is None:
                 if len(self._cache) >= _MAX_ORIGINS:
                     del self._cache[next(iter(self._cache))]
-                held = self._cache[target.origin] = _CachedRules()
-        with held.lock:  # threads with pages of one site wait for the one that asks
-            if self._now() >= held.expires_at:
+                cached = self._cache[target.origin] = _CachedRules()
+        with cached.lock:  # threads with pages of one site wait for the one that fetches
+            if self._now() >= cached.expires_at:
                 try:
-                    held.rules = self._fetch_rules(target.origin)
-                    held.expires_at = self._now() + self._ttl
-                    if self._respect and (wanted := self._crawl_delay(held.rules)) > _LONG_DELAY:
-                        log.warning("%s asks for %g seconds between two pages, and gets them.", target.origin, wanted)
+                    cached.rules = self._fetch_rules(target.origin)
+                    cached.expires_at = self._now() + self._ttl
+                    if self._respect and (delay := self._crawl_delay(cached.rules)) > _LONG_DELAY:
+                        log.warning("%s sets a crawl delay of %g seconds, which is respected.", target.origin, delay)
                 except (FetchFailed, AddressRefused) as error:
-                    log.warning("Everything on %s is taken as allowed. %s", target.origin, error.message)
-                    held.rules = None
-                    held.expires_at = self._now() + min(self._ttl, _RETRY_SECONDS)
-            return held.rules
+                    log.warning("Treating all pages of %s as allowed: %s", target.origin, error.message)
+                    cached.rules = None
+                    cached.expires_at = self._now() + min(self._ttl, _RETRY_SECONDS)
+            return cached.rules
 
     def _fetch_rules(self, origin: str) -> Protego | None:
         page = self._fetcher.request(f"{origin}/robots.txt", truncate_at=_MAX_BYTES)
@@ -121,30 +121,30 @@ class Robots:
         raise FetchFailed(f"{page.url} was not fetched: the server answered {page.status}", status=page.status)
 
     def _redirect_url(self, page: FetchedPage) -> str:
-        here = self._fetcher.guard.target(page.url)
-        there = self._fetcher.guard.redirect_target(here, page.location)
-        if here.host.removeprefix("www.") != there.host.removeprefix("www."):
-            raise AddressRefused(f"{page.url} is not followed to another site, {there.host}")
-        return str(there)
+        source = self._fetcher.guard.target(page.url)
+        target = self._fetcher.guard.redirect_target(source, page.location)
+        if source.host.removeprefix("www.") != target.host.removeprefix("www."):
+            raise AddressRefused(f"{page.url} redirects to another site, {target.host}")
+        return str(target)
 
 
 def _product_token(agent: str) -> str:
-    """Return the product token that rules are matched by: bunkobot of BunkoBot/1.0 (+https://…)."""
-    found = _AGENT_TOKEN.match(agent.strip())
-    return found[0].lower() if found else ""
+    """Return the product token for matching rules: bunkobot for BunkoBot/1.0 (+https://…)."""
+    match = _AGENT_TOKEN.match(agent.strip())
+    return match[0].lower() if match else ""
 
 
 def _merge_other_agents(text: str, agent: str) -> str:
-    """Return robots.txt with the names of all other agents made one.
+    """Return robots.txt with the names of all other agents replaced by one placeholder.
 
-    The parser takes any beginning of our name for us, where RFC 9309 wants the whole; and it keeps every rule once for
-    each name above it, so that 500 KB of names and rules would take minutes and gigabytes.
+    The parser also matches prefixes of our name, where RFC 9309 requires the whole name; and it stores every rule once
+    for each name above it, so that 500 KB of names and rules would take minutes and gigabytes.
     """
     lines = []
     for line in text.splitlines():
-        found = _AGENT_LINE.match(line)
-        # A character that no agent has, so that it matches none.
-        lines.append(
-            f"User-agent: {name if (name := _product_token(found[1])) in (agent, '*') else '?'}" if found else line
-        )
+        if match := _AGENT_LINE.match(line):
+            name = _product_token(match[1])
+            # "?" cannot be part of a name, so it matches no agent.
+            line = f"User-agent: {name if name in (agent, '*') else '?'}"
+        lines.append(line)
     return "\n".join(lines)

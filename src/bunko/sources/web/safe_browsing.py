@@ -1,4 +1,4 @@
-"""Google Safe Browsing: URLs go in, those known for malware or phishing come out with the kind of threat."""
+"""Check URLs for malware and phishing with Google Safe Browsing."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from bunko.sources.web.ssrf_guard import Guard
 log = logging.getLogger(__name__)
 
 BASE_URL = "https://safebrowsing.googleapis.com"
-_BATCH_SIZE = 500  # the most that one lookup takes
+_BATCH_SIZE = 500  # the maximum of one lookup
 _MAX_CACHED = 20_000
-_HINT = "Check the key and its quota, or switch the lookups off with safety.url_check."
+_HINT = "Check the key and its quota, or disable the lookups with safety.url_check."
 
 
 class SafeBrowsing:
-    """Looks URLs up (v4, threatMatches:find) and remembers the answers, good and bad, for `ttl` seconds.
+    """Looks URLs up (v4, threatMatches:find) and caches the results, safe or not, for `ttl` seconds.
 
-    The key travels in a header, so that no log of addresses holds it. When the service does not answer, `fail_open`
-    takes the URLs for safe, with a warning; otherwise it is FetchFailed.
+    The key is sent in a header, so that it appears in no log of URLs. If the service does not answer, `fail_open`
+    treats the URLs as safe, with a warning; otherwise FetchFailed is raised.
     """
 
     def __init__(
@@ -43,31 +43,31 @@ class SafeBrowsing:
         self._key, self._ttl, self._fail_open, self._now = key, ttl, fail_open, now
         self._url = f"{base_url.rstrip('/')}/v4/threatMatches:find"
         self._fetcher = Fetcher(guard or Guard(), agent="bunko", timeout=timeout, connections=4)
-        self._cache: dict[str, tuple[float, str]] = {}  # URL → until when, and the threat ("": none)
+        self._cache: dict[str, tuple[float, str]] = {}  # URL → expiry and threat ("": none)
         self._lock = Lock()
 
     def threats(self, urls: Iterable[str]) -> dict[str, str]:
-        """Return the URLs that are a threat, each with its kind, such as MALWARE."""
-        asked = list(dict.fromkeys(urls))
+        """Return the dangerous URLs, each with its threat type, such as MALWARE."""
+        distinct = list(dict.fromkeys(urls))
         with self._lock:
             now = self._now()
-            known = {url: self._cache[url][1] for url in asked if url in self._cache and self._cache[url][0] > now}
-        unknown = [url for url in asked if url not in known]
+            threats = {url: self._cache[url][1] for url in distinct if url in self._cache and self._cache[url][0] > now}
+        unknown = [url for url in distinct if url not in threats]
         for start in range(0, len(unknown), _BATCH_SIZE):
             batch = unknown[start : start + _BATCH_SIZE]
             try:
-                found = self._fetch_threats(batch)
+                fetched = self._fetch_threats(batch)
             except (FetchFailed, AddressRefused) as error:
                 if not self._fail_open:
                     raise
-                log.warning("%d addresses are taken as safe. %s", len(batch), error.message)
+                log.warning("Treating %d addresses as safe: %s", len(batch), error.message)
                 continue
-            known.update(found)
-            self._cache_threats(found)
-        return {url: known[url] for url in asked if known.get(url)}
+            threats.update(fetched)
+            self._cache_threats(fetched)
+        return {url: threats[url] for url in distinct if threats.get(url)}
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         self._fetcher.close()
 
     def __enter__(self) -> Self:
@@ -80,13 +80,13 @@ class SafeBrowsing:
 
     def _cache_threats(self, threats: dict[str, str]) -> None:
         with self._lock:
-            until = self._now() + self._ttl
+            expires_at = self._now() + self._ttl
             if len(self._cache) + len(threats) > _MAX_CACHED:
                 self._cache.clear()
-            self._cache.update((url, (until, threat)) for url, threat in threats.items())
+            self._cache.update((url, (expires_at, threat)) for url, threat in threats.items())
 
     def _fetch_threats(self, urls: Sequence[str]) -> dict[str, str]:
-        question = {
+        query = {
             "client": {"clientId": "bunko", "clientVersion": "1"},
             "threatInfo": {
                 "threatTypes": [
@@ -99,41 +99,41 @@ class SafeBrowsing:
         }  # fmt: skip
         page = self._fetcher.request(
             self._url,
-            body=json.dumps(question).encode(),
+            body=json.dumps(query).encode(),
             headers={"Content-Type": "application/json", "Accept": "application/json", "x-goog-api-key": self._key},
         )
         if page.status != 200:
-            said = self._without_key(_error_message(page.content))
+            message = self._without_key(_error_message(page.content))
             raise FetchFailed(
-                f"Safe Browsing answered {page.status}{f': {said}' if said else ''}",
+                f"Safe Browsing answered {page.status}{f': {message}' if message else ''}",
                 hint=_HINT,
                 status=page.status,
                 retry_after=page.retry_after,
             )
-        found = dict.fromkeys(urls, "")
+        threats = dict.fromkeys(urls, "")
         try:
             for match in _parse_object(page.content).get("matches", []):
                 url, threat = match["threat"]["url"], str(match["threatType"])
-                if url not in found:
-                    raise ValueError("it is about an address that was not asked for")
-                found[url] = threat or "UNKNOWN"
+                if url not in threats:
+                    raise ValueError("it contains an address that was not requested")
+                threats[url] = threat or "UNKNOWN"
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise FetchFailed(f"The answer of Safe Browsing cannot be read: {error}", hint=_HINT) from None
-        return found
+            raise FetchFailed(f"The response of Safe Browsing cannot be parsed: {error}", hint=_HINT) from None
+        return threats
 
     def _without_key(self, text: str) -> str:
         return text.replace(self._key, "…") if self._key else text
 
 
 def _parse_object(content: bytes) -> dict[str, Any]:
-    found = json.loads(content)
-    if not isinstance(found, dict):
+    parsed = json.loads(content)
+    if not isinstance(parsed, dict):
         raise ValueError("it is not an object")
-    return found
+    return parsed
 
 
 def _error_message(content: bytes) -> str:
-    """Return what an error of Google's APIs says, "" if it says nothing."""
+    """Return the message of a Google API error, or an empty string."""
     try:
         return str(_parse_object(content)["error"]["message"])[:200]
     except (ValueError, LookupError, TypeError):

@@ -1,4 +1,4 @@
-"""Which addresses may be reached: a URL goes in, its one spelling or the checked addresses of its host come out."""
+"""Protect against server-side request forgery: normalise URLs and refuse those that lead to private addresses."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from bunko.errors import AddressRefused, FetchFailed, SettingsError
 from bunko.sources.web import addresses
 
-# Long enough for any link that people share; servers seldom take more than this either.
+# Long enough for any link that people share; few servers accept longer URLs.
 MAX_URL_LENGTH = 8_000
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
-# Ports where something else than the web listens, which a link could make us speak to: the list that browsers keep.
+# Ports of other services than the web, which a link could make us talk to: the list that browsers block.
 _BLOCKED_PORTS = frozenset(
     int(port)
     for port in (
@@ -40,22 +40,22 @@ Resolver = Callable[[str, int], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL taken apart by the only parser there is; nothing parses it again on the way to the socket."""
+    """A parsed URL; it is parsed only once, and not again on the way to the socket."""
 
     scheme: str
     host: str  # a name in ASCII, or an address as `ipaddress` writes it, without brackets
     port: int
-    path: str  # with its query
+    path: str  # with the query
 
     @property
     def authority(self) -> str:
-        """What the Host header says: the port only where it is not the scheme's own."""
+        """The value of the Host header; the port only if it is not the default."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def origin(self) -> str:
-        """The beginning of the URL, up to the path."""
+        """The URL up to its path."""
         return f"{self.scheme}://{self.authority}"
 
     def __str__(self) -> str:
@@ -63,18 +63,19 @@ class Target:
 
 
 def resolve_host(host: str, port: int) -> list[str]:
-    """Return the addresses of a name, as the system answers."""
-    # As bytes: a str would go through Python's own, older IDNA.
-    found = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    """Return the addresses of a name from the system resolver."""
+    # As bytes: Python would encode a str with its older IDNA.
+    results = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in results))
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Lets public addresses through; private ones only of hosts that are named.
+    """Allows public addresses, and private ones only for allowed hosts.
 
-    `allowed_hosts` are names, addresses or `*.intra.example`, each with `:port` or for every port. What a name resolves
-    to may then be private, but never link-local, multicast or a cloud's metadata: such an address must itself be named.
+    `allowed_hosts` are names, addresses or `*.intra.example`, with a `:port` or for every port. An allowed name may
+    resolve to a private address, but not to a link-local, multicast or cloud metadata address: such an address must
+    itself be allowed.
     """
 
     allowed_hosts: tuple[str, ...] = ()
@@ -85,11 +86,11 @@ class Guard:
         object.__setattr__(self, "_allowed", frozenset(map(_parse_allowed_host, self.allowed_hosts)))
 
     def canonical_url(self, url: str) -> str:
-        """Return the one spelling of a URL, without its fragment; whatever may not be fetched is refused."""
+        """Return the normalised URL, without its fragment; raise AddressRefused if it may not be fetched."""
         return str(self.target(url))
 
     def target(self, url: str) -> Target:
-        """Return the parts of a URL; whatever may not be fetched is refused."""
+        """Return the parsed URL; raise AddressRefused if it may not be fetched."""
         try:
             target = _parse_url(url)
         except _InvalidUrl as error:
@@ -97,8 +98,8 @@ class Guard:
         allowed = self.allows(target.host, target.port)
         if target.port in _BLOCKED_PORTS and (target.host, target.port) not in self._allowed:
             raise AddressRefused(
-                f"{display_url(url)} is not fetched: port {target.port} belongs to another service than the web",
-                hint="Check the port. Browsers refuse it too.",
+                f"{display_url(url)} is not fetched: port {target.port} belongs to another service",
+                hint="Check the port. Browsers block it too.",
             )
         if reason := _host_objection(target.host, is_allowed=allowed, is_named=allowed):
             raise AddressRefused(
@@ -107,68 +108,69 @@ class Guard:
         return target
 
     def link_target(self, source: Target, url: str) -> Target:
-        """Return where a site sends us, if it may: a host of your own network is reached from there or by your word."""
-        there = self.target(url)
-        if self.allows(there.host, there.port) and not self.allows(source.host, source.port):
+        """Return the target of a link; only an allowed host may link to a host of your own network."""
+        target = self.target(url)
+        if self.allows(target.host, target.port) and not self.allows(source.host, source.port):
             raise AddressRefused(
-                f"{display_url(url)} is not fetched: {source.host} sends us to a host of your own network",
-                hint="Name that address itself if it is what you want.",
+                f"{display_url(url)} is not fetched: {source.host} links to a host of your own network",
+                hint="To fetch it, give that address itself.",
             )
-        return there
+        return target
 
     def redirect_target(self, source: Target, location: str) -> Target:
-        """Return where a redirect leads, if a URL could lead there too; from https it never goes back to http."""
-        there = self.link_target(source, location)
-        if source.scheme == "https" and there.scheme == "http":
+        """Return the target of a redirect, checked like a link; a redirect from https to http is refused."""
+        target = self.link_target(source, location)
+        if source.scheme == "https" and target.scheme == "http":
             raise AddressRefused(
                 f"{display_url(str(source))} is not fetched: it redirects from https to http, {display_url(location)}",
-                hint="Fetch that address itself if you trust the network.",
+                hint="If you trust the network, fetch that address itself.",
             )
-        return there
+        return target
 
     def allows(self, host: str, port: int) -> bool:
-        """Say whether a host is named among the allowed ones."""
+        """Return whether a host is one of the allowed hosts."""
         if not self._allowed:
             return False
-        names = [host, *(f"*.{host[dot + 1 :]}" for dot, letter in enumerate(host) if letter == ".")]
-        return any((name, which) in self._allowed for name in names for which in (port, 0))
+        names = [host, *(f"*.{host[dot + 1 :]}" for dot, char in enumerate(host) if char == ".")]
+        return any((name, allowed_port) in self._allowed for name in names for allowed_port in (port, 0))
 
     def addresses(self, host: str, port: int) -> list[str]:
-        """Return the addresses to connect to, asked for once: all of them are fine, or the host is refused."""
-        allowed = self.allows(host, port)
+        """Resolve a host once and return its addresses; raise AddressRefused if any of them may not be reached."""
+        is_allowed = self.allows(host, port)
         if _parse_address(host) is not None:
-            if reason := _host_objection(host, is_allowed=allowed, is_named=allowed):
-                raise AddressRefused(f"{host} is not reached: it {reason}", hint=_allow_hint(host))
+            if reason := _host_objection(host, is_allowed=is_allowed, is_named=is_allowed):
+                raise AddressRefused(f"{host} is blocked: it {reason}", hint=_allow_hint(host))
             return [host]
         try:
-            found = list(dict.fromkeys(self.resolve(host, port)))
+            resolved = list(dict.fromkeys(self.resolve(host, port)))
         except OSError as error:
             raise FetchFailed(
-                f"{host} is not known: {error.strerror or error}",
+                f"{host} cannot be resolved: {error.strerror or error}",
                 hint="Check the spelling of the host, and that this machine is online.",
             ) from error
-        if not found:
+        if not resolved:
             raise FetchFailed(f"{host} has no address", hint="Check the spelling of the host.")
-        for one in found:
-            # A host with one good address and one bad is not half good: it is how a site reaches inside.
-            named = allowed and self.allows(one.partition("%")[0], port)
-            if reason := _host_objection(one, is_allowed=allowed, is_named=named):
+        for address in resolved:
+            # One bad address among good ones is enough to refuse: this is how a site attacks an internal network.
+            is_named = is_allowed and self.allows(address.partition("%")[0], port)
+            if reason := _host_objection(address, is_allowed=is_allowed, is_named=is_named):
                 raise AddressRefused(
-                    f"{host} is not reached: its address {one} {reason}", hint=_allow_hint(one if allowed else host)
+                    f"{host} is blocked: its address {address} {reason}",
+                    hint=_allow_hint(address if is_allowed else host),
                 )
-        return found
+        return resolved
 
 
 def display_url(url: str) -> str:
-    """Return a URL for a message: short, and without the password that it may carry."""
+    """Return a URL for a message, shortened and without credentials."""
     url = re.sub(r"//[^/?#]*@", "//…@", url.strip())
     return url if len(url) <= 200 else f"{url[:200]}…"
 
 
 class _InvalidUrl(Exception):
-    """A URL that is wrong, or that two parsers would read differently."""
+    """A URL that is invalid, or that two parsers would read differently."""
 
-    def __init__(self, message: str, hint: str = "Write it as a browser's address bar shows it.") -> None:
+    def __init__(self, message: str, hint: str = "Write it as the address bar of a browser shows it.") -> None:
         super().__init__(message)
         self.hint = hint
 
@@ -178,52 +180,52 @@ def _parse_url(url: str) -> Target:
         raise _InvalidUrl(f"it is longer than {MAX_URL_LENGTH} characters")
     url = url.strip(" \t\r\n\f")
     if _CONTROL.search(url):
-        raise _InvalidUrl("it has a control character")
-    found = _URL_PATTERN.fullmatch(url)
-    if found is None:
-        raise _InvalidUrl("it is not http:// or https://", "Give the whole address, beginning with https://.")
-    scheme, authority, path, query = found[1].lower(), found[2], found[3], found[4] or ""
+        raise _InvalidUrl("it contains a control character")
+    match = _URL_PATTERN.fullmatch(url)
+    if match is None:
+        raise _InvalidUrl("it is not http:// or https://", "Give the whole address, starting with https://.")
+    scheme, authority, path, query = match[1].lower(), match[2], match[3], match[4] or ""
     if "\\" in authority or "\\" in path:
-        raise _InvalidUrl("it has a backslash")
+        raise _InvalidUrl("it contains a backslash")
     if "@" in authority:
-        raise _InvalidUrl("it carries a user name or password", "Leave out what stands before the @.")
-    parts = _AUTHORITY.fullmatch(authority)
-    if parts is None:
-        raise _InvalidUrl("its host or port cannot be read")
-    port = int(parts[2]) if parts[2] else DEFAULT_PORTS[scheme]
+        raise _InvalidUrl("it contains a user name or password", "Remove the part before the @.")
+    authority_match = _AUTHORITY.fullmatch(authority)
+    if authority_match is None:
+        raise _InvalidUrl("its host or port is invalid")
+    port = int(authority_match[2]) if authority_match[2] else DEFAULT_PORTS[scheme]
     if not 0 < port < 65_536:
         raise _InvalidUrl(f"there is no port {port}")
-    target = Target(scheme, _normalise_host(parts[1]), port, _normalise_path(path) + _percent_encode(query))
+    target = Target(scheme, _normalise_host(authority_match[1]), port, _normalise_path(path) + _percent_encode(query))
     if len(str(target)) > MAX_URL_LENGTH:
         raise _InvalidUrl(f"it is longer than {MAX_URL_LENGTH} characters")
     return target
 
 
 def _normalise_host(host: str) -> str:
-    """Return a host in its one spelling. Numbers that only some programs read as an address are refused."""
+    """Return the normalised host; raise on numbers that only some programs read as an address."""
     if host.startswith("["):
-        inside = host[1:-1]
-        if not isinstance(found := _parse_address(inside), IPv6Address) or found.scope_id:
-            raise _InvalidUrl("its IPv6 address cannot be read")
-        return str(found)
+        inner = host[1:-1]
+        if not isinstance(address := _parse_address(inner), IPv6Address) or address.scope_id:
+            raise _InvalidUrl("its IPv6 address is invalid")
+        return str(address)
     if not host:
         raise _InvalidUrl("it has no host")
     if isinstance(_parse_address(host), IPv4Address):
         return host
-    if len(host) > 254:  # with the dot of the root
-        raise _InvalidUrl("its host is longer than a name can be")
+    if len(host) > 254:  # with the dot for the root
+        raise _InvalidUrl("its host name is too long")
     name = host.lower() if host.isascii() else _ascii_host(host)
-    # The dot of the root: example.com. is example.com, and is not to be a second page.
+    # The dot for the root: example.com. is example.com, and must not become a second page.
     name = name.removesuffix(".")
     labels = name.split(".")
     if _NUMBER.fullmatch(labels[-1]):
         raise _InvalidUrl(
-            f"{host} is an unusual spelling of an address", "Write an IPv4 address as four plain numbers."
+            f"{host} is an unusual spelling of an address", "Write an IPv4 address as four decimal numbers."
         )
     if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise _InvalidUrl("its host is not a name or an address")
+        raise _InvalidUrl("its host is neither a name nor an address")
     if any(label.startswith("xn--") and not _is_valid_punycode(label) for label in labels):
-        raise _InvalidUrl("its host is not a name: the xn-- part means nothing")
+        raise _InvalidUrl("its host is not a name: the xn-- part is invalid")
     return name
 
 
@@ -244,7 +246,7 @@ def _is_valid_punycode(label: str) -> bool:
 
 
 def _normalise_path(path: str) -> str:
-    """Return a path without . and .., spelled in one way."""
+    """Return a normalised path, without . and .. segments."""
     parts: list[str] = []
     segments = _percent_encode(path or "/").split("/")[1:]
     for segment in segments:
@@ -258,19 +260,19 @@ def _normalise_path(path: str) -> str:
 
 
 def _percent_encode(text: str) -> str:
-    """Return text with every character escaped that needs it, no other, in capitals; a lone % is an escaped %."""
+    """Return text with exactly the characters escaped that need it, in upper case; a lone % becomes %25."""
 
-    def escape(found: re.Match[str]) -> str:
-        if found[1] is None:
+    def normalise_escape(match: re.Match[str]) -> str:
+        if match[1] is None:
             return "%25"
-        plain = chr(int(found[1], 16))
-        return plain if plain in _UNRESERVED else f"%{found[1].upper()}"
+        char = chr(int(match[1], 16))
+        return char if char in _UNRESERVED else f"%{match[1].upper()}"
 
-    def encode(found: re.Match[str]) -> str:
-        return "".join(f"%{byte:02X}" for byte in found[0].encode())
+    def encode(match: re.Match[str]) -> str:
+        return "".join(f"%{byte:02X}" for byte in match[0].encode())
 
     try:
-        return _NEEDS_ESCAPE.sub(encode, _ESCAPE.sub(escape, text) if "%" in text else text)
+        return _NEEDS_ESCAPE.sub(encode, _ESCAPE.sub(normalise_escape, text) if "%" in text else text)
     except UnicodeEncodeError:
         raise _InvalidUrl("it is not valid Unicode") from None
 
@@ -283,37 +285,37 @@ def _parse_address(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def _host_objection(host: str, *, is_allowed: bool, is_named: bool) -> str:
-    """Return what is wrong with a host, "" if nothing; a name is judged later, by its addresses."""
-    found = _parse_address(host)
-    if found is None:
-        local = host == "localhost" or host.endswith(".localhost")
-        return "is this machine" if local and not is_allowed else ""
+    """Return why a host may not be reached, or an empty string; a name is checked later, by its addresses."""
+    address = _parse_address(host)
+    if address is None:
+        is_local = host == "localhost" or host.endswith(".localhost")
+        return "is this machine" if is_local and not is_allowed else ""
     if is_named:
         return ""
-    return addresses.objection(found, allow_private=is_allowed)
+    return addresses.objection(address, allow_private=is_allowed)
 
 
 def _allow_hint(host: str) -> str:
-    return f"To read pages of your own network, name {host} in crawl.allowed_hosts."
+    return f"To read pages of your own network, add {host} to crawl.allowed_hosts."
 
 
 def _parse_allowed_host(entry: str) -> tuple[str, int]:
-    """Return the host and port (0: every port) of one allowed host."""
+    """Return the host and port (0: every port) of an entry in crawl.allowed_hosts."""
     text = entry.strip()
-    wild = text.startswith("*.")
-    text = text[2:] if wild else text
+    is_wildcard = text.startswith("*.")
+    text = text[2:] if is_wildcard else text
     if isinstance(_parse_address(text), IPv6Address):
         text = f"[{text}]"
     try:
-        parts = _AUTHORITY.fullmatch(text)
-        if parts is None:
+        match = _AUTHORITY.fullmatch(text)
+        if match is None:
             raise _InvalidUrl("it is not a host")
-        host = _normalise_host(parts[1])
-        if wild and _parse_address(host) is not None:
-            raise _InvalidUrl("an address has no names below it")
+        host = _normalise_host(match[1])
+        if is_wildcard and _parse_address(host) is not None:
+            raise _InvalidUrl("an address cannot have a wildcard")
     except _InvalidUrl as error:
         raise SettingsError(
-            f"{entry!r} cannot be an allowed host: {error}",
+            f"{entry!r} is not a valid allowed host: {error}",
             hint="Write crawl.allowed_hosts as names or addresses: intra.example, 10.0.0.5:8080, *.intra.example.",
         ) from None
-    return (f"*.{host}" if wild else host), int(parts[2] or 0)
+    return (f"*.{host}" if is_wildcard else host), int(match[2] or 0)

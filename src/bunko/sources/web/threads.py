@@ -1,4 +1,4 @@
-"""Pieces of work in, their results out, from threads that keep no process alive: a page may never come."""
+"""Run tasks in daemon threads, which do not keep the process alive: a page may never arrive."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ T = TypeVar("T")
 
 
 class DaemonPool(Generic[T]):
-    """So many threads. The standard library's pool is waited for at the end of the process, even after Ctrl-C."""
+    """A pool of daemon threads. The pool of the standard library is joined at exit, even after Ctrl-C."""
 
     def __init__(self, thread_count: int) -> None:
-        self.pending = 0  # pieces of work whose results were not taken yet
+        self.pending = 0  # tasks whose results were not returned yet
         self._queue: SimpleQueue[Callable[[], T] | None] = SimpleQueue()
         self._results: SimpleQueue[T | BaseException] = SimpleQueue()
         self._threads = [
-            threading.Thread(target=self._run_worker, name=f"bunko-web-{place}", daemon=True)
-            for place in range(thread_count)
+            threading.Thread(target=self._run_worker, name=f"bunko-web-{index}", daemon=True)
+            for index in range(thread_count)
         ]
         for thread in self._threads:
             thread.start()
 
-    def submit(self, work: Callable[[], T]) -> None:
-        """Begin a piece of work as soon as a thread is free."""
+    def submit(self, task: Callable[[], T]) -> None:
+        """Run a task as soon as a thread is free."""
         self.pending += 1
-        self._queue.put(work)
+        self._queue.put(task)
 
     def results(self, timeout: float) -> list[T]:
-        """Return the results that are there, after waiting at most so long for one; an error is raised."""
-        found: list[T] = []
+        """Return the available results, after waiting at most `timeout` for the first; raise the error of a task."""
+        results: list[T] = []
         with suppress(Empty):
             while True:
-                one = self._results.get(timeout=timeout) if not found else self._results.get_nowait()
+                result = self._results.get(timeout=timeout) if not results else self._results.get_nowait()
                 self.pending -= 1
-                if isinstance(one, BaseException):
-                    raise one
-                found.append(one)
-        return found
+                if isinstance(result, BaseException):
+                    raise result
+                results.append(result)
+        return results
 
     def shut_down(self) -> None:
-        """Let the threads end; who still waits for a page is not waited for."""
+        """Stop the threads, without waiting for tasks that still run."""
         with suppress(Empty):
             while True:
                 self._queue.get_nowait()
@@ -54,8 +54,8 @@ class DaemonPool(Generic[T]):
                 thread.join()
 
     def _run_worker(self) -> None:
-        while (work := self._queue.get()) is not None:
+        while (task := self._queue.get()) is not None:
             try:
-                self._results.put(work())
+                self._results.put(task())
             except BaseException as error:
                 self._results.put(error)

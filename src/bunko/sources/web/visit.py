@@ -1,4 +1,4 @@
-"""One address in, its page read out: Safe Browsing, robots.txt and the pace of its host come first."""
+"""Visit one page: check Safe Browsing and robots.txt, wait for the delay of its host, fetch it and read its links."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ from bunko.sources.web.ssrf_guard import Target, display_url
 
 _log = logging.getLogger("bunko.web")
 
-# A server that asks for a longer pause is left alone until somebody tries again.
+# A server that asks for a longer pause is not retried.
 _MAX_PAUSE_SECONDS = 60.0
 FORBIDDEN_REASON = "robots.txt does not allow it"
 NOINDEX_REASON = "it asks not to be indexed"
-NO_TEXT_HINT = "Look at it in a browser: it may need scripts."
+NO_TEXT_HINT = "Open it in a browser: it may need JavaScript."
 
 
 class RobotsPolicy(Protocol):
-    """What robots.txt says."""
+    """The rules of robots.txt."""
 
     def allows(self, url: str) -> bool:
-        """Say whether a page may be fetched."""
+        """Return whether a page may be fetched."""
 
     def delay(self, url: str) -> float:
-        """Return how many seconds its site wants between two requests."""
+        """Return the crawl delay of its site in seconds."""
 
     def sitemaps(self, url: str) -> Sequence[str]:
-        """Return the sitemaps its site names."""
+        """Return the sitemaps of its site."""
 
 
 class ThreatLookup(Protocol):
-    """Who knows of dangerous addresses."""
+    """A lookup of dangerous addresses."""
 
     def threats(self, urls: Sequence[str]) -> dict[str, str]:
-        """Return those addresses that are dangerous, and how."""
+        """Return the dangerous addresses, each with its threat type."""
 
 
 class CrawlStopped(Exception):
-    """Somebody wants the crawl to end."""
+    """The crawl was stopped."""
 
 
 class HostPacer:
-    """One clock for each host: no two requests begin closer together than its delay."""
+    """Spaces the requests to each host by its delay."""
 
     def __init__(self) -> None:
         self.stop = threading.Event()
@@ -59,25 +59,25 @@ class HostPacer:
         self._next_turn: dict[str, float] = {}
 
     def wait_turn(self, host: str, delay: float) -> None:
-        """Wait for this host's turn."""
+        """Wait until the next request to a host may start."""
         with self._lock:
-            at = max(time.monotonic(), self._next_turn.get(host, 0.0))
-            self._next_turn[host] = at + delay
-        if self.stop.wait(max(0.0, at - time.monotonic())):
+            turn = max(time.monotonic(), self._next_turn.get(host, 0.0))
+            self._next_turn[host] = turn + delay
+        if self.stop.wait(max(0.0, turn - time.monotonic())):
             raise CrawlStopped
 
     def pause_host(self, host: str, seconds: float) -> None:
-        """Let nobody ask a host for a while."""
+        """Send no request to a host for some seconds."""
         with self._lock:
             self._next_turn[host] = max(self._next_turn.get(host, 0.0), time.monotonic() + seconds)
 
 
 @dataclass(slots=True)
 class VisitResult:
-    """What asking for one page came to: a page and what it says, an error, or why it was left alone."""
+    """The result of one visit: a page with its hints, an error, or the reason why it was skipped."""
 
     row: WebPage
-    final_url: str  # where redirects led in the end
+    final_url: str  # after redirects
     page: FetchedPage | None = None
     hints: CrawlHints | None = None
     error: BunkoError | None = None
@@ -85,48 +85,44 @@ class VisitResult:
 
 
 def failure_reason(url: str, error: BunkoError) -> str:
-    """Return what was the matter with a page, where its address is said already."""
+    """Return the message of an error without the address of the page."""
     for name in (display_url(url), url):
-        for beginning in (f"{name} was not fetched: ", f"{name} is not fetched: ", f"{name} "):
-            if error.message.startswith(beginning):
-                return error.message.removeprefix(beginning)
+        for prefix in (f"{name} was not fetched: ", f"{name} is not fetched: ", f"{name} "):
+            if error.message.startswith(prefix):
+                return error.message.removeprefix(prefix)
     return error.message
 
 
 def _is_noindex(visit: VisitResult) -> bool:
-    """Say whether a page asks not to be indexed, in its text or its header."""
+    """Return whether a page asks not to be indexed, in its HTML or its header."""
     return bool((visit.hints and visit.hints.noindex) or (visit.page and visit.page.noindex))
 
 
 class Visitor:
-    """Asks for pages; may be used from several threads."""
+    """Visits pages; thread-safe."""
 
     def __init__(
         self,
         fetcher: Fetcher,
         robots: RobotsPolicy,
         threat_lookup: ThreatLookup | None,
-        stored_content: Callable[[str], bytes | None],  # of a page that did not change
+        stored_content: Callable[[str], bytes | None],  # returns the content of a page that has not changed
         *,
         delay: float = 1.0,
-        max_redirects: int = 0,  # redirects that are followed
+        max_redirects: int = 0,
     ) -> None:
         self.fetcher, self.guard, self.robots = fetcher, fetcher.guard, robots
         self.pacer = HostPacer()
-        self._threat_lookup, self._stored_content, self._delay, self._max_redirects = (
-            threat_lookup,
-            stored_content,
-            delay,
-            max_redirects,
-        )
+        self._threat_lookup, self._stored_content = threat_lookup, stored_content
+        self._delay, self._max_redirects = delay, max_redirects
 
     def visit(
         self, row: WebPage, *, site: str = "", with_links: bool = False, respect_noindex: bool = False
     ) -> VisitResult:
-        """Ask for one page.
+        """Fetch one page and read its hints.
 
-        `site` is what redirects must stay on, empty for anywhere; `links` is whether its links are wanted; `indexing`
-        is whether it may refuse to be kept.
+        Redirects must stay on `site`, unless it is empty; `with_links` collects the links of the page; with
+        `respect_noindex` a page that asks not to be indexed is skipped.
         """
         visit = VisitResult(row, row.url)
         try:
@@ -138,36 +134,36 @@ class Visitor:
         except CrawlStopped:
             raise
         except Exception as error:
-            # Our bug, with its traceback; but one page must not stop the others.
-            _log.exception("%s cannot be read", visit.final_url)
+            # A bug of ours, logged with its traceback; but one page must not stop the others.
+            _log.exception("Cannot read %s", visit.final_url)
             visit.error = FetchFailed(
-                f"{visit.final_url} cannot be read ({type(error).__name__})", hint="The log says more."
+                f"{visit.final_url} cannot be read ({type(error).__name__})", hint="See the log for details."
             )
         return visit
 
     def wait_for_host(self, target: Target) -> None:
-        """Wait until a host may be asked: its own delay or ours, whichever is longer."""
+        """Wait for the delay of a host: its crawl delay or our default, whichever is longer."""
         self.pacer.wait_turn(target.authority, max(self._delay, self.robots.delay(str(target))))
 
     def check_url(self, url: str) -> None:
-        """Refuse an address that is known to be dangerous."""
+        """Raise AddressRefused if an address is known to be dangerous."""
         if self._threat_lookup is not None and (threat := self._threat_lookup.threats([url]).get(url)):
             raise AddressRefused(
-                f"{url} is not fetched: Google Safe Browsing calls it {threat}",
-                hint="Leave it alone, or set safety.url_check to false if you know better.",
+                f"{url} is not fetched: Google Safe Browsing reports {threat}",
+                hint="Do not visit it. If you are sure that it is safe, set safety.url_check to false.",
             )
 
     def prefetch_threats(self, urls: Sequence[str]) -> None:
-        """Ask at once whether some addresses are dangerous, so that each need not be asked about alone."""
+        """Look up several addresses in one request, so that the later single lookups are cached."""
         if self._threat_lookup is not None and urls:
-            with suppress(BunkoError):  # each is told when its turn comes
+            with suppress(BunkoError):  # reported when each page is visited
                 self._threat_lookup.threats(urls)
 
     def _fetch_and_read(self, visit: VisitResult, site: str, *, with_links: bool) -> None:
         row = visit.row
         page = self._fetch_page(visit, site)
         if self.pacer.stop.is_set():
-            raise CrawlStopped  # nobody waits for it, and the library may be closed
+            raise CrawlStopped  # the result is not needed, and the library may be closed
         if page is None:
             return
         content = page.content
@@ -177,18 +173,18 @@ class Visitor:
         visit.page = page
         kind = {"media_type": page.media_type, "charset": page.charset, "url": visit.final_url}
         visit.hints = read_crawl_hints(content, with_links=with_links, **kind)
-        # What is new is read when it is imported. What would replace something must be worth it.
+        # A new page is read when it is imported. A page that would replace another must have text.
         if is_document(row) and not page.not_modified:
             try:
-                empty = is_empty(read_page(content, **kind))
+                has_no_text = is_empty(read_page(content, **kind))
             except SourceError as error:
                 raise FetchFailed(f"{visit.final_url} cannot be read: {error.message}", hint=error.hint) from error
-            if empty:
+            if has_no_text:
                 raise FetchFailed(f"{visit.final_url} holds no text", hint=NO_TEXT_HINT)
 
     def _fetch_page(self, visit: VisitResult, site: str) -> FetchedPage | None:
-        """Return the page where redirects lead to; None where robots.txt does not allow it."""
-        row, hops, paused = visit.row, 0, False
+        """Fetch a page, following redirects; return None if robots.txt does not allow it."""
+        row, redirects, paused = visit.row, 0, False
         while True:
             target = self.guard.target(visit.final_url)
             self.check_url(visit.final_url)
@@ -196,8 +192,8 @@ class Visitor:
                 visit.skip_reason = FORBIDDEN_REASON
                 return None
             self.wait_for_host(target)
-            known = visit.final_url == row.url and is_document(row) and row.size > 0
-            etag, last_modified = (row.etag, row.last_modified) if known else ("", "")
+            is_stored = visit.final_url == row.url and is_document(row) and row.size > 0
+            etag, last_modified = (row.etag, row.last_modified) if is_stored else ("", "")
             try:
                 return self.fetcher.fetch(
                     visit.final_url, etag=etag, last_modified=last_modified, accept=READABLE_TYPES
@@ -207,13 +203,13 @@ class Visitor:
                     paused = True
                     self.pacer.pause_host(target.authority, error.retry_after)
                     continue
-                if not error.location or hops >= self._max_redirects:
+                if not error.location or redirects >= self._max_redirects:
                     raise
                 visit.final_url = self._redirect_url(target, error, site)
-                hops += 1
+                redirects += 1
 
     def _redirect_url(self, target: Target, error: FetchFailed, site: str) -> str:
-        onward = self.guard.redirect_target(target, error.location)
-        if site and site_of(onward) != site:
+        redirected = self.guard.redirect_target(target, error.location)
+        if site and site_of(redirected) != site:
             raise error
-        return str(onward)
+        return str(redirected)
