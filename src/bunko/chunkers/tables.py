@@ -126,7 +126,7 @@ class Tables:
                 yield ChunkRange(start, rows[last][1], table_header=table_header)
 
     def _context_rows(self, rows: list[tuple[int, int]], index: int) -> tuple[int, int]:
-        """Return the first and the last row of a chunk: up to `row_context` neighbours on each side, as far as they fit."""
+        """Return the first and the last row of a chunk: as many neighbours as `row_context` allows and as fit."""
         first = last = index
         for distance in range(1, min(self._row_context, len(rows)) + 1):
             candidate = max(0, index - distance), min(len(rows) - 1, index + distance)
