@@ -1,6 +1,6 @@
-"""Benchmarks: each returns tables of figures, next to a peer measured in the same run."""
+"""Benchmarks; each returns tables of figures, beside a peer measured in the same run."""
 
 import os
 
-# A second BLAS thread waits for work by spinning, and its waiting would be counted as everybody's CPU time.
+# A second BLAS thread spins while it waits for work, and that would count as CPU time of every step.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

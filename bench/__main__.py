@@ -1,4 +1,4 @@
-"""Names of benchmarks in, their tables out; without names all of them, into docs/performance.md and its plot."""
+"""Run benchmarks and print their tables; without names run all and update docs/performance.md and its plots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.libraries import Libraries
 from bench.table import Result
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-# In the order of the document.
+# In document order.
 NAMES = (
     "lexical", "vector", "embedding", "importing", "splitting", "extraction", "crawling", "rescan", "updating",
     "changing", "answering", "starting", "mcp", "growth", "evaluating", "memos",
@@ -31,48 +31,48 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, metavar="DIR", help="also import and split the Markdown files of DIR")
     parser.add_argument("--folder-name", default="your folder", metavar="TEXT", help="what the tables call DIR")
     parser.add_argument("--work", type=Path, metavar="DIR", help="keep the generated libraries in DIR for the next run")
-    asked = parser.parse_args()
-    for unknown in set(asked.names) - set(NAMES):
+    arguments = parser.parse_args()
+    for unknown in set(arguments.names) - set(NAMES):
         parser.error(f"there is no benchmark {unknown!r}; choose from {', '.join(NAMES)}")
-    folders = [(asked.folder_name, asked.folder)] if asked.folder else []
+    folders = [(arguments.folder_name, arguments.folder)] if arguments.folder else []
     start, load = time.monotonic(), os.getloadavg()[0]
-    with tempfile.TemporaryDirectory() as place:
-        libraries = Libraries(asked.work or Path(place))
+    with tempfile.TemporaryDirectory() as work_dir:
+        libraries = Libraries(arguments.work or Path(work_dir))
         results = {}
-        for name in asked.names or NAMES:
+        for name in arguments.names or NAMES:
             module = import_module(f"bench.{name}")
             results[name] = module.run(libraries, folders) if name in WITH_FOLDERS else module.run(libraries)
-            show(name, results[name])
-    if not asked.names:
-        write(results, time.monotonic() - start, load)
+            print_result(name, results[name])
+    if not arguments.names:
+        write_document(results, time.monotonic() - start, load)
 
 
-def show(name: str, result: Result) -> None:
-    """Print what a benchmark found."""
+def print_result(name: str, result: Result) -> None:
+    """Print the tables and checks of a benchmark."""
     print(f"\n{name}\n")
-    for found in result.tables.values():
-        print(table.markdown(found), end="\n\n")
+    for result_table in result.tables.values():
+        print(table.markdown(result_table), end="\n\n")
     if result.checks:
-        print(table.markdown(table.checks(result.checks)), flush=True)
+        print(table.markdown(table.check_table(result.checks)), flush=True)
 
 
-def write(results: dict[str, Result], seconds: float, load: float) -> None:
-    """Put all tables into the document, and draw the plot."""
+def write_document(results: dict[str, Result], seconds: float, load: float) -> None:
+    """Write all tables into the document, and draw the plots."""
     page = DOCS / "performance.md"
     text = page.read_text(encoding="utf-8")
-    text = table.put(text, "machine", machine(seconds, load))
+    text = table.replace_section(text, "machine", describe_machine(seconds, load))
     checks = [check for result in results.values() for check in result.checks]
-    text = table.put(text, "targets", table.markdown(table.checks(checks)))
+    text = table.replace_section(text, "targets", table.markdown(table.check_table(checks)))
     for result in results.values():
-        for name, found in result.tables.items():
-            text = table.put(text, name, table.markdown(found))
+        for name, result_table in result.tables.items():
+            text = table.replace_section(text, name, table.markdown(result_table))
     page.write_text(text, encoding="utf-8")
     growth.plot(results["growth"].curves, DOCS / "performance.png")
     memos.plot(results["memos"].curves, DOCS / "memos.png")
 
 
-def machine(seconds: float, load: float) -> str:
-    """Return what the figures were measured with."""
+def describe_machine(seconds: float, load: float) -> str:
+    """Return a sentence about the machine and the versions of the packages."""
     packages = ", ".join(f"{name} {version(name)}" for name in PEERS)
     return (
         f"Measured on {os.cpu_count()} cores ({platform.machine()}, {platform.system()}) with Python"

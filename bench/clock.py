@@ -1,4 +1,4 @@
-"""Work in, the CPU time it took out: in this process with its peers taking turns, or in a process of its own."""
+"""Measure CPU time: of steps that take turns in this process, or of a child process."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import TypeVar
 
-_LEAST_SECONDS = 0.02  # a round shorter than this measures the clock
+_LEAST_SECONDS = 0.02  # a shorter round would measure the clock
 _ROUNDS = 7
 Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
-class Spent:
-    """What some work cost; all in seconds and bytes."""
+class Cost:
+    """The cost of some work, in seconds and bytes."""
 
     cpu: float = 0.0
     wall: float = 0.0
@@ -31,33 +31,33 @@ class Spent:
 
 
 def race(steps: Mapping[str, Callable[[], object]], rounds: int = _ROUNDS) -> dict[str, float]:
-    """Return the best CPU seconds of a call of each step; they take turns, so that noise meets all of them."""
-    numbers = {name: _enough(step) for name, step in steps.items()}
+    """Return the best CPU seconds per call of each step; the steps take turns, so that noise affects all of them."""
+    call_counts = {name: _call_count(step) for name, step in steps.items()}
     best = dict.fromkeys(steps, float("inf"))
-    with _without_collector():
+    with _pause_gc():
         for _ in range(rounds):
             for name, step in steps.items():
-                best[name] = min(best[name], _once(step, numbers[name]))
+                best[name] = min(best[name], _seconds_per_call(step, call_counts[name]))
     return best
 
 
 def cpu(step: Callable[[], object], rounds: int = _ROUNDS) -> float:
-    """Return the best CPU seconds of a call."""
+    """Return the best CPU seconds per call."""
     return race({"": step}, rounds)[""]
 
 
 @contextmanager
-def spent():
-    """Measure the block: CPU of this process and of the children it waited for, and the time on the wall."""
-    found = Spent()
-    before, start = _used(), time.perf_counter()
-    yield found
-    found.wall = time.perf_counter() - start
-    found.cpu = _used() - before
+def measure() -> Iterator[Cost]:
+    """Measure a block: the CPU time of this process and of the children it waited for, and the wall time."""
+    cost = Cost()
+    before, start = _cpu_total(), time.perf_counter()
+    yield cost
+    cost.wall = time.perf_counter() - start
+    cost.cpu = _cpu_total() - before
 
 
-def child(arguments: Sequence[str], **environ: str) -> Spent:
-    """Run this Python with some arguments; its CPU time includes that of the workers it started."""
+def run_child(arguments: Sequence[str], **environ: str) -> Cost:
+    """Run this Python with arguments; its CPU time includes that of its workers."""
     start = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, *arguments], env=environment(**environ), stdout=subprocess.PIPE, text=True
@@ -67,50 +67,50 @@ def child(arguments: Sequence[str], **environ: str) -> Spent:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{' '.join(arguments)} ended with {process.returncode}")
-    return Spent(usage.ru_utime + usage.ru_stime, time.perf_counter() - start, usage.ru_maxrss * 1024, output)
+    return Cost(usage.ru_utime + usage.ru_stime, time.perf_counter() - start, usage.ru_maxrss * 1024, output)
 
 
-def apart(work: Callable[..., Result], *arguments: object) -> Result:
-    """Return what a function of a module returns in a process of its own.
+def run_apart(work: Callable[..., Result], *arguments: object) -> Result:
+    """Run a function in a separate process and return its result.
 
-    An allocator that has served a peer's gigabytes hands out large arrays without asking the system for their pages
-    again; a process that holds a library and nothing else has no such luck, and takes twice as long for some queries.
+    An allocator that has served the gigabytes of a peer reuses their pages for large arrays without asking the system
+    again; a process that holds only a library cannot, and takes twice as long for some queries.
     """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, *arguments).result()
 
 
 def environment(**environ: str) -> dict[str, str]:
-    """Return the environment without what would change a measurement: settings of bunko, uncached bytecode."""
-    own = ("BUNKO_", "RAG_", "EMBEDDING_", "PYTHONDONTWRITEBYTECODE", "OPENBLAS_NUM_THREADS")
-    return {name: value for name, value in os.environ.items() if not name.startswith(own)} | environ
+    """Return the environment without variables that would change a measurement, such as settings of bunko."""
+    dropped_prefixes = ("BUNKO_", "RAG_", "EMBEDDING_", "PYTHONDONTWRITEBYTECODE", "OPENBLAS_NUM_THREADS")
+    return {name: value for name, value in os.environ.items() if not name.startswith(dropped_prefixes)} | environ
 
 
-def _used() -> float:
+def _cpu_total() -> float:
     # os.times() counts in hundredths of a second.
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    usages = [resource.getrusage(target) for target in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def _enough(step: Callable[[], object]) -> int:
+def _call_count(step: Callable[[], object]) -> int:
     step()
-    number = 1
+    count = 1
     while True:
-        seconds = _once(step, number) * number
+        seconds = _seconds_per_call(step, count) * count
         if seconds >= _LEAST_SECONDS:
-            return number
-        number = max(2 * number, int(number * _LEAST_SECONDS / seconds) if seconds else 0)
+            return count
+        count = max(2 * count, int(count * _LEAST_SECONDS / seconds) if seconds else 0)
 
 
-def _once(step: Callable[[], object], number: int) -> float:
+def _seconds_per_call(step: Callable[[], object], count: int) -> float:
     start = time.process_time()
-    for _ in range(number):
+    for _ in range(count):
         step()
-    return (time.process_time() - start) / number
+    return (time.process_time() - start) / count
 
 
 @contextmanager
-def _without_collector():
+def _pause_gc() -> Iterator[None]:
     gc.collect()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""A site of 200 pages on loopback in, what crawling it costs next to plain fetching out; the import is told apart."""
+"""Measure crawling a site of 200 pages on loopback, beside plain fetching; the import is measured separately."""
 
 from __future__ import annotations
 
@@ -27,23 +27,29 @@ SENTENCE = (
 )
 
 
-def page(name: int) -> bytes:
+def page(page_number: int) -> bytes:
     """Return one article, with links to its neighbours."""
-    menu = "".join(f"<li><a href='/{n}'>Article {n}</a></li>" for n in range(max(0, name - 20), min(PAGES, name + 20)))
-    parts = "".join(
-        f"<h2>節 {part}</h2><p>{SENTENCE * 4}</p><pre><code>bunko search {name} --top-k {part}</code></pre>"
-        for part in range(8)
+    menu = "".join(
+        f"<li><a href='/{number}'>Article {number}</a></li>"
+        for number in range(max(0, page_number - 20), min(PAGES, page_number + 20))
     )
-    rows = "".join(f"<tr><td>設定{n}</td><td>{n * name}</td><td>既定の値</td></tr>" for n in range(20))
+    sections = "".join(
+        f"<h2>節 {section}</h2><p>{SENTENCE * 4}</p>"
+        f"<pre><code>bunko search {page_number} --top-k {section}</code></pre>"
+        for section in range(8)
+    )
+    rows = "".join(
+        f"<tr><td>設定{number}</td><td>{number * page_number}</td><td>既定の値</td></tr>" for number in range(20)
+    )
     return (
-        f"<!doctype html><html lang=ja><head><meta charset=utf-8><title>Article {name}</title></head>"
-        f"<body><nav><ul>{menu}</ul></nav><main><h1>Article {name}</h1>{parts}"
+        f"<!doctype html><html lang=ja><head><meta charset=utf-8><title>Article {page_number}</title></head>"
+        f"<body><nav><ul>{menu}</ul></nav><main><h1>Article {page_number}</h1>{sections}"
         f"<table><tr><th>名前</th><th>値</th><th>説明</th></tr>{rows}</table></main></body></html>"
     ).encode()
 
 
-def serve(told: Connection) -> None:
-    """Serve the site until the process is ended."""
+def serve(pipe: Connection) -> None:
+    """Serve the site until the process ends."""
     pages = {f"/{name}": page(name) for name in range(PAGES)}
     links = "".join(f"<a href='/{name}'>{name}</a> " for name in range(PAGES))
     pages["/"] = f"<html><body><main><h1>Index</h1><p>{links}</p></main></body></html>".encode()
@@ -65,35 +71,35 @@ def serve(told: Connection) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    told.send(server.server_address[1])
+    pipe.send(server.server_address[1])
     server.serve_forever()
 
 
 @contextmanager
 def site() -> Iterator[str]:
-    """Run the site in a process of its own, so that it takes nothing from who fetches."""
+    """Run the site in a separate process, so that it takes no time from the crawler."""
     context = get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=serve, args=(there,), daemon=True)
+    parent_pipe, child_pipe = context.Pipe()
+    process = context.Process(target=serve, args=(child_pipe,), daemon=True)
     process.start()
     try:
-        yield f"127.0.0.1:{here.recv()}"
+        yield f"127.0.0.1:{parent_pipe.recv()}"
     finally:
         process.terminate()
         process.join()
 
 
-def plainly(host: str) -> None:
-    """Fetch all pages with an HTTP client and as many threads, and do nothing with them."""
+def fetch_all(host: str) -> None:
+    """Fetch all pages with an HTTP client and the same number of threads, and drop them."""
     import httpx2
 
     with httpx2.Client(trust_env=False) as client, ThreadPoolExecutor(CONCURRENCY) as pool:
         answers = pool.map(lambda name: client.get(f"http://{host}{name}"), ["/", *(f"/{n}" for n in range(PAGES))])
         if any(answer.status_code != 200 for answer in answers):
-            raise SystemExit("The site did not give all its pages")
+            raise SystemExit("The site did not serve all its pages")
 
 
-def opened(folder: Path, host: str) -> Library:
+def open_crawler_library(folder: Path, host: str) -> Library:
     """Open a library that may crawl the site without a delay."""
     environ = {
         "BUNKO_CRAWL_ALLOWED_HOSTS": host,
@@ -104,39 +110,39 @@ def opened(folder: Path, host: str) -> Library:
     return open_library(locate_library(library=folder, environ=environ), environ=environ)
 
 
-def clock() -> tuple[float, float]:
-    """Return the CPU time of this process and the time on the wall."""
+def now() -> tuple[float, float]:
+    """Return the CPU time of this process and the wall time."""
     return time.process_time(), time.perf_counter()
 
 
-def crawled(host: str) -> list[tuple[float, float]]:
-    """Return what it cost until all pages were held, and from then on until they could be searched."""
-    with tempfile.TemporaryDirectory() as place, opened(Path(place), host) as library:
-        marks = [clock()]
+def measure_crawl(host: str) -> list[tuple[float, float]]:
+    """Return the cost of crawling all pages, and of importing them."""
+    with tempfile.TemporaryDirectory() as work_dir, open_crawler_library(Path(work_dir), host) as library:
+        marks = [now()]
         imported: list[tuple[float, float]] = []
-        found = library.web.crawl_site(
-            f"http://{host}/", max_pages=PAGES + 1, import_progress=lambda _: imported.append(clock())
+        crawl = library.web.crawl_site(
+            f"http://{host}/", max_pages=PAGES + 1, import_progress=lambda _: imported.append(now())
         )
-        marks += [imported[0], clock()]
-    if len(found.outcome.held_urls) != PAGES + 1:
-        raise SystemExit(f"{len(found.outcome.held_urls)} of {PAGES + 1} pages were crawled")
+        marks += [imported[0], now()]
+    if len(crawl.outcome.held_urls) != PAGES + 1:
+        raise SystemExit(f"{len(crawl.outcome.held_urls)} of {PAGES + 1} pages were crawled")
     return [(end[0] - start[0], end[1] - start[1]) for start, end in pairwise(marks)]
 
 
 def run(_: object) -> Result:
     with site() as host:
         rounds = []
-        plainly(host)
-        crawled(host)
+        fetch_all(host)
+        measure_crawl(host)
         for _round in range(ROUNDS):
-            start = clock()
-            plainly(host)
-            end = clock()
-            rounds.append([(end[0] - start[0], end[1] - start[1]), *crawled(host)])
-    cpu, wall = ([min(one[at] for one in column) for column in zip(*rounds, strict=True)] for at in (0, 1))
+            start = now()
+            fetch_all(host)
+            end = now()
+            rounds.append([(end[0] - start[0], end[1] - start[1]), *measure_crawl(host)])
+    cpu, wall = ([min(times[index] for times in column) for column in zip(*rounds, strict=True)] for index in (0, 1))
     table = Table((f"{PAGES} pages on loopback, no delay", "CPU ms", "wall ms", "× plain, CPU", "× plain, wall"))
     labels = (f"plain fetching, {CONCURRENCY} threads", "crawling: guard, robots, links, stored", "importing them")
-    for at, label in enumerate(labels):
-        times = (f"{cpu[at] / cpu[0]:.2f}", f"{wall[at] / wall[0]:.2f}") if at == 1 else ("", "")
-        table.rows.append((label, number(cpu[at] * 1000), number(wall[at] * 1000), *times))
+    for index, label in enumerate(labels):
+        times = (f"{cpu[index] / cpu[0]:.2f}", f"{wall[index] / wall[0]:.2f}") if index == 1 else ("", "")
+        table.rows.append((label, number(cpu[index] * 1000), number(wall[index] * 1000), *times))
     return Result({"crawling": table}, [check("a crawl beside plain fetching, wall", wall[1] / wall[0], 2, "×")])

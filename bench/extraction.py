@@ -1,7 +1,7 @@
-"""Web pages whose text is known come in; how much of it each reader finds, and at what CPU time, goes out.
+"""Measure how much text of known web pages each reader extracts, and its CPU time.
 
-Precision and recall count character 5-grams of letters and digits, as multisets: blanks, punctuation and the marks of
-Markdown are not looked at, so readers that lay a text out differently are measured alike, in any language.
+Precision and recall count character 5-grams of letters and digits, as multisets: spaces, punctuation and Markdown
+syntax are ignored, so that readers with different layouts are comparable, in any language.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Reader = Callable[[bytes], str]
 _SKIPPED = re.compile(r"[\W_]+")
 _FENCE = re.compile(r"(?m)^\s*(?:```|~~~).*$")
 _TARGET = re.compile(r"\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)")
-# What cpprefjp's sources say to its site generator: which words of a listing are links or coloured, what a page is.
+# Notes in the sources of cpprefjp for its site generator: links and colours in listings, page types.
 _NOTE = re.compile(r"(?m)^\* .*\[(?:meta|link|color|italic|mathjax)\b[^\]\n]*\]\s*$|\[mark [^\]\n]*\]")
 _TAG = re.compile(r"</?(?:a|br|code|del|div|em|img|ins|kbd|li|ol|p|span|strong|su[bp]|table|t[dhr]|ul)\b[^<>\n]*>")
 _HEADING = re.compile(r"(?m)^#{1,6}\s+(.+)$")
@@ -37,38 +37,38 @@ _RULER = re.compile(r"[-:| \t]+")
 
 
 class Page(NamedTuple):
-    """A page as it is served, and the Markdown that it was made from."""
+    """A page as served, and the Markdown it was generated from."""
 
     data: bytes
     gold: str
 
 
 def run(_: object, folders: Sequence[tuple[str, Path]] = ()) -> Result:
-    """Read generated pages, and folders that hold html/NAME.html with gold_md/NAME.md."""
-    sets = {"generated pages": [_generated(text) for _, text in corpus.pages(PAGES)]}
+    """Read generated pages, and folders with html/NAME.html and gold_md/NAME.md."""
+    sets = {"generated pages": [_build_page(text) for _, text in corpus.pages(PAGES)]}
     for label, folder in folders:
-        if found := _stored(folder):
-            sets[label] = found
-    head = ("extraction", "precision", "recall", "F1", "headings kept", "table rows kept", "CPU ms a page")
-    table, limit = Table(head), 0.0
+        if stored_pages := _load_pages(folder):
+            sets[label] = stored_pages
+    columns = ("extraction", "precision", "recall", "F1", "headings kept", "table rows kept", "CPU ms a page")
+    table, slowest = Table(columns), 0.0
     for label, pages in sets.items():
         readers = _readers()
         steps = {name: _step(read, pages) for name, read in readers.items()}
         times = clock.race(steps, ROUNDS)
         for name, read in readers.items():
-            shares = _shares([(read(page.data), page.gold) for page in pages])
-            spent = times[name] * 1e3 / len(pages)
-            table.rows.append((f"{name}, {label}", *(f"{share:.3f}" for share in shares), number(spent)))
-        limit = max(limit, times["bunko"] * 1e3 / len(pages))
-    return Result({"extraction": table}, [check("reading a web page", limit, 10, "ms CPU")])
+            quality = _quality([(read(page.data), page.gold) for page in pages])
+            milliseconds = times[name] * 1e3 / len(pages)
+            table.rows.append((f"{name}, {label}", *(f"{share:.3f}" for share in quality), number(milliseconds)))
+        slowest = max(slowest, times["bunko"] * 1e3 / len(pages))
+    return Result({"extraction": table}, [check("reading a web page", slowest, 10, "ms CPU")])
 
 
 def _readers() -> dict[str, Reader]:
-    """Return bunko's reader and those of its peers that are installed."""
+    """Return the reader of bunko and the installed peers."""
     readers: dict[str, Reader] = {"bunko": lambda data: html.read(data).text.text}
     with suppress(ImportError):
         lexbor = importlib.import_module("selectolax.lexbor")
-        readers["selectolax, text of body"] = lambda data: _bare(lexbor.LexborHTMLParser(data))
+        readers["selectolax, text of body"] = lambda data: _body_text(lexbor.LexborHTMLParser(data))
     with suppress(ImportError):
         plain = importlib.import_module("resiliparse.extract.html2text").extract_plain_text
         decode = importlib.import_module("resiliparse.parse.encoding").bytes_to_str
@@ -83,7 +83,7 @@ def _readers() -> dict[str, Reader]:
     return readers
 
 
-def _bare(tree: object) -> str:
+def _body_text(tree: object) -> str:
     tree.strip_tags(["script", "style", "noscript", "template"])  # type: ignore[attr-defined]
     return tree.body.text(separator="\n")  # type: ignore[attr-defined, no-any-return]
 
@@ -96,16 +96,16 @@ def _step(read: Reader, pages: Iterable[Page]) -> Callable[[], None]:
     return step
 
 
-def _shares(texts: Sequence[tuple[str, str]]) -> tuple[float, ...]:
-    """Return precision, recall and F1, means over pages, and the shares of headings and of table rows that are kept."""
+def _quality(texts: Sequence[tuple[str, str]]) -> tuple[float, ...]:
+    """Return precision, recall and F1, averaged over pages, and the shares of headings and table rows that are kept."""
     precisions, recalls, headings, rows = [], [], [], []
-    for found, gold in texts:
-        own, wanted = _grams(found), _grams(_unmarked(gold))
-        common = (own & wanted).total()
-        precisions.append(common / max(own.total(), 1))
-        recalls.append(common / max(wanted.total(), 1))
-        headings += _kept(_headings(gold), _headings(found))
-        rows += _kept(_rows(gold), [_letters(line) for line in found.split("\n")])
+    for extracted, gold in texts:
+        extracted_grams, gold_grams = _count_grams(extracted), _count_grams(_strip_markup(gold))
+        common_grams = (extracted_grams & gold_grams).total()
+        precisions.append(common_grams / max(extracted_grams.total(), 1))
+        recalls.append(common_grams / max(gold_grams.total(), 1))
+        headings += _kept_flags(_headings(gold), _headings(extracted))
+        rows += _kept_flags(_rows(gold), [_letters(line) for line in extracted.split("\n")])
     precision, recall = _mean(precisions), _mean(recalls)
     f1 = 2 * precision * recall / max(precision + recall, 1e-9)
     return precision, recall, f1, _mean(headings), _mean(rows)
@@ -115,55 +115,55 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / max(len(values), 1)
 
 
-def _grams(text: str) -> Counter[str]:
+def _count_grams(text: str) -> Counter[str]:
     letters = _letters(text)
-    return Counter(letters[at : at + GRAM] for at in range(len(letters) - GRAM + 1))
+    return Counter(letters[start : start + GRAM] for start in range(len(letters) - GRAM + 1))
 
 
 def _letters(text: str) -> str:
     return _SKIPPED.sub("", unicodedata.normalize("NFKC", text))
 
 
-def _unmarked(markdown: str) -> str:
-    """Return what a Markdown text says once it is a page."""
+def _strip_markup(markdown: str) -> str:
+    """Return the visible text of a Markdown source."""
     return escapes.unescape(_TAG.sub("", _TARGET.sub("]", _FENCE.sub("", _NOTE.sub("", markdown)))))
 
 
 def _headings(markdown: str) -> list[str]:
-    return [_letters(_unmarked(one)) for one in _HEADING.findall(_CODE.sub("", markdown))]
+    return [_letters(_strip_markup(heading)) for heading in _HEADING.findall(_CODE.sub("", markdown))]
 
 
 def _rows(markdown: str) -> list[str]:
     lines = [line for line in _CODE.sub("", markdown).split("\n") if line.startswith("|")]
-    return [_letters(_unmarked(line)) for line in lines if not _RULER.fullmatch(line)]
+    return [_letters(_strip_markup(line)) for line in lines if not _RULER.fullmatch(line)]
 
 
-def _kept(wanted: Sequence[str], found: Sequence[str]) -> list[bool]:
-    there = Counter(found)
-    return [any(one.endswith(want) for one in there) if want not in there else True for want in wanted if want]
+def _kept_flags(expected: Sequence[str], actual: Sequence[str]) -> list[bool]:
+    lines = Counter(actual)
+    return [any(line.endswith(text) for line in lines) if text not in lines else True for text in expected if text]
 
 
-def _stored(folder: Path) -> list[Page]:
+def _load_pages(folder: Path) -> list[Page]:
     pairs = [(page, folder / "gold_md" / f"{page.stem}.md") for page in sorted((folder / "html").glob("*.html"))]
     return [Page(page.read_bytes(), gold.read_text(encoding="utf-8")) for page, gold in pairs if gold.exists()]
 
 
-def _generated(markdown: str) -> Page:
-    """Return a page as a site would make it of Markdown, with a menu, a side column, a banner and a foot around."""
-    menu = "".join(f'<li><a href="/{word}.html">{word} {number}</a></li>' for number, word in enumerate(_MENU))
-    body, listing, fenced = [], [], False
+def _build_page(markdown: str) -> Page:
+    """Return a page as a site would render Markdown, with a menu, a side column, a banner and a footer."""
+    menu = "".join(f'<li><a href="/{word}.html">{word} {index}</a></li>' for index, word in enumerate(_MENU))
+    body, table_lines, in_code = [], [], False
     for line in [*markdown.split("\n"), ""]:
         if line.startswith("```"):
-            fenced = not fenced
-            body.append("<pre><code>" if fenced else "</code></pre>")
-        elif fenced:
+            in_code = not in_code
+            body.append("<pre><code>" if in_code else "</code></pre>")
+        elif in_code:
             body.append(escapes.escape(line))
         elif line.startswith("|"):
-            listing.append(line)
+            table_lines.append(line)
         else:
-            if listing:
-                body.append(_table(listing))
-                listing = []
+            if table_lines:
+                body.append(_table(table_lines))
+                table_lines = []
             body.append(_block(line))
     return Page(_SITE.format(menu=menu, body="\n".join(body)).encode(), markdown)
 
@@ -181,11 +181,13 @@ _MENU = "製品 料金 事例 ブログ 採用 会社概要 お問い合わせ �
 
 def _table(lines: Sequence[str]) -> str:
     rows = [line.strip("|").split("|") for line in lines if not _RULER.fullmatch(line)]
-    made = []
+    table_rows: list[str] = []
     for cells in rows:
-        tag = "td" if made else "th"
-        made.append("<tr>" + "".join(f"<{tag}>{escapes.escape(cell.strip())}</{tag}>" for cell in cells) + "</tr>")
-    return f"<table>{''.join(made)}</table>"
+        tag = "td" if table_rows else "th"
+        table_rows.append(
+            "<tr>" + "".join(f"<{tag}>{escapes.escape(cell.strip())}</{tag}>" for cell in cells) + "</tr>"
+        )
+    return f"<table>{''.join(table_rows)}</table>"
 
 
 def _block(line: str) -> str:

@@ -1,4 +1,4 @@
-"""Libraries of growing size in, curves of time and memory out, as a table and as a plot."""
+"""Measure time and memory of libraries of growing size, as a table and a plot."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from math import ceil, floor, log10
 from pathlib import Path
 
 from bench import peers, queries
-from bench.clock import apart, cpu
+from bench.clock import cpu, run_apart
 from bench.libraries import SIZES, Libraries
-from bench.starting import visits
+from bench.starting import measure_visits
 from bench.table import Result, Table, number
 from bunko.indexes.embedded.vectors import nearest
 from bunko.search.query_analysis import analyse_query
@@ -43,16 +43,16 @@ def run(libraries: Libraries) -> Result:
 
 def _measure(libraries: Libraries, size: int) -> dict[str, float]:
     docs = libraries.docs(size)
-    seen = visits(docs, 3)
+    visit = measure_visits(docs, 3)
     return {
-        **apart(_ours, libraries, size),
-        **apart(_theirs, libraries, size),
-        "opening": seen["open"] * 1e3,
-        "RSS": seen["rss"] / 1e6,
+        **run_apart(_measure_bunko, libraries, size),
+        **run_apart(_measure_peers, libraries, size),
+        "opening": visit["open"] * 1e3,
+        "RSS": visit["rss"] / 1e6,
     }
 
 
-def _ours(libraries: Libraries, size: int) -> dict[str, float]:
+def _measure_bunko(libraries: Libraries, size: int) -> dict[str, float]:
     with libraries.open(size) as (library, snapshot):
         masks = snapshot.masks(None)
 
@@ -60,38 +60,40 @@ def _ours(libraries: Libraries, size: int) -> dict[str, float]:
             return rank_lexical(snapshot, analyse_query(query), TOP, k1=peers.K1, b=peers.B, masks=masks)
 
         vector = library.embedder().embed(["環境構築の方法"], query=True)[0]
-        near = cpu(lambda: nearest(snapshot, vector, TOP, masks=masks))
-        return {**_medians("all lanes", answer), "vector": near * 1e6}
+        nearest_seconds = cpu(lambda: nearest(snapshot, vector, TOP, masks=masks))
+        return {**_medians("all lanes", answer), "vector": nearest_seconds * 1e6}
 
 
-def _theirs(libraries: Libraries, size: int) -> dict[str, float]:
+def _measure_peers(libraries: Libraries, size: int) -> dict[str, float]:
     with libraries.open(size) as (library, snapshot):
         matrix = snapshot.views[0].segment.vectors.copy()
         vector = library.embedder().embed(["環境構築の方法"], query=True)[0]
-        product = cpu(lambda: matrix @ vector)
+        product_seconds = cpu(lambda: matrix @ vector)
         engine = peers.Tantivy(snapshot)
-        terms = {query: engine.terms(analyse_query(query).terms) for query in _asked("one word") + _asked("question")}
+        terms = {
+            query: engine.terms(analyse_query(query).terms) for query in _queries("one word") + _queries("question")
+        }
         return {
             **_medians("tantivy", lambda query: engine.search(terms[query], TOP)),
-            "bare product": product * 1e6,
+            "bare product": product_seconds * 1e6,
         }
 
 
-def _asked(name: str) -> list[str]:
+def _queries(name: str) -> list[str]:
     kinds = queries.one_word() if name == "one word" else queries.questions()
-    return [one for kind in kinds.values() for one in kind]
+    return [query for kind in kinds.values() for query in kind]
 
 
-def _medians(way: str, answer: Callable[[str], object]) -> dict[str, float]:
-    found = {}
+def _medians(label: str, answer: Callable[[str], object]) -> dict[str, float]:
+    medians = {}
     for name in ("one word", "question"):
-        times = [cpu(lambda query=query: answer(query), rounds=3) for query in _asked(name)]
-        found[f"{name}, {way}"] = statistics.median(times) * 1e6
-    return found
+        times = [cpu(lambda query=query: answer(query), rounds=3) for query in _queries(name)]
+        medians[f"{name}, {label}"] = statistics.median(times) * 1e6
+    return medians
 
 
 def plot(curves: dict[str, dict[int, float]], path: Path) -> None:
-    """Draw the curves of a run."""
+    """Plot the curves of a run."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -1,4 +1,4 @@
-"""A number of chunks in, a library of that size out: generated pages, imported with all lanes and vectors."""
+"""Build libraries of generated pages, of a given number of chunks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench import corpus
-from bench.clock import Spent, child
+from bench.clock import Cost, run_child
 from bunko.indexes.embedded.snapshot import Snapshot
 from bunko.library.library import Library
 from bunko.library.open import open_library
@@ -20,13 +20,13 @@ NO_VECTORS = {"EMBEDDING_PROVIDER": "none"}
 
 
 class Libraries:
-    """The libraries of one run, each built when it is first asked for."""
+    """The libraries of one run, each built on first use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def docs(self, chunks: int) -> Path:
-        """Return the folder of a library's documents, imported."""
+        """Return the folder of a library, after importing it."""
         docs = self.folder / str(chunks)
         if not (docs / ".rag-index" / "index").exists():
             docs.mkdir(parents=True, exist_ok=True)
@@ -48,6 +48,6 @@ def open_docs(docs: Path, environ: dict[str, str] = VECTORS) -> Library:
     return open_library(locate_library(docs_dir=docs, environ=environ), environ=environ)
 
 
-def reindex(docs: Path, environ: dict[str, str], *more: str) -> Spent:
-    """Import a folder in a process of its own, as the command line does."""
-    return child(["-m", "bunko", "reindex", "--docs-dir", str(docs), *more], **environ)
+def reindex(docs: Path, environ: dict[str, str], *more: str) -> Cost:
+    """Import a folder with the command line, in a separate process."""
+    return run_child(["-m", "bunko", "reindex", "--docs-dir", str(docs), *more], **environ)

@@ -1,6 +1,6 @@
-"""A library in, what its MCP server adds to the SDK it is built on out: until the first reply, and for each search.
+"""Measure the MCP server against the bare SDK: until its first reply, and per search.
 
-Both are the server's own CPU time, read from outside, beside an empty server or an empty tool in the same run.
+Both are CPU time of the server, read from outside, beside an empty server or an empty tool in the same run.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from bench.libraries import MEDIUM, VECTORS, Libraries, open_docs
 from bench.table import Result, Table, check, number
 
 ROUNDS = 15
-CALLS = 200  # in a row, so that the kernel's hundredths of a second are fine enough
-TURNS = 7
+CALLS = 200  # in a row, since the kernel counts CPU time in hundredths of a second
+CALL_ROUNDS = 7
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "0"}}
 EMPTY = """
 import anyio
@@ -39,27 +39,32 @@ anyio.run(main)
 
 def run(libraries: Libraries) -> Result:
     docs = libraries.docs(MEDIUM)
-    ours, empty = _first_replies([["-m", "bunko", "serve", "--docs-dir", str(docs)], ["-c", EMPTY]])
-    found = _calls(docs)
+    bunko_seconds, empty_seconds = _measure_first_replies(
+        [["-m", "bunko", "serve", "--docs-dir", str(docs)], ["-c", EMPTY]]
+    )
+    call_seconds = _measure_calls(docs)
     table = Table(("what", "ms CPU of the server"))
     table.rows += [
-        ("first reply, an empty server of the SDK", number(empty * 1e3)),
-        ("first reply, `bunko serve --docs-dir`", number(ours * 1e3)),
-        *((f"a call, {name}", number(seconds * 1e3)) for name, seconds in found.items()),
+        ("first reply, an empty server of the SDK", number(empty_seconds * 1e3)),
+        ("first reply, `bunko serve --docs-dir`", number(bunko_seconds * 1e3)),
+        *((f"a call, {name}", number(seconds * 1e3)) for name, seconds in call_seconds.items()),
     ]
-    added = max(seconds for name, seconds in found.items() if name != "an empty tool") - found["an empty tool"]
+    added_seconds = (
+        max(seconds for name, seconds in call_seconds.items() if name != "an empty tool")
+        - call_seconds["an empty tool"]
+    )
     return Result(
         {"mcp": table},
         [
-            check("the MCP server's first reply", ours, 1.5, "CPU-s"),
-            check("of it beyond an empty server of the SDK", (ours - empty) * 1e3, 100, "ms CPU"),
-            check(f"a search over MCP beyond an empty tool, {MEDIUM:,} chunks", added * 1e3, 2, "ms CPU"),
+            check("the MCP server's first reply", bunko_seconds, 1.5, "CPU-s"),
+            check("of it beyond an empty server of the SDK", (bunko_seconds - empty_seconds) * 1e3, 100, "ms CPU"),
+            check(f"a search over MCP beyond an empty tool, {MEDIUM:,} chunks", added_seconds * 1e3, 2, "ms CPU"),
         ],
     )
 
 
 class Server:
-    """A server in a process of its own, spoken to in lines."""
+    """A server in a separate process, spoken to in JSON lines."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._process = subprocess.Popen(
@@ -82,13 +87,13 @@ class Server:
                 return answer
 
     def call(self, tool: str, **arguments: Any) -> None:
-        """Call a tool; an error would be quick and prove nothing."""
+        """Call a tool, and fail on an error, which would be fast but prove nothing."""
         answer = self.ask("tools/call", name=tool, arguments=arguments)
         if "result" not in answer or answer["result"].get("isError"):
             raise SystemExit(f"{tool} failed: {answer}")
 
     def ready(self) -> None:
-        """Say that calls may follow."""
+        """Send the notification that calls may follow."""
         self._send({"method": "notifications/initialized"})
 
     def cpu(self) -> float:
@@ -98,7 +103,7 @@ class Server:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def close(self) -> None:
-        """End it."""
+        """Kill the server."""
         self._process.kill()
         self._process.communicate()
 
@@ -108,21 +113,21 @@ class Server:
         self._process.stdin.flush()
 
 
-def _first_replies(commands: Sequence[Sequence[str]]) -> list[float]:
-    spent: list[list[float]] = [[] for _ in commands]
-    for turn in range(ROUNDS + 1):
-        for command, seconds in zip(commands, spent, strict=True):
+def _measure_first_replies(commands: Sequence[Sequence[str]]) -> list[float]:
+    seconds_by_command: list[list[float]] = [[] for _ in commands]
+    for round_index in range(ROUNDS + 1):
+        for command, seconds in zip(commands, seconds_by_command, strict=True):
             server = Server(command)
-            if turn:  # the first one writes the bytecode and brings the files into memory
+            if round_index:  # the first round writes the bytecode and loads the files into memory
                 seconds.append(server.cpu())
             server.close()
     # The mean, since the kernel counts in hundredths; noise only adds, so the slower half is left out.
-    return [statistics.mean(sorted(seconds)[: ROUNDS // 2 + 1]) for seconds in spent]
+    return [statistics.mean(sorted(seconds)[: ROUNDS // 2 + 1]) for seconds in seconds_by_command]
 
 
-def _calls(docs: Path) -> dict[str, float]:
-    """Return the CPU seconds of one call of each kind; they take turns."""
-    asked = [one for kind in (queries.one_word() | queries.questions()).values() for one in kind]
+def _measure_calls(docs: Path) -> dict[str, float]:
+    """Return the CPU seconds of one call of each kind; the kinds take turns."""
+    all_queries = queries.all_queries()
     kinds: dict[str, tuple[str, dict[str, Any]]] = {
         "an empty tool": ("empty", {}),
         "`search`": ("search", {}),
@@ -130,21 +135,21 @@ def _calls(docs: Path) -> dict[str, float]:
     }
     server = Server(["-m", "bench.mcp", str(docs)])
     server.ready()
-    spent: dict[str, list[float]] = {name: [] for name in kinds}
-    for turn in range(TURNS + 1):
+    seconds_by_kind: dict[str, list[float]] = {name: [] for name in kinds}
+    for round_index in range(CALL_ROUNDS + 1):
         for name, (tool, options) in kinds.items():
             before = server.cpu()
-            for one in range(CALLS):
-                query = {"query": asked[one % len(asked)]} if tool == "search" else {}
+            for index in range(CALLS):
+                query = {"query": all_queries[index % len(all_queries)]} if tool == "search" else {}
                 server.call(tool, **query, **options)
-            if turn:
-                spent[name].append((server.cpu() - before) / CALLS)
+            if round_index:
+                seconds_by_kind[name].append((server.cpu() - before) / CALLS)
     server.close()
-    return {name: min(seconds) for name, seconds in spent.items()}  # noise only adds
+    return {name: min(seconds) for name, seconds in seconds_by_kind.items()}  # noise only adds
 
 
 def main() -> None:
-    """Serve a folder as bunko does, with one more tool that does nothing."""
+    """Serve a folder like bunko, with an additional tool that does nothing."""
     import anyio
 
     from bunko.interfaces.mcp.server import serve_stdio
@@ -153,12 +158,12 @@ def main() -> None:
 
     empty = ToolDefinition("empty", "Nothing", "Does nothing", (), object_schema({}), lambda _: ToolReply("", {}))
 
-    class Beside(ToolRegistry):
+    class RegistryWithEmptyTool(ToolRegistry):
         def tools(self) -> list[ToolDefinition]:
             return sorted([*super().tools(), empty], key=lambda tool: tool.name)
 
     docs = Path(sys.argv[1])
-    anyio.run(serve_stdio, Beside(lambda: open_docs(docs), folder=str(docs)))
+    anyio.run(serve_stdio, RegistryWithEmptyTool(lambda: open_docs(docs), folder=str(docs)))
 
 
 if __name__ == "__main__":

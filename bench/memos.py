@@ -1,4 +1,4 @@
-"""Files of memos in, what it costs to read, import and ask them out, from as many as somebody has to far more."""
+"""Measure reading, importing and searching memo files, from the usual size to far more."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import ceil, floor, log10
 from pathlib import Path
 
 from bench import corpus, queries
-from bench.clock import apart, child, cpu
+from bench.clock import cpu, run_apart, run_child
 from bench.libraries import LARGE, MEDIUM, SMALL, VECTORS, Libraries
 from bench.table import Result, Table, check, number
 from bunko.indexes.embedded import bm25
@@ -39,9 +39,9 @@ ROWS = {
 def run(libraries: Libraries) -> Result:
     """Measure changelogs of three sizes."""
     result = Result(curves={name: {} for name in ROWS})
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as work_dir:
         for size in SIZES:
-            file = Path(place) / f"{size}" / "ChangeLog"
+            file = Path(work_dir) / f"{size}" / "ChangeLog"
             file.parent.mkdir()
             file.write_text("".join(corpus.changelog(corpus.memos(size))), encoding="utf-8")
             for name, value in _measure(file).items():
@@ -61,29 +61,29 @@ def run(libraries: Libraries) -> Result:
 
 def _measure(file: Path) -> dict[str, float]:
     library = file.parent / "library"
-    first = child(["-m", "bunko", "build", "-i", str(file), "-o", str(library)], **VECTORS)
-    found = apart(asked, library, file)
+    first = run_child(["-m", "bunko", "build", "-i", str(file), "-o", str(library)], **VECTORS)
+    search_times = run_apart(measure_search, library, file)
     text = file.read_text(encoding="utf-8")
     file.write_text(f"* 追記 2024-12-30\n  今日の一言。\n\n{text}", encoding="utf-8")
-    second = child(["-m", "bunko", "build", "-i", str(file), "-o", str(library)], **VECTORS)
-    return {"import": first.cpu, "wall": first.wall, "again": second.cpu} | found
+    second = run_child(["-m", "bunko", "build", "-i", str(file), "-o", str(library)], **VECTORS)
+    return {"import": first.cpu, "wall": first.wall, "again": second.cpu} | search_times
 
 
-def asked(place: Path, file: Path) -> dict[str, float]:
-    """Return what reading a file and asking its library take, in a process that does nothing else."""
+def measure_search(folder: Path, file: Path) -> dict[str, float]:
+    """Return the times of reading a file and searching its library."""
     source = build("memos", file, extensions=(), exclude_dirs=(), max_file_bytes=20_000_000)
-    found = {"reading": cpu(lambda: source.scan({}), rounds=3) * 1e3}
-    words = [one for kind in queries.one_word().values() for one in kind]
-    with open_library(locate_library(library=place, environ=VECTORS), environ=VECTORS) as library:
+    times = {"reading": cpu(lambda: source.scan({}), rounds=3) * 1e3}
+    words = [word for kind in queries.one_word().values() for word in kind]
+    with open_library(locate_library(library=folder, environ=VECTORS), environ=VECTORS) as library:
         embedder = library.embedder()
-        found["embedding"] = _median(words, lambda word: embedder.embed([word], query=True))
-        found["words"] = _median(words, _word_lane(library))
+        times["embedding"] = _median(words, lambda word: embedder.embed([word], query=True))
+        times["words"] = _median(words, _word_lane(library))
         for mode in ("bm25", "hybrid"):
-            found[mode] = _median(words, _ranking(library, mode))
-            found[f"library, {mode}"] = _median(words, _whole(library, mode))
-    # What embedding the query takes is told on its own.
-    found["hybrid"] -= found["embedding"]
-    return found
+            times[mode] = _median(words, _ranking(library, mode))
+            times[f"library, {mode}"] = _median(words, _library_search(library, mode))
+    # The time to embed the query has its own row.
+    times["hybrid"] -= times["embedding"]
+    return times
 
 
 def _ranking(library: Library, mode: str) -> Callable[[str], object]:
@@ -102,19 +102,19 @@ def _ranking(library: Library, mode: str) -> Callable[[str], object]:
 
 
 def _word_lane(library: Library) -> Callable[[str], object]:
-    tools, own = library.tools(), library.settings.memos
+    tools, memo_settings = library.tools(), library.settings.memos
     with library.store.read_transaction():
         snapshot = library.snapshot([tool.id for tool in tools])
     masks = snapshot.masks(None)
 
     def answer(word: str) -> object:
-        wanted = [one for one in analyse_query(word).terms if not one.is_gram]
-        return bm25.rank_terms(snapshot, wanted, TOP, k1=own.k1, b=own.b, masks=masks)
+        terms = [term for term in analyse_query(word).terms if not term.is_gram]
+        return bm25.rank_terms(snapshot, terms, TOP, k1=memo_settings.k1, b=memo_settings.b, masks=masks)
 
     return answer
 
 
-def _whole(library: Library, mode: str) -> Callable[[str], object]:
+def _library_search(library: Library, mode: str) -> Callable[[str], object]:
     return lambda word: library.search(word, tool="memos", mode=mode, top_k=TOP, refresh=False)
 
 
@@ -123,7 +123,7 @@ def _median(words: list[str], answer: Callable[[str], object]) -> float:
 
 
 def plot(curves: dict[str, dict[int, float]], path: Path) -> None:
-    """Draw what grows with the memos."""
+    """Plot the times that grow with the number of memos."""
     import matplotlib as mpl
 
     mpl.use("Agg")

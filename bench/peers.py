@@ -1,4 +1,4 @@
-"""Our own tokens in, other engines over them out: tantivy and bm25s search the same terms of the same chunks."""
+"""Index the terms of our chunks with other engines: tantivy and bm25s."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ K1, B = 1.2, 0.75
 
 
 class Tantivy:
-    """An in-memory index of one segment: words with their counts, grams by presence, and each chunk's number."""
+    """An in-memory index of one segment: words with counts, n-grams by presence, and the number of each chunk."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         import tantivy
@@ -29,7 +29,8 @@ class Tantivy:
         segment = snapshot.views[0].segment
         self._lanes = {"words": segment.words, "grams": segment.grams}
         index = tantivy.Index(self._schema)
-        writer = index.writer(2_000_000_000, 1)  # room for all of it, so that there is one segment as in ours
+        # Enough memory for everything, so that there is one segment, as in ours.
+        writer = index.writer(2_000_000_000, 1)
         texts = zip(_texts(segment.words, len(segment)), _texts(segment.grams, len(segment)), strict=True)
         for row, (words, grams) in enumerate(texts):
             writer.add_document(tantivy.Document(row=row, words=words, grams=grams))
@@ -38,18 +39,18 @@ class Tantivy:
         index.reload()
         self._searcher = index.searcher()
 
-    def terms(self, wanted: Sequence[QueryTerm]) -> list[tuple[str, str, float]]:
-        """Return field, token and weight of each key; what no chunk holds is left out, as a dictionary does."""
-        found = []
-        for one in wanted:
-            lane = "grams" if one.is_gram else "words"
-            at = _ordinal(self._lanes[lane], one.key)
-            if at is not None:
-                found.append((lane, f"{at:x}", one.weight))
-        return found
+    def terms(self, terms: Sequence[QueryTerm]) -> list[tuple[str, str, float]]:
+        """Return field, token and weight of each term that occurs in the index."""
+        tokens = []
+        for term in terms:
+            lane = "grams" if term.is_gram else "words"
+            ordinal = _ordinal(self._lanes[lane], term.key)
+            if ordinal is not None:
+                tokens.append((lane, f"{ordinal:x}", term.weight))
+        return tokens
 
     def query(self, terms: Sequence[tuple[str, str, float]]) -> Any:
-        """Return tantivy's own form of a query."""
+        """Return a query of tantivy."""
         query, should = self._engine.Query, self._engine.Occur.Should
         parts = []
         for lane, token, weight in terms:
@@ -58,7 +59,7 @@ class Tantivy:
         return parts[0][1] if len(parts) == 1 else query.boolean_query(parts)
 
     def hits(self, query: Any, k: int) -> Any:
-        """Return scores and tantivy's own addresses, the least it can be asked for."""
+        """Return scores and addresses of tantivy, the least it can return."""
         return self._searcher.search(query, k, count=False).hits
 
     def search(self, terms: Sequence[tuple[str, str, float]], k: int) -> list[tuple[int, float]]:
@@ -69,18 +70,18 @@ class Tantivy:
 
 
 def bm25s(snapshot: Snapshot) -> tuple[Callable[[Sequence[QueryTerm]], list[int]], Callable[[list[int], int], Any]]:
-    """Return what makes bm25s's tokens of our keys (words only), and what searches them."""
+    """Return a function from terms (words only) to tokens of bm25s, and one that searches them."""
     from bm25s import BM25
     from bm25s.tokenization import Tokenized
 
     lane = snapshot.views[0].segment.words
     engine = BM25(k1=K1, b=B, method="lucene")
     ids = [row.tolist() for row in _rows(lane, len(snapshot.views[0].segment))]
-    engine.index(Tokenized(ids, {f"{at:x}": at for at in range(len(lane.keys))}), show_progress=False)
+    engine.index(Tokenized(ids, {f"{ordinal:x}": ordinal for ordinal in range(len(lane.keys))}), show_progress=False)
 
-    def tokens(wanted: Sequence[QueryTerm]) -> list[int]:
-        found = [_ordinal(lane, one.key) for one in wanted if not one.is_gram]
-        return [at for at in found if at is not None]
+    def tokens(terms: Sequence[QueryTerm]) -> list[int]:
+        ordinals = [_ordinal(lane, term.key) for term in terms if not term.is_gram]
+        return [ordinal for ordinal in ordinals if ordinal is not None]
 
     def search(query: list[int], k: int) -> Any:
         return engine.retrieve([query], k=k, show_progress=False)
@@ -89,22 +90,22 @@ def bm25s(snapshot: Snapshot) -> tuple[Callable[[Sequence[QueryTerm]], list[int]
 
 
 def _ordinal(lane: Postings, key: int) -> int | None:
-    at = int(lane.keys.searchsorted(np.uint64(key)))
-    return at if at < len(lane.keys) and int(lane.keys[at]) == key else None
+    index = int(lane.keys.searchsorted(np.uint64(key)))
+    return index if index < len(lane.keys) and int(lane.keys[index]) == key else None
 
 
 def _rows(lane: Postings, size: int) -> Iterator[Any]:
-    """Return the ordinals of each row's keys, repeated as often as they occur: the lists, turned back into texts."""
+    """Yield the ordinals of the keys of each row, repeated as often as they occur."""
     keys = np.repeat(np.arange(len(lane.keys), dtype=np.int32), np.diff(lane.starts))
     order = np.argsort(lane.rows, kind="stable")
-    borders = np.searchsorted(lane.rows[order], np.arange(size + 1))
+    offsets = np.searchsorted(lane.rows[order], np.arange(size + 1))
     keys = keys[order]
     counts = lane.counts[order] if len(lane.counts) else None
-    for begin, end in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
-        yield keys[begin:end] if counts is None else np.repeat(keys[begin:end], counts[begin:end])
+    for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        yield keys[start:end] if counts is None else np.repeat(keys[start:end], counts[start:end])
 
 
 def _texts(lane: Postings, size: int) -> Iterator[str]:
-    names = [f"{at:x}" for at in range(len(lane.keys))]
+    names = [f"{ordinal:x}" for ordinal in range(len(lane.keys))]
     for row in _rows(lane, size):
-        yield " ".join([names[at] for at in row.tolist()])
+        yield " ".join([names[ordinal] for ordinal in row.tolist()])

@@ -1,4 +1,4 @@
-"""Judged sets in (corpus.jsonl, queries.jsonl, qrels.tsv in a folder each), what each part of the ranking is worth out.
+"""Score parts of the ranking on judged sets, each a folder with corpus.jsonl, queries.jsonl and qrels.tsv.
 
 usage: python -m bench.quality FOLDER…
 
@@ -25,7 +25,7 @@ from bunko.settings import Settings
 
 K, CHUNKS = 10, 100
 Answer = Callable[[str], list[str]]
-# The roles of a query's terms that each row counts; "" are its words.
+# The roles of query terms that each row counts; "" are the words.
 ROWS = {
     "words": ("",),
     "words, parts of identifiers": ("", "part"),
@@ -39,7 +39,7 @@ def main(folders: list[Path]) -> None:
     for folder in folders:
         judged = beir.load_beir(folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels.tsv")
         with judged_library(judged.documents, Settings()) as library:
-            for name, answer in ways(library):
+            for name, answer in search_functions(library):
                 rows[name].append("{:.4f} / {:.3f}".format(*score(judged.queries, answer)))
     print("| |", " | ".join(folder.name for folder in folders), "|")
     print("|---|" + "---|" * len(folders))
@@ -47,45 +47,47 @@ def main(folders: list[Path]) -> None:
         print("|", name, "|", " | ".join(cells), "|")
 
 
-def ways(library: Library) -> Iterator[tuple[str, Answer]]:
-    """Return the ways to search that are compared, without the fallback to grams."""
+def search_functions(library: Library) -> Iterator[tuple[str, Answer]]:
+    """Yield the ways to search that are compared, without the fallback to n-grams."""
     with library.store.read_transaction():
         snapshot = library.snapshot([tool.id for tool in library.tools()])
         for name, roles in ROWS.items():
-            yield name, by(library, snapshot, roles)
+            yield name, search_by_roles(library, snapshot, roles)
 
 
-def by(library: Library, snapshot: Snapshot, roles: tuple[str, ...]) -> Answer:
-    """Return a way to search by terms of some roles."""
+def search_by_roles(library: Library, snapshot: Snapshot, roles: tuple[str, ...]) -> Answer:
+    """Return a function that searches by terms of these roles."""
 
     def answer(query: str) -> list[str]:
-        found = rank_lexical(
-            snapshot, only(analyse_query(query), roles), CHUNKS, k1=1.2, b=0.75, masks=snapshot.masks(None)
+        ranking = rank_lexical(
+            snapshot, keep_roles(analyse_query(query), roles), CHUNKS, k1=1.2, b=0.75, masks=snapshot.masks(None)
         )
-        ids = [snapshot.chunk_id(row) for row in found.rows]
+        ids = [snapshot.chunk_id(row) for row in ranking.rows]
         chunks = library.store.chunks(ids)
-        return list(dict.fromkeys(chunks[one].uri for one in ids))
+        return list(dict.fromkeys(chunks[chunk_id].uri for chunk_id in ids))
 
     return answer
 
 
-def only(analysis: QueryAnalysis, roles: tuple[str, ...]) -> QueryAnalysis:
-    """Return an analysis with the terms of some roles alone."""
-    kept = [i for i, role in enumerate(analysis.roles) if role in roles]
+def keep_roles(analysis: QueryAnalysis, roles: tuple[str, ...]) -> QueryAnalysis:
+    """Return an analysis with only the terms of these roles."""
+    indices = [index for index, role in enumerate(analysis.roles) if role in roles]
     return replace(
         analysis,
-        wanted=tuple(analysis.terms[i] for i in kept),
-        spellings=tuple(analysis.spellings[i] for i in kept),
-        roles=tuple(analysis.roles[i] for i in kept),
+        terms=tuple(analysis.terms[index] for index in indices),
+        spellings=tuple(analysis.spellings[index] for index in indices),
+        roles=tuple(analysis.roles[index] for index in indices),
         grams=(),
     )
 
 
 def score(queries: tuple[JudgedQuery, ...], answer: Answer) -> tuple[float, float]:
     """Return mean nDCG@10 and recall@10, each document judged once however many chunks it has."""
-    found = [ranking_measures(answer(one.text), one.grades, K) for one in queries if one.is_answerable]
-    return sum(one[f"ndcg@{K}"] for one in found) / len(found), sum(one[f"recall@{K}"] for one in found) / len(found)
+    measures = [ranking_measures(answer(query.text), query.grades, K) for query in queries if query.is_answerable]
+    return sum(row[f"ndcg@{K}"] for row in measures) / len(measures), sum(row[f"recall@{K}"] for row in measures) / len(
+        measures
+    )
 
 
 if __name__ == "__main__":
-    main([Path(one) for one in sys.argv[1:]])
+    main([Path(folder) for folder in sys.argv[1:]])

@@ -1,4 +1,4 @@
-"""Questions of several kinds, to be asked of generated pages of any number."""
+"""Queries of several kinds over the generated pages."""
 
 from __future__ import annotations
 
@@ -29,16 +29,21 @@ _QUESTIONS = {
 
 
 def one_word() -> dict[str, tuple[str, ...]]:
-    """Return words by kind; the rare ones are names that occur in a few chunks, however many there are."""
-    return _ONE_WORD | {"rare name": _found(r"。([ァ-ン]{3,4})の")}
+    """Return single words by kind; the rare ones are names that occur in a few chunks of a corpus of any size."""
+    return _ONE_WORD | {"rare name": _first_matches(r"。([ァ-ン]{3,4})の")}
 
 
 def questions() -> dict[str, tuple[str, ...]]:
     """Return queries of several words by kind."""
-    return {"identifier": _found(r"[A-Z]{3}-\d{4}")} | _QUESTIONS
+    return {"identifier": _first_matches(r"[A-Z]{3}-\d{4}")} | _QUESTIONS
 
 
-def _found(pattern: str) -> tuple[str, ...]:
-    # The first pages are part of every size.
+def all_queries() -> list[str]:
+    """Return the queries of all kinds."""
+    return [query for kind in (one_word() | questions()).values() for query in kind]
+
+
+def _first_matches(pattern: str) -> tuple[str, ...]:
+    # The first pages are part of a corpus of any size.
     texts = (text for _, text in corpus.pages(3))
     return tuple(re.findall(pattern, text)[0] for text in texts)

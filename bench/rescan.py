@@ -1,4 +1,4 @@
-"""A folder of many files in, what it costs to find out that nothing changed out, next to a bare walk."""
+"""Measure how fast an import finds that nothing changed in a folder of many files, beside a bare walk."""
 
 from __future__ import annotations
 
@@ -40,48 +40,48 @@ coverage.xml
 
 
 def run(_: object) -> Result:
-    with tempfile.TemporaryDirectory() as place:
-        root = Path(place)
-        make(root)
+    with tempfile.TemporaryDirectory() as work_dir:
+        root = Path(work_dir)
+        write_files(root)
         reindex(root, NO_VECTORS)
         with open_docs(root, NO_VECTORS) as library:
             [tool] = library.tools()
 
             def scan() -> None:
-                _all_unchanged(_folder(root).scan(library.store.fingerprints(tool.id)).unchanged)
+                _require_unchanged(_folder_source(root).scan(library.store.fingerprints(tool.id)).unchanged)
 
             steps = {
                 "bare scandir and stat": lambda: bare_walk(root),
                 "no-change scan": scan,
-                "whole no-change reindex": lambda: _all_unchanged(library.reindex().unchanged),
+                "whole no-change reindex": lambda: _require_unchanged(library.reindex().unchanged),
             }
             seconds = race(steps, rounds=5)
             (root / ".gitignore").write_text(GITIGNORE)
             seconds["no-change scan, .gitignore of 20 patterns"] = race({"": scan}, rounds=5)[""]
-    floor = seconds["bare scandir and stat"]
+    bare_seconds = seconds["bare scandir and stat"]
     table = Table((f"{FILES:,} files in {FOLDERS} folders", "CPU s", "µs a file", "× bare"))
     for label, value in seconds.items():
-        table.rows.append((label, number(value), number(value / FILES * 1e6), f"{value / floor:.1f}"))
-    whole = seconds["whole no-change reindex"]
+        table.rows.append((label, number(value), number(value / FILES * 1e6), f"{value / bare_seconds:.1f}"))
+    reindex_seconds = seconds["whole no-change reindex"]
     return Result(
         {"rescan": table},
         [
-            check(f"no-change reindex of {FILES:,} files", whole, 0.4, "CPU-s"),
-            check("skipping an unchanged file", whole / FILES * 1e3, 1, "ms"),
+            check(f"no-change reindex of {FILES:,} files", reindex_seconds, 0.4, "CPU-s"),
+            check("skipping an unchanged file", reindex_seconds / FILES * 1e3, 1, "ms"),
         ],
     )
 
 
-def _folder(root: Path) -> Folder:
+def _folder_source(root: Path) -> Folder:
     excluded = [".git", ".rag-index", "node_modules"]
     return Folder(root, extensions=[".md", ".txt"], exclude_dirs=excluded, max_file_bytes=10_000_000)
 
 
-def make(root: Path) -> None:
-    for at in range(FILES):
-        path = root / f"chapter-{at // FILES_EACH:03}/メモ-{at % FILES_EACH:03}.md"
+def write_files(root: Path) -> None:
+    for index in range(FILES):
+        path = root / f"chapter-{index // FILES_EACH:03}/メモ-{index % FILES_EACH:03}.md"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(f"# Note {at}\n\n{at}番目のメモです。\n", encoding="utf-8")
+        path.write_text(f"# Note {index}\n\n{index}番目のメモです。\n", encoding="utf-8")
         os.utime(path, (LONG_AGO, LONG_AGO))
 
 
@@ -100,6 +100,6 @@ def bare_walk(root: Path) -> int:
     return files
 
 
-def _all_unchanged(unchanged: int) -> None:
+def _require_unchanged(unchanged: int) -> None:
     if unchanged != FILES:
         raise SystemExit(f"{unchanged} of {FILES} files unchanged: this run measures something else")

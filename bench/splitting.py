@@ -1,4 +1,4 @@
-"""Folders of Markdown in, the CPU time of cutting a file into chunks out."""
+"""Measure the CPU time of splitting files into chunks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUNDS = 5
 
 
 def run(_: object, folders: Sequence[tuple[str, Path]] = ()) -> Result:
-    """Cut generated pages, and folders of the user's own under the names given."""
+    """Split generated pages, and the given folders."""
     table = Table(("splitting", "files", "kB a file", "chunks a file", "ms a file, mean", "ms a file, worst"))
     sources = {"generated Markdown": [(name, text.encode()) for name, text in corpus.pages(PAGES)]}
     for label, folder in folders:

@@ -1,4 +1,4 @@
-"""Measurements in, Markdown tables out, and a document whose marked places hold them."""
+"""Format measurements as Markdown tables, and insert them into a document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Check(NamedTuple):
-    """One target: what was asked for and what was measured."""
+    """A target, the measured value, and whether it was met."""
 
     what: str
     measured: str
@@ -28,7 +28,7 @@ class Table:
 
 @dataclass(slots=True)
 class Result:
-    """What a benchmark found: tables by the name of their place in the document, targets, curves for the plot."""
+    """The result of a benchmark: tables by section of the document, checks, and curves for the plots."""
 
     tables: dict[str, Table] = field(default_factory=dict)
     checks: list[Check] = field(default_factory=list)
@@ -36,18 +36,18 @@ class Result:
 
 
 def check(what: str, value: float, limit: float, unit: str, *, note: str = "") -> Check:
-    """Compare a value with the most it may be."""
+    """Compare a value with its upper limit."""
     return Check(what, f"{number(value)} {unit}{note}", f"≤ {number(limit)} {unit}", value <= limit)
 
 
-def checks(found: Sequence[Check]) -> Table:
-    """Return the targets as a table."""
-    rows = [(one.what, one.measured, one.target, "yes" if one.met else "**no**") for one in found]
+def check_table(results: Sequence[Check]) -> Table:
+    """Return the checks as a table."""
+    rows = [(result.what, result.measured, result.target, "yes" if result.met else "**no**") for result in results]
     return Table(("what", "measured", "target", "met"), rows)
 
 
 def number(value: float) -> str:
-    """Return three digits that count, and no more."""
+    """Return a number with about three significant digits."""
     if value >= 1000:
         return f"{value:,.0f}"
     digits = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 0.1 else 4
@@ -56,27 +56,27 @@ def number(value: float) -> str:
 
 
 def markdown(table: Table) -> str:
-    """Return a table whose columns line up in the source too."""
+    """Return a Markdown table whose columns are aligned in the source too."""
     lines = [[str(cell) for cell in line] for line in (table.head, *table.rows)]
-    widths = [max(_width(line[at]) for line in lines) for at in range(len(table.head))]
+    widths = [max(_display_width(line[column]) for line in lines) for column in range(len(table.head))]
     ruler = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
-    return "\n".join(f"| {' | '.join(_padded(line, widths))} |" for line in (lines[0], ruler, *lines[1:]))
+    return "\n".join(f"| {' | '.join(_pad_cells(line, widths))} |" for line in (lines[0], ruler, *lines[1:]))
 
 
-def put(document: str, name: str, body: str) -> str:
-    """Return the document with what stands between the marks of a name replaced."""
-    marked = re.compile(rf"(<!-- bench:{re.escape(name)} -->\n).*?(<!-- /bench -->)", re.DOTALL)
-    if not marked.search(document):
-        raise SystemExit(f"The document has no place marked bench:{name}")
-    return marked.sub(lambda match: f"{match[1]}\n{body}\n\n{match[2]}", document)
+def replace_section(document: str, name: str, body: str) -> str:
+    """Return the document with the section between the markers of a name replaced."""
+    section = re.compile(rf"(<!-- bench:{re.escape(name)} -->\n).*?(<!-- /bench -->)", re.DOTALL)
+    if not section.search(document):
+        raise SystemExit(f"The document has no section bench:{name}")
+    return section.sub(lambda match: f"{match[1]}\n{body}\n\n{match[2]}", document)
 
 
-def _padded(line: Sequence[str], widths: Sequence[int]) -> list[str]:
-    first, *others = zip(line, widths, strict=True)
-    blanks = [" " * (width - _width(cell)) for cell, width in others]
-    cells = [blank + cell for blank, (cell, _) in zip(blanks, others, strict=True)]
-    return [first[0] + " " * (first[1] - _width(first[0])), *cells]
+def _pad_cells(line: Sequence[str], widths: Sequence[int]) -> list[str]:
+    first, *other_cells = zip(line, widths, strict=True)
+    blanks = [" " * (width - _display_width(cell)) for cell, width in other_cells]
+    cells = [blank + cell for blank, (cell, _) in zip(blanks, other_cells, strict=True)]
+    return [first[0] + " " * (first[1] - _display_width(first[0])), *cells]
 
 
-def _width(text: str) -> int:
+def _display_width(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

@@ -1,4 +1,4 @@
-"""Libraries with vectors in, the CPU time of a nearest-vector query out, next to a bare product and to Chroma."""
+"""Measure the CPU time of vector queries, beside a bare matrix product and Chroma."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any
 import numpy as np
 
 from bench import queries
-from bench.clock import apart, race
+from bench.clock import race, run_apart
 from bench.libraries import LARGE, MEDIUM, SMALL, Libraries
 from bench.table import Result, Table, check, number
 from bunko.indexes.embedded.vectors import nearest
 
 TOP = 10
-_CHROMA_BATCH = 5_000  # it refuses more at a time
+_CHROMA_BATCH = 5_000  # Chroma refuses larger batches
 
 
 def run(libraries: Libraries) -> Result:
-    head = ("chunks × 256", "bunko", "bare product", "bunko ÷ bare", "bunko finds", "Chroma", "Chroma finds")
-    table = Table(head)
+    columns = ("chunks × 256", "bunko", "bare product", "bunko ÷ bare", "bunko finds", "Chroma", "Chroma finds")
+    table = Table(columns)
     result = Result({"vector": table})
     for size in (SMALL, MEDIUM, LARGE):
         libraries.docs(size)
-        found = apart(measure, libraries, size, ("bunko", "bare"))
-        # It needs minutes to take in the largest.
-        found |= apart(measure, libraries, size, ("Chroma",)) if size <= MEDIUM else {}
-        ratio = found["bunko"][0] / found["bare"][0]
-        times = {name: f"{number(micros)} µs" for name, (micros, _) in found.items()}
-        shares = {name: f"{share:.1%}" for name, (_, share) in found.items()}
+        measured = run_apart(measure, libraries, size, ("bunko", "bare"))
+        # Chroma needs minutes to import the largest.
+        measured |= run_apart(measure, libraries, size, ("Chroma",)) if size <= MEDIUM else {}
+        ratio = measured["bunko"][0] / measured["bare"][0]
+        times = {name: f"{number(micros)} µs" for name, (micros, _) in measured.items()}
+        shares = {name: f"{share:.1%}" for name, (_, share) in measured.items()}
         cells = (times["bunko"], times["bare"], f"{ratio:.2f}", shares["bunko"])
         table.rows.append((f"{size:,}", *cells, times.get("Chroma", "–"), shares.get("Chroma", "–")))
         if size == MEDIUM:
@@ -37,35 +37,37 @@ def run(libraries: Libraries) -> Result:
 
 
 def measure(libraries: Libraries, size: int, names: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return the microseconds of some ways to find the nearest, and how much of the true answer each finds."""
+    """Return the microseconds of each way to find the nearest rows, and its recall."""
     with libraries.open(size) as (library, snapshot):
-        texts = [one for kind in queries.questions().values() for one in kind]
-        asked = library.embedder().embed(texts, query=True)
+        texts = [query for kind in queries.questions().values() for query in kind]
+        vectors = library.embedder().embed(texts, query=True)
         matrix, masks = np.array(snapshot.views[0].segment.vectors), snapshot.masks(None)
         builders: dict[str, Callable[[], Callable[[Any], list[int]]]] = {
             "bunko": lambda: lambda vector: list(nearest(snapshot, vector, TOP, masks=masks).ranking.rows),
-            "bare": lambda: lambda vector: _bare(matrix, vector),
+            "bare": lambda: lambda vector: _bare_product(matrix, vector),
             "Chroma": lambda: _chroma(matrix),
         }
         finders = {name: builders[name]() for name in names}
-        seconds = race({name: _all(find, asked) for name, find in finders.items()})
-        return {name: (seconds[name] / len(asked) * 1e6, _share(find, matrix, asked)) for name, find in finders.items()}
+        seconds = race({name: _over_all(find, vectors) for name, find in finders.items()})
+        return {
+            name: (seconds[name] / len(vectors) * 1e6, _recall(find, matrix, vectors)) for name, find in finders.items()
+        }
 
 
-def _bare(matrix: Any, vector: Any) -> list[int]:
+def _bare_product(matrix: Any, vector: Any) -> list[int]:
     scores = matrix @ vector
     best = np.argpartition(scores, -TOP)[-TOP:]
     return best[np.argsort(-scores[best])].tolist()
 
 
-def _share(find: Callable[[Any], list[int]], matrix: Any, asked: Any) -> float:
-    """Return which share of what is found is as near as the true best; of equals, any will do."""
-    good = 0
-    for vector in asked:
+def _recall(find: Callable[[Any], list[int]], matrix: Any, vectors: Any) -> float:
+    """Return the share of results that are as near as the true best; ties count as found."""
+    hits = 0
+    for vector in vectors:
         scores = matrix @ vector
-        least = np.sort(scores)[-TOP] - 1e-6
-        good += int(np.count_nonzero(scores[find(vector)] >= least))
-    return good / (TOP * len(asked))
+        threshold = np.sort(scores)[-TOP] - 1e-6
+        hits += int(np.count_nonzero(scores[find(vector)] >= threshold))
+    return hits / (TOP * len(vectors))
 
 
 def _chroma(matrix: Any) -> Callable[[Any], list[int]]:
@@ -73,20 +75,20 @@ def _chroma(matrix: Any) -> Callable[[Any], list[int]]:
 
     client = chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
     collection = client.create_collection(f"rows-{len(matrix)}", configuration={"hnsw": {"space": "cosine"}})
-    for at in range(0, len(matrix), _CHROMA_BATCH):
-        some = matrix[at : at + _CHROMA_BATCH]
-        collection.add([str(at + row) for row in range(len(some))], embeddings=some)
+    for start in range(0, len(matrix), _CHROMA_BATCH):
+        batch = matrix[start : start + _CHROMA_BATCH]
+        collection.add([str(start + row) for row in range(len(batch))], embeddings=batch)
 
     def find(vector: Any) -> list[int]:
         answer = collection.query(query_embeddings=[vector], n_results=TOP, include=["distances"])
-        return [int(name) for name in answer["ids"][0]]
+        return [int(row_id) for row_id in answer["ids"][0]]
 
     return find
 
 
-def _all(find: Callable[[Any], list[int]], asked: Any) -> Callable[[], None]:
+def _over_all(find: Callable[[Any], list[int]], vectors: Any) -> Callable[[], None]:
     def step() -> None:
-        for vector in asked:
+        for vector in vectors:
             find(vector)
 
     return step

@@ -1,4 +1,4 @@
-"""A folder in, what opening its library and asking it costs out, as JSON: `python -m bench.visit FOLDER`."""
+"""Print the cost of opening and searching the library of a folder as JSON: `python -m bench.visit FOLDER`."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from bunko.types import MODES
 
 
 def main() -> None:
-    asked = [one for kind in (queries.one_word() | queries.questions()).values() for one in kind]
+    all_queries = queries.all_queries()
     clock = time.process_time
-    begin = clock()
+    start = clock()
     library = open_docs(Path(sys.argv[1]))
     with library.store.read_transaction():
         library.snapshot([tool.id for tool in library.tools()])
     opened = clock()
-    library.search(asked[0], mode="bm25", refresh=False)
+    library.search(all_queries[0], mode="bm25", refresh=False)
     answered = clock()
     for mode in MODES:
-        for query in asked:
+        for query in all_queries:
             library.search(query, mode=mode, top_k=10)
     memory = psutil.Process().memory_info()
-    # What is mapped from files is memory that the system may take back.
-    found = {"open": opened - begin, "first": answered - opened, "rss": memory.rss, "own": memory.rss - memory.shared}
-    print(json.dumps(found))
+    # The system may reclaim memory that is mapped from files.
+    report = {"open": opened - start, "first": answered - opened, "rss": memory.rss, "own": memory.rss - memory.shared}
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

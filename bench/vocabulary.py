@@ -1,8 +1,8 @@
-"""The words that made-up documents are made of: Japanese nouns, loanwords, verbs and English, of our own choosing."""
+"""List the words of generated documents: Japanese nouns, loanwords, verbs and English."""
 
 from __future__ import annotations
 
-# Common first: the place of a word decides how often it occurs.
+# Common words first: the position of a word decides how often it occurs.
 NOUNS = """
 設定 検索 文書 利用 環境 情報 処理 方法 管理 場合 機能 結果 確認 画面 手順 変更 会議 調査 資料 更新 作業 計画 評価
 担当 対応 実装 設計 開発 試験 障害 運用 構築 索引 辞書 解析 実験 報告 連絡 課題 期限 決定 費用 予算 契約 提案 分析
@@ -40,7 +40,7 @@ LOANWORDS = """
 タクシー バス カメラ ピアノ ギター ドラマ アニメ ゲーム サッカー テニス エネルギー ウイルス ワクチン ビタミン
 カルシウム プラスチック ガラス コンクリート エンジン タイヤ ロボット センサー モーター
 """.split()
-# Stems of verbs, each with what follows it in the forms below (… て, … た, … ます).
+# Verb stems, to which the forms below are appended (… て, … た, … ます).
 VERBS = """
 調べ 比べ まとめ 避け 求め 認め 伝え 考え 見つけ 取り付け 切り替え 書き換え 並べ替え 組み立て 受け入れ 確かめ 続け
 始め 止め 決め 集め 分け 加え 変え 与え 得 備え 支え 整え 見直し 取り出し 繰り返し 示し 残し 移し 消し 戻し 探し

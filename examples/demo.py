@@ -1,4 +1,4 @@
-"""The sample library in, real searches over a copy of it out: what `make demo` shows."""
+"""Run real searches over a copy of the sample library: `make demo`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from bunko.interfaces.cli.main import COMMANDS, main
 
 SAMPLE = Path(__file__).with_name("library")
 COPY = Path(".demo")
-MOST_LINES = 2  # of each hit's text; the whole text is in the real output
-BLOCK = re.compile(r"\n\n(?=\[\d+\] )")
+MAX_TEXT_LINES = 2  # per hit; the real output has the whole text
+RESULT_BREAK = re.compile(r"\n\n(?=\[\d+\] )")
 
 SEARCHES = (
     ("Words, however they are inflected: 走る finds 走った and 走りたい.", "走る -k 2"),
@@ -34,66 +34,67 @@ SEARCHES = (
     ("Why each result was found.", "'stale forecast' --explain -k 1"),
 )
 
-ON_A_TERMINAL = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+USE_COLOR = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def demo() -> None:
     """Import the sample library and search it."""
-    # Settings of this machine must not change what a newcomer sees.
+    # Settings of this machine must not change the demo.
     for name in [name for name in os.environ if name.startswith(("BUNKO_", "RAG_", "EMBEDDING_"))]:
         del os.environ[name]
     shutil.rmtree(COPY, ignore_errors=True)
     shutil.copytree(SAMPLE, COPY)
-    say("bunko: search your own documents, in Japanese and English, offline.", "1")
-    say(f"A small sample library now lies in {COPY}/. First it is imported, then it is searched.")
-    run(f"reindex --docs-dir {COPY}")
+    print_line("bunko: search your own documents, in Japanese and English, offline.", "1")
+    print_line(f"A small sample library is now in {COPY}/. The demo imports it, then searches it.")
+    run_command(f"reindex --docs-dir {COPY}")
     for meaning, search in SEARCHES:
         if meaning:
-            say(f"\n{meaning}", "33")
-        run(f"search {search} --docs-dir {COPY}")
-    go_on()
+            print_line(f"\n{meaning}", "33")
+        run_command(f"search {search} --docs-dir {COPY}")
+    print_next_steps()
 
 
-def run(line: str) -> None:
-    """Show a command as one would type it, run it, and show what it printed, shortened."""
-    say(f"\n$ bunko {line}", "1;36")
+def run_command(command: str) -> None:
+    """Print a command, run it, and print its output, shortened."""
+    print_line(f"\n$ bunko {command}", "1;36")
     printed = io.StringIO()
     with redirect_stdout(printed):
-        main(shlex.split(line))
-    for number, block in enumerate(BLOCK.split(printed.getvalue().strip())):
-        if number:
-            say("")
-        head, *body = [text for text in block.splitlines() if text.strip()]
-        say(f"  {head}", "32")
-        # A heading path and a why come before the text; the text repeats its headings, which says nothing new.
-        above = [text for text in body[:2] if " > " in text or text.startswith("why: ")]
-        text = [text for text in body[len(above) :] if not text.startswith("#") and text not in above]
-        for shown in above + text[:MOST_LINES]:
-            say(f"  {shown}")
-        if len(text) > MOST_LINES:
-            say("  …")
+        main(shlex.split(command))
+    for index, block in enumerate(RESULT_BREAK.split(printed.getvalue().strip())):
+        if index:
+            print_line("")
+        heading, *body = [line for line in block.splitlines() if line.strip()]
+        print_line(f"  {heading}", "32")
+        # The heading path and the explanation come before the text; headings repeated in the text are skipped.
+        context_lines = [line for line in body[:2] if " > " in line or line.startswith("why: ")]
+        text_lines = body[len(context_lines) :]
+        lines = [line for line in text_lines if not line.startswith("#") and line not in context_lines]
+        for line in context_lines + lines[:MAX_TEXT_LINES]:
+            print_line(f"  {line}")
+        if len(lines) > MAX_TEXT_LINES:
+            print_line("  …")
 
 
-def go_on() -> None:
-    """Say what to type next."""
-    say("\nNow your own folder (Markdown and text files):", "1")
-    say("  source .venv/bin/activate")
-    say("  bunko reindex --docs-dir ~/notes")
-    say('  bunko search "環境構築の方法" --docs-dir ~/notes')
-    say("The index lies in ~/notes/.rag-index; delete that folder and nothing else is left behind.")
-    say("Changed files are found by the next search; you need not reindex by hand.")
-    say("\nFor an assistant:", "1")
+def print_next_steps() -> None:
+    """Print what to run next."""
+    print_line("\nNow your own folder (Markdown and text files):", "1")
+    print_line("  source .venv/bin/activate")
+    print_line("  bunko reindex --docs-dir ~/notes")
+    print_line('  bunko search "環境構築の方法" --docs-dir ~/notes')
+    print_line("The index is in ~/notes/.rag-index. To remove it, delete that folder.")
+    print_line("The next search picks up changed files; you do not need to reindex by hand.")
+    print_line("\nFor an assistant:", "1")
     if "serve" in COMMANDS:
-        say("  bunko serve --docs-dir ~/notes                # an MCP server over stdin and stdout")
+        print_line("  bunko serve --docs-dir ~/notes                # an MCP server over stdin and stdout")
     if "connect" in COMMANDS:
-        say("  bunko connect claude-code --docs-dir ~/notes  # what to tell the assistant")
-    say("  bunko search QUERY --docs-dir ~/notes --json  # any assistant that has a shell can call this")
-    say("\nMore: README.md, README.ja.md, bunko --help")
+        print_line("  bunko connect claude-code --docs-dir ~/notes  # prints the configuration for the assistant")
+    print_line("  bunko search QUERY --docs-dir ~/notes --json  # any assistant that has a shell can call this")
+    print_line("\nMore: README.md, README.ja.md, bunko --help")
 
 
-def say(text: str, style: str = "") -> None:
-    """Print a line, coloured where a person is looking."""
-    print(f"\x1b[{style}m{text}\x1b[0m" if style and ON_A_TERMINAL else text)
+def print_line(text: str, style: str = "") -> None:
+    """Print a line, in color on a terminal."""
+    print(f"\x1b[{style}m{text}\x1b[0m" if style and USE_COLOR else text)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Translated pairs in, a table of what words mean in the other language out.
+"""Learn a table of word translations from translated pairs.
 
 usage: python training/bridge.py OUT.bin pairs_docs.jsonl.zst pairs_text.jsonl.zst pairs_lex.jsonl.zst
 needs: bunko, zstandard; 8 GB of memory, three minutes on one core.
 
-Words are aligned by IBM's first model, in both directions; a meaning counts by the geometric mean of the two
-probabilities. Beside single words of Japanese, neighbours that stand together (非同期) are words too.
+Words are aligned with IBM model 1, in both directions; the weight of a translation is the geometric mean of the two
+probabilities. Pairs of neighbouring Japanese words (非同期) count as words too.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pairs import lines
 from bunko import array_file
 from bunko.text import analyzer, bridge
 
-# Words that build sentences: what they are aligned with is chance.
-LIGHT = frozenset(
+# Function words: their alignments are chance.
+FUNCTION_WORDS = frozenset(
     """
     為る 居る 有る 在る 事 物 此の 其の 此れ 其れ 彼の 出来る 成る 様 為 又 的 因る 依る 無い 下さる で 言う 等 化
     付く つく 及び 性 そして より 此処 其処 行く 来る 遣る 貰う 頂く 呉れる 置く 仕舞う 見る 於く 就く 対する 関する
@@ -30,41 +30,45 @@ LIGHT = frozenset(
     longer be been just even much mani most veri such own both over under again then there here
     """.split()
 )
-LONGEST = 160  # characters of the Japanese side: a longer text aligns everything with everything
-MOST_WORDS = 60
+MAX_CHARS = 160  # characters of the Japanese side: in a longer text everything aligns with everything
+MAX_WORDS = 60
 ROUNDS = 5
-NOTHING = 1e-3  # the chance that a word is the translation of none
-UNSURE = 0.5  # added to what a word was seen with: one seen once is not sure of anything
-LEAST, SURE = 0.04, 0.3
-MOST_MEANINGS = 5
-STRETCH = 4.0  # a mean of a quarter is as sure as it gets
-LEAST_WEIGHT = 0.2
-PART = 0.6  # what a word of a compound is worth beside the whole
-RELATED = 0.03  # of the pairs with a word, those that hold a meaning too
-COMPOUND = 0.25  # from here on two neighbours have a meaning of their own
+NULL_PROBABILITY = 1e-3  # the probability that a word translates nothing
+SMOOTHING = 0.5  # a word seen once has no certain translation
+MIN_CERTAINTY, HIGH_CERTAINTY = 0.04, 0.3
+MAX_MEANINGS = 5
+STRETCH = 4.0  # a mean of a quarter counts as certain
+MIN_WEIGHT = 0.2
+PART_WEIGHT = 0.6  # weight of a part of a compound relative to the whole
+MIN_RELATED_SHARE = 0.03  # least share of the pairs with a word that have the translation too
+MIN_COMPOUND_CERTAINTY = 0.25  # least certainty of the translation of a compound
 
 
 def main(out: Path, paths: list[Path]) -> None:
-    """Learn the table and save it."""
-    japanese, english = Side(), Side()
-    seen: Counter[tuple[str, ...]] = Counter()
+    """Learn and save the table."""
+    japanese, english = SideWords(), SideWords()
+    unit_counts: Counter[tuple[str, ...]] = Counter()
     for pair in lines(paths):
         if pair["kind"] not in ("parallel", "gloss", "synonym") or {pair["la"], pair["lb"]} != {"ja", "en"}:
             continue
-        a, b = (pair["a"], pair["b"]) if pair["la"] == "ja" else (pair["b"], pair["a"])
-        if len(a) > LONGEST:
+        japanese_text, english_text = (pair["a"], pair["b"]) if pair["la"] == "ja" else (pair["b"], pair["a"])
+        if len(japanese_text) > MAX_CHARS:
             continue
-        units, there = list(japanese_words(a)), set(english_words(b))
-        if units and there:
-            seen.update(units)
+        units, words = list(japanese_words(japanese_text)), set(english_words(english_text))
+        if units and words:
+            unit_counts.update(units)
             japanese.add({"".join(unit) for unit in units})
-            english.add(there)
+            english.add(words)
     print(len(japanese.counts), "pairs,", len(japanese.names), "Japanese words,", len(english.names), "English")
-    # 変数 is one word, even if it was once read as two.
-    compounds = {"".join(unit): unit for unit in seen if len(unit) > 1 and seen[unit] > seen["".join(unit),]}
-    found = aligned(japanese, english)
-    table = chosen(*found, list(japanese.names), list(english.names), compounds, np.bincount(japanese.numbers))
-    table = {word: some for word, some in table.items() if not redundant(word, table, compounds.get(word))}
+    # 変数 is one word, even if it was once split into two.
+    compounds = {
+        "".join(unit): unit for unit in unit_counts if len(unit) > 1 and unit_counts[unit] > unit_counts["".join(unit),]
+    }
+    alignment = align_words(japanese, english)
+    table = select_translations(
+        *alignment, list(japanese.names), list(english.names), compounds, np.bincount(japanese.numbers)
+    )
+    table = {word: meanings for word, meanings in table.items() if not is_redundant(word, table, compounds.get(word))}
     save(out, table)
     print(len(table), "words with", sum(map(len, table.values())), "meanings,", out.stat().st_size, "bytes")
     for word in ("検証", "非同期", "設定", "玉葱", "valid", "restart", "holiday", "sea", "run", "product"):
@@ -72,12 +76,12 @@ def main(out: Path, paths: list[Path]) -> None:
 
 
 def japanese_words(text: str) -> Iterator[tuple[str, ...]]:
-    """Return the words of a text, and each two that stand together."""
+    """Yield the words of a text, and each pair of neighbours."""
     for run in analyzer.runs(text):
         before = ""
         for terms in analyzer.terms_by_word(run):
             word = terms[0].spelling if terms and not terms[0].spelling.isascii() else ""
-            word = "" if word in LIGHT else word
+            word = "" if word in FUNCTION_WORDS else word
             if word:
                 yield (word,)
             if word and before:
@@ -86,46 +90,52 @@ def japanese_words(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def english_words(text: str) -> Iterator[str]:
-    """Return the words of a text."""
+    """Yield the words of a text."""
     for run in analyzer.runs(text):
         for term in analyzer.terms(run):
             word = term.spelling
-            if term.role == "" and word.isascii() and not word.isdigit() and len(word) > 1 and word not in LIGHT:
+            if (
+                term.role == ""
+                and word.isascii()
+                and not word.isdigit()
+                and len(word) > 1
+                and word not in FUNCTION_WORDS
+            ):
                 yield word
 
 
-class Side:
-    """The words of one side of all pairs, by number."""
+class SideWords:
+    """The words of one side of all pairs, as ids."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
         self.numbers: list[int] = []
         self.counts: list[int] = []
 
-    def add(self, some: set[str]) -> None:
-        """Add one text's words."""
-        kept = sorted(some)[:MOST_WORDS]
-        self.numbers += [self.names.setdefault(word, len(self.names)) for word in kept]
-        self.counts.append(len(kept))
+    def add(self, words: set[str]) -> None:
+        """Add the words of one text."""
+        selected = sorted(words)[:MAX_WORDS]
+        self.numbers += [self.names.setdefault(word, len(self.names)) for word in selected]
+        self.counts.append(len(selected))
 
 
-def aligned(japanese: Side, english: Side) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return pairs of words seen together: their numbers, how often, and how sure they mean each other."""
+def align_words(japanese: SideWords, english: SideWords) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return co-occurring word pairs: their ids, their counts, and the certainty that they translate each other."""
     a, b = np.array(japanese.numbers), np.array(english.numbers)
     a_counts, b_counts = np.array(japanese.counts), np.array(english.counts)
-    left, right, groups = _together(a, a_counts, b, b_counts)
-    codes, places = np.unique(left * len(english.names) + right, return_inverse=True)
-    seen = np.bincount(places)
+    first, second, groups = _cooccurrences(a, a_counts, b, b_counts)
+    codes, pair_indices = np.unique(first * len(english.names) + second, return_inverse=True)
+    pair_counts = np.bincount(pair_indices)
     a_of, b_of = np.divmod(codes, len(english.names))
-    forward = _learnt(places.astype(np.int32), groups, a_of, seen)
-    left, right, groups = _together(b, b_counts, a, a_counts)
-    places = np.searchsorted(codes, right * len(english.names) + left)
-    backward = _learnt(places.astype(np.int32), groups, b_of, seen)
-    return a_of, b_of, seen, np.sqrt(forward * backward)
+    forward = _learn_probabilities(pair_indices.astype(np.int32), groups, a_of, pair_counts)
+    first, second, groups = _cooccurrences(b, b_counts, a, a_counts)
+    pair_indices = np.searchsorted(codes, second * len(english.names) + first)
+    backward = _learn_probabilities(pair_indices.astype(np.int32), groups, b_of, pair_counts)
+    return a_of, b_of, pair_counts, np.sqrt(forward * backward)
 
 
-def _together(a: np.ndarray, a_counts: np.ndarray, b: np.ndarray, b_counts: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return for every b of every pair all a it may be the translation of, and how many these are."""
+def _cooccurrences(a: np.ndarray, a_counts: np.ndarray, b: np.ndarray, b_counts: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return every combination of words a and b of the same pair, and the number of candidates a for each b."""
     pair = np.repeat(np.arange(len(b_counts)), b_counts)
     groups = a_counts[pair]
     first = np.cumsum(a_counts) - a_counts
@@ -133,85 +143,88 @@ def _together(a: np.ndarray, a_counts: np.ndarray, b: np.ndarray, b_counts: np.n
     return a[np.repeat(first[pair], groups) + inside], np.repeat(b, groups), groups
 
 
-def _learnt(places: np.ndarray, groups: np.ndarray, sources: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Return how probable each pair's target is, given its source."""
+def _learn_probabilities(
+    pair_indices: np.ndarray, groups: np.ndarray, sources: np.ndarray, pair_counts: np.ndarray
+) -> np.ndarray:
+    """Return the probability of the target of each pair, given its source."""
     starts = np.cumsum(groups) - groups
-    chance = (seen / np.bincount(sources, weights=seen)[sources]).astype(np.float32)
+    probability = (pair_counts / np.bincount(sources, weights=pair_counts)[sources]).astype(np.float32)
     for _ in range(ROUNDS):
-        share = chance[places]
-        share /= np.repeat(np.add.reduceat(share, starts) + NOTHING, groups)
-        expected = np.bincount(places, weights=share, minlength=len(seen))
-        chance = (expected / (np.bincount(sources, weights=expected)[sources] + UNSURE)).astype(np.float32)
-    return chance
+        share = probability[pair_indices]
+        share /= np.repeat(np.add.reduceat(share, starts) + NULL_PROBABILITY, groups)
+        expected = np.bincount(pair_indices, weights=share, minlength=len(pair_counts))
+        probability = (expected / (np.bincount(sources, weights=expected)[sources] + SMOOTHING)).astype(np.float32)
+    return probability
 
 
-def chosen(
+def select_translations(
     a_of: np.ndarray,
     b_of: np.ndarray,
-    seen: np.ndarray,
-    sure: np.ndarray,
+    pair_counts: np.ndarray,
+    certainty: np.ndarray,
     japanese: list[str],
     english: list[str],
     compounds: dict[str, tuple[str, ...]],
     counts: np.ndarray,
 ) -> dict[str, list[tuple[str, float]]]:
-    """Return the meanings worth keeping in both directions, the surest first."""
-    kept = ((sure > LEAST) & (seen >= 2)) | (sure > SURE)
-    found: dict[str, dict[str, float]] = {}
-    codes, often = a_of * len(english) + b_of, seen / counts[a_of]
-    number = {word: at for at, word in enumerate(japanese)}
+    """Return the translations worth keeping in both directions, most certain first."""
+    selected = ((certainty > MIN_CERTAINTY) & (pair_counts >= 2)) | (certainty > HIGH_CERTAINTY)
+    translations: dict[str, dict[str, float]] = {}
+    codes, relative_counts = a_of * len(english) + b_of, pair_counts / counts[a_of]
+    word_ids = {word: index for index, word in enumerate(japanese)}
 
     def shares(part: str, b: int) -> bool:
-        """Say whether a word of a compound has something to do with a meaning by itself: in 日本海, 日本 is no sea."""
-        code = number[part] * len(english) + b if part in number else -1
-        at = int(np.searchsorted(codes, code))
-        return at < len(codes) and codes[at] == code and often[at] >= RELATED
+        """Return whether a part of a compound shares a translation by itself: in 日本海, 日本 is no sea."""
+        code = word_ids[part] * len(english) + b if part in word_ids else -1
+        index = int(np.searchsorted(codes, code))
+        return index < len(codes) and codes[index] == code and relative_counts[index] >= MIN_RELATED_SHARE
 
-    for a, b, value in zip(a_of[kept], b_of[kept], sure[kept], strict=True):
+    for a, b, value in zip(a_of[selected], b_of[selected], certainty[selected], strict=True):
         weight = min(1.0, STRETCH * float(value))
-        _keep(found, japanese[a], english[b], weight)
-        # An index holds the words of a compound, each by itself.
+        _add_translation(translations, japanese[a], english[b], weight)
+        # An index has the words of a compound separately.
         parts = compounds.get(japanese[a], (japanese[a],))
         for part in parts:
             if len(parts) == 1 or shares(part, b):
-                _keep(found, english[b], part, weight if len(parts) == 1 else PART * weight)
+                _add_translation(translations, english[b], part, weight if len(parts) == 1 else PART_WEIGHT * weight)
     return {
-        word: sorted(some.items(), key=lambda one: (-one[1], one[0]))[:MOST_MEANINGS] for word, some in found.items()
+        word: sorted(meanings.items(), key=lambda item: (-item[1], item[0]))[:MAX_MEANINGS]
+        for word, meanings in translations.items()
     }
 
 
-def _keep(found: dict[str, dict[str, float]], word: str, meaning: str, weight: float) -> None:
-    if weight >= LEAST_WEIGHT:
-        meanings = found.setdefault(word, {})
+def _add_translation(translations: dict[str, dict[str, float]], word: str, meaning: str, weight: float) -> None:
+    if weight >= MIN_WEIGHT:
+        meanings = translations.setdefault(word, {})
         meanings[meaning] = max(meanings.get(meaning, 0.0), weight)
 
 
-def redundant(word: str, table: dict[str, list[tuple[str, float]]], parts: tuple[str, ...] | None) -> bool:
-    """Say whether a compound means what its parts mean, or nothing for sure; 非同期 is kept, since 同期 misleads."""
+def is_redundant(word: str, table: dict[str, list[tuple[str, float]]], parts: tuple[str, ...] | None) -> bool:
+    """Return whether a compound adds nothing to its parts, or is uncertain; 非同期 is kept, since 同期 misleads."""
     if parts is None:
         return False
-    if table[word][0][1] < COMPOUND * STRETCH:
+    if table[word][0][1] < MIN_COMPOUND_CERTAINTY * STRETCH:
         return True
-    own = {meaning for meaning, _ in table[word]}
-    return all(part in table and table[part][0][0] in own for part in parts)
+    meanings = {meaning for meaning, _ in table[word]}
+    return all(part in table and table[part][0][0] in meanings for part in parts)
 
 
 def save(out: Path, table: dict[str, list[tuple[str, float]]]) -> None:
-    """Write the table as `bunko.text.bridge` reads it."""
-    names = sorted({meaning for some in table.values() for meaning, _ in some})
-    number = {name: at for at, name in enumerate(names)}
+    """Write the table in the format of `bunko.text.bridge`."""
+    names = sorted({meaning for meanings in table.values() for meaning, _ in meanings})
+    name_ids = {name: index for index, name in enumerate(names)}
     order = sorted(table, key=analyzer.term_key)
-    written = [name.encode() for name in names]
-    found = {
+    encoded_names = [name.encode() for name in names]
+    arrays = {
         "keys": np.array([analyzer.term_key(word) for word in order], np.uint64),
         "starts": np.cumsum([0, *(len(table[word]) for word in order)]).astype(np.uint32),
-        "targets": np.array([number[meaning] for word in order for meaning, _ in table[word]], np.uint32),
+        "targets": np.array([name_ids[meaning] for word in order for meaning, _ in table[word]], np.uint32),
         "weights": np.array([round(255 * weight) for word in order for _, weight in table[word]], np.uint8),
-        "ends": np.cumsum([len(name) for name in written]).astype(np.uint32),
-        "letters": np.frombuffer(b"".join(written), np.uint8),
+        "ends": np.cumsum([len(name) for name in encoded_names]).astype(np.uint32),
+        "letters": np.frombuffer(b"".join(encoded_names), np.uint8),
     }
     array_file.save_arrays(
-        out, found, format_version=bridge.FORMAT, stamp={"name": "bridge", "words": analyzer.VERSION}
+        out, arrays, format_version=bridge.FORMAT, stamp={"name": "bridge", "words": analyzer.VERSION}
     )
 
 

@@ -1,4 +1,4 @@
-"""Training pairs and a tokenizer in, token numbers on the GPU out, in groups of one kind and language pair each."""
+"""Load training pairs as token ids on the GPU, in groups of one kind and language pair."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import torch
 from pairs import lines
 from spacing import space_words
 
-LONGEST = {"a": 64, "b": 160}  # tokens of each side of a pair
-LEAST = 4000  # pairs of a source that make a group of their own
-FEWEST = 1000  # pairs of a group: fewer make a batch too easy
+MAX_TOKENS = {"a": 64, "b": 160}  # tokens of each side of a pair
+MIN_SOURCE_PAIRS = 4000  # pairs of a source that form a separate group
+MIN_GROUP_PAIRS = 1000  # pairs of a group: with fewer, a batch is too easy
 
 
 class Tokenizer:
-    """Texts in, lists of token numbers out, as the package makes them."""
+    """Converts texts to token ids, as the package does."""
 
     def __init__(self, model: Path) -> None:
         self._model = sentencepiece.SentencePieceProcessor(model_file=str(model))
@@ -27,14 +27,14 @@ class Tokenizer:
         self.size = self._model.get_piece_size()
 
     def __call__(self, texts: list[str]) -> list[np.ndarray]:
-        """Return the token numbers of each text."""
-        whole = [space_words(" ".join(text.split())) for text in texts]
-        return self._model.encode(whole, return_type="numpy", num_threads=16)
+        """Return the token ids of each text."""
+        spaced_texts = [space_words(" ".join(text.split())) for text in texts]
+        return self._model.encode(spaced_texts, return_type="numpy", num_threads=16)
 
 
 @dataclass
 class Side:
-    """Token numbers of many texts in one row, and where each begins."""
+    """The concatenated token ids of many texts, and the start of each."""
 
     tokens: torch.Tensor
     starts: torch.Tensor
@@ -42,31 +42,31 @@ class Side:
     hashes: torch.Tensor  # the same for the same text
 
     @classmethod
-    def of(cls, rows: list[np.ndarray], longest: int, device: str) -> Side:
-        """Return texts on a device, each cut at a length."""
-        rows = [row[:longest] if len(row) else np.zeros(1, np.int32) for row in rows]
+    def of(cls, rows: list[np.ndarray], max_tokens: int, device: str) -> Side:
+        """Copy texts to a device, each truncated to a length."""
+        rows = [row[:max_tokens] if len(row) else np.zeros(1, np.int32) for row in rows]
         lengths = np.array([len(row) for row in rows], np.int64)
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         tokens = np.concatenate(rows).astype(np.int32)
         hashes = np.array([hash(row.tobytes()) for row in rows], np.int64)
         return cls(*(torch.from_numpy(array).to(device) for array in (tokens, starts, lengths, hashes)))
 
-    def padded(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return token numbers and a mask for some of the texts."""
+    def pad_rows(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the token ids and the mask of these texts."""
         return gather(self.tokens, self.starts[rows], self.lengths[rows])
 
 
 def gather(tokens: torch.Tensor, starts: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return stretches of a row of tokens as a padded matrix with its mask."""
-    at = torch.arange(int(lengths.max()), device=tokens.device)
-    mask = at < lengths[:, None]
-    where = (starts[:, None] + at).clamp_max(len(tokens) - 1)
-    return tokens[where].long() * mask, mask
+    """Return ranges of the tokens as a padded matrix with its mask."""
+    positions = torch.arange(int(lengths.max()), device=tokens.device)
+    mask = positions < lengths[:, None]
+    indices = (starts[:, None] + positions).clamp_max(len(tokens) - 1)
+    return tokens[indices].long() * mask, mask
 
 
 @dataclass
 class Group:
-    """Pairs of one kind from one language to another, of one source where it has many: neighbours are hard to tell."""
+    """Pairs of one kind and language direction, of one source if it has many: similar texts are hard to tell apart."""
 
     name: str
     a: Side
@@ -77,18 +77,22 @@ class Group:
 
 
 def load(paths: list[Path], tokenizer: Tokenizer, device: str) -> list[Group]:
-    """Return all pairs by kind, languages and source."""
+    """Load all pairs, grouped by kind, languages and source."""
     by_source: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
     for line in lines(paths):
         by_source[f"{line['kind']}:{line['la']}>{line['lb']}", line["src"]].append((line["a"], line["b"]))
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for (name, source), own in by_source.items():
-        found[f"{name}:{source}" if len(own) >= LEAST else name] += own
+    pairs_by_group: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for (name, source), pairs in by_source.items():
+        pairs_by_group[f"{name}:{source}" if len(pairs) >= MIN_SOURCE_PAIRS else name] += pairs
     groups = []
-    for name, own in sorted(found.items()):
-        if len(own) < FEWEST:
+    for name, pairs in sorted(pairs_by_group.items()):
+        if len(pairs) < MIN_GROUP_PAIRS:
             continue
-        random.Random(0).shuffle(own)
-        sides = [tokenizer([pair[side] for pair in own]) for side in (0, 1)]
-        groups.append(Group(name, Side.of(sides[0], LONGEST["a"], device), Side.of(sides[1], LONGEST["b"], device)))
+        random.Random(0).shuffle(pairs)
+        token_sides = [tokenizer([pair[side] for pair in pairs]) for side in (0, 1)]
+        groups.append(
+            Group(
+                name, Side.of(token_sides[0], MAX_TOKENS["a"], device), Side.of(token_sides[1], MAX_TOKENS["b"], device)
+            )
+        )
     return groups

@@ -1,4 +1,4 @@
-"""What training left in, the file that bunko ships out.
+"""Export the trained table to the file that bunko ships.
 
 usage: python training/export.py FOLDER OUT.bin NAME
 """
@@ -15,10 +15,10 @@ from bunko.embedders import static
 
 
 def main(folder: Path, out: Path, name: str) -> None:
-    """Join and save."""
-    found = {"rows": np.load(folder / "rows.npy"), "shifts": np.load(folder / "shifts.npy")}
-    array_file.save_arrays(out, found, format_version=static.FORMAT, stamp={"name": name})
-    print({key: value.shape for key, value in found.items()}, out.stat().st_size, "bytes")
+    """Combine the arrays and save them."""
+    arrays = {"rows": np.load(folder / "rows.npy"), "shifts": np.load(folder / "shifts.npy")}
+    array_file.save_arrays(out, arrays, format_version=static.FORMAT, stamp={"name": name})
+    print({key: value.shape for key, value in arrays.items()}, out.stat().st_size, "bytes")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""A model and judged sets with BM25 scores in, nDCG@10 of vectors alone and of both by weight out.
+"""Measure nDCG@10 of a model on judged sets: vectors alone, and fused with BM25 by weight.
 
 usage: python training/judge.py [--judged SETS.pkl.xz] [--pairs holdout.jsonl.zst] [--table STATIC.bin] [--size N]
 needs: bunko; zstandard for pairs.
 
-Run by itself it judges the exported table as the package reads it, `static.py` uses its functions while training.
+As a script it measures the exported table through the package; `static.py` uses its functions during training.
 """
 
 from __future__ import annotations
@@ -23,88 +23,90 @@ WEIGHTS = (0.1, 0.2, 0.3, 0.4, 0.5)
 Encode = Callable[[list[str]], np.ndarray]
 
 
-def judged(path: Path) -> dict:
-    """Return the sets that `training/sets.py` wrote."""
+def load_sets(path: Path) -> dict:
+    """Load the sets that `training/sets.py` wrote."""
     with lzma.open(path, "rb") as file:
         return pickle.load(file)  # our own file
 
 
 def scores(sets: dict, encode: Encode) -> dict[str, dict]:
-    """Return for each set the score of vectors alone and for each weight of theirs."""
-    found = {}
-    for name, one in sets.items():
-        vectors, queries = encode(one["texts"]), encode(one["queries"])
-        near = queries @ vectors.T
-        found[name] = {"dense": ndcg(near, one)} | {w: ndcg(fused(near, one, w), one) for w in WEIGHTS}
-    return found
+    """Return the scores of each set: vectors alone, and fused with each weight."""
+    results = {}
+    for name, dataset in sets.items():
+        vectors, queries = encode(dataset["texts"]), encode(dataset["queries"])
+        similarities = queries @ vectors.T
+        results[name] = {"dense": ndcg(similarities, dataset)} | {
+            weight: ndcg(fuse_scores(similarities, dataset, weight), dataset) for weight in WEIGHTS
+        }
+    return results
 
 
-def fused(near: np.ndarray, one: dict, weight: float, depth: int = 100) -> np.ndarray:
-    """Return the convex combination of both arms, each between its own least and best of the hits it gives."""
-    out = np.full(near.shape, -1.0, np.float32)
-    for row in range(len(near)):
-        best = np.argpartition(-near[row], min(depth, near.shape[1] - 1))[:depth]
-        like = one["ix"][row][one["ix"][row] >= 0][:depth]
-        both = np.union1d(best, like).astype(np.int64)
-        dense = near[row, both]
-        words = np.zeros(near.shape[1], np.float32)
-        words[one["ix"][row][one["ix"][row] >= 0]] = one["sc"][row][one["ix"][row] >= 0]
-        words = words[both]
-        out[row, both] = weight * _scaled(dense) + (1 - weight) * _scaled(words)
-    return out
+def fuse_scores(similarities: np.ndarray, dataset: dict, weight: float, depth: int = 100) -> np.ndarray:
+    """Return the convex combination of vector and BM25 scores, each scaled to the range of its hits."""
+    fused_scores = np.full(similarities.shape, -1.0, np.float32)
+    for row in range(len(similarities)):
+        nearest = np.argpartition(-similarities[row], min(depth, similarities.shape[1] - 1))[:depth]
+        lexical = dataset["ix"][row][dataset["ix"][row] >= 0][:depth]
+        candidates = np.union1d(nearest, lexical).astype(np.int64)
+        vector_scores = similarities[row, candidates]
+        bm25_scores = np.zeros(similarities.shape[1], np.float32)
+        bm25_scores[dataset["ix"][row][dataset["ix"][row] >= 0]] = dataset["sc"][row][dataset["ix"][row] >= 0]
+        bm25_scores = bm25_scores[candidates]
+        fused_scores[row, candidates] = weight * _scale(vector_scores) + (1 - weight) * _scale(bm25_scores)
+    return fused_scores
 
 
-def _scaled(values: np.ndarray) -> np.ndarray:
+def _scale(values: np.ndarray) -> np.ndarray:
     low, high = values.min(), values.max()
     return (values - low) / max(high - low, 1e-9)
 
 
-def ndcg(scores: np.ndarray, one: dict, k: int = 10) -> float:
-    """Return the mean over queries; a document is as good as its best chunk."""
-    total, number = 0.0, 0
-    for row, grades in enumerate(one["rel"]):
+def ndcg(scores: np.ndarray, dataset: dict, k: int = 10) -> float:
+    """Return the mean nDCG over queries; a document ranks by its best chunk."""
+    total, query_count = 0.0, 0
+    for row, grades in enumerate(dataset["rel"]):
         if not grades:
             continue
-        seen: list[int] = []
+        documents: list[int] = []
         for chunk in np.argsort(-scores[row], kind="stable")[: 20 * k]:
-            document = int(one["doc"][chunk])
-            if document not in seen:
-                seen.append(document)
-            if len(seen) == k:
+            document = int(dataset["doc"][chunk])
+            if document not in documents:
+                documents.append(document)
+            if len(documents) == k:
                 break
-        ideal = sum(g / math.log2(i + 2) for i, g in enumerate(sorted(grades.values(), reverse=True)[:k]))
-        total += sum(grades.get(document, 0) / math.log2(i + 2) for i, document in enumerate(seen)) / ideal
-        number += 1
-    return total / number
+        ideal = sum(grade / math.log2(rank + 2) for rank, grade in enumerate(sorted(grades.values(), reverse=True)[:k]))
+        total += sum(grades.get(document, 0) / math.log2(rank + 2) for rank, document in enumerate(documents)) / ideal
+        query_count += 1
+    return total / query_count
 
 
-def table(found: dict[str, dict]) -> str:
-    """Return scores as lines."""
+def format_scores(results: dict[str, dict]) -> str:
+    """Format scores as lines."""
     lines = []
-    for name, row in found.items():
+    for name, row in results.items():
         lines.append(f"  {name:18s} " + "  ".join(f"{key}: {value:.3f}" for key, value in row.items()))
-    means = {key: float(np.mean([row[key] for row in found.values()])) for key in next(iter(found.values()))}
+    means = {key: float(np.mean([row[key] for row in results.values()])) for key in next(iter(results.values()))}
     return "\n".join([*lines, f"  {'mean':18s} " + "  ".join(f"{key}: {value:.4f}" for key, value in means.items())])
 
 
-def paired(path: Path, encode: Encode) -> dict[str, dict]:
-    """Return for each kind of pairs how often a text's partner is the nearest of all, in both directions."""
+def pair_accuracy(path: Path, encode: Encode) -> dict[str, dict]:
+    """Return for each kind of pairs how often the partner of a text is the nearest, in both directions."""
     by_kind: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for line in lines([path]):
         by_kind[line["kind"]].append((line["a"], line["b"]))
-    found = {}
+    results = {}
     for kind, pairs in sorted(by_kind.items()):
-        near = encode([a for a, _ in pairs]) @ encode([b for _, b in pairs]).T
-        own = np.arange(len(pairs))
-        found[kind] = {
-            f"{len(pairs)} pairs, a finds b": float(np.mean(near.argmax(axis=1) == own)),
-            "b finds a": float(np.mean(near.argmax(axis=0) == own)),
+        similarities = encode([first for first, _ in pairs]) @ encode([second for _, second in pairs]).T
+        indices = np.arange(len(pairs))
+        results[kind] = {
+            f"{len(pairs)} pairs, a finds b": float(np.mean(similarities.argmax(axis=1) == indices)),
+            "b finds a": float(np.mean(similarities.argmax(axis=0) == indices)),
         }
-    return found
+    return results
 
 
 def main() -> None:
-    """Judge a table that was exported."""
+    """Measure an exported table."""
     from bunko.embedders import static
 
     parser = argparse.ArgumentParser()
@@ -115,9 +117,9 @@ def main() -> None:
     options = parser.parse_args()
     model = static.Static(options.size, options.table)
     if options.judged:
-        print(table(scores(judged(options.judged), model.embed)))
+        print(format_scores(scores(load_sets(options.judged), model.embed)))
     if options.pairs:
-        print(table(paired(options.pairs, model.embed)))
+        print(format_scores(pair_accuracy(options.pairs, model.embed)))
 
 
 if __name__ == "__main__":

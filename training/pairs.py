@@ -1,4 +1,4 @@
-"""Files of training pairs in (JSONL, compressed with zstd), their lines out, and the texts of all sources evenly."""
+"""Read training pairs from JSONL files compressed with zstd."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def lines(paths: list[Path]) -> Iterator[dict[str, Any]]:
-    """Return every pair as it is written: a, b, kind, la, lb, src."""
+    """Yield every pair with its fields a, b, kind, la, lb, src."""
     import zstandard
 
     for path in paths:
@@ -22,15 +22,15 @@ def lines(paths: list[Path]) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
 
 
-def texts(paths: list[Path], most: int) -> list[str]:
-    """Return texts of all sources in a fixed random order, at most so many of one: none may drown the others."""
+def texts(paths: list[Path], max_per_source: int) -> list[str]:
+    """Return texts of all sources in a fixed random order, at most `max_per_source` of each, to keep them balanced."""
     by_source: dict[str, set[str]] = defaultdict(set)
     for line in lines(paths):
         by_source[line["src"]].update((line["a"], line["b"]))
-    chance = random.Random(0)
-    found: list[str] = []
+    rng = random.Random(0)
+    sampled: list[str] = []
     for source in sorted(by_source):
-        own = sorted(by_source[source])
-        found += chance.sample(own, min(len(own), most))
-    chance.shuffle(found)
-    return found
+        source_texts = sorted(by_source[source])
+        sampled += rng.sample(source_texts, min(len(source_texts), max_per_source))
+    rng.shuffle(sampled)
+    return sampled

@@ -1,4 +1,4 @@
-"""The one rule of `bunko.text.pieces` that training needs too, so that it runs where the package is not installed."""
+"""Import the spacing rule of `bunko.text.subwords`, so that training runs where the package is not installed."""
 
 import sys
 from pathlib import Path

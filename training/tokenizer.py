@@ -1,10 +1,10 @@
-"""Training pairs in, a Unigram subword tokenizer for Japanese and English out.
+"""Train a Unigram subword tokenizer for Japanese and English.
 
 usage: python training/tokenizer.py OUT.model pairs_docs.jsonl.zst pairs_text.jsonl.zst pairs_lex.jsonl.zst
 needs: bunko, sentencepiece, zstandard. Ten minutes on two cores.
 
-Pieces do not cross the borders between Japanese words: 方法を is 方法 and を, so that a model learns 方法 once.
-The words come from MeCab while training; the finished tokenizer does without it.
+Tokens do not cross borders between Japanese words: 方法を is 方法 and を, so that a model learns 方法 once.
+The words come from MeCab during training; the trained tokenizer does not need it.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from pairs import texts
 from bunko.text.subwords import space_words
 
 VOCABULARY = 48_000
-MOST_TEXTS_OF_A_SOURCE = 40_000
-LONGEST_TEXT = 400
+MAX_TEXTS_PER_SOURCE = 40_000
+MAX_TEXT_CHARS = 400
 _BORDER = "\u241f"
 _JAPANESE = re.compile(r"[\u3005\u3040-\u30ff\u3400-\u9fff]+")
 _tagger = fugashi.Tagger(f"-r {unidic_lite.DICDIR}/mecabrc -d {unidic_lite.DICDIR} -Owakati")
 
 
 def main(out: Path, paths: list[Path]) -> None:
-    """Train and save."""
-    some = [
-        bordered(space_words(" ".join(text[:LONGEST_TEXT].split()))) for text in texts(paths, MOST_TEXTS_OF_A_SOURCE)
+    """Train and save the tokenizer."""
+    sentences = [
+        mark_borders(space_words(" ".join(text[:MAX_TEXT_CHARS].split())))
+        for text in texts(paths, MAX_TEXTS_PER_SOURCE)
     ]
-    print(len(some), "texts,", sum(map(len, some)), "characters", flush=True)
+    print(len(sentences), "texts,", sum(map(len, sentences)), "characters", flush=True)
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(some),
+        sentence_iterator=iter(sentences),
         model_writer=model,
         model_type="unigram",
         vocab_size=VOCABULARY,
@@ -58,8 +59,8 @@ def main(out: Path, paths: list[Path]) -> None:
         print(tokenizer.encode(space_words(text), out_type=str))
 
 
-def bordered(text: str) -> str:
-    """Return a text with a mark between its Japanese words."""
+def mark_borders(text: str) -> str:
+    """Return a text with a border mark between its Japanese words."""
     return _JAPANESE.sub(lambda run: _words(run.group()), text)
 
 

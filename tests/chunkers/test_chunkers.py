@@ -1,8 +1,9 @@
-"""Texts are cut where a reader would cut them, and sentences end where they end."""
+"""Texts are split where a reader would split them, and sentence ends are found."""
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -18,38 +19,38 @@ LONG = "この段落は、短い断片として隣に足されないだけの長
 ENGLISH = "This paragraph is long enough to stand on its own, and nothing more is asked of it than that."
 
 
-def cut(content: str, kind: str = "headings", **limits: int | tuple[int, ...]) -> list[Chunk]:
+def cut(content: str, kind: str = "headings", **limits: Any) -> list[Chunk]:
     return chunkers.build(kind, **limits).chunks(read(content.encode(), "note.md"))
 
 
 def headings(content: str) -> list[str]:
-    """Return every heading that cuts, small sections kept apart."""
-    found = cut(content, min_chars=0, heading_levels=(1, 2, 3, 4, 5, 6))
-    return [chunk.heading for chunk in found if chunk.heading]
+    """Return every heading that starts a chunk, without joining small sections."""
+    chunks = cut(content, min_chars=0, heading_levels=(1, 2, 3, 4, 5, 6))
+    return [chunk.heading for chunk in chunks if chunk.heading]
 
 
-def test_an_unknown_kind_is_an_error_that_names_the_known_ones():
+def test_an_unknown_kind_is_an_error_that_names_the_known_ones() -> None:
     with pytest.raises(UnknownName) as caught:
         chunkers.build("syllables")
     assert "headings" in caught.value.hint
 
 
-def test_a_chunk_carries_its_heading_as_written_and_the_path_to_it():
-    found = cut(f"前書き。{LONG}\n\n# 手引き {{#guide}}\n\n{LONG}\n\n## 導入 ##\n\n{LONG}\n\n# 付録\n\n{LONG}\n")
-    assert [(chunk.heading, chunk.heading_path) for chunk in found] == [
+def test_a_chunk_carries_its_heading_as_written_and_the_path_to_it() -> None:
+    chunks = cut(f"前書き。{LONG}\n\n# 手引き {{#guide}}\n\n{LONG}\n\n## 導入 ##\n\n{LONG}\n\n# 付録\n\n{LONG}\n")
+    assert [(chunk.heading, chunk.heading_path) for chunk in chunks] == [
         ("", ()),
         ("# 手引き {#guide}", ("手引き",)),
         ("## 導入 ##", ("手引き", "導入")),
         ("# 付録", ("付録",)),
     ]
-    assert found[2].text == f"## 導入 ##\n\n{LONG}"
-    assert (found[2].first_line, found[2].last_line) == (7, 9)
+    assert chunks[2].text == f"## 導入 ##\n\n{LONG}"
+    assert (chunks[2].first_line, chunks[2].last_line) == (7, 9)
 
 
-def test_deeper_headings_than_those_given_do_not_cut():
-    found = cut(f"## 節\n\n{LONG}\n\n#### 細目\n\n{LONG}\n\n# 章\n\n{LONG}", heading_levels=(2,))
-    assert [(chunk.heading, chunk.heading_path) for chunk in found] == [("## 節", ("節",))]
-    assert "#### 細目" in found[0].text
+def test_deeper_headings_than_those_given_do_not_cut() -> None:
+    chunks = cut(f"## 節\n\n{LONG}\n\n#### 細目\n\n{LONG}\n\n# 章\n\n{LONG}", heading_levels=(2,))
+    assert [(chunk.heading, chunk.heading_path) for chunk in chunks] == [("## 節", ("節",))]
+    assert "#### 細目" in chunks[0].text
 
 
 @pytest.mark.parametrize(
@@ -86,127 +87,127 @@ def test_deeper_headings_than_those_given_do_not_cut():
         ("#\t表\t##\t", ["#\t表\t##"]),
     ],
 )
-def test_headings_are_found_where_markdown_has_them(content, expected):
+def test_headings_are_found_where_markdown_has_them(content: str, expected: list[str]) -> None:
     assert headings(content) == expected
 
 
-def test_front_matter_is_in_no_chunk():
-    found = cut(f"---\ntitle: 題\n---\n# 見出し\n\n{LONG}")
-    assert [chunk.text for chunk in found] == [f"# 見出し\n\n{LONG}"]
-    assert found[0].first_line == 4
+def test_front_matter_is_in_no_chunk() -> None:
+    chunks = cut(f"---\ntitle: 題\n---\n# 見出し\n\n{LONG}")
+    assert [chunk.text for chunk in chunks] == [f"# 見出し\n\n{LONG}"]
+    assert chunks[0].first_line == 4
 
 
-def test_a_bare_heading_goes_with_the_section_below_it():
-    found = cut(f"# 章\n\n## 節\n\n{LONG}\n\n## 次の節\n\n{LONG}")
-    assert [chunk.text.split("\n")[0] for chunk in found] == ["# 章", "## 次の節"]
-    assert (found[0].heading, found[0].heading_path) == ("## 節", ("章", "節"))
+def test_a_bare_heading_goes_with_the_section_below_it() -> None:
+    chunks = cut(f"# 章\n\n## 節\n\n{LONG}\n\n## 次の節\n\n{LONG}")
+    assert [chunk.text.split("\n")[0] for chunk in chunks] == ["# 章", "## 次の節"]
+    assert (chunks[0].heading, chunks[0].heading_path) == ("## 節", ("章", "節"))
 
 
-def test_a_small_section_goes_with_the_one_before_it():
-    found = cut(f"## 甲\n\n{LONG}\n\n## 乙\n\n短い。\n\n## 丙\n\n{LONG}")
-    assert [chunk.heading for chunk in found] == ["## 甲", "## 丙"]
-    assert found[0].text.endswith("短い。")
+def test_a_small_section_goes_with_the_one_before_it() -> None:
+    chunks = cut(f"## 甲\n\n{LONG}\n\n## 乙\n\n短い。\n\n## 丙\n\n{LONG}")
+    assert [chunk.heading for chunk in chunks] == ["## 甲", "## 丙"]
+    assert chunks[0].text.endswith("短い。")
 
 
-def test_a_bare_heading_that_does_not_fit_below_goes_above():
-    found = cut(f"## 甲\n\n{LONG}\n\n## 乙\n\n## 丙\n\n{LONG * 2}", max_chars=112)
-    assert [chunk.text.count("##") for chunk in found] == [2, 1]
+def test_a_bare_heading_that_does_not_fit_below_goes_above() -> None:
+    chunks = cut(f"## 甲\n\n{LONG}\n\n## 乙\n\n## 丙\n\n{LONG * 2}", max_chars=112)
+    assert [chunk.text.count("##") for chunk in chunks] == [2, 1]
 
 
-def test_small_sections_in_a_row_do_not_end_up_in_one_lump():
-    found = cut("".join(f"## 用語{number}\n\n短い説明がここにあります。\n\n" for number in range(40)))
-    assert len(found) > 5
+def test_small_sections_in_a_row_do_not_end_up_in_one_lump() -> None:
+    chunks = cut("".join(f"## 用語{number}\n\n短い説明がここにあります。\n\n" for number in range(40)))
+    assert len(chunks) > 5
 
 
-def test_a_small_section_stays_alone_rather_than_break_the_limit():
-    found = cut("## 甲\n\nああああああ。\n\n## 乙\n\nい\n\n## 丙\n\nうううううう。", max_chars=16, min_chars=8)
-    assert [chunk.heading for chunk in found] == ["## 甲", "## 乙", "## 丙"]
+def test_a_small_section_stays_alone_rather_than_break_the_limit() -> None:
+    chunks = cut("## 甲\n\nああああああ。\n\n## 乙\n\nい\n\n## 丙\n\nうううううう。", max_chars=16, min_chars=8)
+    assert [chunk.heading for chunk in chunks] == ["## 甲", "## 乙", "## 丙"]
 
 
-def test_a_long_section_is_split_at_paragraphs_then_sentences():
+def test_a_long_section_is_split_at_paragraphs_then_sentences() -> None:
     sentences = "".join(f"文{number}はここで終わる。" for number in range(30))
-    found = cut(f"# 長い\n\n{ENGLISH}\n\n{sentences}", max_chars=120)
-    assert all(len(chunk.text) <= 120 for chunk in found)
-    assert all(chunk.text.endswith((".", "。")) for chunk in found)
-    assert {chunk.heading_path for chunk in found} == {("長い",)}
+    chunks = cut(f"# 長い\n\n{ENGLISH}\n\n{sentences}", max_chars=120)
+    assert all(len(chunk.text) <= 120 for chunk in chunks)
+    assert all(chunk.text.endswith((".", "。")) for chunk in chunks)
+    assert {chunk.heading_path for chunk in chunks} == {("長い",)}
 
 
-def test_a_split_table_carries_its_header_on():
+def test_a_split_table_carries_its_header_on() -> None:
     rows = "".join(f"| 品{number} | {number} 円 |\r\n" for number in range(30))
-    found = cut(f"# 価格\r\n\r\n| 品名 | 値段 |\r\n|---|--:|\r\n{rows}", max_chars=200)
-    assert len(found) > 2
-    for chunk in found[1:]:
+    chunks = cut(f"# 価格\r\n\r\n| 品名 | 値段 |\r\n|---|--:|\r\n{rows}", max_chars=200)
+    assert len(chunks) > 2
+    for chunk in chunks[1:]:
         assert chunk.text.startswith("| 品名 | 値段 |\r\n|---|--:|\r\n| 品")
         assert chunk.text.endswith("円 |")
         assert len(chunk.text) <= 200
 
 
-def test_code_is_kept_whole_where_it_fits_and_split_between_lines_where_not():
+def test_code_is_kept_whole_where_it_fits_and_split_between_lines_where_not() -> None:
     short = "```py\n" + "x = 1\n\n" * 20 + "```"
-    found = cut(f"# 例\n\n{LONG}\n\n{short}\n\n{LONG}", max_chars=200)
-    assert any(short in chunk.text for chunk in found)
+    chunks = cut(f"# 例\n\n{LONG}\n\n{short}\n\n{LONG}", max_chars=200)
+    assert any(short in chunk.text for chunk in chunks)
     long = "```py\n" + "print('ok. really.')\n" * 40 + "```"
-    found = cut(f"# 例\n\n{long}", max_chars=200, min_chars=0)
-    assert all(chunk.text.endswith(("例", "')", "```")) for chunk in found)
+    chunks = cut(f"# 例\n\n{long}", max_chars=200, min_chars=0)
+    assert all(chunk.text.endswith(("例", "')", "```")) for chunk in chunks)
 
 
-def test_a_written_character_is_never_cut():
+def test_a_written_character_is_never_cut() -> None:
     family = "👩‍👩‍👧‍👦"
-    found = cut(family * 20, max_chars=10, min_chars=0)
-    assert [chunk.text for chunk in found] == [family] * 20
+    chunks = cut(family * 20, max_chars=10, min_chars=0)
+    assert [chunk.text for chunk in chunks] == [family] * 20
     assert [chunk.text for chunk in cut("か\u3099" * 6, max_chars=3)] == ["か\u3099"] * 6
 
 
-def test_prose_is_cut_to_size_and_overlaps():
+def test_prose_is_cut_to_size_and_overlaps() -> None:
     content = "".join(f"これは{number}番目の文で、次の文に続きます。" for number in range(40))
-    found = cut(content, "prose", size=100, overlap=30)
-    assert len(found) > 3
-    for before, after in pairwise(found):
+    chunks = cut(content, "prose", size=100, overlap=30)
+    assert len(chunks) > 3
+    for before, after in pairwise(chunks):
         assert len(after.text) <= 100
         shared = before.end - after.start
         assert 0 < shared <= 30
         assert after.text.startswith(content[after.start : before.end])
 
 
-def test_prose_overlaps_inside_of_one_endless_word_too():
-    found = cut("x" * 1000, "prose", size=100, overlap=20)
-    assert [before.end - after.start for before, after in pairwise(found)] == [20] * (len(found) - 1)
+def test_prose_overlaps_inside_of_one_endless_word_too() -> None:
+    chunks = cut("x" * 1000, "prose", size=100, overlap=20)
+    assert [before.end - after.start for before, after in pairwise(chunks)] == [20] * (len(chunks) - 1)
 
 
 @pytest.mark.parametrize("content", ["", " \n\n\t", "短い。", "a"])
-def test_empty_and_short_prose_works(content):
+def test_empty_and_short_prose_works(content: str) -> None:
     assert [chunk.text for chunk in cut(content, "prose")] == [content.strip()] * bool(content.strip())
 
 
-def test_an_overlap_reaches_back_no_further_than_the_first_chunk():
+def test_an_overlap_reaches_back_no_further_than_the_first_chunk() -> None:
     # Right behind a short first line the overlap would begin before the text.
     content = "---\ntitle: " + ("ด" + "้" * 89 + " ") * 4
-    found = cut(content, "prose", size=200, overlap=30)
-    held = {at for chunk in found for at in range(chunk.start, chunk.end)}
-    assert all(at in held for at, character in enumerate(content) if not character.isspace())
+    chunks = cut(content, "prose", size=200, overlap=30)
+    covered = {offset for chunk in chunks for offset in range(chunk.start, chunk.end)}
+    assert all(offset in covered for offset, character in enumerate(content) if not character.isspace())
 
 
 @pytest.mark.parametrize("kind", chunkers.KINDS)
-def test_white_space_longer_than_a_chunk_is_skipped(kind):
+def test_white_space_longer_than_a_chunk_is_skipped(kind: str) -> None:
     content = " " * 90 + f"始め。{LONG}" + "\n" * 300 + LONG + " " * 300 + "終わり"
-    found = cut(content, kind, size=60, overlap=20, max_chars=60, min_chars=5)
-    assert all(chunk.text.strip() for chunk in found)
-    assert found[0].text.strip().startswith("始め。")
-    assert found[-1].text.endswith("終わり")
+    chunks = cut(content, kind, size=60, overlap=20, max_chars=60, min_chars=5)
+    assert all(chunk.text.strip() for chunk in chunks)
+    assert chunks[0].text.strip().startswith("始め。")
+    assert chunks[-1].text.endswith("終わり")
 
 
-def test_blank_lines_of_tabs_are_no_table():
+def test_blank_lines_of_tabs_are_no_table() -> None:
     assert cut("\t\t\t\n\t\t\t\n", "tables") == []
 
 
-def test_paragraphs_stand_alone_and_small_ones_go_with_what_follows():
-    found = cut(f"題名\n\n{LONG}\n \n\n{ENGLISH}\n\n終わり", "paragraphs")
-    assert [chunk.text for chunk in found] == [f"題名\n\n{LONG}", f"{ENGLISH}\n\n終わり"]
+def test_paragraphs_stand_alone_and_small_ones_go_with_what_follows() -> None:
+    chunks = cut(f"題名\n\n{LONG}\n \n\n{ENGLISH}\n\n終わり", "paragraphs")
+    assert [chunk.text for chunk in chunks] == [f"題名\n\n{LONG}", f"{ENGLISH}\n\n終わり"]
 
 
-def test_a_long_paragraph_is_split_at_sentences():
-    found = cut(LONG * 10, "paragraphs", max_chars=120)
-    assert [chunk.text for chunk in found] == [LONG * 2] * 5
+def test_a_long_paragraph_is_split_at_sentences() -> None:
+    chunks = cut(LONG * 10, "paragraphs", max_chars=120)
+    assert [chunk.text for chunk in chunks] == [LONG * 2] * 5
 
 
 TABLE = """\
@@ -218,33 +219,33 @@ TABLE = """\
 | 幽霊 | 14 | 4 |"""
 
 
-def test_a_table_is_cut_row_by_row_with_header_and_neighbours():
-    found = cut(f"{LONG}\n\n{TABLE}\n\n{LONG}", "tables", row_context=1)
-    assert found[0].text == found[-1].text == LONG
-    rows = found[1:-1]
+def test_a_table_is_cut_row_by_row_with_header_and_neighbours() -> None:
+    chunks = cut(f"{LONG}\n\n{TABLE}\n\n{LONG}", "tables", row_context=1)
+    assert chunks[0].text == chunks[-1].text == LONG
+    rows = chunks[1:-1]
     assert len(rows) == 4
     assert all(chunk.text.startswith("| 名前 | HP | MP |\n|---|---|---|\n| ") for chunk in rows)
     assert rows[2].text.endswith("| こうもり | 11 | 2 |\n| 竜王 | 350 | 50 |\n| 幽霊 | 14 | 4 |")
     assert (rows[2].first_line, rows[2].last_line) == (6, 8)
 
 
-def test_rows_without_context_are_single():
+def test_rows_without_context_are_single() -> None:
     rows = cut(TABLE, "tables", row_context=0)
     assert [chunk.text.count("\n") for chunk in rows] == [2, 2, 2, 2]
     assert (rows[3].first_line, rows[3].last_line) == (6, 6)
 
 
 @pytest.mark.parametrize("gap", ["\t", "   ", "\u3000\u3000"])
-def test_columns_of_tabs_and_spaces_are_tables_too(gap):
+def test_columns_of_tabs_and_spaces_are_tables_too(gap: str) -> None:
     lines = [gap.join(row) for row in (["名前", "HP", "MP"], ["竜王", "350", "50"], ["骸骨", "30", "0"])]
     rows = cut("\n".join(lines), "tables", row_context=0)
     assert [chunk.text for chunk in rows] == [f"{lines[0]}\n{lines[1]}", f"{lines[0]}\n{lines[2]}"]
 
 
-def test_a_giant_header_is_not_copied_into_every_row():
+def test_a_giant_header_is_not_copied_into_every_row() -> None:
     header = "|" + "長" * 2000 + "|b|\n|-|-|\n"
-    found = cut(header + "|1|2|\n" * 2000, "tables")
-    assert sum(len(chunk.text) for chunk in found) < 100_000
+    chunks = cut(header + "|1|2|\n" * 2000, "tables")
+    assert sum(len(chunk.text) for chunk in chunks) < 100_000
 
 
 @pytest.mark.parametrize(
@@ -263,11 +264,11 @@ def test_a_giant_header_is_not_copied_into_every_row():
         (f"{LONG}\n{LONG}\n{LONG}\na\tb\tc\n1\t2\t3\n", "mixed"),
     ],
 )
-def test_content_is_told_by_its_lines(content, expected):
+def test_content_is_told_by_its_lines(content: str, expected: str) -> None:
     assert content_type(content) == expected
 
 
-def test_auto_chooses_by_media_type_and_content():
+def test_auto_chooses_by_media_type_and_content() -> None:
     sheet = "名前\tHP\tMP\n" + "".join(f"竜{number}\t{number}\t0\n" for number in range(5))
     auto = chunkers.build(row_context=0)
     assert len(auto.chunks(Text(sheet, "text/plain", "utf-8"))) == 5
@@ -297,38 +298,38 @@ def test_auto_chooses_by_media_type_and_content():
         ("", []),
     ],
 )
-def test_sentences_end_where_they_end(text, sentences):
-    found = sentence_ends(text)
-    assert [text[start:end] for start, end in pairwise([0, *found])] == sentences
+def test_sentences_end_where_they_end(text: str, sentences: list[str]) -> None:
+    ends = sentence_ends(text)
+    assert [text[start:end] for start, end in pairwise([0, *ends])] == sentences
 
 
-def test_tokens_give_windows_that_overlap_each_with_its_place():
+def test_tokens_give_windows_that_overlap_each_with_its_place() -> None:
     content = "validation " * 3000
-    where = token_spans(content)
-    assert len(where) == 3000
-    found = cut(content, "tokens", size=1024, overlap=64)
+    spans = token_spans(content)
+    assert len(spans) == 3000
+    chunks = cut(content, "tokens", size=1024, overlap=64)
     windows = [(0, 1023), (960, 1983), (1920, 2943), (2880, 2999)]
-    assert [(chunk.start, chunk.end) for chunk in found] == [
-        (where[first][0], where[last][1]) for first, last in windows
+    assert [(chunk.start, chunk.end) for chunk in chunks] == [
+        (spans[first][0], spans[last][1]) for first, last in windows
     ]
-    assert all(chunk.text == content[chunk.start : chunk.end] for chunk in found)
+    assert all(chunk.text == content[chunk.start : chunk.end] for chunk in chunks)
 
 
 @pytest.mark.parametrize(("tokens", "number"), [(1, 1), (1024, 1), (1025, 2), (1984, 2), (1985, 3)])
-def test_the_last_window_is_short_and_never_only_overlap(tokens: int, number: int):
-    found = cut("validation " * tokens, "tokens", size=1024, overlap=64)
-    assert len(found) == number
+def test_the_last_window_is_short_and_never_only_overlap(tokens: int, number: int) -> None:
+    chunks = cut("validation " * tokens, "tokens", size=1024, overlap=64)
+    assert len(chunks) == number
 
 
-def test_a_window_of_tokens_stands_under_the_heading_where_it_begins():
+def test_a_window_of_tokens_stands_under_the_heading_where_it_begins() -> None:
     content = f"# 手引き\n\n{LONG * 30}\n\n## 導入\n\n{LONG * 30}\n"
-    found = cut(content, "tokens", size=512, overlap=0)
-    assert found[0].heading_path == ("手引き",)
-    assert found[-1].heading_path == ("手引き", "導入")
-    assert "".join(chunk.text for chunk in found).replace("\n", "") == content.replace("\n", "")
+    chunks = cut(content, "tokens", size=512, overlap=0)
+    assert chunks[0].heading_path == ("手引き",)
+    assert chunks[-1].heading_path == ("手引き", "導入")
+    assert "".join(chunk.text for chunk in chunks).replace("\n", "") == content.replace("\n", "")
 
 
-def test_a_long_text_is_counted_block_by_block_and_loses_nothing():
+def test_a_long_text_is_counted_block_by_block_and_loses_nothing() -> None:
     lines = [f"{number} {ENGLISH}" for number in range(5_000)]
-    found = cut("\n".join(lines), "tokens", size=4096, overlap=0)
-    assert "".join("".join(chunk.text for chunk in found).split()) == "".join("".join(lines).split())
+    chunks = cut("\n".join(lines), "tokens", size=4096, overlap=0)
+    assert "".join("".join(chunk.text for chunk in chunks).split()) == "".join("".join(lines).split())

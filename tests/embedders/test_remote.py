@@ -249,7 +249,7 @@ def test_the_size_of_an_answer_that_is_refused_is_not_believed(service: Loopback
 
 def test_a_failure_in_the_shape_of_an_answer_is_heard(service: Loopback) -> None:
     service.always = lambda _: told({"error": {"message": "No such model", "code": 404}})
-    with pytest.raises(EmbedderError, match=r"refused \(404\): No such model"):
+    with pytest.raises(EmbedderError, match=r"rejected the request \(404\): No such model"):
         openai.build("openrouter", api_key=KEY, base_url=service.address).embed(["a"])
     assert len(service.asked) == 1
 

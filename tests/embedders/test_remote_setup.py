@@ -77,8 +77,8 @@ def test_without_a_key_the_error_names_the_one_to_set(
 
 def test_a_key_that_cannot_be_sent_is_said_to_be_wrong_at_once(provider: Provider) -> None:
     embedder = provider.build(api_key="sk-…")
-    assert "holds a character that no key has" in embedder.unavailable_reason()
-    with pytest.raises(EmbedderError, match="the key holds a character that no key has") as caught:
+    assert "contains a character that is not allowed in a key" in embedder.unavailable_reason()
+    with pytest.raises(EmbedderError, match="the key contains a character that is not allowed in a key") as caught:
         embedder.embed(["a"])
     assert "sk-" not in str(caught.value)
     assert provider.waits == []

@@ -21,8 +21,8 @@ from tests.loopback import KEY, Loopback, Reply, hang, openai_error, said, told
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
-        (openai_error(401, f"Incorrect API key provided: {KEY}"), "does not let us in"),
-        (openai_error(402, "no credit"), "wants to be paid"),
+        (openai_error(401, f"Incorrect API key provided: {KEY}"), "rejected the credentials"),
+        (openai_error(402, "no credit"), "requires payment"),
         (openai_error(404, "no such model"), "no such model"),
         (openai_error(429, "slow down", retry_after="60"), "again in 60 s"),
         (openai_error(500, "broken", retry_after="0"), "broken"),

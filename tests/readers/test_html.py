@@ -1,4 +1,4 @@
-"""What a reader gets out of web pages: the right characters, the main text with its structure, and what they say."""
+"""The main text of web pages is found and keeps its structure."""
 
 from __future__ import annotations
 
@@ -13,70 +13,8 @@ from hypothesis import strategies as st
 from bunko import readers
 from bunko.chunkers import build
 from bunko.chunkers.detect import content_type
-from bunko.readers import html
 from tests.conftest import Opener
-
-SENTENCE = "竜王はラダトームの城の南に城を構え、世界を闇に包もうとしている。"
-PARAGRAPH = SENTENCE * 5
-
-
-def page(body: str, head: str = "") -> bytes:
-    return f'<!doctype html><html><head><meta charset="utf-8">{head}</head><body>{body}</body></html>'.encode()
-
-
-def text(body: str, head: str = "") -> str:
-    return html.read(page(body, head)).text.text
-
-
-@pytest.mark.parametrize(
-    ("label", "codec"),
-    [
-        ("Shift_JIS", "cp932"),
-        ("x-sjis", "cp932"),
-        ("windows-31j", "cp932"),
-        ("EUC-JP", "euc_jp"),
-        ("iso-2022-jp", "iso2022_jp"),
-        ("utf8", "utf-8"),
-    ],
-)
-def test_a_japanese_page_comes_out_right_however_its_charset_is_told(label: str, codec: str) -> None:
-    body = f"<p>{SENTENCE}</p>"
-    told = f'<html><head><meta http-equiv="Content-Type" content="text/html; charset={label}"></head>{body}'
-    declared = f"<html><head><meta charset='{label}'></head>{body}"
-    for data, charset in (
-        (told.encode(codec), ""),
-        (declared.encode(codec), ""),
-        (body.encode(codec), label),
-        (body.encode(codec), ""),
-    ):
-        read = html.read(data, charset=charset).text
-        assert read.text == SENTENCE
-        assert read.encoding == codec
-
-
-def test_a_byte_order_mark_beats_the_server_and_the_server_beats_the_page() -> None:
-    body = f'<meta charset="euc-jp"><p>{SENTENCE}</p>'
-    assert html.read(b"\xef\xbb\xbf" + body.encode(), charset="shift_jis").text.text == SENTENCE
-    assert html.read(b"\xff\xfe" + body.encode("utf-16-le"), charset="shift_jis").text.text == SENTENCE
-    assert html.read(b"\xfe\xff" + body.encode("utf-16-be")).text.text == SENTENCE
-    assert html.read(body.encode("cp932"), charset="Shift_JIS").text.text == SENTENCE
-
-
-@pytest.mark.parametrize("wrong", ["utf-8", "iso-8859-1", "euc-jp", "iso-2022-jp", "no-such-charset", "utf-7", "zip"])
-def test_a_charset_that_does_not_fit_the_bytes_loses_to_one_that_does(wrong: str) -> None:
-    data = f"<p>{PARAGRAPH}</p>"
-    assert html.read(data.encode("cp932"), charset=wrong).text.text == PARAGRAPH
-    assert html.read(f'<meta charset="{wrong}">{data}'.encode("cp932")).text.text == PARAGRAPH
-
-
-@pytest.mark.parametrize("wrong", ["shift_jis", "euc-jp", "iso-8859-1", "iso-2022-jp"])
-def test_utf_8_is_recognised_whatever_the_server_calls_it(wrong: str) -> None:
-    assert html.read(f"<p>{SENTENCE}</p>".encode(), charset=wrong).text.text == SENTENCE
-
-
-def test_a_page_that_was_cut_in_the_middle_of_a_character_is_still_read() -> None:
-    data = page(f"<p>{PARAGRAPH}")
-    assert PARAGRAPH[:-10] in html.read(data[: data.rindex("い".encode()) + 1], charset="utf-8").text.text
+from tests.readers.html_pages import PARAGRAPH, SENTENCE, page, text
 
 
 def test_the_article_is_the_text_and_what_stands_around_it_is_not() -> None:
@@ -274,155 +212,16 @@ def test_a_page_without_text_is_a_problem_that_says_so(docs: Path, open_docs: Op
     assert [(problem.uri, problem.reason) for problem in report.problems] == [("empty.html", "contains no text")]
 
 
-@pytest.mark.parametrize(
-    ("head", "body", "title"),
-    [
-        ("<title>竜王 - 攻略の館</title>", "<main><h1>竜王の倒し方</h1><p>本文</p></main>", "竜王の倒し方"),
-        ("<title>竜王 | 攻略の館</title>", "<p>本文</p>", "竜王"),
-        ("<title>竜王 - 攻略の館</title><meta property=og:site_name content=攻略の館>", "<p>本文</p>", "竜王"),
-        ("<title>攻略の館 - 竜王</title><meta property=og:site_name content=攻略の館>", "<p>本文</p>", "竜王"),
-        ("<title>React - A library</title>", "<p>text</p>", "React - A library"),
-        ("<title>竜王 - 攻略の館</title>", "<h1>攻略の館</h1><p>本文</p>", "竜王"),
-        ("<title>竜王</title>", "<header><h1>攻略の館</h1></header><main><p>本文</p></main>", "竜王"),
-        ("<title>竜王</title>", "<header><h1>竜王</h1></header><p>本文</p>", "竜王"),
-        ("", "<header><h1>竜王</h1></header><p>本文</p>", "竜王"),
-        ("<meta property=og:title content='竜王'>", "<p>本文</p>", "竜王"),
-        ("", "<h1>  竜\n王 </h1><p>本文</p>", "竜王"),
-        ("", "<svg><title>絵</title></svg><p>本文</p>", ""),
-    ],
-)
-def test_the_title_is_that_of_the_text_not_of_the_site(head: str, body: str, title: str) -> None:
-    assert html.read(page(body, head)).text.title == title
-
-
-@pytest.mark.parametrize(
-    ("head", "body", "date"),
-    [
-        ("<meta property='article:published_time' content='2024-01-15T09:30:00Z'>", "", "2024-01-15T09:30:00+00:00"),
-        ('<script type="application/ld+json">{"datePublished": "2024-01-15"}</script>', "", "2024-01-15"),
-        ("<meta name=date content='令和6年1月15日'>", "", "2024-01-15"),
-        ("", "<article><time datetime=2024-01-15>先週</time></article>", "2024-01-15"),
-        ("", "<article><time>2024年1月15日</time></article>", "2024-01-15"),
-        ("", "<time class=post-date datetime=2024-01-15></time><time datetime=1999-01-01></time>", "2024-01-15"),
-        ("<meta name=date content='いつか'>", "", ""),
-    ],
-)  # fmt: skip
-def test_the_date_is_when_the_page_says_it_was_published(head: str, body: str, date: str) -> None:
-    assert html.read(page(f"<p>{SENTENCE}</p>{body}", head)).text.date == date
-
-
-def test_the_language_is_the_stated_one_unless_the_text_is_plainly_another() -> None:
-    assert html.read(f"<html lang='ja-JP'><p>{SENTENCE}".encode()).language == "ja"
-    assert html.read(f"<html lang=en><p>{SENTENCE}".encode()).language == "ja"
-    assert html.read(b"<html lang=fr><p>Bonjour tout le monde").language == "fr"
-    assert html.read(b"<p>Plain English text").language == "en"
-
-
-def test_links_come_from_the_whole_page_absolute_in_order_and_each_once() -> None:
-    got = html.read(
-        page(
-            "<nav><a href='/a#top'>一</a></nav><main><p><a href='b.html'>二</a><a rel=nofollow href='/a'>三</a>"
-            "<a href='//other.example/x'>四</a><a href='#here'>五</a><a href='javascript:x()'>六</a>"
-            "<a href='mailto:a@b.c'>七</a><a href='ftp://x/y'>八</a><a href='http://[bad'>九</a><a>十</a></p></main>",
-            "<base href='/docs/'><link rel=canonical href='/canon?x=1#y'>",
-        ),
-        url="https://site.example/p/q.html",
-    )
-    assert got.links == (
-        "https://site.example/a",
-        "https://site.example/docs/b.html",
-        "https://other.example/x",
-    )
-    assert got.canonical_url == "https://site.example/canon?x=1"
-    assert html.read(page("<a href='x'>一</a><a href='https://a.example/'>二</a>")).links == ("https://a.example/",)
-
-
-def test_a_page_can_ask_not_to_be_indexed() -> None:
-    assert html.read(page("<p>x</p>", "<meta name=ROBOTS content='NOINDEX, follow'>")).noindex
-    assert html.read(page("<p>x</p>", "<meta name=robots content=none>")).noindex
-    assert not html.read(page("<p>x</p>", "<meta name=robots content='index,follow'>")).noindex
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "<div>" * 100_000 + SENTENCE,
-        "<ul><li>" * 50_000 + SENTENCE,
-        "<table><tr><td>" * 30_000 + SENTENCE,
-        f"<p {' '.join(f'a{n}=1' for n in range(60_000))}>{SENTENCE}</p>",
-        "<p " + " ".join(f'a{n}=">"' for n in range(60_000)) + f">{SENTENCE}</p>",
-        "".join(f"<p><b a={n}>" for n in range(20_000)) + SENTENCE,
-        "".join(f"<p><i a={n}>x</b></p>" for n in range(20_000)) + SENTENCE,
-        "<a x='>' " * 30_000 + f"><p>{SENTENCE}</p>",
-        "- " * 200_000 + f"<p>{SENTENCE}</p>",
-        f"<p>{SENTENCE}</p>" + "<!--" * 100_000,
-        f"<table>{'<tr><td colspan=999 rowspan=9999>x' * 5000}</table><p>{SENTENCE}</p>",
-    ],
-    ids="divs lists tables attributes quoted unclosed crossed open-tag dashes comments spans".split(),
-)
-def test_pages_made_to_be_expensive_are_read_like_any_other(body: str) -> None:
-    # Some of these take many seconds, others gigabytes, where a parser is left to itself.
-    assert SENTENCE in text(body)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.binary(max_size=400), st.sampled_from(["", "utf-8", "shift_jis", "iso-2022-jp", "utf-16", "x", "\0"]))
-def test_no_bytes_make_the_reader_fail(data: bytes, charset: str) -> None:
-    read = html.read(data, charset=charset, url="https://a.example/")
-    read.text.text.encode()
-    build().chunks(read.text)
-
-
-TAGS = "p div table tr td th ul li pre code h1 a b ruby rt br main article script header form dl dd blockquote".split()
-
-
-@settings(max_examples=200, deadline=None)
-@given(
-    st.lists(
-        st.one_of(
-            st.sampled_from(
-                [f"<{tag}>" for tag in TAGS] + [f"</{tag}>" for tag in TAGS] + ["<td colspan=3 rowspan=2>"]
-            ),
-            st.text(max_size=8),
-        ),
-        max_size=40,
-    )
-)
-def test_no_order_of_tags_makes_the_reader_fail(parts: list[str]) -> None:
-    html.read("".join(parts).encode(errors="replace"))
-
-
 @settings(deadline=None)
 @given(st.lists(st.text("漢字かなabc。、", min_size=1, max_size=20), min_size=1, max_size=8))
 def test_every_paragraph_of_a_main_text_is_kept(paragraphs: list[str]) -> None:
-    got = text("<main>" + "".join(f"<p>{one}</p>" for one in paragraphs) + "</main>")
+    got = text("<main>" + "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs) + "</main>")
     assert got.split("\n\n") == paragraphs
 
 
 def test_the_parser_is_loaded_only_where_a_page_is_read() -> None:
     code = "import sys, bunko.ingest, bunko.readers.html; print('selectolax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
-
-
-def test_lists_and_quotes_in_each_other_do_not_make_a_page_a_multiple_of_itself() -> None:
-    for opening in ("<blockquote>", "<ul><li>", "<dl><dd>"):
-        deep = opening * 150 + "<p>短い</p>" * 200
-        assert len(text(deep)) < 5 * len(deep)
-
-
-def test_of_a_title_without_end_only_the_beginning_is_looked_at() -> None:
-    from bunko.readers.html import metadata, tree
-
-    said = "<title>" + "甲 | " * 100_000 + "</title><meta property='og:site_name' content='乙'>"
-    head = metadata.PageHead(tree.parse_html(page("", said).decode()))
-    assert len(head.title) == 2000
-    assert html.read(page(f"<p>{SENTENCE}</p>", said)).text.title.startswith("甲 | 甲")
-
-
-def test_wishes_to_robots_add_up() -> None:
-    said = '<meta name="robots" content="max-image-preview:large"><meta name="Robots" content="NOINDEX, follow">'
-    assert html.read(page("<p>a</p>", said)).noindex
-    assert not html.read(page("<p>a</p>", said.replace("NOINDEX", "index"))).noindex
 
 
 def test_a_listing_is_read_whatever_its_class_and_the_numbers_beside_it_are_not() -> None:
@@ -451,24 +250,3 @@ def test_articles_of_one_size_are_all_read() -> None:
     assert "抜粋2です。" in text(f"<main>{two}</main>")
     comment = "<article><p>小さな意見。</p></article>"
     assert "意見" not in text(f"<main><article><p>{PARAGRAPH}</p></article>{comment}</main>")
-
-
-def test_the_frame_of_an_old_wiki_is_left_out() -> None:
-    got = html.read(
-        page(
-            "<div id='header'><h1>攻略Wiki</h1></div><table><tr><td><div id='menubar'><a>トップ</a></div></td>"
-            f"<td><h2>一覧 <a class='anchor_super' href='#i'>†</a></h2><p>{SENTENCE}</p></td></tr></table>"
-            "<div id='footer'>Founded by</div>",
-            "<title>一覧 - 攻略Wiki</title>",
-        )
-    ).text
-    assert (got.title, got.text) == ("一覧", f"## 一覧\n\n{SENTENCE}")
-
-
-def test_a_heading_in_the_middle_of_the_windows_title_is_the_title() -> None:
-    head = "<title>python - How to reverse a list? - Overflow</title>"
-    got = html.read(
-        page(f"<div id='c'><h1>How to reverse a list?</h1><div role='main'><p>{PARAGRAPH}</p></div></div>", head)
-    )
-    assert got.text.title == "How to reverse a list?"
-    assert got.text.text.startswith("# How to reverse a list?\n")

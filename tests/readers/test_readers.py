@@ -1,4 +1,4 @@
-"""Bytes become text with title, date and tags, whatever the encoding."""
+"""Files are read as text with title, date and tags, in any encoding."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ def note(content: str) -> Text:
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("written", JAPANESE)
-def test_short_japanese_text_is_read_in_every_encoding(written, codec):
+def test_short_japanese_text_is_read_in_every_encoding(written: str, codec: str) -> None:
     text = read(written.encode(codec), "memo.txt")
     assert text.text == written
     assert text.encoding == codec
 
 
 @pytest.mark.parametrize("written", WESTERN)
-def test_western_text_is_not_taken_for_japanese(written):
+def test_western_text_is_not_taken_for_japanese(written: str) -> None:
     text = read(written.encode("cp1252"), "memo.txt")
     assert (text.text, text.encoding) == (written, "cp1252")
 
 
 @pytest.mark.parametrize("written", ["①②㈱テスト", "髙橋と﨑山", "ﾃｽﾄ", "これはﾃｽﾄです"])
-def test_characters_that_vendors_added_are_read(written):
+def test_characters_that_vendors_added_are_read(written: str) -> None:
     assert read(written.encode("cp932"), "memo.txt").text == written
 
 
 @pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff"])
-def test_a_byte_order_mark_alone_is_an_empty_text(mark):
+def test_a_byte_order_mark_alone_is_an_empty_text(mark: bytes) -> None:
     assert read(mark, "memo.txt").text == ""
 
 
-def test_line_ends_stay_as_they_are():
+def test_line_ends_stay_as_they_are() -> None:
     assert read("一\r\n二\n三\r四".encode(), "memo.txt").text == "一\r\n二\n三\r四"
 
 
@@ -78,7 +78,7 @@ def test_line_ends_stay_as_they_are():
     ],
     ids=range(10),
 )
-def test_what_is_not_text_is_refused_with_a_reason(data):
+def test_what_is_not_text_is_refused_with_a_reason(data: bytes) -> None:
     with pytest.raises(SourceError) as caught:
         read(data, "memo.txt")
     assert caught.value.code == "source"
@@ -88,7 +88,7 @@ def test_what_is_not_text_is_refused_with_a_reason(data):
 
 @given(data=st.binary(max_size=300))
 @settings(deadline=None)
-def test_any_bytes_are_text_or_refused(data):
+def test_any_bytes_are_text_or_refused(data: bytes) -> None:
     try:
         text = read(data, "note.md")
     except SourceError:
@@ -109,11 +109,11 @@ def test_any_bytes_are_text_or_refused(data):
         ("", "text/plain"),
     ],
 )
-def test_the_name_decides_how_a_file_is_read(name, media_type):
+def test_the_name_decides_how_a_file_is_read(name: str, media_type: str) -> None:
     assert read(b"# x", name).media_type == media_type
 
 
-def test_front_matter_gives_title_date_and_tags():
+def test_front_matter_gives_title_date_and_tags() -> None:
     text = note("---\ntitle:  旅の 記録\ndate: 2024-01-15\ntags: [旅行, Ｐｙｔｈｏｎ, python, 写真]\n---\n# 見出し\n")
     assert (text.title, text.date, text.tags) == ("旅の 記録", "2024-01-15", ("旅行", "python", "写真"))
     assert text.text[text.body_start :] == "# 見出し\n"
@@ -131,20 +131,20 @@ def test_front_matter_gives_title_date_and_tags():
         ('title: "閉じていない\ndate: 2024-03-04\ntags: 仕事\n', "閉じていない", ("仕事",)),
     ],
 )
-def test_front_matter_that_is_nearly_yaml_is_read_line_by_line(block, title, tags):
+def test_front_matter_that_is_nearly_yaml_is_read_line_by_line(block: str, title: str, tags: tuple[str, ...]) -> None:
     text = read(f"---\n{block}---\n本文\n".encode(), "a.md")
     assert (text.title, text.date, text.tags) == (title, "2024-03-04", tags)
     assert text.text[text.body_start :] == "本文\n"
 
 
-def test_toml_front_matter_is_read_too():
+def test_toml_front_matter_is_read_too() -> None:
     text = note('+++\ntitle = "記録"\ndate = 2024-01-15T09:30:00+09:00\ntags = ["A", "b"]\n+++\n本文')
     assert (text.title, text.date, text.tags) == ("記録", "2024-01-15T09:30:00+09:00", ("a", "b"))
     assert text.text[text.body_start :] == "本文"
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_the_body_begins_after_the_front_matter_whatever_the_line_ends(end):
+def test_the_body_begins_after_the_front_matter_whatever_the_line_ends(end: str) -> None:
     text = note(end.join(["---", "title: あ", "---", "本文"]))
     assert text.title == "あ"
     assert text.text[text.body_start :] == "本文"
@@ -171,7 +171,7 @@ def test_the_body_begins_after_the_front_matter_whatever_the_line_ends(end):
         ("", ""),
     ],
 )
-def test_dates_become_iso_as_far_as_they_are_given(written, expected):
+def test_dates_become_iso_as_far_as_they_are_given(written: str, expected: str) -> None:
     assert note(f"---\ndate: {written}\n---\n").date == expected
 
 
@@ -187,7 +187,7 @@ def test_dates_become_iso_as_far_as_they_are_given(written, expected):
         ("[[nested], kept]", ("kept",)),
     ],
 )
-def test_tags_are_a_list_or_a_line(written, expected):
+def test_tags_are_a_list_or_a_line(written: str, expected: tuple[str, ...]) -> None:
     assert note(f"---\ntags: {written}\n---\n").tags == expected
 
 
@@ -210,12 +210,12 @@ def test_tags_are_a_list_or_a_line(written, expected):
     ],
     ids=range(13),
 )
-def test_what_cannot_be_read_as_front_matter_is_body_text(content):
+def test_what_cannot_be_read_as_front_matter_is_body_text(content: str) -> None:
     text = note(content)
     assert (text.body_start, text.date, text.tags) == (0, "", ())
 
 
-def test_aliases_cannot_grow_without_end():
+def test_aliases_cannot_grow_without_end() -> None:
     laughs = "a0: &a0 {x: 1}\n" + "".join(
         f"a{level}: &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * 9)}]}}\n" for level in range(1, 30)
     )
@@ -228,7 +228,7 @@ def test_aliases_cannot_grow_without_end():
 @example("title: !!python/object:os.system x", "---")
 @example("? [a]\n: b", "---")
 @example("date: 9999-99-99T99:99", "---")
-def test_no_front_matter_breaks_a_file(block, fence):
+def test_no_front_matter_breaks_a_file(block: str, fence: str) -> None:
     content = f"{fence}\n{block}\n{fence}\n本文です"
     text = markdown.read(content, "utf-8")
     assert text.body_start <= content.index("本文です") or "本文です" in block
@@ -248,5 +248,5 @@ def test_no_front_matter_breaks_a_file(block, fence):
         ("---\ntitle: ''\n---\n# 見出し", "見出し"),
     ],
 )
-def test_the_title_is_the_first_main_heading(content, title):
+def test_the_title_is_the_first_main_heading(content: str, title: str) -> None:
     assert note(content).title == title

@@ -268,4 +268,4 @@ def test_a_note_with_a_damaged_character_is_kept_and_its_line_is_told(name: str)
     assert isinstance(note, Text)
     assert "二行目に\ufffd壊れた字がある。" in note.text
     assert isinstance(bad, BadLine)
-    assert bad.reason == "line 4 holds damaged characters; they are kept as \ufffd"
+    assert bad.reason == "line 4 holds damaged characters, which are replaced with \ufffd"

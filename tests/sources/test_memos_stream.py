@@ -130,7 +130,7 @@ def test_a_few_damaged_bytes_cost_no_other_entry(
     report = memos.import_memos(library, path, vectors=False)
     assert report.added == 60
     assert [problem.reason for problem in report.problems] == [
-        f"line {data[:at].count(10) + 1} holds damaged characters; they are kept as \ufffd"
+        f"line {data[:at].count(10) + 1} holds damaged characters, which are replaced with \ufffd"
     ]
     assert memos.import_memos(library, path, vectors=False).unchanged == 60
 
@@ -214,7 +214,7 @@ def test_an_entry_that_is_too_long_is_told_of_and_the_others_are_kept() -> None:
     data = "\n".join(rows).encode()
     parsed = list(source.parse(BytesIO(data), "memo.jsonl", len(data), 200).items)
     assert [one.reason if isinstance(one, BadLine) else "" for one in parsed if isinstance(one, Memo | BadLine)] == [
-        "", "line 2 has more than 200 characters, the limit for one", "",
+        "", "line 2 has more than 200 characters, the limit for an entry", "",
     ]  # fmt: skip
 
 

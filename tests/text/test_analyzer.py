@@ -1,4 +1,4 @@
-"""What a text's terms are."""
+"""Texts are split into the expected terms."""
 
 from __future__ import annotations
 

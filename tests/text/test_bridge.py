@@ -1,4 +1,4 @@
-"""Words of one language find texts of the other: what the table says, and what a search makes of it."""
+"""Words of one language find texts of the other: the translation table, and searches with it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def index_words(text: str) -> list[str]:
 
 def meanings(text: str) -> dict[str, float]:
     (word,) = index_words(text)
-    return {one.spelling: one.weight for one in bridge.meanings(word)}
+    return {meaning.spelling: meaning.weight for meaning in bridge.meanings(word)}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_word_that_is_one_in_the_index_is_not_taken_for_two(english: str, japa
 
 def test_meanings_come_the_surest_first_and_are_few() -> None:
     for word in ("検証", "料理", "valid", "train", "water"):
-        weights = [one.weight for one in bridge.meanings(word)]
+        weights = [meaning.weight for meaning in bridge.meanings(word)]
         assert weights == sorted(weights, reverse=True)
         assert 1 <= len(weights) <= 5
         assert all(0 < weight <= 1 for weight in weights)
@@ -84,28 +84,30 @@ def test_the_table_stays_small() -> None:
 
 
 def test_a_compound_means_more_than_its_parts() -> None:
-    assert {"asynchron", "async"} >= {one.spelling for one in bridge.meanings("非同期")} != set()
-    asked = analyse_query("非同期", cross_language_weight=1.0)
-    meant = {spelling for spelling, role in zip(asked.spellings, asked.roles, strict=True) if role == "bridge"}
-    assert "asynchron" in meant
-    assert not meant & {"synchron", "sync"}, "同期 alone would mislead"
+    assert {"asynchron", "async"} >= {meaning.spelling for meaning in bridge.meanings("非同期")} != set()
+    analysis = analyse_query("非同期", cross_language_weight=1.0)
+    translations = {
+        spelling for spelling, role in zip(analysis.spellings, analysis.roles, strict=True) if role == "bridge"
+    }
+    assert "asynchron" in translations
+    assert not translations & {"synchron", "sync"}, "同期 alone would mislead"
     alone = analyse_query("同期", cross_language_weight=1.0)
     assert "synchron" in alone.spellings
 
 
 def test_a_meaning_stands_in_the_group_of_its_word_and_counts_less() -> None:
-    asked = analyse_query("検証", cross_language_weight=CROSS_LANGUAGE_WEIGHT)
-    word, meaning = (asked.terms[asked.spellings.index(spelling)] for spelling in ("検証", "valid"))
+    analysis = analyse_query("検証", cross_language_weight=CROSS_LANGUAGE_WEIGHT)
+    word, meaning = (analysis.terms[analysis.spellings.index(spelling)] for spelling in ("検証", "valid"))
     assert word.group == meaning.group >= 0
     assert 0 < meaning.weight <= CROSS_LANGUAGE_WEIGHT < word.weight == 1.0
 
 
 def test_a_word_that_the_query_itself_holds_is_no_expansion() -> None:
-    asked = analyse_query("検証 validation", cross_language_weight=CROSS_LANGUAGE_WEIGHT)
-    at = asked.spellings.index("valid")
-    assert asked.spellings.count("valid") == 1
-    assert asked.roles[at] == ""
-    assert asked.terms[at].weight == 1.0
+    analysis = analyse_query("検証 validation", cross_language_weight=CROSS_LANGUAGE_WEIGHT)
+    index = analysis.spellings.index("valid")
+    assert analysis.spellings.count("valid") == 1
+    assert analysis.roles[index] == ""
+    assert analysis.terms[index].weight == 1.0
 
 
 def test_without_the_bridge_a_query_is_only_its_own_words() -> None:
@@ -193,8 +195,8 @@ def test_nothing_changes_where_the_other_language_occurs_nowhere(
 
 def test_the_second_word_of_a_compound_adds_no_meaning_of_its_own_even_after_a_loanword() -> None:
     def meanings(query: str) -> set[str]:
-        found = analyse_query(query, cross_language_weight=CROSS_LANGUAGE_WEIGHT)
-        return {spelling for spelling, role in zip(found.spellings, found.roles, strict=True) if role == "bridge"}
+        analysis = analyse_query(query, cross_language_weight=CROSS_LANGUAGE_WEIGHT)
+        return {spelling for spelling, role in zip(analysis.spellings, analysis.roles, strict=True) if role == "bridge"}
 
     assert "serversid" in meanings("サーバーサイド")
     assert "sidebar" in meanings("サイド")

@@ -1,4 +1,4 @@
-"""The safety lane: every character of a text is in some gram."""
+"""Every character of a text is in some n-gram."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting tokens without a model's tables: what a budget relies on."""
+"""Token estimates are close enough for a budget."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def test_one_foreign_character_does_not_change_what_the_rest_costs() -> None:
 
 
 @given(st.text(), st.text())
-def test_a_longer_text_never_costs_noticeably_less(beginning: str, rest: str) -> None:
-    assert estimate_tokens(beginning + rest) >= estimate_tokens(beginning) - 1
+def test_a_longer_text_never_costs_noticeably_less(beginning: str, ending: str) -> None:
+    assert estimate_tokens(beginning + ending) >= estimate_tokens(beginning) - 1
 
 
 @given(st.text(), st.text())
-def test_two_texts_together_cost_about_what_they_cost_apart(one: str, other: str) -> None:
-    assert abs(estimate_tokens(one + other) - estimate_tokens(one) - estimate_tokens(other)) <= 2
+def test_two_texts_together_cost_about_what_they_cost_apart(first: str, second: str) -> None:
+    assert abs(estimate_tokens(first + second) - estimate_tokens(first) - estimate_tokens(second)) <= 2
 
 
 @given(st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF), min_size=1))

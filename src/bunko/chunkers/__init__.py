@@ -1,4 +1,4 @@
-"""The name of a kind and its limits come in, a chunker goes out that cuts texts into the pieces to index."""
+"""Build chunkers, which split texts into the chunks to index."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def build(
     overlap: int = 30,
     row_context: int = 1,
 ) -> Chunker:
-    """Return the chunker of a kind; `size` is for prose and tokens, the other limits for the rest.
+    """Return the chunker of a kind; `size` applies to prose and tokens, the other limits to all other kinds.
 
-    `overlap` is for prose, tokens and `pages`: that is `auto` for web pages, whose long texts overlap where cut.
+    `overlap` applies to prose, tokens and `pages`, which is `auto` for web pages: parts of a long text overlap.
     """
     match kind:
         case "auto" | "pages":
-            shared = overlap if kind == "pages" else 0
+            page_overlap = overlap if kind == "pages" else 0
             return auto.build(
-                headings.build(max_chars, min_chars, heading_levels, shared),
-                paragraphs.build(max_chars, min_chars, shared),
+                headings.build(max_chars, min_chars, heading_levels, page_overlap),
+                paragraphs.build(max_chars, min_chars, page_overlap),
                 tables.build(row_context, max_chars, min_chars),
             )
         case "entry":
@@ -47,4 +47,4 @@ def build(
             return tables.build(row_context, max_chars, min_chars)
         case "tokens":
             return tokens.build(size, overlap)
-    raise UnknownName(f"There is no chunker {kind!r}.", hint=f"Choose one of: {', '.join(KINDS)}.")
+    raise UnknownName(f"There is no chunker {kind!r}", hint=f"Choose one of: {', '.join(KINDS)}.")

@@ -1,4 +1,4 @@
-"""A text of any kind comes in, the chunks of the chunker that suits it go out."""
+"""Choose the chunker that suits a text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bunko.types import Chunk, Text
 
 
 class Auto:
-    """Markdown by headings, tables row by row, everything else by paragraphs."""
+    """Splits Markdown by headings, tables by rows and everything else by paragraphs."""
 
     def __init__(self, headings: Headings, paragraphs: Paragraphs, tables: Tables) -> None:
         self._headings = headings
@@ -18,17 +18,17 @@ class Auto:
         self._tables = tables
 
     def chunks(self, text: Text) -> list[Chunk]:
-        """Return the pieces in order."""
+        """Return the chunks in order."""
         if text.media_type in MARKDOWN_TYPES:
-            found = self._headings.chunks(text)
-            # A document with headings is more than its tables: they keep their place under them.
-            if any(chunk.heading for chunk in found) or content_type(text.text[text.body_start :]) != "table":
-                return found
+            sections = self._headings.chunks(text)
+            # A document with headings is more than its tables: they stay under their headings.
+            if any(chunk.heading for chunk in sections) or content_type(text.text[text.body_start :]) != "table":
+                return sections
         elif content_type(text.text[text.body_start :]) != "table":
             return self._paragraphs.chunks(text)
         return self._tables.chunks(text)
 
 
 def build(headings: Headings, paragraphs: Paragraphs, tables: Tables) -> Auto:
-    """Choose by what the text is."""
+    """Choose by the type of the text."""
     return Auto(headings, paragraphs, tables)

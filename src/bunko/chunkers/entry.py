@@ -1,4 +1,4 @@
-"""A short entry of any kind comes in, one chunk goes out; only what is too long is cut."""
+"""Keep short entries whole, and split only those that are too long."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from bunko.types import Chunk, Text
 
 
 class WholeEntry:
-    """One chunk as long as it fits; past that Markdown is cut at headings, other text at paragraphs and sentences."""
+    """Keeps an entry that fits whole; splits longer Markdown at headings, other text at paragraphs and sentences."""
 
     def __init__(self, max_chars: int, headings: Headings) -> None:
         self._max_chars = max_chars
         self._headings = headings
 
     def chunks(self, text: Text) -> list[Chunk]:
-        """Return the pieces in order."""
+        """Return the chunks in order."""
         lines = unify_line_ends(text.text)
         start, end = merge.trim_blank_lines(lines, text.body_start, len(lines))
         if end - start > self._max_chars:
@@ -31,5 +31,5 @@ class WholeEntry:
 
 
 def build(max_chars: int, headings: Headings) -> WholeEntry:
-    """Keep an entry whole as long as it fits."""
+    """Keep an entry whole if it fits."""
     return WholeEntry(max_chars, headings)

@@ -1,4 +1,4 @@
-"""Plain text comes in, a chunk for each paragraph goes out."""
+"""Split plain text into paragraphs."""
 
 from __future__ import annotations
 
@@ -14,26 +14,28 @@ _PARAGRAPH_GAP = re.compile(r"\n(?:[^\S\n]*+\n)++")
 
 
 class Paragraphs:
-    """What blank lines part; small paragraphs are joined to a neighbour, long ones are split at sentences."""
+    """Splits at blank lines; small paragraphs are joined to a neighbour, long ones are split at sentences."""
 
     def __init__(self, max_chars: int, min_chars: int, overlap: int = 0) -> None:
         self._max_chars, self._overlap = max_chars, overlap
         self._min_length = merge.min_length_pattern(min_chars)
 
     def chunks(self, text: Text) -> list[Chunk]:
-        """Return the pieces in order."""
+        """Return the chunks in order."""
         lines = unify_line_ends(text.text)
         return merge.build_chunks(text.text, lines, self.chunk_ranges(lines, text.body_start, len(lines)))
 
     def chunk_ranges(self, lines: str, start: int, end: int) -> list[ChunkRange]:
-        """Return the pieces of one stretch of a text."""
-        found: list[ChunkRange] = []
+        """Return the ranges of the chunks between two offsets."""
+        ranges: list[ChunkRange] = []
         for gap in _PARAGRAPH_GAP.finditer(lines, start, end):
-            self._add_ranges(found, lines, start, gap.start())
+            self._add_ranges(ranges, lines, start, gap.start())
             start = gap.end()
-        self._add_ranges(found, lines, start, end)
-        # A short paragraph is most often a title or the start of a list, and belongs to what follows.
-        return merge.join_small_ranges(lines, found, self._max_chars, self._min_length, lambda piece, following: True)
+        self._add_ranges(ranges, lines, start, end)
+        # A short paragraph is most often a title or the start of a list, and belongs to the next one.
+        return merge.join_small_ranges(
+            lines, ranges, self._max_chars, self._min_length, lambda current, following: True
+        )
 
     def _add_ranges(self, ranges: list[ChunkRange], lines: str, start: int, end: int) -> None:
         start, end = merge.trim_blank_lines(lines, start, end)
@@ -46,5 +48,5 @@ class Paragraphs:
 
 
 def build(max_chars: int = 3000, min_chars: int = 50, overlap: int = 0) -> Paragraphs:
-    """Cut plain text at blank lines; parts of a paragraph that is too long share up to `overlap` characters."""
+    """Split plain text at blank lines; the parts of a long paragraph share up to `overlap` characters."""
     return Paragraphs(max_chars, min_chars, overlap)

@@ -1,4 +1,4 @@
-"""Running text comes in, chunks of about one size that overlap go out."""
+"""Split prose into overlapping chunks of similar size."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from bunko.types import Chunk, Text
 
 
 class Prose:
-    """Paragraphs, else sentences, else characters, packed up to a size."""
+    """Packs paragraphs, else sentences, else characters into chunks up to a size."""
 
     def __init__(self, size: int, overlap: int) -> None:
         self._size = size
         self._overlap = overlap
 
     def chunks(self, text: Text) -> list[Chunk]:
-        """Return the pieces in order, each beginning with the end of the one before."""
+        """Return the chunks in order; each begins with the end of the previous one."""
         lines = unify_line_ends(text.text)
         parts = split_range(lines, text.body_start, len(lines), self._size, overlap=self._overlap)
         return merge.build_chunks(text.text, lines, [merge.ChunkRange(part.start, part.end) for part in parts])
 
 
 def build(size: int = 200, overlap: int = 30) -> Prose:
-    """Cut running text into overlapping chunks of `size` characters at most, the overlap included."""
+    """Split prose into overlapping chunks of at most `size` characters, including the overlap."""
     return Prose(size, overlap)

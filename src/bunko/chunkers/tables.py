@@ -1,4 +1,4 @@
-"""Text with tables comes in, a chunk for each row with its header and neighbouring rows goes out."""
+"""Split tables into chunks of one row with its header and neighbouring rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bunko.types import Chunk, Text
 
 
 class Table(NamedTuple):
-    """A table: where it begins, where the rows under its header begin, and where it ends."""
+    """The start of a table, the start of the rows under its header, and its end."""
 
     start: int
     rows_start: int
@@ -25,7 +25,7 @@ class Table(NamedTuple):
 # A line of dashes, colons and bars below the header is what makes a Markdown table.
 _HEADER_SEPARATOR = re.compile(r"\n[ \t]*+[-:|][-:| \t]*+(?=\n|\Z)")
 _TABLE_ROWS = re.compile(r"(?:\n(?=[^\n|]*+\|)[^\n]*+)*+")
-# Two spaces after a full stop are a typist's habit, not a column.
+# Two spaces after punctuation are a typing habit, not a column.
 _COLUMN_GAP = re.compile(r"\t|(?<![.!?:;,。、])[ \u3000]{2,}")
 _SHORT_HEADER_CHARS = 200  # characters
 MIN_COLUMNS = 3  # two could be a definition list or an aligned comment
@@ -33,27 +33,27 @@ MIN_COLUMNS = 3  # two could be a definition list or an aligned comment
 
 def markdown_tables(lines: str, start: int, end: int) -> Iterator[Table]:
     """Yield the Markdown tables of a range, in order."""
-    floor = start
+    previous_end = start
     for separator in _HEADER_SEPARATOR.finditer(lines, start, end):
-        at = separator.start()
-        first = max(floor, lines.rfind("\n", floor, at) + 1)
-        bars = "|" in separator[0] and "-" in separator[0]
-        if at < floor or not bars or "|" not in lines[first:at]:
+        separator_start = separator.start()
+        header_start = max(previous_end, lines.rfind("\n", previous_end, separator_start) + 1)
+        is_separator = "|" in separator[0] and "-" in separator[0]
+        if separator_start < previous_end or not is_separator or "|" not in lines[header_start:separator_start]:
             continue
         rows = _TABLE_ROWS.match(lines, separator.end(), end)
-        floor = rows.end() if rows else separator.end()
-        yield Table(first, min(separator.end() + 1, floor), floor)
+        previous_end = rows.end() if rows else separator.end()
+        yield Table(header_start, min(separator.end() + 1, previous_end), previous_end)
 
 
 def count_columns(line: str) -> int:
-    """Return how many columns tabs or several spaces make in a line."""
+    """Return the number of columns that tabs or runs of spaces make in a line."""
     if ("\t" not in line and "  " not in line and "\u3000" not in line) or line.isspace():
         return 1
     return len(_COLUMN_GAP.split(line.strip(" \u3000")))
 
 
 def column_tables(lines: str, start: int, end: int) -> Iterator[Table]:
-    """Yield the runs of lines in columns; the first line is the header."""
+    """Yield the tables made of consecutive lines in columns; the first line is the header."""
     first, rows, last, count = start, start, start, 0
     position = start
     for line in lines[start:end].split("\n"):
@@ -83,7 +83,7 @@ def find_tables(lines: str, start: int, end: int) -> Iterator[Table]:
 
 
 class Tables:
-    """Row by row, with the header in front and neighbouring rows around; other text by paragraphs."""
+    """Makes a chunk per row, with the header and neighbouring rows; other text is split at paragraphs."""
 
     def __init__(self, row_context: int, max_chars: int, min_chars: int) -> None:
         self._row_context = max(0, row_context)
@@ -91,44 +91,48 @@ class Tables:
         self._paragraphs = Paragraphs(max_chars, min_chars)
 
     def chunks(self, text: Text) -> list[Chunk]:
-        """Return the pieces in order; those of rows overlap by the neighbouring rows."""
+        """Return the chunks in order; chunks of rows overlap by the neighbouring rows."""
         lines = unify_line_ends(text.text)
-        found: list[ChunkRange] = []
+        ranges: list[ChunkRange] = []
         start = text.body_start
         for table in find_tables(lines, start, len(lines)):
-            found += self._paragraphs.chunk_ranges(lines, start, table.start)
-            found += self._row_ranges(lines, table)
+            ranges += self._paragraphs.chunk_ranges(lines, start, table.start)
+            ranges += self._row_ranges(lines, table)
             start = table.end
-        found += self._paragraphs.chunk_ranges(lines, start, len(lines))
-        return merge.build_chunks(text.text, lines, found)
+        ranges += self._paragraphs.chunk_ranges(lines, start, len(lines))
+        return merge.build_chunks(text.text, lines, ranges)
 
     def _row_ranges(self, lines: str, table: Table) -> Iterator[ChunkRange]:
         rows = list(_table_rows(lines, table))
         header = (table.start, table.rows_start)
-        size = table.rows_start - table.start
-        # A giant header above many short rows would be copied into a multiple of the file.
-        worth = size <= max(_SHORT_HEADER_CHARS, 10 * (table.end - table.rows_start) // max(1, len(rows)))
+        header_size = table.rows_start - table.start
+        # Repeating a giant header for many short rows would multiply the size of the file.
+        repeat_header = header_size <= max(
+            _SHORT_HEADER_CHARS, 10 * (table.end - table.rows_start) // max(1, len(rows))
+        )
         if rows and rows[0][1] - table.start <= self._max_chars:
-            rows[0] = (table.start, rows[0][1])  # the header stands in the source right above it
+            rows[0] = (table.start, rows[0][1])  # the header is right above it in the source
         else:
             yield from self._split_ranges(lines, *header)
-        for number, row in enumerate(rows):
-            first, last = self._context_rows(rows, number)
+        for index, row in enumerate(rows):
+            first, last = self._context_rows(rows, index)
             start = rows[first][0]
-            carried = header if start > table.start and worth and size <= self._max_chars else (0, 0)
+            table_header = (
+                header if start > table.start and repeat_header and header_size <= self._max_chars else (0, 0)
+            )
             if row[1] - row[0] > self._max_chars:
-                yield from self._split_ranges(lines, *row, table_header=carried)
+                yield from self._split_ranges(lines, *row, table_header=table_header)
             else:
-                yield ChunkRange(start, rows[last][1], table_header=carried)
+                yield ChunkRange(start, rows[last][1], table_header=table_header)
 
-    def _context_rows(self, rows: list[tuple[int, int]], number: int) -> tuple[int, int]:
-        """Return the first and the last row of a chunk: as many neighbours as wanted, and as fit."""
-        first = last = number
+    def _context_rows(self, rows: list[tuple[int, int]], index: int) -> tuple[int, int]:
+        """Return the first and the last row of a chunk: as many neighbours as `row_context` allows and as fit."""
+        first = last = index
         for distance in range(1, min(self._row_context, len(rows)) + 1):
-            wider = max(0, number - distance), min(len(rows) - 1, number + distance)
-            if rows[wider[1]][1] - rows[wider[0]][0] > self._max_chars:
+            candidate = max(0, index - distance), min(len(rows) - 1, index + distance)
+            if rows[candidate[1]][1] - rows[candidate[0]][0] > self._max_chars:
                 break
-            first, last = wider
+            first, last = candidate
         return first, last
 
     def _split_ranges(
@@ -146,5 +150,5 @@ def _table_rows(lines: str, table: Table) -> Iterator[tuple[int, int]]:
 
 
 def build(row_context: int = 1, max_chars: int = 3000, min_chars: int = 50) -> Tables:
-    """Cut tables row by row, with header and neighbouring rows."""
+    """Split tables by rows, with header and neighbouring rows."""
     return Tables(row_context, max_chars, min_chars)

@@ -1,4 +1,4 @@
-"""A text comes in, chunks of so many tokens that overlap go out, each with its place in the source."""
+"""Split text into overlapping windows of tokens."""
 
 from __future__ import annotations
 
@@ -13,69 +13,71 @@ from bunko.readers.outline import Heading, scan_outline, unify_line_ends
 from bunko.text.subwords import token_spans
 from bunko.types import Chunk, Text
 
-# Tokens are counted block by block, so that a huge file does not need a hundred times its size in memory.
+# Text is tokenized in blocks, since the tokenizer needs a hundred times its input in memory.
 _BLOCK_CHARS = 200_000
 
 
 class Tokens:
-    """Windows of `size` tokens; each begins with the last `overlap` tokens of the one before."""
+    """Makes windows of `size` tokens; each begins with the last `overlap` tokens of the previous one."""
 
     def __init__(self, size: int, overlap: int) -> None:
         self._size = size
         self._step = max(1, size - overlap)
 
     def chunks(self, text: Text) -> list[Chunk]:
-        """Return the windows in order; the last one is as short as it comes."""
+        """Return the windows in order; the last one may be shorter."""
         lines = unify_line_ends(text.text)
-        borders = _token_starts(lines, text.body_start)
+        token_starts = _token_starts(lines, text.body_start)
         outline = _heading_positions(lines, text)
-        found = []
-        for first in range(0, len(borders) - 1, self._step):
-            last = min(first + self._size, len(borders) - 1)
-            start, end = (safe_cut_offset(lines, borders[at], text.body_start, len(lines)) for at in (first, last))
+        ranges = []
+        for first in range(0, len(token_starts) - 1, self._step):
+            last = min(first + self._size, len(token_starts) - 1)
+            start, end = (
+                safe_cut_offset(lines, token_starts[index], text.body_start, len(lines)) for index in (first, last)
+            )
             start, end = merge.trim_blank_lines(lines, start, end)
             if start < end:
-                found.append(_with_heading(outline, ChunkRange(start, end)))
-            if last == len(borders) - 1:
+                ranges.append(_with_heading(outline, ChunkRange(start, end)))
+            if last == len(token_starts) - 1:
                 break
-        return merge.build_chunks(text.text, lines, found)
+        return merge.build_chunks(text.text, lines, ranges)
 
 
-def _token_starts(lines: str, body: int) -> array[int]:
-    """Return where each token begins, and the end of the text."""
-    borders = array("Q")
-    start = body
-    while start < len(lines):
-        end = start + _BLOCK_CHARS
-        if end < len(lines):
-            end = lines.rfind("\n", start + 1, end) + 1 or end
-        borders.extend(start + span[0] for span in token_spans(lines[start:end]))
-        start = end
-    # What the tokenizer passes over belongs to the token before it; at the very beginning there is none.
-    return array("Q", [body, *borders[1:], len(lines)])
+def _token_starts(lines: str, body_start: int) -> array[int]:
+    """Return the offset of each token, and the end of the text."""
+    starts = array("Q")
+    block_start = body_start
+    while block_start < len(lines):
+        block_end = block_start + _BLOCK_CHARS
+        if block_end < len(lines):
+            block_end = lines.rfind("\n", block_start + 1, block_end) + 1 or block_end
+        starts.extend(block_start + span[0] for span in token_spans(lines[block_start:block_end]))
+        block_start = block_end
+    # Text that the tokenizer skips belongs to the token before it, or to the first token.
+    return array("Q", [body_start, *starts[1:], len(lines)])
 
 
 def _heading_positions(lines: str, text: Text) -> list[tuple[int, str, tuple[str, ...]]]:
-    """Return where each heading stands, as it is written, and the path to it."""
+    """Return the offset, the source and the path of each heading."""
     if text.media_type not in MARKDOWN_TYPES:
         return []
-    found = []
-    above: list[Heading] = []
-    for mark in scan_outline(lines, text.body_start):
-        if isinstance(mark, Heading):
-            above = [*(heading for heading in above if heading.level < mark.level), mark]
-            found.append((mark.start, mark.source, tuple(heading.title for heading in above if heading.title)))
-    return found
+    positions = []
+    path: list[Heading] = []
+    for block in scan_outline(lines, text.body_start):
+        if isinstance(block, Heading):
+            path = [*(heading for heading in path if heading.level < block.level), block]
+            positions.append((block.start, block.source, tuple(heading.title for heading in path if heading.title)))
+    return positions
 
 
 def _with_heading(outline: list[tuple[int, str, tuple[str, ...]]], chunk_range: ChunkRange) -> ChunkRange:
-    at = bisect_right(outline, chunk_range.start, key=lambda heading: heading[0])
-    if not at:
+    index = bisect_right(outline, chunk_range.start, key=lambda heading: heading[0])
+    if not index:
         return chunk_range
-    _, source, path = outline[at - 1]
+    _, source, path = outline[index - 1]
     return chunk_range._replace(heading=source, heading_path=path)
 
 
 def build(size: int = 1024, overlap: int = 64) -> Tokens:
-    """Cut into windows of `size` tokens of which neighbours share `overlap`."""
+    """Split into windows of `size` tokens that overlap by `overlap` tokens."""
     return Tokens(size, overlap)

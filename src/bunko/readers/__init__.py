@@ -1,4 +1,4 @@
-"""The bytes and the name of a file come in, its text with title, date and tags goes out."""
+"""Read files of any supported format as text with title, date and tags."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _HTML_SUFFIXES = (".html", ".htm", ".xhtml")
 
 
 def read(data: bytes, name: str) -> Text:
-    """Decode a file and read what it says about itself; a SourceError says why it is not text."""
-    ending = name.casefold()
-    # What these need is loaded where there is a file of their kind.
-    if ending.endswith(_HTML_SUFFIXES):
+    """Read a file by the suffix of its name; raise SourceError if it holds no text."""
+    file_name = name.casefold()
+    # The parsers are imported only when a file needs them.
+    if file_name.endswith(_HTML_SUFFIXES):
         from bunko.readers import html
 
         return html.read(data).text
-    if ending.endswith(".pdf"):
+    if file_name.endswith(".pdf"):
         from bunko.readers import pdf
 
         return pdf.read(data)
     text, encoding = decode(data)
-    if ending.endswith(_MARKDOWN_SUFFIXES):
+    if file_name.endswith(_MARKDOWN_SUFFIXES):
         return markdown.read(text, encoding)
     return plain.read(text, encoding)

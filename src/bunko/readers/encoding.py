@@ -1,4 +1,4 @@
-"""Bytes of unknown encoding come in, the text they hold and the codec that reads it go out."""
+"""Decode bytes of unknown encoding."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ def decode(data: bytes) -> tuple[str, str]:
     for mark, codec in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             name = codec.removesuffix("-sig").upper()
-            return _decode_first_valid(data, (codec,), f"it begins like {name}, but does not go on so")
+            return _decode_first_valid(
+                data, (codec,), f"it begins with a {name} byte order mark, but is not valid {name}"
+            )
     controls = len(data) - len(data.translate(None, _CONTROL_BYTES))
     if controls:
         from bunko.readers import legacy_encodings
 
-        if wide := legacy_encodings.decode_utf_16(data):
-            return wide
+        if decoded := legacy_encodings.decode_utf_16(data):
+            return decoded
     if 0 in data:
-        raise _binary_error("it holds NUL bytes")
+        raise _binary_error("it contains NUL bytes")
     if controls > len(data) * _MAX_CONTROL_SHARE:
-        raise _binary_error("it has too many control characters")
+        raise _binary_error("it contains too many control characters")
     if data.isascii() and _ISO_2022_ESCAPES.search(data):
-        return _decode_first_valid(
-            data, _ISO_2022_CODECS, "it has the escape sequences of ISO-2022-JP, but is not valid"
-        )
+        return _decode_first_valid(data, _ISO_2022_CODECS, "it contains ISO-2022-JP escape sequences, but is not valid")
     try:
         return data.decode("utf-8"), "utf-8"
     except UnicodeDecodeError as error:
-        # Most files never come here, so what it takes to guess is loaded only now.
+        # Most files never get here, so the patterns for guessing are loaded only now.
         from bunko.readers import legacy_encodings
 
-        if found := legacy_encodings.decode_legacy(data):
-            return found
+        if decoded := legacy_encodings.decode_legacy(data):
+            return decoded
         if legacy_encodings.looks_like_utf_8(data):
-            why = f"it looks like UTF-8, but is cut off or damaged at byte {error.start}"
+            reason = f"it looks like UTF-8, but is truncated or damaged at byte {error.start}"
         else:
-            why = f"it is not UTF-8 from byte {error.start} on, and no Japanese or Western encoding fits"
-        raise _encoding_error(why) from error
+            reason = f"it is not valid UTF-8 at byte {error.start}, and no Japanese or Western encoding fits"
+        raise _encoding_error(reason) from error
 
 
 def _decode_first_valid(data: bytes, codecs: Sequence[str], reason: str) -> tuple[str, str]:
@@ -68,8 +68,8 @@ def _decode_first_valid(data: bytes, codecs: Sequence[str], reason: str) -> tupl
 
 
 def _binary_error(reason: str) -> SourceError:
-    return SourceError(f"This is not text: {reason}.", hint="Exclude the file, or save its text as UTF-8.")
+    return SourceError(f"The file is not text: {reason}", hint="Exclude the file, or save its text as UTF-8.")
 
 
 def _encoding_error(reason: str) -> SourceError:
-    return SourceError(f"The encoding is not known: {reason}.", hint="Save the file as UTF-8.")
+    return SourceError(f"The encoding of the file is unknown: {reason}", hint="Save the file as UTF-8.")

@@ -1,4 +1,4 @@
-"""The lines of a JSONL file come in, an entry for each goes out, or what is wrong with it."""
+"""Read memo entries from the lines of a JSONL file."""
 
 from __future__ import annotations
 
@@ -17,53 +17,59 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def memos(lines: Iterable[str], max_chars: int = MAX_ENTRY_CHARS) -> Iterator[Memo | BadLine]:
-    """Return an entry for each line that holds one, and what is wrong with the others; blank lines are neither.
+    """Yield an entry for each valid line and a BadLine for each invalid one; skip blank lines.
 
-    What no memo has to say stands above its text, a line for each: it comes back with the entry and is not searched.
+    Fields that memos do not have are written above the text, one per line: they are returned with the entry, but
+    not searched.
     """
-    for number, line in enumerate(lines, 1):
+    for line_number, line in enumerate(lines, 1):
         if len(line) > max_chars:
-            yield oversized_entry("line", number, max_chars, line)
+            yield oversized_entry("line", line_number, max_chars, line)
         elif line.strip():
-            made = _parse_line(number, line)
-            yield made if isinstance(made, Memo) else BadLine(number, made, line)
+            entry = _parse_line(line_number, line)
+            yield entry if isinstance(entry, Memo) else BadLine(line_number, entry, line)
 
 
-def _parse_line(number: int, line: str) -> Memo | str:
-    """Return the entry on a line, or why there is none."""
+def _parse_line(line_number: int, line: str) -> Memo | str:
+    """Return the entry on a line, or why it is invalid."""
     try:
-        value = json.loads(line)
+        record = json.loads(line)
     except ValueError as error:
-        what = getattr(error, "msg", "") or "it holds a number that is too long"
-        return f"line {number} is not JSON: {what[0].lower()}{what[1:]}, at character {getattr(error, 'pos', 0) + 1}"
+        problem = getattr(error, "msg", "") or "it contains a number that is too long"
+        column = getattr(error, "pos", 0) + 1
+        return f"line {line_number} is not JSON: {problem[0].lower()}{problem[1:]}, at character {column}"
     except RecursionError:
-        return f"line {number} is nested too deeply"
-    if not isinstance(value, dict):
-        return f"line {number} is not an object with title, date, tags and text"
-    title = " ".join(_scalar_text(value.get("title")).split())
-    name = next((one for one in _TEXT_KEYS if _scalar_text(value.get(one)).strip()), "")
-    text = collapse_line_ends(_scalar_text(value[name])) if name else ""
+        return f"line {line_number} is nested too deeply"
+    if not isinstance(record, dict):
+        return f"line {line_number} is not an object with title, date, tags and text"
+    title = " ".join(_scalar_text(record.get("title")).split())
+    text_key = next((key for key in _TEXT_KEYS if _scalar_text(record.get(key)).strip()), "")
+    text = collapse_line_ends(_scalar_text(record[text_key])) if text_key else ""
     if not text and not title:
-        return f"line {number} has neither a text nor a title"
-    date = value.get("date")
-    stated = iso_date(str(date)) if isinstance(date, str | int) else ""
-    # A date that is none is kept like a field that nobody knows.
-    known = {*_MEMO_KEYS, name} - ({"date"} if date and not stated else set())
-    above = "".join(f"{_one_line(key)}: {_format_value(one)}\n" for key, one in value.items() if key not in known)
-    above += "\n" if above else ""
-    key = _scalar_text(value.get("id"))
-    return Memo(number, number, title, stated, _tags(value), above + (text or title), len(above), key)
+        return f"line {line_number} has neither a text nor a title"
+    date = record.get("date")
+    iso = iso_date(str(date)) if isinstance(date, str | int) else ""
+    # An invalid date is kept like an unknown field.
+    memo_keys = {*_MEMO_KEYS, text_key} - ({"date"} if date and not iso else set())
+    extra_fields = "".join(
+        f"{_one_line(key)}: {_format_value(field)}\n" for key, field in record.items() if key not in memo_keys
+    )
+    extra_fields += "\n" if extra_fields else ""
+    key = _scalar_text(record.get("id"))
+    return Memo(
+        line_number, line_number, title, iso, _tags(record), extra_fields + (text or title), len(extra_fields), key
+    )
 
 
-def _tags(value: Mapping[str, Any]) -> tuple[str, ...]:
-    written = value.get("tags")
-    if isinstance(written, list):
-        return parse_tags(_scalar_text(one) for one in written)
-    return parse_tags(_scalar_text(written))
+def _tags(record: Mapping[str, Any]) -> tuple[str, ...]:
+    raw_tags = record.get("tags")
+    if isinstance(raw_tags, list):
+        return parse_tags(_scalar_text(tag) for tag in raw_tags)
+    return parse_tags(_scalar_text(raw_tags))
 
 
 def _format_value(value: object) -> str:
-    """Return what a field holds on one line: a text as it is, anything else as JSON."""
+    """Return a field value on one line: a string unquoted, anything else as JSON."""
     try:
         return _one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     except RecursionError:
@@ -75,7 +81,7 @@ def _one_line(text: str) -> str:
 
 
 def _scalar_text(value: object) -> str:
-    """Return a string or a number as text that can be stored; anything else is none."""
+    """Return a string or a number as text that can be stored, or "" for any other type."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     return _SURROGATE.sub("\ufffd", str(value))

@@ -1,7 +1,7 @@
-"""Bytes that are not plain UTF-8 come in, the text in the encoding that makes most sense of them goes out.
+"""Guess the encoding of text that is not UTF-8: Japanese and Western legacy encodings, and UTF-16.
 
-Libraries that guess encodings are weak on short Japanese text, so strict decoding and a score of how Japanese
-the result looks decide here.
+Libraries that guess encodings are weak on short Japanese text. Here strict decoding and a score of how Japanese
+the result looks decide.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-# The plain codec first; the wider one knows ① and other characters that vendors added.
+# The plain codec first; the wider one has ① and other characters that vendors added.
 _JAPANESE_CODECS = (("cp932", "shift_jis_2004"), ("euc_jp", "euc_jis_2004"), ("utf-16-le",), ("utf-16-be",))
 _NON_ASCII_BYTE = re.compile(rb"[\x80-\xff]")
 _UTF_8_SEQUENCE = re.compile(rb"[\xe1-\xef][\x80-\xbf]{2}")
-_SAMPLE_CHARS = 4000  # characters outside ASCII that are looked at; scores settle after a few dozen
+_SAMPLE_CHARS = 4000  # characters outside ASCII that are scored; scores settle after a few dozen
 _NON_ASCII_CHAR = re.compile(r"[^\x00-\x7f]")
 _KANA = re.compile(r"[ぁ-ゖァ-ヺー々〆、-〃「-】・！-～￠-￥]")
 _HALF_WIDTH = re.compile(r"[｡-ﾟ]")
 _KANJI = re.compile(r"[一-龥]")
 _NEUTRAL = re.compile(r"[¢-÷‐-⏿①-⓿─-⟿〄-〠㈠-㏿Α-ωА-ё]")
-# It’s in Windows-1252 is It痴 in Shift_JIS: one kanji that hangs on a Latin word is a misread quote.
+# It’s in Windows-1252 is It痴 in Shift_JIS: a single kanji attached to a Latin word is a misread quote.
 _STRAY_KANJI = re.compile(r"(?<=[A-Za-z])[一-龥](?![^\x00-\x7f])")
 _ACCENTED_LETTER = re.compile(r"[À-ÖØ-öø-ÿŒœŠšŽžŸ](?<=[A-Za-zÀ-ž].)|[À-ÖØ-öø-ÿŒœŠšŽžŸ](?=[A-Za-zÀ-ž])", re.S)
 _WESTERN_PUNCTUATION = re.compile(r"[‘’“”–—…•€£§©®™°±²³½¼¾µ«»¿¡·\xa0]|(?<!\S)[àÀéÉèêôóáíúäöåæø](?=\s|\Z)")
@@ -29,25 +29,25 @@ _POSSIBLE_SCORE = -0.5  # half-width katakana or symbols alone, where nothing el
 
 
 def decode_utf_16(data: bytes) -> tuple[str, str] | None:
-    """Decode UTF-16 without a mark: its ASCII characters have a NUL each, its kana the same byte each."""
+    """Decode UTF-16 without a byte order mark: each ASCII character has a NUL, each kana the same high byte."""
     best = (_SURE_SCORE, "", "")
     for codec in ("utf-16-le", "utf-16-be"):
         text = _decode_strict(data, codec)
         if text and "\0" not in text:
-            head = text[:_SAMPLE_CHARS]
-            ascii_share = 1 - len(_NON_ASCII_CHAR.findall(head)) / len(head)
-            if 0 in data or _has_kana(head):
-                best = max(best, (ascii_share + (1 - ascii_share) * _japanese_score(head), text, codec))
+            sample = text[:_SAMPLE_CHARS]
+            ascii_share = 1 - len(_NON_ASCII_CHAR.findall(sample)) / len(sample)
+            if 0 in data or _has_kana(sample):
+                best = max(best, (ascii_share + (1 - ascii_share) * _japanese_score(sample), text, codec))
     return best[1:] if best[1] else None
 
 
 def _has_kana(text: str) -> bool:
-    # Any two bytes make some character of UTF-16; that kana are among them tells that it was meant.
+    # Any two bytes make some UTF-16 character; kana among them show that the text really is UTF-16.
     return len(_KANA.findall(text)) * 10 >= len(text)
 
 
 def decode_legacy(data: bytes) -> tuple[str, str] | None:
-    """Decode Shift_JIS, EUC-JP, UTF-16 without a mark, or Western text; nothing where none of them fits."""
+    """Decode Shift_JIS, EUC-JP, UTF-16 without a byte order mark, or Western text; return None if none of them fits."""
     best = (-9.0, "", "")
     for family in _JAPANESE_CODECS:
         for codec in family:
@@ -73,9 +73,10 @@ def decode_legacy(data: bytes) -> tuple[str, str] | None:
 
 
 def looks_like_utf_8(data: bytes) -> bool:
-    """Say whether bytes that are not valid UTF-8 were meant to be.
+    """Return whether bytes that are not valid UTF-8 are damaged UTF-8.
 
-    A cut or damaged file is often valid Shift_JIS, as rubbish; a real one hardly holds sequences of UTF-8.
+    A truncated or damaged file often decodes as Shift_JIS, to garbage; a real Shift_JIS file hardly contains UTF-8
+    sequences.
     """
     return 2 * len(b"".join(_UTF_8_SEQUENCE.findall(data))) > len(_NON_ASCII_BYTE.findall(data))
 
@@ -94,21 +95,23 @@ def _japanese_score(text: str) -> float:
         return 1.0
     kanji = "".join(_KANJI.findall(sample))
     # In Shift_JIS the lead bytes up to 98 are the everyday kanji of level 1; the rare ones of level 2 follow.
-    common = sum(lead <= 0x98 for lead in kanji.encode("shift_jis", "ignore")[::2])
+    common_kanji = sum(lead <= 0x98 for lead in kanji.encode("shift_jis", "ignore")[::2])
     kana = len(_KANA.findall(sample))
-    half = len(_HALF_WIDTH.findall(sample))
-    other = len(sample) - kana - len(kanji) - half - len(_NEUTRAL.findall(sample))
-    stray = len(_STRAY_KANJI.findall(text[: _SAMPLE_CHARS * 4]))
-    return (kana + common - 0.5 * (len(kanji) - common) - 0.4 * half - other - 2 * stray) / len(sample)
+    half_width = len(_HALF_WIDTH.findall(sample))
+    other = len(sample) - kana - len(kanji) - half_width - len(_NEUTRAL.findall(sample))
+    stray_kanji = len(_STRAY_KANJI.findall(text[: _SAMPLE_CHARS * 4]))
+    return (kana + common_kanji - 0.5 * (len(kanji) - common_kanji) - 0.4 * half_width - other - 2 * stray_kanji) / len(
+        sample
+    )
 
 
 def _western_score(text: str) -> float:
     """Return how much the characters outside ASCII look like accents and quotes of Western text, up to 1."""
     sample = text[: _SAMPLE_CHARS * 4]
-    foreign = len(_NON_ASCII_CHAR.findall(sample))
-    if not foreign:
+    non_ascii = len(_NON_ASCII_CHAR.findall(sample))
+    if not non_ascii:
         sample = text
-        foreign = len(_NON_ASCII_CHAR.findall(sample))
-    if foreign > len(sample) * _MAX_WESTERN_SHARE:
+        non_ascii = len(_NON_ASCII_CHAR.findall(sample))
+    if non_ascii > len(sample) * _MAX_WESTERN_SHARE:
         return 0.0
-    return (len(_ACCENTED_LETTER.findall(sample)) + len(_WESTERN_PUNCTUATION.findall(sample))) / max(foreign, 1)
+    return (len(_ACCENTED_LETTER.findall(sample)) + len(_WESTERN_PUNCTUATION.findall(sample))) / max(non_ascii, 1)

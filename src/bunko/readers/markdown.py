@@ -1,4 +1,4 @@
-"""The text of a Markdown file comes in, the same text with its title, date, tags and body goes out."""
+"""Read Markdown files and their front matter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bunko.text.dates import iso_date
 from bunko.text.tags import parse_tags
 from bunko.types import Text
 
-_MAX_FRONT_MATTER_CHARS = 64 * 1024  # characters; front matter is a few lines, whatever is longer is something else
+_MAX_FRONT_MATTER_CHARS = 64 * 1024  # characters; front matter is a few lines, anything longer is something else
 _MAX_DEPTH = 50  # levels of nesting; three are common
 _YAML_BLOCK = re.compile(r"---[^\S\n]*\n((?s:.*?)(?<=\n))(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)")
 _TOML_BLOCK = re.compile(r"\+\+\+[^\S\n]*\n((?s:.*?)(?<=\n))\+\+\+[^\S\n]*(?:\n|\Z)")
@@ -21,38 +21,39 @@ _KEY_LINE = re.compile(r"([A-Za-z_][\w-]*):(?:[^\S\n]+(.*)|)\Z")
 _CONTROL_CHAR = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _LIST_ITEM = re.compile(r"\s*-\s+(.*?)\s*\Z")
 
-# What a key of front matter can hold that is of use here: a text, or a list of texts.
+# Front matter values that are used: a string or a list of strings.
 FrontMatter = dict[str, str | list[str]]
 
 
 def read(text: str, encoding: str) -> Text:
-    """Return the text with what it says about itself."""
+    """Return the text with its title, date and tags from the front matter or the first heading."""
     lines = outline.unify_line_ends(text)
-    values, body = _parse_front_matter(lines)
+    values, body_start = _parse_front_matter(lines)
     title, date = values.get("title", ""), values.get("date", "")
+    title = " ".join(title.split()) if isinstance(title, str) else ""
     return Text(
         text=text,
         media_type="text/markdown",
         encoding=encoding,
-        title=" ".join(title.split()) if isinstance(title, str) and title.strip() else _first_heading(lines, body),
+        title=title or _first_heading(lines, body_start),
         date="" if isinstance(date, list) else iso_date(date),
         tags=parse_tags(values.get("tags", "")),
-        body_start=body,
+        body_start=body_start,
     )
 
 
-def _first_heading(lines: str, body: int) -> str:
-    first = ""
-    for mark in outline.scan_outline(lines, body):
+def _first_heading(lines: str, body_start: int) -> str:
+    first_title = ""
+    for mark in outline.scan_outline(lines, body_start):
         if isinstance(mark, outline.Heading) and mark.title:
             if mark.level == 1:
                 return mark.title
-            first = first or mark.title
-    return first
+            first_title = first_title or mark.title
+    return first_title
 
 
 def _parse_front_matter(lines: str) -> tuple[FrontMatter, int]:
-    """Return what the front matter says and where it ends; what cannot be read as such is body text."""
+    """Return the values of the front matter and its end; a block that cannot be parsed is body text."""
     for mark, pattern, parse in (("---", _YAML_BLOCK, _parse_yaml), ("+++", _TOML_BLOCK, _parse_toml)):
         if lines.startswith(mark):
             block = pattern.match(lines, 0, _MAX_FRONT_MATTER_CHARS)
@@ -65,16 +66,16 @@ def _parse_front_matter(lines: str) -> tuple[FrontMatter, int]:
 
 
 def _parse_yaml(block: str) -> FrontMatter | None:
-    """Read the keys that matter from YAML, as they are written.
+    """Parse title, date and tags from YAML, as written.
 
-    Only the parser's events are looked at: 007 and yes stay what the author wrote, aliases and merge keys
-    cannot grow without end, and deep nesting cannot overflow the stack (composing nodes crashes the process).
+    Only the events of the parser are used: 007 and yes stay what the author wrote, aliases and merge keys
+    cannot expand without limit, and deep nesting cannot overflow the stack (composing nodes crashes the process).
     """
     import yaml
 
     values: FrontMatter = {}
     depth = documents = 0
-    name: str | None = None  # the key whose value comes next
+    key: str | None = None  # the key whose value comes next
     try:
         for event in yaml.parse(block, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             documents += isinstance(event, yaml.DocumentStartEvent)
@@ -85,38 +86,41 @@ def _parse_yaml(block: str) -> FrontMatter | None:
             elif depth == 0 and not isinstance(event, yaml.MappingStartEvent):
                 return None
             elif isinstance(event, yaml.CollectionStartEvent):
-                if depth == 1 and name in _FRONT_MATTER_KEYS and isinstance(event, yaml.SequenceStartEvent):
-                    values[name] = []
+                if depth == 1 and key in _FRONT_MATTER_KEYS and isinstance(event, yaml.SequenceStartEvent):
+                    values[key] = []
                 depth += 1
                 if depth > _MAX_DEPTH:
                     return None
                 continue
-            elif name in _FRONT_MATTER_KEYS and isinstance(event, yaml.ScalarEvent) and not _is_null(event):
-                listed = values.get(name)
+            elif key in _FRONT_MATTER_KEYS and isinstance(event, yaml.ScalarEvent) and not _is_null(event):
+                items = values.get(key)
                 if depth == 1:
-                    values[name] = event.value
-                elif depth == 2 and isinstance(listed, list):
-                    listed.append(event.value)
+                    values[key] = event.value
+                elif depth == 2 and isinstance(items, list):
+                    items.append(event.value)
             if depth == 1:
-                key = event.value.casefold() if isinstance(event, yaml.ScalarEvent) else ""
-                name = key if name is None else None
+                scalar = event.value.casefold() if isinstance(event, yaml.ScalarEvent) else ""
+                key = scalar if key is None else None
     except (yaml.YAMLError, ValueError):
         return _parse_yaml_lines(block)
     return values if documents <= 1 else None
 
 
 def _parse_yaml_lines(block: str) -> FrontMatter | None:
-    """Read what is nearly YAML line by line: people leave a colon or a bracket in a title without quotes."""
+    """Parse almost valid YAML line by line: people write unquoted colons and brackets in titles."""
     values: FrontMatter = {}
-    name = ""
+    key = ""
     for line in block.splitlines():
-        if key := _KEY_LINE.match(line):
-            name = key[1].casefold()
-            if name in _FRONT_MATTER_KEYS:
-                values[name] = (key[2] or "").strip().strip("[]\"'" if name == "tags" else "\"'")
-        elif name == "tags" and (item := _LIST_ITEM.match(line)):
-            listed = values[name]
-            values[name] = [*(listed if isinstance(listed, list) else [listed] if listed else []), item[1].strip("\"'")]
+        if key_line := _KEY_LINE.match(line):
+            key = key_line[1].casefold()
+            if key in _FRONT_MATTER_KEYS:
+                values[key] = (key_line[2] or "").strip().strip("[]\"'" if key == "tags" else "\"'")
+        elif key == "tags" and (item := _LIST_ITEM.match(line)):
+            previous = values[key]
+            values[key] = [
+                *(previous if isinstance(previous, list) else [previous] if previous else []),
+                item[1].strip("\"'"),
+            ]
         elif line.strip() and not line.startswith((" ", "\t", "#", "-")):
             return None  # running text
     return None if _CONTROL_CHAR.search(block) else values or None

@@ -1,4 +1,4 @@
-"""What readers of files with many entries share: a memo with its lines, a line that is none, one kind of line end."""
+"""Define memo entries and bad lines, and limit how many bad lines are reported."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
 
-# Characters of one entry; a longer one is a file of another kind.
+# Characters per entry; a longer one means that the file is not a memo log.
 MAX_ENTRY_CHARS = 20_000_000
-# A file with more bad lines is of another kind, or badly damaged: one sentence says so better than thousands.
+# A file with more bad lines has another format or is badly damaged: one message says so better than thousands.
 _MAX_BAD_LINES = 100
 
 
 class Memo(NamedTuple):
-    """One entry of a file: which lines it takes there, and what it says about itself."""
+    """An entry of a memo file: its line range, metadata and text."""
 
     first_line: int  # counted from 1, both included
     last_line: int
@@ -23,8 +23,8 @@ class Memo(NamedTuple):
     date: str
     tags: tuple[str, ...]
     text: str
-    body: int = 0  # where the text begins that is not heading or tags
-    key: str = ""  # what it is called by whoever wrote it
+    body: int = 0  # offset in text after the heading and the tags
+    key: str = ""  # the id that its author gave it
 
 
 class BadLine(NamedTuple):
@@ -32,7 +32,7 @@ class BadLine(NamedTuple):
 
     line: int
     reason: str
-    text: str  # by which a change of it is seen
+    text: str  # shows whether the line has changed
 
 
 def collapse_line_ends(text: str) -> str:
@@ -41,34 +41,34 @@ def collapse_line_ends(text: str) -> str:
 
 
 def oversized_entry(label: str, line: int, max_chars: int, text: str) -> BadLine:
-    """Return what takes the place of an entry that would take too much memory."""
-    return BadLine(line, f"{label} {line} has more than {max_chars:,} characters, the limit for one", text[:1000])
+    """Return the bad line that replaces an entry that is too large to hold in memory."""
+    return BadLine(line, f"{label} {line} has more than {max_chars:,} characters, the limit for an entry", text[:1000])
 
 
 def note_damaged_lines(lines: Iterable[str], damaged: list[BadLine]) -> Iterator[str]:
-    """Return lines as they are, and note those that hold what could not be read."""
+    """Yield the lines unchanged and append those with undecodable characters to `damaged`."""
     for number, line in enumerate(lines, 1):
         if "\ufffd" in line:
-            reason = f"line {number} holds damaged characters; they are kept as \ufffd"
+            reason = f"line {number} holds damaged characters, which are replaced with \ufffd"
             damaged.append(BadLine(number, reason, line[:1000]))
         yield line
 
 
 def limit_bad_lines(entries: Iterable[T | BadLine]) -> Iterator[T | BadLine]:
-    """Return what was found, with at most a hundred bad lines: the last of them stands for all that follow."""
+    """Yield the entries with at most a hundred bad lines; the last bad line stands for all that follow it."""
     last: BadLine | None = None
-    number, rest = 0, hashlib.sha256()
-    for one in entries:
-        if not isinstance(one, BadLine):
-            yield one
+    bad_count, digest = 0, hashlib.sha256()
+    for entry in entries:
+        if not isinstance(entry, BadLine):
+            yield entry
             continue
-        number += 1
-        if number < _MAX_BAD_LINES:
-            yield one
+        bad_count += 1
+        if bad_count < _MAX_BAD_LINES:
+            yield entry
             continue
-        last = last or one
-        rest.update(one.text.encode("utf-8", "surrogatepass"))
+        last = last or entry
+        digest.update(entry.text.encode("utf-8", "surrogatepass"))
     if last is not None:
-        more = number - _MAX_BAD_LINES
-        reason = f"{last.reason}; {more} more lines cannot be used either" if more else last.reason
-        yield BadLine(last.line, reason, rest.hexdigest())
+        more = bad_count - _MAX_BAD_LINES
+        reason = f"{last.reason}; {more} more lines cannot be read either" if more else last.reason
+        yield BadLine(last.line, reason, digest.hexdigest())

@@ -1,4 +1,4 @@
-"""Markdown text comes in, its headings and the stretches that are not Markdown (code, comments) go out."""
+"""Find the headings of Markdown text, and the ranges that are not Markdown (code, comments)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Heading(NamedTuple):
-    """A heading: where its lines stand, how deep it is, and what it says."""
+    """A heading: the range of its lines, its level and its text."""
 
     start: int
     end: int
@@ -25,7 +25,7 @@ class Verbatim(NamedTuple):
 
 
 # The leading newline is a literal that the regex engine searches for at memory speed; ^ is not.
-# The look-ahead sorts most lines out before the alternatives are tried.
+# The look-ahead rejects most lines before the alternatives are tried.
 _BLOCK_START = re.compile(
     r"\n( {0,3})(?=[-#=`~<+*\d])(?:"
     r"(?P<atx>#{1,6})(?=[ \t\n]|\Z)"
@@ -45,55 +45,57 @@ _CONTAINER = re.compile(
     r"\n {0,3}(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t\n]|\Z)|(?=[^\n|]*+\|)[-:| \t]++(?=\n|\Z))",
 )
 
-_NO_PARAGRAPH, _IN_CONTAINER = (
-    -1,
-    -2,
-)  # why no paragraph stands above an underline: there is no text, or it is a container's
+# Why there is no paragraph above an underline: there is no text, or it belongs to a container.
+_NO_PARAGRAPH = -1
+_IN_CONTAINER = -2
 
 
 def unify_line_ends(text: str) -> str:
-    r"""Return the text with \n as its only line end, every other character at its old place."""
+    r"""Return the text with \n as its only line end, every other character at its old offset."""
     return text.replace("\r\n", " \n").replace("\r", "\n") if "\r" in text else text
 
 
 def scan_outline(lines: str, start: int = 0) -> Iterator[Heading | Verbatim]:
-    """Yield what stands from `start` on, in order, by the rules of CommonMark; `lines` comes from `unify`."""
+    """Yield headings and verbatim blocks from `start` on, by the rules of CommonMark.
+
+    `lines` is the result of `unify_line_ends`.
+    """
     body = "\n" + lines[start:]
-    shift = start - 1
-    floor = 0  # the newline after the last line that no paragraph can reach back over
-    stuck = -1  # an underline that turned out to be text of a quote or list
+    offset = start - 1
+    paragraph_limit = 0  # the newline that ends the last block: no paragraph begins before it
+    container_underline = -1  # the last underline that is text of a quote or list
     position = 0
     while match := _BLOCK_START.search(body, position):
-        at = match.start()
+        newline = match.start()
         kind = match.lastgroup
         position = _line_end(body, match.end())
         if kind == "atx":
-            source = body[at + 1 : position].strip()
-            yield Heading(at + 1 + shift, position + shift, len(match["atx"]), source, _atx_title(source))
+            source = body[newline + 1 : position].strip()
+            yield Heading(newline + 1 + offset, position + offset, len(match["atx"]), source, _atx_title(source))
         elif kind == "fence":
             position = _fence_end(body, match)
-            yield Verbatim(at + 1 + shift, position + shift)
+            yield Verbatim(newline + 1 + offset, position + offset)
         elif kind == "underline":
-            first = _paragraph_start(body, floor, stuck, at)
-            if first < 0:
-                # Where no paragraph stands above, ---- is a rule and ends what came before; ==== is text.
-                if not _RULE.fullmatch(body, at + 1, position):
-                    stuck = at if first == _IN_CONTAINER else stuck
+            paragraph = _paragraph_start(body, paragraph_limit, container_underline, newline)
+            if paragraph < 0:
+                # Without a paragraph above it, ---- is a rule and ends the block before it; ==== is text.
+                if not _RULE.fullmatch(body, newline + 1, position):
+                    container_underline = newline if paragraph == _IN_CONTAINER else container_underline
                     continue
             else:
-                source = " ".join(line.strip() for line in body[first + 1 : at].split("\n"))
+                source = " ".join(line.strip() for line in body[paragraph + 1 : newline].split("\n"))
                 level = 1 if match["underline"][0] == "=" else 2
-                yield Heading(first + 1 + shift, position + shift, level, source, _strip_attributes(source))
+                yield Heading(paragraph + 1 + offset, position + offset, level, source, _strip_attributes(source))
         elif match["html"][1] in "hH":
             heading = _HTML_HEADING.match(body, match.start("html"))
             if not heading:
                 continue
             title = " ".join(_HTML_TAG.sub("", heading[2]).split())
-            yield Heading(at + 1 + shift, position + shift, int(heading[1]), heading[0].strip(), title)
+            yield Heading(newline + 1 + offset, position + offset, int(heading[1]), heading[0].strip(), title)
         else:
             position = _html_end(body, match)
-            yield Verbatim(at + 1 + shift, position + shift)
-        floor = position
+            yield Verbatim(newline + 1 + offset, position + offset)
+        paragraph_limit = position
 
 
 def _line_end(body: str, position: int) -> int:
@@ -106,7 +108,7 @@ def _fence_end(body: str, opening: re.Match[str]) -> int:
     fence = opening["fence"]
     position = _line_end(body, opening.end())
     for closing in _CLOSING_FENCE.finditer(body, position):
-        # In a list item the closing fence may stand as deep as the item's text, and three more.
+        # In a list item the closing fence may be indented as far as the item's text, plus three spaces.
         if closing[2].startswith(fence) and len(closing[1]) <= column + 3:
             return closing.end()
     return len(body)
@@ -123,16 +125,16 @@ def _html_end(body: str, opening: re.Match[str]) -> int:
 
 
 def _paragraph_start(body: str, earliest: int, container_underline: int, end: int) -> int:
-    """Return the newline before the paragraph that ends at the newline `at`, or why there is none."""
+    """Return the newline before the paragraph that ends at the newline `end`, or why there is none."""
     first = end
     while first > earliest:
-        before = body.rfind("\n", earliest, first)
-        line = body[before + 1 : first]
+        previous_newline = body.rfind("\n", earliest, first)
+        line = body[previous_newline + 1 : first]
         if not line or line.isspace() or _RULE.fullmatch(line):
             break
-        if before <= container_underline:
+        if previous_newline <= container_underline:
             return _IN_CONTAINER
-        first = before
+        first = previous_newline
     indented = _INDENTED_LINES.match(body, first, end)
     first = indented.end() if indented else first
     if first >= end:
@@ -149,7 +151,7 @@ def _atx_title(source: str) -> str:
 
 
 def _strip_attributes(title: str) -> str:
-    """Drop the anchor that many site generators allow at the end: 使い方 {#usage}."""
+    """Return a title without the anchor that many site generators allow at its end: 使い方 {#usage}."""
     opening = title.rfind("{")
     if title.endswith("}") and opening > 0 and title[opening + 1 :].lstrip()[:1] in ("#", ".", ":"):
         return title[:opening].rstrip()

@@ -1,4 +1,4 @@
-"""The text of a plain file comes in and goes out as it is: it says nothing about itself."""
+"""Read plain text files."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from bunko.types import Text
 
 
 def read(text: str, encoding: str) -> Text:
-    """Return the text, all of it body."""
+    """Return the text unchanged, without metadata."""
     return Text(text=text, media_type="text/plain", encoding=encoding)

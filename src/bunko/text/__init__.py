@@ -1,1 +1,1 @@
-"""Text in, words, grams and sentences out: pure functions that know Japanese and English."""
+"""Analyze Japanese and English text: words, n-grams, sentences, dates."""

@@ -1,7 +1,7 @@
-"""Text in, the terms of the word lane out: Japanese lemmas, English stems, loanword origins, identifier parts.
+"""Split text into index terms: Japanese lemmas, English stems, loanword origins, identifier parts.
 
-A term is known by a 63-bit number made from its spelling, so that processes agree on it without sharing a
-vocabulary: a million terms collide with a probability of 6 in 100 million.
+The key of a term is a 63-bit hash of its spelling, so that processes agree on it without sharing a vocabulary: a
+million terms collide with a probability of 6 in 100 million.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from bunko.text.normalise import normalise, strip_accents
 
-# Changing what a text's terms are makes older libraries wrong: raise this, and they say so.
+# Raise this when the terms of a text change: older libraries then report that they must be rebuilt.
 VERSION = 1
 
 JAPANESE_CHARS = (
@@ -25,11 +25,11 @@ JAPANESE_CHARS = (
 )
 # One pass: a run of Japanese, or a word with its inner connectors (max_chunk_chars, DEC-0054, node.js, C++).
 _RUN = re.compile(rf"[{JAPANESE_CHARS}]+|[^\W_{JAPANESE_CHARS}]+(?:[-_.'’:/@][^\W_{JAPANESE_CHARS}]+)*(?:\+\+|#)?")
-# Borders inside an identifier: HTTPServer2 is HTTP, Server, 2.
+# Parts of an identifier: HTTPServer2 is HTTP, Server, 2.
 _IDENTIFIER_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
-_MAX_WORD_CHARS = 64  # a longer one is data (base64, hashes): its parts would be noise
+_MAX_WORD_CHARS = 64  # a longer word is data (base64, hashes): its parts would be noise
 _SKIPPED_POS = frozenset(("助詞", "助動詞", "補助記号", "記号", "空白"))
-# Words that say how a sentence is built, not what it is about.
+# Function words, which say nothing about the topic of a text.
 STOP_WORDS = frozenset(
     """
     a an and are as at be been but by can could did do does for from had has have how i if in into is it its me my
@@ -38,12 +38,12 @@ STOP_WORDS = frozenset(
     """.split()
 )
 
-# The lemmas people ask with: left out of a query that says anything else, since a text that answers rarely has them.
+# Lemmas of questions: dropped from a query that has other words, since a text that answers rarely has them.
 QUESTION_WORDS = frozenset("何 誰 何処 何時 何れ 何の 何故 如何 どう どんな どうして 教える 下さる 頂く".split())
 
 
 class Term(NamedTuple):
-    """One term: its spelling in the index, and what it is to the word it came from."""
+    """An index term: its spelling, and its role in the word it came from."""
 
     spelling: str
     role: str = ""  # "" the word itself, "loanword" the English it was borrowed from, "part" of an identifier
@@ -51,15 +51,15 @@ class Term(NamedTuple):
 
 @lru_cache(50_000)
 def term_key(spelling: str) -> int:
-    """Return the number a spelling is known by; the top bit is left to the gram lane."""
+    """Return the key of a spelling; the top bit is reserved for n-grams."""
     digest = blake2b(spelling.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
 
 def runs(text: str) -> list[str]:
-    """Return the stretches of a text that hold words, each Japanese or not, in order."""
-    found: list[str] = _RUN.findall(normalise(text))
-    return found
+    """Return the runs of word characters in a text, each either Japanese or not, in order."""
+    matches: list[str] = _RUN.findall(normalise(text))
+    return matches
 
 
 def terms(run: str) -> tuple[Term, ...]:
@@ -68,22 +68,22 @@ def terms(run: str) -> tuple[Term, ...]:
 
 
 def terms_by_word(run: str) -> list[tuple[Term, ...]]:
-    """Return the terms of one run word by word; a word that says nothing parts its neighbours with an empty tuple."""
+    """Return the terms of one run word by word; a word without terms is an empty tuple."""
     if not _is_japanese(run):
         return [_western_terms(run)]
     return [_line_terms(line) for line in _parser()(run).split("\n")]
 
 
 def term_keys(text: str) -> list[int]:
-    """Return the numbers of all terms of a text, repeated as often as they occur."""
-    found: list[int] = []
+    """Return the keys of all terms of a text, repeated as often as they occur."""
+    keys: list[int] = []
     for run in _RUN.findall(normalise(text)):
-        found += _RUN_KEYS[run]
-    return found
+        keys += _RUN_KEYS[run]
+    return keys
 
 
 class _KeyCache(dict[str, tuple[int, ...]]):
-    """Remembers what a string comes to: most of a text has been seen before."""
+    """Caches the keys of strings: most parts of a text repeat earlier ones."""
 
     def __init__(self, compute: Callable[[str], tuple[int, ...]], max_entries: int) -> None:
         super().__init__()
@@ -92,17 +92,17 @@ class _KeyCache(dict[str, tuple[int, ...]]):
     def __missing__(self, text: str) -> tuple[int, ...]:
         if len(self) >= self._max_entries:
             self.clear()
-        found = self[text] = self._compute(text)
-        return found
+        keys = self[text] = self._compute(text)
+        return keys
 
 
 def _run_keys(run: str) -> tuple[int, ...]:
     if not _is_japanese(run):
         return tuple(term_key(term.spelling) for term in _western_terms(run))
-    found: list[int] = []
+    keys: list[int] = []
     for line in _parser()(run).split("\n"):
-        found += _LINE_KEYS[line]
-    return tuple(found)
+        keys += _LINE_KEYS[line]
+    return tuple(keys)
 
 
 def _line_keys(line: str) -> tuple[int, ...]:
@@ -123,10 +123,10 @@ def _japanese_terms(run: str) -> tuple[Term, ...]:
 
 
 def _line_terms(line: str) -> tuple[Term, ...]:
-    speech, _, lemma = line.partition("\t")
-    if speech in _SKIPPED_POS or not lemma:
+    part_of_speech, _, lemma = line.partition("\t")
+    if part_of_speech in _SKIPPED_POS or not lemma:
         return ()
-    # UniDic writes the source of a loanword behind a hyphen: サーバー-server.
+    # UniDic writes the origin of a loanword after a hyphen: サーバー-server.
     lemma, _, origin = lemma.partition("-")
     if origin and origin.isascii():
         return Term(lemma), Term(_stem(origin.lower()), "loanword")
@@ -137,23 +137,23 @@ def _western_terms(run: str) -> tuple[Term, ...]:
     if len(run) > _MAX_WORD_CHARS:
         return (Term(run.lower()),)
     run = strip_accents(run)
-    # Most words are plain, and telling that is quicker than cutting them.
-    plain = run.isalpha() and run.isascii() and (run.islower() or run.istitle() or run.isupper())
-    parts = [] if plain else _IDENTIFIER_PART.findall(run)
+    # Most words are plain, and checking that is faster than splitting them.
+    is_plain = run.isalpha() and run.isascii() and (run.islower() or run.istitle() or run.isupper())
+    parts = [] if is_plain else _IDENTIFIER_PART.findall(run)
     if len(parts) < 2:
         word = run.lower()
         return () if word in STOP_WORDS else (Term(_stem(word)),)
-    # maxChunkChars, max_chunk_chars and max-chunk-chars are one name; 3.14 and 314 are not one number.
-    lower = [part.lower() for part in parts]
+    # maxChunkChars, max_chunk_chars and max-chunk-chars are the same name; 3.14 and 314 are different numbers.
+    lower_parts = [part.lower() for part in parts]
     whole = run.lower()
     if not all(part.isdigit() for part in parts):
-        whole = "".join(lower) + run[len(run.rstrip("+#")) :]
-    found = [Term(_stem(whole))]
-    found += [Term(_stem(part), "part") for part in lower if part not in STOP_WORDS]
+        whole = "".join(lower_parts) + run[len(run.rstrip("+#")) :]
+    run_terms = [Term(_stem(whole))]
+    run_terms += [Term(_stem(part), "part") for part in lower_parts if part not in STOP_WORDS]
     if len(parts) > 2:
         # GitHubActions is Git, Hub, Actions, but people type github.
-        found += [Term(_stem(a + b), "part") for a, b in itertools.pairwise(lower)]
-    return tuple(found)
+        run_terms += [Term(_stem(a + b), "part") for a, b in itertools.pairwise(lower_parts)]
+    return tuple(run_terms)
 
 
 def _stem(word: str) -> str:
@@ -175,6 +175,6 @@ def _parser() -> Callable[[str], str]:
     import fugashi
     import unidic_lite
 
-    resource = Path(__file__).with_name("mecabrc")
-    parse: Callable[[str], str] = fugashi.GenericTagger(f'-r "{resource}" -d "{unidic_lite.DICDIR}"').parse
+    resource_file = Path(__file__).with_name("mecabrc")
+    parse: Callable[[str], str] = fugashi.GenericTagger(f'-r "{resource_file}" -d "{unidic_lite.DICDIR}"').parse
     return parse

@@ -1,6 +1,6 @@
-"""A word in, words that mean it out, of the other language and by way of it, each with how sure that is.
+"""Translate words between Japanese and English, and find synonyms through the translations.
 
-The table is our own, learnt from translated texts (`training/bridge.py`), and lies in the package.
+The table was learned from translated texts (`training/bridge.py`) and is part of the package.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ FORMAT = 1
 
 
 class Meaning(NamedTuple):
-    """A word of the other language."""
+    """A translation or a synonym of a word."""
 
     spelling: str
     weight: float  # 0…1
 
 
-# A word that shares a sure meaning is worth half of it; one that is less sure is another word.
+# A synonym counts half of its certainty; a less certain one is a different word.
 _SYNONYM_DISCOUNT, _MIN_CERTAINTY, _MAX_SYNONYMS = 0.5, 0.5, 3
 
 
 class _BridgeTable(NamedTuple):
-    """Words by their number, sorted, and for each the places of its meanings among all words."""
+    """Sorted word keys, and for each word the indices of its translations in the list of all words."""
 
     keys: npt.NDArray[np.uint64]
     starts: npt.NDArray[np.uint32]
@@ -43,36 +43,36 @@ class _BridgeTable(NamedTuple):
 
 @lru_cache(4096)
 def meanings(spelling: str) -> tuple[Meaning, ...]:
-    """Return what a word may be in the other language, the surest first; nothing if it is not known."""
+    """Return the translations of a word, most certain first, or () if it is unknown."""
     table = _load_table()
     key = analyzer.term_key(spelling)
-    at = int(table.keys.searchsorted(key))
-    if at == len(table.keys) or int(table.keys[at]) != key:
+    row = int(table.keys.searchsorted(key))
+    if row == len(table.keys) or int(table.keys[row]) != key:
         return ()
-    begin, end = int(table.starts[at]), int(table.starts[at + 1])
-    found = []
-    for target, weight in zip(table.targets[begin:end].tolist(), table.weights[begin:end].tolist(), strict=True):
-        first = int(table.ends[target - 1]) if target else 0
-        found.append(Meaning(bytes(table.letters[first : table.ends[target]]).decode(), weight / 255))
-    return tuple(found)
+    start, end = int(table.starts[row]), int(table.starts[row + 1])
+    results = []
+    for target, weight in zip(table.targets[start:end].tolist(), table.weights[start:end].tolist(), strict=True):
+        word_start = int(table.ends[target - 1]) if target else 0
+        results.append(Meaning(bytes(table.letters[word_start : table.ends[target]]).decode(), weight / 255))
+    return tuple(results)
 
 
 @lru_cache(4096)
 def synonyms(spelling: str) -> tuple[Meaning, ...]:
-    """Return words of the same language that mean the same in the other one: 休暇 is a holiday, and so is 休日."""
-    found: dict[str, float] = {}
-    for there in meanings(spelling):
-        for back in meanings(there.spelling):
-            shared = there.weight * back.weight
-            if back.spelling != spelling and shared >= _MIN_CERTAINTY:
-                found[back.spelling] = max(found.get(back.spelling, 0.0), _SYNONYM_DISCOUNT * shared)
-    best = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:_MAX_SYNONYMS]
-    return tuple(Meaning(*one) for one in best)
+    """Return words of the same language with the same translation: 休暇 is a holiday, and so is 休日."""
+    weights: dict[str, float] = {}
+    for meaning in meanings(spelling):
+        for synonym in meanings(meaning.spelling):
+            certainty = meaning.weight * synonym.weight
+            if synonym.spelling != spelling and certainty >= _MIN_CERTAINTY:
+                weights[synonym.spelling] = max(weights.get(synonym.spelling, 0.0), _SYNONYM_DISCOUNT * certainty)
+    best = sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:_MAX_SYNONYMS]
+    return tuple(Meaning(*item) for item in best)
 
 
 @cache
 def _load_table() -> _BridgeTable:
     from bunko import array_file
 
-    found, _ = array_file.load_arrays(TABLE_PATH, format_version=FORMAT, verify_checksum=False)
-    return _BridgeTable(*(found[name] for name in _BridgeTable._fields))
+    arrays, _ = array_file.load_arrays(TABLE_PATH, format_version=FORMAT, verify_checksum=False)
+    return _BridgeTable(*(arrays[name] for name in _BridgeTable._fields))

@@ -1,4 +1,4 @@
-"""What people write for a date in, ISO 8601 out."""
+"""Parse dates written by people into ISO 8601."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _ZONED_TIME = re.compile(r"(?i)\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:Z|[-+]\d
 _DAYS_AGO = {"today": 0, "yesterday": 1, "今日": 0, "本日": 0, "昨日": 1, "一昨日": 2}
 _UNIT_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365, "日前": 1, "週間前": 7, "月前": 30, "年前": 365}
 
-# The year before the first of each era. An era changes within a year, so that 平成31年 and 令和元年 are both 2019.
+# The year before the first year of each era. Eras change within a year: 平成31年 and 令和元年 are both 2019.
 _ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018}
 _ERA = rf"(?P<era>{'|'.join(_ERAS)})\s*(?P<year>\d{{1,2}}|元)\s*年"
 _ERA_YEAR = re.compile(_ERA)
 
-# Longer than any date with its time, its weekday and its zone.
+# Longer than any date with time, weekday and zone.
 _MAX_DATE_CHARS = 64
 _STATED_DATE = re.compile(
     r"(\d{4})(?:年?|\s*[-/.年]\s*(\d\d?)(?:月?|\s*[-/.月]\s*(\d\d?)日?(?:\s*\(\w{1,4}\))?))"
@@ -29,7 +29,7 @@ _STATED_DATE = re.compile(
 )
 _COMPACT_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)")
 
-# A whole day inside a line, of any width, with the weekday and the time that may follow it.
+# A full date inside a line, half or full width, optionally followed by weekday and time.
 DAY_PATTERN = (
     rf"(?<!\d)(?:{_ERA.replace('?P<era>', '').replace('?P<year>', '')}|\d{{4}}\s?[-/.年－／．])"
     r"\s?\d{1,2}\s?[-/.月－／．]\s?\d{1,2}(?!\d)日?"
@@ -40,27 +40,27 @@ DAY_PATTERN = (
 def resolve_date(text: str, now: datetime) -> str:
     """Return 2024, 2024-01, 2024-01-15 or a full time; 2w and 2週間前 are the day two weeks ago, 12h is a time.
 
-    What comes back is a time where `now` is told, without a zone; one that is given with a zone is brought there.
+    The result has no zone and is in the zone of `now`; a time with a zone is converted to it.
     """
-    written = convert_era_years(normalise(text)).strip()
+    normalised = convert_era_years(normalise(text)).strip()
     zone, now = now.tzinfo, now.replace(tzinfo=None)
-    if written.lower() in _DAYS_AGO:
-        return (now - timedelta(days=_DAYS_AGO[written.lower()])).date().isoformat()
-    if _ZONED_TIME.fullmatch(written):
+    if normalised.lower() in _DAYS_AGO:
+        return (now - timedelta(days=_DAYS_AGO[normalised.lower()])).date().isoformat()
+    if _ZONED_TIME.fullmatch(normalised):
         try:
-            return _naive_iso(datetime.fromisoformat(written.upper()), zone)
+            return _naive_iso(datetime.fromisoformat(normalised.upper()), zone)
         except (ValueError, OverflowError) as error:
             raise QueryError(f"{text!r} is not a date: {error}", hint="Write it as 2024-01-15.") from error
-    if match := _RELATIVE_DATE.fullmatch(written.lower()):
-        number, unit = int(match[1]), match[2].lstrip("かカヵヶケ箇")
+    if match := _RELATIVE_DATE.fullmatch(normalised.lower()):
+        amount, unit = int(match[1]), match[2].lstrip("かカヵヶケ箇")
         try:
             if unit in ("h", "時間前"):
-                return (now - timedelta(hours=number)).isoformat(timespec="seconds")
-            # Days are whole: most memos say no time, and one of the day that is named is asked for too.
-            return (now - timedelta(days=number * _UNIT_DAYS[unit])).date().isoformat()
+                return (now - timedelta(hours=amount)).isoformat(timespec="seconds")
+            # Whole days: most memos have no time, and those of the named day should match too.
+            return (now - timedelta(days=amount * _UNIT_DAYS[unit])).date().isoformat()
         except OverflowError as error:
-            raise QueryError(f"{text!r} lies before all dates", hint="Use a nearer date.") from error
-    match = _DATE.fullmatch(written)
+            raise QueryError(f"{text!r} is too long ago", hint="Use a nearer date.") from error
+    match = _DATE.fullmatch(normalised)
     if match is None:
         raise QueryError(
             f"{text!r} is not a date",
@@ -82,28 +82,28 @@ def resolve_date(text: str, now: datetime) -> str:
 
 
 def iso_date(date_text: str) -> str:
-    """Return a date that a document states as ISO 8601, as far as it is given, or nothing if it is not a date."""
+    """Return a date in a document as ISO 8601, as precise as it is given, or "" if it is not a date."""
     if len(date_text) > _MAX_DATE_CHARS:
         return ""
     text = convert_era_years(normalise(date_text)).strip()
     match = _STATED_DATE.fullmatch(text) or _COMPACT_DATE.fullmatch(text)
     if not match:
         return ""
-    year, month, day, hour, minute, second, hours, minutes, utc = (*match.groups(), *[None] * 6)[:9]
+    year, month, day, hour, minute, second, zone_hours, zone_minutes, utc = (*match.groups(), *[None] * 6)[:9]
     numbers = [int(part) for part in (year, month, day, hour, minute, second) if part]
     try:
-        # The smallest date that fits says whether there is one.
-        stated = datetime(*[*numbers, 1, 1][: max(3, len(numbers))])  # type: ignore[arg-type]
+        # The first moment of the period validates the numbers.
+        moment = datetime(*[*numbers, 1, 1][: max(3, len(numbers))])  # type: ignore[arg-type]
     except ValueError:
         return ""
     if hour:
-        zone = f"{int(hours):+03d}:{minutes or '00'}" if hours else "+00:00" if utc else ""
-        return stated.isoformat(timespec="seconds") + zone if day else ""
-    return stated.date().isoformat()[: (4, 7, 10)[len(numbers) - 1]]
+        zone = f"{int(zone_hours):+03d}:{zone_minutes or '00'}" if zone_hours else "+00:00" if utc else ""
+        return moment.isoformat(timespec="seconds") + zone if day else ""
+    return moment.date().isoformat()[: (4, 7, 10)[len(numbers) - 1]]
 
 
 def local_date(date: str, zone: tzinfo | None) -> str:
-    """Return a date as it is in a zone, without one; one that names no zone is of that one already."""
+    """Convert a date to a zone and return it without one; a date without a zone is returned unchanged."""
     if len(date) <= len("2024-01-15T09:30:00"):
         return date
     try:
@@ -113,7 +113,7 @@ def local_date(date: str, zone: tzinfo | None) -> str:
 
 
 def time_zone(name: str | None) -> tzinfo | None:
-    """Return the time zone of a name such as Asia/Tokyo; None, which means the system's, where none is given."""
+    """Return the time zone of a name such as Asia/Tokyo; None, the zone of the system, if there is no name."""
     if not name:
         return None
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -123,7 +123,7 @@ def time_zone(name: str | None) -> tzinfo | None:
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise SettingsError(
             f"There is no time zone {name!r}",
-            hint="Set search.timezone to a name such as Asia/Tokyo or UTC; a system without such names needs tzdata.",
+            hint="Set search.timezone to a name such as Asia/Tokyo or UTC. If the system knows none, install tzdata.",
         ) from error
 
 
@@ -132,9 +132,9 @@ def _naive_iso(when: datetime, zone: tzinfo | None) -> str:
 
 
 def convert_era_years(text: str) -> str:
-    """Return a text in which years of Japanese eras are written as those of the Christian era: 令和6年 is 2024年."""
+    """Return a text with years of Japanese eras converted to Western years: 令和6年 becomes 2024年."""
 
-    def year(match: re.Match[str]) -> str:
+    def western_year(match: re.Match[str]) -> str:
         return f"{_ERAS[match['era']] + (1 if match['year'] == '元' else int(match['year']))}年"
 
-    return _ERA_YEAR.sub(year, text)
+    return _ERA_YEAR.sub(western_year, text)

@@ -1,4 +1,4 @@
-"""Text from a document in, the same without characters that hide or reorder what a reader sees out."""
+"""Remove characters that hide or reorder what a reader sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text in, its language out: Japanese or English, told by its characters."""
+"""Detect whether text is Japanese or English by its characters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LATIN_LETTER = re.compile(r"[A-Za-z]")
 
 
 def detect_language(text: str) -> Literal["ja", "en", ""]:
-    """Return the language most of a text is in; one Japanese character says as much as four Latin letters."""
+    """Return the main language of a text; a Japanese character counts as much as four Latin letters."""
     japanese, latin = len(_JAPANESE_CHAR.findall(text)), len(_LATIN_LETTER.findall(text))
     if not japanese and not latin:
         return ""

@@ -1,7 +1,7 @@
-"""Text in, the keys of the gram lane out: pairs of Japanese characters, triples of letters.
+"""Split text into n-grams: pairs of Japanese characters, triples of letters.
 
-The safety net under the word lane: whatever a dictionary makes of a text, its characters are found. A key holds the
-characters themselves, 21 bits each under a set top bit, so that all grams that begin with a character are neighbours.
+They back up the index of words: however a dictionary splits a text, its characters are found. A key contains the
+characters, 21 bits each below a set top bit, so that all n-grams with the same first character are neighbours.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VERSION = 1
 
 _TOP_BIT = 1 << 63
 _HIRAGANA, _DENSE, _LETTER = 1, 2, 3
-# Scripts written without spaces: a word can begin and end anywhere, so pairs of characters stand for words.
+# Scripts without spaces: a word can begin and end anywhere, so pairs of characters stand for words.
 _DENSE_RANGES = (
     (0x0E01, 0x0E5B), (0x1100, 0x11FF), (0x3005, 0x3007), (0x30A1, 0x30FA), (0x30FC, 0x30FF), (0x3130, 0x318F),
     (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xAC00, 0xD7AF), (0xF900, 0xFAFF),
@@ -36,7 +36,7 @@ _HIRAGANA_RANGES = ((0x3041, 0x3096), (0x309D, 0x309F))
 
 
 class Gram(NamedTuple):
-    """One gram of a query."""
+    """An n-gram of a query."""
 
     spelling: str
     key: int
@@ -44,64 +44,64 @@ class Gram(NamedTuple):
 
 
 def gram_keys(text: str) -> npt.NDArray[np.uint64]:
-    """Return the distinct grams of a text, sorted."""
+    """Return the distinct keys of a text, sorted."""
     return np.unique(occurrences([text])[0])
 
 
 def occurrences(texts: Sequence[str]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
-    """Return every gram of some texts and which text it stands in; in one go, since calls cost more than texts."""
+    """Return the key of every n-gram of the texts, and the index of its text; batched, since calls are expensive."""
     lower = [normalise(text).lower() for text in texts]
-    # Nothing stands on both sides of every text, so that the last character of a run pairs with nothing.
+    # NUL on both sides of every text, so that no n-gram spans two texts.
     joined = f"\0{chr(0).join(lower)}\0"
     points = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
     kinds = _char_kinds()[np.minimum(points, 0x10000)]
     kinds[(points >= 0x20000) & (points < 0x40000)] = _DENSE
     dense, letter = (kinds == _DENSE) | (kinds == _HIRAGANA), kinds == _LETTER
     first, middle = np.flatnonzero(dense), np.flatnonzero(letter)
-    wide = points.astype(np.uint64)
-    pairs = wide[first] << np.uint64(42) | np.where(dense[first + 1], wide[first + 1], np.uint64(0)) << np.uint64(21)
+    codes = points.astype(np.uint64)
+    pairs = codes[first] << np.uint64(42) | np.where(dense[first + 1], codes[first + 1], np.uint64(0)) << np.uint64(21)
     triples = (
-        np.where(letter[middle - 1], wide[middle - 1], np.uint64(0)) << np.uint64(42)
-        | wide[middle] << np.uint64(21)
-        | np.where(letter[middle + 1], wide[middle + 1], np.uint64(0))
+        np.where(letter[middle - 1], codes[middle - 1], np.uint64(0)) << np.uint64(42)
+        | codes[middle] << np.uint64(21)
+        | np.where(letter[middle + 1], codes[middle + 1], np.uint64(0))
     )
     ends = np.cumsum([len(text) + 1 for text in lower])
-    owners = np.searchsorted(ends, np.concatenate((first, middle)) - 1, side="right").astype(np.int32)
-    return np.concatenate((pairs, triples)) | np.uint64(_TOP_BIT), owners
+    text_indices = np.searchsorted(ends, np.concatenate((first, middle)) - 1, side="right").astype(np.int32)
+    return np.concatenate((pairs, triples)) | np.uint64(_TOP_BIT), text_indices
 
 
 def query_grams(text: str) -> list[Gram]:
-    """Return the distinct grams of a short text in order; the same keys, without an array's overhead."""
-    found: dict[int, Gram] = {}
+    """Return the distinct n-grams of a short text in order: the same keys, without the overhead of arrays."""
+    grams_by_key: dict[int, Gram] = {}
     for run in _RUNS.findall(normalise(text).lower()):
         if _LETTER_START.match(run):
-            spaced = f"\0{run}\0"
-            for i in range(len(run)):
-                a, b, c = spaced[i], spaced[i + 1], spaced[i + 2]
-                number = _TOP_BIT | ord(a) << 42 | ord(b) << 21 | ord(c)
-                found[number] = Gram((a + b + c).strip("\0"), number, is_distinctive=False)
+            padded = f"\0{run}\0"
+            for index in range(len(run)):
+                a, b, c = padded[index], padded[index + 1], padded[index + 2]
+                key = _TOP_BIT | ord(a) << 42 | ord(b) << 21 | ord(c)
+                grams_by_key[key] = Gram((a + b + c).strip("\0"), key, is_distinctive=False)
         elif len(run) == 1:
-            number = _TOP_BIT | ord(run) << 42
-            found[number] = Gram(run, number, is_distinctive=False)
+            key = _TOP_BIT | ord(run) << 42
+            grams_by_key[key] = Gram(run, key, is_distinctive=False)
         else:
             for a, b in itertools.pairwise(run):
-                number = _TOP_BIT | ord(a) << 42 | ord(b) << 21
-                found[number] = Gram(a + b, number, not (_is_hiragana_char(a) and _is_hiragana_char(b)))
-    return list(found.values())
+                key = _TOP_BIT | ord(a) << 42 | ord(b) << 21
+                grams_by_key[key] = Gram(a + b, key, not (_is_hiragana_char(a) and _is_hiragana_char(b)))
+    return list(grams_by_key.values())
 
 
 def is_single_char(gram: Gram) -> bool:
-    """Say whether a gram is one dense character standing alone, whose pairs are to be looked up."""
+    """Return whether an n-gram is a single dense character, which matches all pairs that begin with it."""
     return gram.key & (1 << 42) - 1 == 0
 
 
 def is_hiragana(gram: Gram) -> bool:
-    """Say whether a gram is hiragana throughout, as most of grammar is."""
+    """Return whether an n-gram is all hiragana, as most grammatical words are."""
     return all(_is_hiragana_char(character) for character in gram.spelling)
 
 
 def pair_key_range(character: str) -> tuple[int, int]:
-    """Return the range of keys (first, past the last) of the pairs that begin with a character."""
+    """Return the range of keys (start, end) of the pairs that begin with a character."""
     return _TOP_BIT | ord(character) << 42, _TOP_BIT | (ord(character) + 1) << 42
 
 

@@ -1,6 +1,6 @@
-"""A text in, the noun-like phrases it holds out: Japanese compounds by parts of speech, English by what stands between.
+"""Extract noun phrases from text: Japanese compounds by part of speech, English by the words between stop words.
 
-English has no dictionary here: a phrase is what function words, verbs and punctuation leave standing.
+There is no English dictionary here: a phrase is what remains between function words, verbs and punctuation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.normalise import normalise
 
 _JAPANESE_CHARS = analyzer.JAPANESE_CHARS
-# What is markup, code or an address is not what a text is about.
+# Markup, code and addresses say nothing about the topic of a text.
 _NON_PROSE = re.compile(
     r"^(?P<fence>```+|~~~+).*?(?:^(?P=fence)|\Z)"  # code blocks
     r"|<!--.*?-->|</?[a-zA-Z][^<>\n]{0,200}>"
@@ -23,7 +23,7 @@ _NON_PROSE = re.compile(
     r"|&[a-z]{2,8};|\{[#*%.{][^}\n]*\}+",
     re.M | re.S,
 )
-# What follows such a word is nobody's topic and may be nobody's business.
+# The value after such a word is no topic and may be confidential.
 _SECRET = re.compile(
     r"(?i)(?:pass(?:word|wd|phrase|code)?|secret|token|credentials?|(?:api|access|private)[ _-]?key|パスワード|暗証番号"
     r"|合言葉|秘密鍵|アクセスキー|APIキー)[\"'`*]{0,3}[ \t]*(?:[:=：＝]|は|is\b)[ \t]*[\"'`*]{0,3}[^\s\"'`、。,]+"
@@ -45,7 +45,7 @@ _MAX_UNITS = 5  # a Japanese compound of more short units is a sentence without 
 
 
 class Noun(NamedTuple):
-    """One noun-like phrase: as it is written, its words in one form, and those of the phrases one word longer."""
+    """A noun phrase: its text, the forms of its words, and the forms of longer phrases around it."""
 
     text: str
     forms: tuple[str, ...]
@@ -55,28 +55,28 @@ class Noun(NamedTuple):
 class _Unit(NamedTuple):
     text: str
     form: str
-    role: str  # noun, prefix, suffix, word or common (Western), joint (・); plain for a noun that begins no phrase
-    has_gap: bool  # whether a space stands before it
+    role: str  # noun, prefix, suffix, word or common (Western), joint (・); plain: a noun that cannot begin a phrase
+    has_gap: bool  # there is a space before it
 
 
 def plain_text(text: str) -> str:
-    """Return a text without code, markup, addresses, hidden characters and what looks like a secret."""
+    """Return a text without code, markup, addresses, hidden characters and likely secrets."""
     return _SECRET.sub("\n", _NON_PROSE.sub("\n", remove_hidden_chars(normalise(text))))
 
 
 def nouns(text: str) -> Iterator[Noun]:
-    """Return the noun-like phrases of a plain text, one after another, each with those inside it."""
+    """Yield the noun phrases of a plain text, including phrases inside longer ones."""
     for units in _unit_runs(text):
         yield from _phrases(units)
 
 
 def is_boilerplate(text: str) -> bool:
-    """Say whether a heading or phrase is one that any document may have."""
+    """Return whether a heading or phrase is one that any document may have."""
     return " ".join(normalise(text).casefold().split()).strip(" :：.。") in stopwords.COMMON_HEADINGS
 
 
 def verbs(text: str) -> Iterator[str]:
-    """Return the form of each English word that stands where a verb does: after to, can, you …"""
+    """Yield the form of each English word in the position of a verb: after to, can, you …"""
     for match in _VERB_POSITION.finditer(text):
         yield _word_form(match[1])
 
@@ -89,29 +89,29 @@ _VERB_POSITION = re.compile(
 
 def _unit_runs(text: str) -> Iterator[list[_Unit]]:
     units: list[_Unit] = []
-    gap = False
+    has_gap = False
     for match in _TOKEN.finditer(text):
         kind, token = match.lastgroup, match[0]
         if kind == "gap":
-            gap = len(token) == 1 or not units
+            has_gap = len(token) == 1 or not units
             if len(token) > 1 and units:  # columns
                 yield units
                 units = []
             continue
-        found: list[_Unit | None] = [None]
+        token_units: list[_Unit | None] = [None]
         if kind == "ja":
-            found = _japanese_units(token, gap)
+            token_units = _japanese_units(token, has_gap)
         elif kind == "joint" and units and _KATAKANA.fullmatch(units[-1].text):
-            found = [_Unit(token, token, "joint", False)]
+            token_units = [_Unit(token, token, "joint", False)]
         elif kind == "word":
-            found = [_western_unit(token, gap)]
-        for unit in found:
+            token_units = [_western_unit(token, has_gap)]
+        for unit in token_units:
             if unit is not None:
                 units.append(unit)
             elif units:
                 yield units
                 units = []
-        gap = False
+        has_gap = False
     if units:
         yield units
 
@@ -122,33 +122,33 @@ def _western_unit(token: str, has_gap: bool) -> _Unit | None:
         return None
     if word.lower() in stopwords.ENGLISH or len(word) < (3 if word.islower() else 2):
         return None
-    # A long word of both letters and digits is a key or a hash, hardly ever a name.
-    if len(word) > 12 and any(c.isdigit() for c in word):
+    # A long word of letters and digits is a key or a hash, hardly ever a name.
+    if len(word) > 12 and any(char.isdigit() for char in word):
         return None
     return _Unit(word, _word_form(word), "common" if word.lower() in stopwords.ENGLISH_NOUNS else "word", has_gap)
 
 
 def _japanese_units(run: str, has_gap: bool) -> list[_Unit | None]:
-    found: list[_Unit | None] = []
-    for surface, speech in _parse_run(run):
-        role = _role(surface, speech)
-        if role == "drop" or (role == "suffix" and not (found and found[-1] is not None)):
-            found.append(None)
+    units: list[_Unit | None] = []
+    for surface, part_of_speech in _parse_run(run):
+        role = _role(surface, part_of_speech)
+        if role == "drop" or (role == "suffix" and not (units and units[-1] is not None)):
+            units.append(None)
         else:
-            found.append(_Unit(surface, surface, role, has_gap and not found))
-    return found
+            units.append(_Unit(surface, surface, role, has_gap and not units))
+    return units
 
 
-def _role(surface: str, speech: str) -> str:
-    kind, _, finer = speech.partition("-")
+def _role(surface: str, part_of_speech: str) -> str:
+    kind, _, subclass = part_of_speech.partition("-")
     if kind == "名詞":
-        if "数詞" in finer or "助動詞語幹" in finer:
+        if "数詞" in subclass or "助動詞語幹" in subclass:
             return "drop"
-        if surface in stopwords.JAPANESE or "副詞可能" in finer or "助数詞可能" in finer or len(surface) == 1:
+        if surface in stopwords.JAPANESE or "副詞可能" in subclass or "助数詞可能" in subclass or len(surface) == 1:
             return "plain"
-        # Kana nouns are mostly formal ones, or pieces of words the dictionary does not know.
+        # Kana nouns are mostly formal nouns, or parts of words that the dictionary does not have.
         return "plain" if _KANA_OR_MARK.fullmatch(surface) and len(surface) < 3 else "noun"
-    if kind == "接尾辞" and finer.startswith("名詞的"):
+    if kind == "接尾辞" and subclass.startswith("名詞的"):
         return "suffix"
     if kind == "接頭辞":
         return "prefix"
@@ -162,20 +162,20 @@ def _phrases(units: list[_Unit]) -> Iterator[Noun]:
         for end in range(start + 1, min(len(units), start + _MAX_UNITS) + 1)
         if _is_phrase(units, start, end)
     ]
-    whole = set(spans)
+    phrase_spans = set(spans)
     for start, end in spans:
         longer = tuple(
-            _forms(units, *other)
-            for other in ((start - 1, end), (start, end + 1), (start - 2, end), (start, end + 2))
-            if other in whole
+            _forms(units, *span)
+            for span in ((start - 1, end), (start, end + 1), (start - 2, end), (start, end + 2))
+            if span in phrase_spans
         )
         yield Noun(_phrase_text(units, start, end), _forms(units, start, end), longer)
 
 
 def _is_phrase(units: list[_Unit], start: int, end: int) -> bool:
-    """Say whether a stretch could be a phrase by itself."""
-    some = units[start:end]
-    if some[0].role in ("suffix", "plain", "joint") or some[-1].role in ("prefix", "joint"):
+    """Return whether a range of units could be a phrase by itself."""
+    phrase_units = units[start:end]
+    if phrase_units[0].role in ("suffix", "plain", "joint") or phrase_units[-1].role in ("prefix", "joint"):
         return False
     if end < len(units) and units[end].role == "suffix":
         return False
@@ -184,27 +184,27 @@ def _is_phrase(units: list[_Unit], start: int, end: int) -> bool:
     text = _phrase_text(units, start, end)
     if is_boilerplate(text):
         return False
-    telling = any(unit.role in ("noun", "word") for unit in some)
-    if all(unit.role in ("word", "common") for unit in some):
+    is_specific = any(unit.role in ("noun", "word") for unit in phrase_units)
+    if all(unit.role in ("word", "common") for unit in phrase_units):
         return (
-            telling
-            and len(some) <= _MAX_WORDS
+            is_specific
+            and len(phrase_units) <= _MAX_WORDS
             and len(text) <= _MAX_PHRASE_CHARS["en"]
-            and all(unit.has_gap for unit in some[1:])
+            and all(unit.has_gap for unit in phrase_units[1:])
         )
-    if len(some) == 1 and len(text) < 2:
+    if len(phrase_units) == 1 and len(text) < 2:
         return False
-    # 設定方法 is 設定 and 方法: a compound of nothing but common nouns says nothing.
+    # 設定方法 is 設定 and 方法: a compound of common nouns alone says nothing.
     return (
-        telling
+        is_specific
         and len(text) <= _MAX_PHRASE_CHARS["ja"]
         and text not in stopwords.JAPANESE
-        and some[-1].text not in stopwords.COMPOUND_TAILS
+        and phrase_units[-1].text not in stopwords.COMPOUND_TAILS
     )
 
 
 def _phrase_text(units: list[_Unit], start: int, end: int) -> str:
-    return "".join(" " * (unit.has_gap and at > 0) + unit.text for at, unit in enumerate(units[start:end]))
+    return "".join(" " * (unit.has_gap and index > 0) + unit.text for index, unit in enumerate(units[start:end]))
 
 
 def _forms(units: list[_Unit], start: int, end: int) -> tuple[str, ...]:
@@ -213,8 +213,8 @@ def _forms(units: list[_Unit], start: int, end: int) -> tuple[str, ...]:
 
 @lru_cache(20_000)
 def _word_form(word: str) -> str:
-    found = analyzer.terms(normalise(word))
-    return found[0].spelling if found else word.lower()
+    terms = analyzer.terms(normalise(word))
+    return terms[0].spelling if terms else word.lower()
 
 
 @lru_cache(20_000)

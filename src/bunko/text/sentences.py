@@ -1,11 +1,11 @@
-"""Japanese or English text comes in, the places where its sentences end go out."""
+"""Find where sentences end in Japanese and English text."""
 
 from __future__ import annotations
 
 import re
 
 _CLOSERS = r"""[)\]}"'”’»）」』】〉》〕］｝〟]*+"""
-# One leading character class lets the engine skip to the next candidate; look-behinds then tell them apart.
+# The leading character class lets the engine skip to the next candidate; look-behinds then distinguish them.
 _SENTENCE_END = re.compile(
     r"[。｡！？…‥．!?.\n\r](?:"
     # Full-width ends: always, but a full-width point between digits is a decimal point.
@@ -13,7 +13,7 @@ _SENTENCE_END = re.compile(
     # Half-width ends: before white space; ! and ? also before Japanese. Not inside URLs, numbers, operators.
     rf"|(?<=[!?])[!?.]*+{_CLOSERS}(?=\s|\Z|[^\x00-\x7f])"
     rf"|(?<=\.)[!?.]*+{_CLOSERS}(?=\s|\Z)"
-    # An empty line ends what has no mark of its own, a title for example.
+    # An empty line ends text without punctuation, such as a title.
     r"|(?<=\n)(?=[^\S\n\r]*+[\n\r])"
     r"|(?<=\r)(?:\n|(?!\n))(?=[^\S\n\r]*+[\n\r])"
     r")"
@@ -30,28 +30,28 @@ _WORD_REACH = 12  # characters before a point that can hold an abbreviation
 def sentence_ends(text: str) -> list[int]:
     """Return the offsets just after each sentence end, closing brackets and quotes included.
 
-    Text after the last end, without a mark of its own, has no offset.
+    Text after the last sentence end has no offset.
     """
-    found = []
+    ends = []
     for match in _SENTENCE_END.finditer(text):
         start = match.start()
         mark = text[start]
         if mark == "." and match.end() - start == 1 and _is_abbreviation(text, start):
             continue
-        found.append(start if mark in "\n\r" else match.end())
-    return list(dict.fromkeys(found))
+        ends.append(start if mark in "\n\r" else match.end())
+    return list(dict.fromkeys(ends))
 
 
 def _is_abbreviation(text: str, point: int) -> bool:
-    """Say whether the point belongs to a word or a list number, not to a sentence."""
+    """Return whether a point belongs to an abbreviation or a list number, and does not end a sentence."""
     if point + 1 == len(text):
         return False
-    reach = max(0, point - _WORD_REACH)
-    match = _LAST_WORD.search(text, reach, point)
+    word_limit = max(0, point - _WORD_REACH)
+    match = _LAST_WORD.search(text, word_limit, point)
     word = match[0] if match else ""
     if _NUMBERED_ABBREVIATION.fullmatch(word):
         return text[point + 1 : point + 3].lstrip()[:1].isdigit()
     if word.isdigit():
-        before = text[reach : point - len(word)].rstrip(" \t")
-        return before.endswith(("\n", "\r")) if before else reach == 0
+        before = text[word_limit : point - len(word)].rstrip(" \t")
+        return before.endswith(("\n", "\r")) if before else word_limit == 0
     return _ABBREVIATION.fullmatch(word) is not None

@@ -1,4 +1,4 @@
-"""A text and the terms asked for in, where they stand in it and the stretch that says most about them out."""
+"""Find query terms in a text, and choose the snippet that shows most of them."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from bunko.text import analyzer
 from bunko.text.normalise import normalise
 from bunko.text.sentences import sentence_ends
 
-# As much as a person takes in at a glance.
+# As much as a person reads at a glance.
 SNIPPET_CHARS = 150
-# A term met again says little more than the first time.
+# A repeated term adds little.
 _REPEAT_WEIGHT = 0.1
-# A window may end with a sentence instead of at its full size, if that leaves most of it.
+# A snippet may end with a sentence before its full size, if it keeps this share of it.
 _MIN_FILL_SHARE = 0.6
 _RUN = re.compile(
     rf"[{analyzer.JAPANESE_CHARS}]+|[^\W_{analyzer.JAPANESE_CHARS}]+(?:[-_.'’:/@][^\W_{analyzer.JAPANESE_CHARS}]+)*(?:\+\+|#)?"
 )
-# What becomes one character when it is composed: か and a sound mark, e and an accent, a half-width kana and its mark.
+# Characters that compose to one: か and a sound mark, e and an accent, a half-width kana and its mark.
 _CLUSTER = re.compile(r"(?s).[\u0300-\u036f\u3099\u309a\uff9e\uff9f]*")
 _LINKING_PARTICLES = frozenset(("て", "で", "ちゃ", "じゃ"))
 
 
 class SnippetTerms(NamedTuple):
-    """What is looked for: terms as they are indexed with what each counts, and how the query spells it."""
+    """The query terms: index terms with their weights, and the literal words of the query."""
 
     weights: Mapping[str, float]
-    literals: tuple[str, ...] = ()  # looked for where no term is found
+    literals: tuple[str, ...] = ()  # searched if no term matches
 
 
 class TermMatch(NamedTuple):
-    """Where a term stands."""
+    """The range of a term in a text."""
 
     start: int
     end: int
@@ -49,160 +49,180 @@ class _LocatedWord(NamedTuple):
 
 
 def find_matches(text: str, terms: SnippetTerms) -> list[TermMatch]:
-    """Return where the terms stand, in order: each by the word as it is written, with its ending."""
+    """Return the matches of the terms in order; a match covers the whole word, with its ending."""
     return _match_words(text, _locate_words(text), terms)
 
 
 def highlight_ranges(text: str, terms: SnippetTerms) -> list[tuple[int, int]]:
-    """Return the ranges to mark; matches that touch are one."""
-    found: list[tuple[int, int]] = []
+    """Return the ranges to highlight; adjacent matches are joined."""
+    ranges: list[tuple[int, int]] = []
     for match in find_matches(text, terms):
-        if found and match.start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], match.end))
+        if ranges and match.start <= ranges[-1][1]:
+            ranges[-1] = (ranges[-1][0], max(ranges[-1][1], match.end))
         else:
-            found.append((match.start, match.end))
-    return found
+            ranges.append((match.start, match.end))
+    return ranges
 
 
 def snippet_range(text: str, terms: SnippetTerms, size: int = SNIPPET_CHARS) -> tuple[int, int]:
-    """Return the stretch of at most `size` characters that holds most of what is looked for.
+    """Return the range of at most `size` characters that matches the terms best.
 
-    It begins and ends with a sentence where one fits, else with a word; without a match it is the beginning.
+    It begins and ends with a sentence if one fits, else with a word; without a match it is the beginning.
     """
-    first, last = _trim_blanks(text, 0, len(text))
-    if last - first <= size:
-        return first, last
-    located = _locate_words(text)
-    low, high = _best_range(_match_words(text, located, terms), terms.weights, size) or (first, first)
-    stops = sentence_ends(text)
-    begun = max((at for at in (0, *stops) if at <= low), default=0)
-    begun = max(first, begun + len(text[begun:low]) - len(text[begun:low].lstrip()))
-    if high - begun <= size:
-        start = begun
-    else:
-        # In the middle of a long sentence: some of what stands before, and more of what follows.
-        start = max(first, begun, low - (size - (high - low)) // 3)
-        starts = [word.start for word in located]
-        at = bisect_left(starts, start)
-        start = starts[at] if at < len(starts) and starts[at] <= low else low
-    end = min(last, start + size)
-    if end < last:
-        whole = max((at for at in stops if high <= at <= end), default=0)
-        if whole - start >= size * _MIN_FILL_SHARE:
-            end = whole
-        else:
-            finishes = [word.end for word in located]
-            at = bisect_right(finishes, end) - 1
-            # A word longer than the window is data, and is cut anywhere.
-            end = finishes[at] if at >= 0 and finishes[at] > start and finishes[at] >= high else end
+    text_start, text_end = _trim_blanks(text, 0, len(text))
+    if text_end - text_start <= size:
+        return text_start, text_end
+    words = _locate_words(text)
+    best = _best_range(_match_words(text, words, terms), terms.weights, size) or (text_start, text_start)
+    sentence_borders = sentence_ends(text)
+    start = _snippet_start(text, words, sentence_borders, best, size, text_start)
+    end = min(text_end, start + size)
+    if end < text_end:
+        end = _snippet_end(words, sentence_borders, best[1], start, end, size)
     return _trim_blanks(text, start, end)
 
 
+def _snippet_start(
+    text: str,
+    words: Sequence[_LocatedWord],
+    sentence_borders: Sequence[int],
+    best: tuple[int, int],
+    size: int,
+    text_start: int,
+) -> int:
+    """Return the start of the sentence with the best range, or of a word before that range."""
+    low, high = best
+    border = max((border for border in (0, *sentence_borders) if border <= low), default=0)
+    sentence_start = max(text_start, border + len(text[border:low]) - len(text[border:low].lstrip()))
+    if high - sentence_start <= size:
+        return sentence_start
+    # In the middle of a long sentence: some of the text before the range, and more of the text after it.
+    start = max(text_start, sentence_start, low - (size - (high - low)) // 3)
+    word_starts = [word.start for word in words]
+    index = bisect_left(word_starts, start)
+    return word_starts[index] if index < len(word_starts) and word_starts[index] <= low else low
+
+
+def _snippet_end(
+    words: Sequence[_LocatedWord], sentence_borders: Sequence[int], high: int, start: int, limit: int, size: int
+) -> int:
+    """Return the last sentence end up to `limit` that keeps enough text, or the last word end, or `limit`."""
+    sentence_end = max((border for border in sentence_borders if high <= border <= limit), default=0)
+    if sentence_end - start >= size * _MIN_FILL_SHARE:
+        return sentence_end
+    word_ends = [word.end for word in words]
+    index = bisect_right(word_ends, limit) - 1
+    # A word longer than the snippet is data, and may be cut anywhere.
+    return word_ends[index] if index >= 0 and word_ends[index] > start and word_ends[index] >= high else limit
+
+
 def cut_offset(text: str, max_chars: int) -> int:
-    """Return where to cut a text that has more than so many characters: after a sentence, else after a word."""
+    """Return where to cut a text to at most `max_chars` characters: after a sentence, else after a word."""
     if len(text) <= max_chars:
         return len(text)
-    whole = max((at for at in sentence_ends(text[: max_chars + 1]) if at <= max_chars), default=0)
-    if whole >= max_chars * _MIN_FILL_SHARE:
-        return whole
-    # Words near the cut are all that matter; reading a whole book for its beginning would take long.
-    near = max(0, max_chars - 2 * SNIPPET_CHARS)
-    finish = max(
+    sentence_end = max((end for end in sentence_ends(text[: max_chars + 1]) if end <= max_chars), default=0)
+    if sentence_end >= max_chars * _MIN_FILL_SHARE:
+        return sentence_end
+    # Only words near the cut matter; analyzing a whole book for its beginning would take long.
+    window_start = max(0, max_chars - 2 * SNIPPET_CHARS)
+    word_end = max(
         (
-            near + word.end
-            for word in _locate_words(text[near : max_chars + SNIPPET_CHARS])
-            if near + word.end <= max_chars
+            window_start + word.end
+            for word in _locate_words(text[window_start : max_chars + SNIPPET_CHARS])
+            if window_start + word.end <= max_chars
         ),
         default=0,
     )
-    return max(whole, finish) or max_chars
+    return max(sentence_end, word_end) or max_chars
 
 
 def add_highlights(text: str, ranges: Sequence[tuple[int, int]]) -> str:
-    """Return a text with the ranges between two asterisks."""
-    parts, at = [], 0
+    """Return a text with the ranges in bold: between double asterisks."""
+    parts, position = [], 0
     for start, end in ranges:
-        parts += [text[at:start], "**", text[start:end], "**"]
-        at = end
-    return "".join([*parts, text[at:]])
+        parts += [text[position:start], "**", text[start:end], "**"]
+        position = end
+    return "".join([*parts, text[position:]])
 
 
 def _best_range(matches: Sequence[TermMatch], weights: Mapping[str, float], size: int) -> tuple[int, int] | None:
-    best, most = None, 0.0
-    for number, first in enumerate(matches):
-        seen: set[str] = set()
+    best, best_score = None, 0.0
+    for index, first in enumerate(matches):
+        spellings: set[str] = set()
         score, end = 0.0, first.end
-        for match in matches[number:]:
+        for match in matches[index:]:
             if match.end - first.start > size:
                 break
-            if match.spelling in seen:
+            if match.spelling in spellings:
                 score += weights.get(match.spelling, 1.0) * _REPEAT_WEIGHT
-                continue  # worth having, but not worth the beginning of a sentence
+                continue  # a repetition adds to the score, but does not extend the range
             score += weights.get(match.spelling, 1.0)
-            seen.add(match.spelling)
+            spellings.add(match.spelling)
             end = max(end, match.end)
-        if score > most + 1e-9:
-            best, most = (first.start, end), score
-    if best is None and matches:  # one match longer than the window
+        if score > best_score + 1e-9:
+            best, best_score = (first.start, end), score
+    if best is None and matches:  # a match longer than the snippet
         best = (matches[0].start, matches[0].start + size)
     return best
 
 
 def _match_words(text: str, words: Sequence[_LocatedWord], terms: SnippetTerms) -> list[TermMatch]:
-    found = []
+    matches = []
     for word in words:
-        known = [spelling for spelling in word.spellings if spelling in terms.weights]
-        if known:
-            found.append(TermMatch(word.start, word.end, max(known, key=lambda one: terms.weights[one])))
-    return found or _match_literals(text, terms.literals)
+        spellings = [spelling for spelling in word.spellings if spelling in terms.weights]
+        if spellings:
+            matches.append(
+                TermMatch(word.start, word.end, max(spellings, key=lambda spelling: terms.weights[spelling]))
+            )
+    return matches or _match_literals(text, terms.literals)
 
 
 def _match_literals(text: str, literals: Sequence[str]) -> list[TermMatch]:
-    flat, origin = _normalise_with_offsets(text)
-    found = []
-    for piece in literals:
-        for match in re.finditer(re.escape(piece), flat, re.IGNORECASE):
-            found.append(TermMatch(origin(match.start()), origin(match.end()), piece))
-    return sorted(found)
+    normalised, original_offset = _normalise_with_offsets(text)
+    matches = []
+    for literal in literals:
+        for match in re.finditer(re.escape(literal), normalised, re.IGNORECASE):
+            matches.append(TermMatch(original_offset(match.start()), original_offset(match.end()), literal))
+    return sorted(matches)
 
 
 def _locate_words(text: str) -> list[_LocatedWord]:
-    flat, origin = _normalise_with_offsets(text)
-    found: list[_LocatedWord] = []
-    for run in _RUN.finditer(flat):
+    normalised, original_offset = _normalise_with_offsets(text)
+    words: list[_LocatedWord] = []
+    for run in _RUN.finditer(normalised):
         for start, end, spellings in _run_words(run[0]):
-            word = _LocatedWord(origin(run.start() + start), origin(run.start() + end), spellings)
+            word = _LocatedWord(original_offset(run.start() + start), original_offset(run.start() + end), spellings)
             if word.start < word.end:  # ㍿ is two words in one character
-                found.append(word)
-    return found
+                words.append(word)
+    return words
 
 
 def _run_words(run: str) -> Iterator[_LocatedWord]:
-    by_word = [tuple(term.spelling for term in terms) for terms in analyzer.terms_by_word(run)]
-    rows = _parse_run(run) if re.match(f"[{analyzer.JAPANESE_CHARS}]", run) else [(run, "")]
-    if len(rows) != len(by_word):
-        # The two readings of a run disagree: it is one word with all its terms.
-        yield _LocatedWord(0, len(run), tuple(spelling for spellings in by_word for spelling in spellings))
+    spellings_by_word = [tuple(term.spelling for term in terms) for terms in analyzer.terms_by_word(run)]
+    morphemes = _parse_run(run) if re.match(f"[{analyzer.JAPANESE_CHARS}]", run) else [(run, "")]
+    if len(morphemes) != len(spellings_by_word):
+        # The analyzer and the dictionary split the run differently: treat it as one word.
+        yield _LocatedWord(0, len(run), tuple(spelling for spellings in spellings_by_word for spelling in spellings))
         return
-    at, held = 0, _LocatedWord(0, 0, ())
-    bends = False  # whether an ending may follow
-    for (surface, speech), spellings in zip(rows, by_word, strict=True):
-        after = at + len(surface)
-        kind = speech.partition("-")[0]
-        if bends and not spellings and (kind == "助動詞" or (kind == "助詞" and surface in _LINKING_PARTICLES)):
-            held = _LocatedWord(held.start, after, held.spellings)  # 走っ and た are one word to a reader
+    start, word = 0, _LocatedWord(0, 0, ())
+    is_inflected = False  # an ending may follow
+    for (surface, part_of_speech), spellings in zip(morphemes, spellings_by_word, strict=True):
+        end = start + len(surface)
+        kind = part_of_speech.partition("-")[0]
+        if is_inflected and not spellings and (kind == "助動詞" or (kind == "助詞" and surface in _LINKING_PARTICLES)):
+            word = _LocatedWord(word.start, end, word.spellings)  # 走っ and た are one word to a reader
         else:
-            if held.end:
-                yield held
-            held = _LocatedWord(at, after, spellings)
-            bends = kind in ("動詞", "形容詞")
-        at = after
-    if held.end:
-        yield held
+            if word.end:
+                yield word
+            word = _LocatedWord(start, end, spellings)
+            is_inflected = kind in ("動詞", "形容詞")
+        start = end
+    if word.end:
+        yield word
 
 
 def _normalise_with_offsets(text: str) -> tuple[str, Callable[[int], int]]:
-    """Return the text as words are read from it, and where each of its offsets stands in the text itself."""
+    """Return the normalised text, and a function from its offsets to offsets in the original text."""
     if text.isascii() or unicodedata.is_normalized("NFKC", text):
         return text, lambda offset: offset
     parts: list[str] = []

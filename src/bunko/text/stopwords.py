@@ -1,4 +1,4 @@
-"""The words that stand in documents of every subject and so tell none: English, Japanese, and whole headings."""
+"""List stop words that occur in documents of every subject: English, Japanese, and common headings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ENGLISH = STOP_WORDS | frozenset(
     zero
     """.split()
 )
-# Nouns that say nothing alone, and something with another: health check, user interface.
+# Nouns that say nothing alone, but something with another: health check, user interface.
 ENGLISH_NOUNS = frozenset(
     """
     build building call case cases change changes check content contents copy day default
@@ -49,7 +49,7 @@ ENGLISH_NOUNS = frozenset(
     topics type types update user users value values view way ways word words work
     """.split()
 )
-# Nouns; what a word's part of speech already tells is not listed.
+# Nouns; words that their part of speech already excludes are not listed.
 JAPANESE = frozenset(
     """
     こと 事 もの 物 ところ 所 とき 時 ため 為 よう 様 場合 方法 手順 例 一例 以下 以上 以前 以後
@@ -66,7 +66,7 @@ JAPANESE = frozenset(
     通り まま わけ はず つもり
     """.split()
 )
-# Compounds that end so are about what stands before: 環境構築方法 is about 環境構築.
+# A compound with such an ending is about the words before it: 環境構築方法 is about 環境構築.
 COMPOUND_TAILS = frozenset(
     """
     方法 手順 場合 等 など 時 後 前 中 際 目 以上 以下 以外 例 一覧 概要 内容 こと もの ため 的 名
@@ -75,8 +75,8 @@ COMPOUND_TAILS = frozenset(
 )
 # Headings that any document may have; _ stands for a space.
 COMMON_HEADINGS = frozenset(
-    one.replace("_", " ")
-    for one in """
+    heading.replace("_", " ")
+    for heading in """
     table_of_contents contents toc license licence mit_license copyright all_rights_reserved
     rights_reserved readme changelog change_log release_notes see_also external_links
     further_reading introduction overview conclusion faq frequently_asked_questions getting_started

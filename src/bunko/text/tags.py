@@ -1,4 +1,4 @@
-"""A tag, or a line or list of them, as somebody wrote it in, the tags it is kept as out."""
+"""Parse and normalise tags."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _TAG_SEPARATORS = re.compile(r"[,，、;；\n]")
 
 
 def normalise_tag(text: str) -> str:
-    """Return a tag in one width and case, without the mark some people put before it."""
+    """Return a tag in normal width and lower case, without a leading #."""
     return " ".join(normalise(text).strip().lstrip("#").casefold().split())
 
 
 def parse_tags(raw_tags: str | Iterable[str]) -> tuple[str, ...]:
-    """Return each tag once; a line is parted at its commas, else at its blanks."""
+    """Return the distinct tags; a string is split at commas, or at spaces if it has none."""
     if isinstance(raw_tags, str):
         raw_tags = _TAG_SEPARATORS.split(raw_tags) if _TAG_SEPARATORS.search(raw_tags) else raw_tags.split()
-    return tuple(dict.fromkeys(kept for one in raw_tags if (kept := normalise_tag(one))))
+    return tuple(dict.fromkeys(tag for raw_tag in raw_tags if (tag := normalise_tag(raw_tag))))

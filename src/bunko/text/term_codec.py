@@ -1,4 +1,4 @@
-"""The terms of a document's chunks in, one blob out, and back: what a store keeps and an index is made from."""
+"""Encode the terms of a document's chunks as a blob for the store, and decode it."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ _MAX_COUNT = np.iinfo(np.uint16).max
 
 
 def pack_terms(chunks: Sequence[Sequence[int]]) -> bytes:
-    """Return how many distinct keys each chunk has, then the keys, then how often each occurs."""
+    """Encode the number of distinct keys of each chunk, then the keys, then their counts."""
     keys = np.fromiter(chain.from_iterable(chunks), np.uint64)
-    owners = np.repeat(np.arange(len(chunks)), [len(chunk) for chunk in chunks])
-    # One sort a document: sorting each chunk alone costs more in calls than in sorting.
-    order = np.lexsort((keys, owners))
-    keys, owners = keys[order], owners[order]
-    new = np.flatnonzero(np.concatenate(([True], (keys[1:] != keys[:-1]) | (owners[1:] != owners[:-1]))))[: len(keys)]
-    counts = np.minimum(np.diff(np.append(new, len(keys))), _MAX_COUNT).astype(np.uint16)
-    sizes = np.bincount(owners[new], minlength=len(chunks)).astype(np.uint32)
-    return len(chunks).to_bytes(4, "little") + sizes.tobytes() + keys[new].tobytes() + counts.tobytes()
+    chunk_indices = np.repeat(np.arange(len(chunks)), [len(chunk) for chunk in chunks])
+    # One sort per document: for separate chunks the calls cost more than the sorting.
+    order = np.lexsort((keys, chunk_indices))
+    keys, chunk_indices = keys[order], chunk_indices[order]
+    run_starts = np.flatnonzero(
+        np.concatenate(([True], (keys[1:] != keys[:-1]) | (chunk_indices[1:] != chunk_indices[:-1])))
+    )[: len(keys)]
+    counts = np.minimum(np.diff(np.append(run_starts, len(keys))), _MAX_COUNT).astype(np.uint16)
+    sizes = np.bincount(chunk_indices[run_starts], minlength=len(chunks)).astype(np.uint32)
+    return len(chunks).to_bytes(4, "little") + sizes.tobytes() + keys[run_starts].tobytes() + counts.tobytes()
 
 
 def unpack_terms(blob: bytes) -> list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]]:
-    """Return each chunk's distinct keys, sorted, and their counts."""
-    number = int.from_bytes(blob[:4], "little")
-    borders = [0, *np.cumsum(np.frombuffer(blob, np.uint32, number, 4)).tolist()]
-    begin = 4 + 4 * number
-    keys = np.frombuffer(blob, np.uint64, borders[-1], begin)
-    counts = np.frombuffer(blob, np.uint16, borders[-1], begin + 8 * borders[-1])
-    return [(keys[a:b], counts[a:b]) for a, b in itertools.pairwise(borders)]
+    """Return the sorted distinct keys of each chunk, and their counts."""
+    chunk_count = int.from_bytes(blob[:4], "little")
+    offsets = [0, *np.cumsum(np.frombuffer(blob, np.uint32, chunk_count, 4)).tolist()]
+    keys_start = 4 + 4 * chunk_count
+    keys = np.frombuffer(blob, np.uint64, offsets[-1], keys_start)
+    counts = np.frombuffer(blob, np.uint16, offsets[-1], keys_start + 8 * offsets[-1])
+    return [(keys[start:end], counts[start:end]) for start, end in itertools.pairwise(offsets)]

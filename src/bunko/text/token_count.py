@@ -1,4 +1,4 @@
-"""Text in, about how many tokens a language model counts for it out: right for Japanese, without a model's tables."""
+"""Estimate how many tokens a language model counts for a text, without its vocabulary."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_TOKENS_PER_WORD = 0.4  # and this for each letter of it
+_TOKENS_PER_WORD = 0.4  # in addition to the tokens of its letters
 _LETTER_RANGES = ((0x41, 0x5A), (0x61, 0x7A))
 # Fitted to a common byte-pair vocabulary on Japanese and English texts, on the safe side for newer ones, which need
 # fewer tokens for Japanese. A kanji is more than a token there, a Latin letter a sixth of one. First, last, tokens;
-# what comes later wins. Of what UTF-16 writes as two units each half counts half.
+# later ranges override earlier ones. Each half of a surrogate pair in UTF-16 counts half.
 _CHAR_TOKENS = (
     (0x0000, 0xFFFF, 1.5),
     (0x0000, 0x007F, 0.0),
@@ -44,14 +44,14 @@ def _weight_table() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
 
 
 def estimate_tokens(text: str) -> int:
-    """Return an estimate, within about a quarter for texts of a paragraph or more."""
+    """Estimate the tokens of a text, within about a quarter for a paragraph or more."""
     if not text:
         return 0
-    # Loaded here: a server tells its tools before it needs arrays for anything.
+    # Imported here: a server lists its tools before it needs arrays.
     import numpy as np
 
-    weight, letters = _weight_table()
+    weights, letter_table = _weight_table()
     units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), "<u2")
-    letter = letters[units]
-    words = np.count_nonzero(letter[1:] > letter[:-1]) + int(letter[0])
-    return ceil(float(weight[units].sum()) + _TOKENS_PER_WORD * words - 1e-9)
+    is_letter = letter_table[units]
+    word_count = np.count_nonzero(is_letter[1:] > is_letter[:-1]) + int(is_letter[0])
+    return ceil(float(weights[units].sum()) + _TOKENS_PER_WORD * word_count - 1e-9)

@@ -1,4 +1,4 @@
-"""An element of a page comes in, its text as Markdown goes out: headings, lists, tables, listings and paragraphs."""
+"""Render an element of a page as Markdown."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _LIST_TAGS = ("ul", "ol", "menu", "dir")
 _MENU_TAGS = ("div", "ul", "ol", "p", "section", "dl", "td", "center")
 
 WIDE_CHARS = "\u2e80-\u2fdf\u3001-\u30ff\u31f0-\u9fff\uf900-\ufaff\uff01-\uffef\U00020000-\U0003ffff"
-# A line end in the source of a Japanese text is no blank: the language has none.
+# A line end in Japanese source text is not a space: the language has none.
 _WIDE_LINE_BREAK = re.compile(rf"(?<=[{WIDE_CHARS}])[ \t]*\n[ \t\n]*(?=[{WIDE_CHARS}])")
 _BLANKS = re.compile(r"[ \t\n\f\xa0]+")
-_BR_RUN = re.compile(r" ?\r[ \r]*")  # <br>, which no text of a page contains as such
-# What would make a line of text a heading, a ruler, a fence or raw HTML to whoever reads Markdown.
+_BR_RUN = re.compile(r" ?\r[ \r]*")  # <br> is written as \r, which the text of a page never contains
+# Where a Markdown reader would take a line of text for a heading, a rule, a fence or raw HTML.
 _MARKDOWN_SYNTAX = re.compile(
     r"(?m)^(?=#{1,6}(?:\s|$)|`{3}|~{3}|<(?i:!--|pre\b|script\b|style\b|textarea\b|h[1-6]\b)|[ \t:|]*+[-=][-=:| \t]*+$)"
 )
@@ -31,22 +31,22 @@ _IMAGE_FILE_NAME = re.compile(r"(?i)[\w./-]*\.(?:png|jpe?g|gif|svg|webp|avif|bmp
 _LANGUAGE_CLASS = re.compile(r"(?:^|\s)(?:language|lang|highlight-source|brush:)[-\s]?([\w+#-]{1,20})")
 _BACKTICKS = re.compile("`+")
 _MAX_FENCE_CHARS = 20
-_MAX_PREFIX_DEPTH = 8  # of lists and quotes; with more, each short line would carry hundreds of characters
+_MAX_PREFIX_DEPTH = 8  # of lists and quotes; with more, each short line would have hundreds of characters of prefix
 
 
 def markdown(root: Node, *, keep_menus: bool = True, keep_boilerplate: bool = False, keep_readings: bool = True) -> str:
-    """Return the text of an element; blocks of nothing but links only where `dense`, boilerplate only if asked for."""
+    """Return the text of an element; blocks that are mostly links, boilerplate and readings are optional."""
     return "\n".join(_MarkdownWriter(keep_menus, keep_boilerplate, keep_readings).render_blocks(root)).strip("\n")
 
 
 def one_line(root: Node, *, keep_readings: bool = True) -> str:
-    """Return the text of an element on one line, without marks."""
+    """Return the text of an element on one line, without Markdown syntax."""
     writer = _MarkdownWriter(True, False, keep_readings, single_line=True)
     return _BLANKS.sub(" ", " ".join(writer.render_blocks(root))).strip()
 
 
 class _MarkdownWriter:
-    """Walks through an element without recursion, for nothing limits how deep pages nest."""
+    """Writes an element as Markdown, without recursion, since pages nest without limit."""
 
     def __init__(
         self, keep_menus: bool, keep_boilerplate: bool, keep_readings: bool, *, single_line: bool = False
@@ -54,22 +54,21 @@ class _MarkdownWriter:
         self._keep_menus = keep_menus
         self._keep_boilerplate = keep_boilerplate
         self._keep_readings = keep_readings
-        self._single_line = single_line  # on one line: the text of a cell or a title
+        self._single_line = single_line  # for cells and titles
         self._output: list[str] = []
         self._inline: list[str] = []
-        self._prefixes: list[
-            list[str]
-        ] = []  # of lists and quotes around: what their first line begins with, and others
-        self._list_numbers: list[int] = []  # of the lists around; 0 or less: it has none
-        self._pending_readings: dict[str, str] = {}  # words and the readings to write behind the block
+        # For each enclosing list item and quote: the prefix of its next line, and of all lines after that.
+        self._prefixes: list[list[str]] = []
+        self._list_numbers: list[int] = []  # the next number of each enclosing list; 0 or less: not numbered
+        self._pending_readings: dict[str, str] = {}  # words and their readings, to write after the block
         self._annotated_words: set[str] = set()
-        self._after_list_item = False  # the last block was an item of a list
+        self._after_list_item = False  # the last block was in a list item
 
     def render_blocks(self, root: Node) -> Iterator[str]:
-        """Yield the lines and blank lines of the text."""
+        """Yield the blocks of the text and the blank lines between them."""
         stack: list[tuple[Node, Iterator[Node | str], int]] = [(root, iter(root.children), 0)]
         while stack:
-            node, children, began = stack[-1]
+            node, children, inline_start = stack[-1]
             for child in children:
                 if isinstance(child, str):
                     self._inline.append(child.replace("\r", " ") if "\r" in child else child)
@@ -78,7 +77,7 @@ class _MarkdownWriter:
                     break
             else:
                 stack.pop()
-                self._leave_element(node, began)
+                self._leave_element(node, inline_start)
             if len(self._output) > 64:
                 yield from self._output
                 self._output = []
@@ -88,7 +87,7 @@ class _MarkdownWriter:
     def _should_skip(self, node: Node) -> bool:
         if node.is_boilerplate and not self._keep_boilerplate:
             return True
-        # A menu that nothing else tells from a text: many short links and hardly a word between them.
+        # A menu that is not marked as one: many short links with hardly a word between them.
         return (
             not self._keep_menus
             and node.link_count >= 4
@@ -98,7 +97,7 @@ class _MarkdownWriter:
         )
 
     def _write_unit(self, node: Node) -> bool:
-        """Write an element that is not walked through, and say whether it was one."""
+        """Write an element whose children are not visited, and return whether it is one."""
         tag = node.tag
         if tag == "br":
             self._inline.append("\r")
@@ -136,7 +135,7 @@ class _MarkdownWriter:
         elif tag == "code" and not self._single_line:
             self._inline.append("`")
         elif tag == "a" and self._inline and self._inline[-1] == "\0":
-            self._inline.append(" ")  # links side by side are words of their own
+            self._inline.append(" ")  # adjacent links are separate words
         return len(self._inline)
 
     def _open_block(self, node: Node) -> None:
@@ -145,11 +144,11 @@ class _MarkdownWriter:
             start = node.attributes.get("start") or ""
             self._list_numbers.append((int(start[:6]) if start[:6].isdecimal() else 1) if tag == "ol" else 0)
         elif tag == "li":
-            mark = "- "
+            marker = "- "
             if self._list_numbers and self._list_numbers[-1] > 0:
-                mark = f"{self._list_numbers[-1]}. "
+                marker = f"{self._list_numbers[-1]}. "
                 self._list_numbers[-1] += 1
-            self._prefixes.append([mark, " " * len(mark)])
+            self._prefixes.append([marker, " " * len(marker)])
         elif tag == "blockquote":
             self._prefixes.append(["> ", "> "])
         elif tag == "dd":
@@ -180,7 +179,7 @@ class _MarkdownWriter:
     def _close_inline_code(self, inline_start: int) -> None:
         inner = "".join(self._inline[inline_start:])
         if inline_start > len(self._inline) or self._inline[inline_start - 1] != "`":
-            return  # a block inside has taken the beginning with it
+            return  # a block inside has already been written with the opening mark
         if inner.strip("\0 \n\t") and "`" not in inner and "\r" not in inner:
             self._inline.append("`")
         else:
@@ -206,71 +205,71 @@ class _MarkdownWriter:
         text = remove_hidden_chars(preformatted_text(node))
         if text.strip():
             longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
-            ticks = "`" * max(3, min(longest + 1, _MAX_FENCE_CHARS))
-            self._write_block(f"{ticks}{_code_language(node)}\n{text}\n{ticks}", unprefixed=True)
+            fence = "`" * max(3, min(longest + 1, _MAX_FENCE_CHARS))
+            self._write_block(f"{fence}{_code_language(node)}\n{text}\n{fence}", unprefixed=True)
 
     def _write_block(self, text: str, *, unprefixed: bool = False) -> None:
-        """Put a block behind the others, under the marks of the lists and quotes around it."""
+        """Append a block, with the prefixes of the enclosing lists and quotes."""
         if not text:
             return
         if self._pending_readings:
-            told = "、".join(f"{word} {reading}" for word, reading in self._pending_readings.items())
-            text += f"（読み: {told}）"
+            readings = "、".join(f"{word} {reading}" for word, reading in self._pending_readings.items())
+            text += f"（読み: {readings}）"
             self._pending_readings = {}
-        first = rest = ""
-        tight = False
+        first_prefix = next_prefix = ""
+        is_list_item = False
         if not unprefixed and self._prefixes:
-            shown = self._prefixes[-_MAX_PREFIX_DEPTH:]
-            first = "".join(mark for mark, _ in shown)
-            rest = "".join(mark for _, mark in shown)
-            tight = any(mark != other for mark, other in shown)
-            for mark in shown:
-                mark[0] = mark[1]
-        if rest:
-            text = text.replace("\n", f"\n{rest}")
-        if not (tight and self._after_list_item):
+            prefixes = self._prefixes[-_MAX_PREFIX_DEPTH:]
+            first_prefix = "".join(prefix for prefix, _ in prefixes)
+            next_prefix = "".join(prefix for _, prefix in prefixes)
+            is_list_item = any(prefix != following for prefix, following in prefixes)
+            for prefix in prefixes:
+                prefix[0] = prefix[1]
+        if next_prefix:
+            text = text.replace("\n", f"\n{next_prefix}")
+        if not (is_list_item and self._after_list_item):
             self._output.append("")
-        self._output.append(first + text)
-        self._after_list_item = tight
+        self._output.append(first_prefix + text)
+        self._after_list_item = is_list_item
 
 
 def escape_markdown(text: str) -> str:
-    """Return running text with a backslash before lines that Markdown would take for something else."""
+    """Return text with a backslash before lines that Markdown would interpret as syntax."""
     return _MARKDOWN_SYNTAX.sub(r"\\", text)
 
 
 def preformatted_text(node: Node) -> str:
-    """Return preformatted text as it stands."""
+    """Return preformatted text unchanged."""
     parts: list[str] = []
-    waiting: list[Node | str | None] = [node]
-    while waiting:
-        one = waiting.pop()
-        if one is None:
+    pending: list[Node | str | None] = [node]
+    while pending:
+        current = pending.pop()
+        if current is None:
             if parts and not parts[-1].endswith("\n"):
                 parts.append("\n")
-        elif isinstance(one, str):
-            parts.append(one)
-        elif one.tag == "br":
+        elif isinstance(current, str):
+            parts.append(current)
+        elif current.tag == "br":
             parts.append("\n")
         else:
-            if one.tag in _BLOCK_TAGS:
-                waiting.append(None)
-            waiting.extend(reversed(one.children))
+            if current.tag in _BLOCK_TAGS:
+                pending.append(None)
+            pending.extend(reversed(current.children))
     text = "".join(parts).replace("\r\n", "\n").replace("\r", "\n").rstrip()
     return text.removeprefix("\n")
 
 
 def _code_language(node: Node) -> str:
     children = (child for child in node.children if isinstance(child, Node))
-    for one in (node, *children):
-        names = f"{one.attributes.get('class') or ''}"
-        if found := _LANGUAGE_CLASS.search(names):
-            return found[1]
+    for element in (node, *children):
+        class_names = f"{element.attributes.get('class') or ''}"
+        if match := _LANGUAGE_CLASS.search(class_names):
+            return match[1]
     return ""
 
 
 def _running_text(parts: list[str]) -> str:
-    """Return running text with its blanks and line ends as a browser would show them."""
+    """Return inline text with spaces and line breaks as a browser would show them."""
     text = "".join(parts).replace("\0", "")
     if not text or text.isspace():
         return ""

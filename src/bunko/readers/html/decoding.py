@@ -1,6 +1,6 @@
-"""The bytes of a page and the charset its server named come in, its text and the codec that reads it go out.
+"""Decode the bytes of a web page.
 
-The order is that of the HTML standard: byte order mark, server, the page's own declaration, and a guess last. A
+The order is that of the HTML standard: byte order mark, server, the page's own declaration, then a guess. A
 declaration that does not fit the bytes loses to a guess that does.
 """
 
@@ -12,13 +12,13 @@ import re
 from bunko.errors import SourceError
 from bunko.readers import encoding, legacy_encodings
 
-_HEAD_BYTES = 4096  # bytes; the standard asks for 1024, and pages that write comments first do exist
+_HEAD_BYTES = 4096  # bytes; the standard asks for 1024, but some pages begin with long comments
 _META_CHARSET = re.compile(rb"(?i)<meta[^>]{0,1000}?charset\s*=\s*[\"']?\s*([^\s\"'/>;]{1,40})")
 _XML_ENCODING = re.compile(rb"(?i)\A\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([^\"']{1,40})")
 _COMMENT = re.compile(rb"(?s)<!--.*?(?:-->|\Z)")
 _BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
-# The plain codec first, then wider ones that know what vendors added.
+# The plain codec first, then wider ones with the characters that vendors added.
 _SHIFT_JIS = ("cp932", "shift_jis_2004")
 _EUC_JP = ("euc_jp", "euc_jis_2004")
 _ISO_2022_JP = ("iso2022_jp", "iso2022_jp_ext", "iso2022_jp_2004")
@@ -34,22 +34,23 @@ _CODECS_BY_LABEL = {
     "windows-1252": _WESTERN, "gb2312": ("gb18030",), "gbk": ("gb18030",), "x-gbk": ("gb18030",),
     "big5": ("big5hkscs",), "euc-kr": ("cp949",), "ks_c_5601-1987": ("cp949",), "x-user-defined": (),
 }  # fmt: skip
-# Codecs of Python that no page may ask for: what looks like plain text in them may be something else.
+# Python codecs that no page may declare: what looks like plain text in them may be something else.
 _REFUSED_CODECS = frozenset(
-    ("utf-7", "idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem")
+    ("utf_7", "idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem")
 )
-_MIN_THREE_BYTE_CHARS = 3  # so many characters of three bytes, and not one wrong byte, are no accident
+_THREE_BYTE_CHAR = re.compile("[\u0800-\uffff]")
+_MIN_THREE_BYTE_CHARS = 3  # so many three-byte characters without a wrong byte are no accident
 
 
 def decode(data: bytes, charset: str = "") -> tuple[str, str]:
-    """Return the text and the codec that reads it; never fails, what cannot be read becomes U+FFFD."""
+    """Return the text and its codec; never fails, since undecodable bytes become U+FFFD."""
     for mark, codec in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(codec, "replace"), codec
     declared = _find_codecs(charset)
     if not declared:
         declared = _find_codecs(_declared_charset(data))
-        # What could be read up to here has one byte a character, whatever it says.
+        # A declaration that was readable as ASCII cannot be in UTF-16, whatever it declares.
         declared = ("utf-8",) if declared and declared[0].startswith("utf-16") else declared
     if declared and declared[0] != "utf-8" and (text := _decode_certain_utf_8(data)) is not None:
         return text, "utf-8"
@@ -60,7 +61,7 @@ def decode(data: bytes, charset: str = "") -> tuple[str, str]:
                 return text, codec
     if declared == ("utf-8",) and legacy_encodings.looks_like_utf_8(data):
         return data.decode("utf-8", "replace"), "utf-8"
-    # Servers that were never set up call everything Western, which any byte is.
+    # Unconfigured servers declare everything as Western, in which any bytes are valid.
     try:
         return encoding.decode(data)
     except SourceError:
@@ -69,43 +70,37 @@ def decode(data: bytes, charset: str = "") -> tuple[str, str]:
 
 
 def is_known_charset(label: str) -> bool:
-    """Say whether a charset of this name may be read."""
+    """Return whether there is a codec for a charset label."""
     return bool(_find_codecs(label))
 
 
 def _declared_charset(data: bytes) -> str:
     head = _COMMENT.sub(b"", data[:_HEAD_BYTES])
-    found = _META_CHARSET.search(head) or _XML_ENCODING.match(head)
-    return found[1].decode("ascii", "ignore") if found else ""
+    match = _META_CHARSET.search(head) or _XML_ENCODING.match(head)
+    return match[1].decode("ascii", "ignore") if match else ""
 
 
 def _find_codecs(label: str) -> tuple[str, ...]:
-    """Return the codecs to try for a label, none if it is not known."""
+    """Return the codecs to try for a label, or () if it is unknown."""
     name = label.strip().strip("\"'").lower()
     if not name or name in _CODECS_BY_LABEL:
         return _CODECS_BY_LABEL.get(name, ())
     try:
-        found = codecs.lookup(name).name
-        b"".decode(found)  # some of Python's codecs do not make text
+        codec_name = codecs.lookup(name).name
+        b"".decode(codec_name)  # some Python codecs do not decode to text
     except (LookupError, ValueError, TypeError):
         return ()
-    return () if found.replace("-", "_") in {one.replace("-", "_") for one in _REFUSED_CODECS} else (found,)
+    return () if codec_name.replace("-", "_") in _REFUSED_CODECS else (codec_name,)
 
 
 def _decode_certain_utf_8(data: bytes) -> str | None:
-    """Return the text if it is UTF-8 beyond doubt."""
+    """Return the text if it is certainly UTF-8, else None."""
     if data.isascii():
         return None
     text = _decode_strict(data, "utf-8")
-    return (
-        text
-        if text is not None and sum(len(one) == 3 for one in _three_byte_chars(text)) >= _MIN_THREE_BYTE_CHARS
-        else None
-    )
-
-
-def _three_byte_chars(text: str) -> list[bytes]:
-    return [one.encode() for one in re.findall("[\u0800-\uffff]", text[:100_000])[:_MIN_THREE_BYTE_CHARS]]
+    if text is None or len(_THREE_BYTE_CHAR.findall(text[:100_000])) < _MIN_THREE_BYTE_CHARS:
+        return None
+    return text
 
 
 def _decode_strict(data: bytes, codec: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The tree of a page comes in, the element that holds its main text goes out."""
+"""Find the element that holds the main text of a page."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 from bunko.readers.html.tree import Node, PageTree
 
-_MIN_MAIN_CHARS = 200  # characters: a main element with so many is believed, however much stands around it
-_MIN_MAIN_SHARE = 0.3  # of the page, else it is some frame that was called main
-_MIN_CANDIDATE_SHARE = 0.5  # of the text around: one that has less is a teaser among others
-_MAX_RIVAL_SHARE = 0.6  # of the best: one that has as much is no comment or teaser beside it
+_MIN_MAIN_CHARS = 200  # characters: a main element with so many is trusted, however large the rest of the page is
+_MIN_MAIN_SHARE = 0.3  # of the page; less means a frame that was named main
+_MIN_CANDIDATE_SHARE = 0.5  # of the text around it; less means a teaser
+_MAX_RIVAL_SHARE = 0.6  # of the best candidate; more means a list of articles, not a comment or a teaser
 
 
 def main_element(page: PageTree) -> Node:
-    """Return the article that holds most of the main element, else that element, else the body."""
+    """Return the article that holds most of the text, else the main element, else the body."""
     body = page.body
     main = max(page.mains, key=_text_weight, default=None)
     scope = (
@@ -22,18 +22,18 @@ def main_element(page: PageTree) -> Node:
         else body
     )
     for candidates in (page.article_bodies, page.articles):
-        best, *others = [*sorted(_without_boilerplate(candidates), key=_text_weight, reverse=True), None]
-        # Two of about one size are a list of them, however few there are.
-        rival = others[0].text_weight if others and others[0] else 0.0
+        best, *rivals = [*sorted(_without_boilerplate(candidates), key=_text_weight, reverse=True), None]
+        # Two articles of similar size are a list of articles, not the main text.
+        rival_weight = rivals[0].text_weight if rivals and rivals[0] else 0.0
         if (
             best
             and best.chars
             and best.text_weight >= _MIN_CANDIDATE_SHARE * scope.text_weight
-            and rival < _MAX_RIVAL_SHARE * best.text_weight
+            and rival_weight < _MAX_RIVAL_SHARE * best.text_weight
         ):
             return best
     if scope is body:
-        # The innermost comes last.
+        # The innermost element comes last.
         for node in reversed(page.named_as_main):
             if not node.is_boilerplate and node.chars and node.text_weight >= _MIN_CANDIDATE_SHARE * body.text_weight:
                 return node

@@ -1,8 +1,8 @@
-"""HTML of any kind comes in; goes out such that a parser needs time in proportion to its length.
+"""Limit the nesting of HTML, so that it can be parsed in time proportional to its length.
 
-The rules of HTML make some input expensive: unclosed elements are looked through at every tag, unclosed <b> are
-opened again in every paragraph, attributes are compared with each other. Real pages come nowhere near these limits,
-and beyond them tags are left out, never text.
+The rules of HTML make some input expensive: unclosed elements are searched at every tag, unclosed <b> are reopened
+in every paragraph, attributes are compared with each other. Real pages come nowhere near these limits; beyond them
+tags are removed, never text.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ import re
 
 _FEW_TAGS = 1000  # tags
 _SMALL_PAGE_CHARS = 50_000  # characters; less than this cannot hold enough to matter
-_MAX_DEPTH = 400  # elements in each other; browsers stop at 512
-_MAX_REOPENED_ELEMENTS = (
-    300_000  # elements that unclosed formatting may come to, at most: so many of them in so many tags
-)
+_MAX_DEPTH = 400  # nested elements; browsers stop at 512
+_MAX_REOPENED_ELEMENTS = 300_000  # unclosed formatting elements times tags
 _MAX_TAG_CHARS = 4000  # characters
 
 _TAG = re.compile(
@@ -25,49 +23,49 @@ _VOID_TAGS = frozenset("area base br col embed hr img input link meta source tra
 _RAW_TEXT_TAGS = frozenset("script style textarea title xmp iframe noembed noframes".split())
 _FORMATTING_TAGS = frozenset("b big code em font i s small strike strong tt u nobr".split())
 _FORMATTING_TAG = re.compile(rf"(?i)</?(?:{'|'.join(sorted(_FORMATTING_TAGS))})(?:[\s/][^>]*+)?>")
-# An element of these ends the one before it, as people leave their end tags out.
+# Such an element ends the one before it, since their end tags are optional.
 _OPTIONAL_END_TAGS = frozenset("p li dt dd tr td th option optgroup thead tbody tfoot colgroup".split())
 
 
 def sanitize_html(html: str) -> str:
-    """Return the page, without the tags that go beyond the limits."""
+    """Return the page without the tags beyond the limits."""
     if len(html) < _SMALL_PAGE_CHARS and html.count("<") < _FEW_TAGS:
         return html
-    kept: list[str] = []
+    parts: list[str] = []
     start = position = 0
     open_tags: list[str] = []
     unclosed: dict[str, int] = {}
-    tags = most = 0
-    while tag := _TAG.search(html, position):
-        position = tag.end()
-        if tag["comment"]:
+    tag_count = max_unclosed = 0
+    while match := _TAG.search(html, position):
+        position = match.end()
+        if match["comment"]:
             end = html.find("-->", position)
             if end < 0:
                 break
             position = end + 3
             continue
-        name = tag["name"].lower()
-        if tag["close"]:
+        name = match["name"].lower()
+        if match["close"]:
             if unclosed.get(name):
                 unclosed[name] -= 1
             _close_tag(open_tags, name)
             continue
-        replaced = None
-        tags += 1
+        replacement = None
+        tag_count += 1
         if name in _FORMATTING_TAGS:
             unclosed[name] = unclosed.get(name, 0) + 1
-            most = max(most, sum(unclosed.values()))
+            max_unclosed = max(max_unclosed, sum(unclosed.values()))
         elif name not in _VOID_TAGS and name not in _RAW_TEXT_TAGS:
             if open_tags and open_tags[-1] == name and name in _OPTIONAL_END_TAGS:
                 open_tags.pop()
             if len(open_tags) >= _MAX_DEPTH:
-                replaced = " "
+                replacement = " "
             else:
                 open_tags.append(name)
-        if replaced is None and position - tag.start() > _MAX_TAG_CHARS:
-            replaced = f"<{name}>"
-        if replaced is not None:
-            kept += (html[start : tag.start()], replaced)
+        if replacement is None and position - match.start() > _MAX_TAG_CHARS:
+            replacement = f"<{name}>"
+        if replacement is not None:
+            parts += (html[start : match.start()], replacement)
             start = position
         if name in _RAW_TEXT_TAGS:
             end = html.find("</", position)
@@ -75,14 +73,14 @@ def sanitize_html(html: str) -> str:
             if closing is None:
                 break
             position = closing.start()
-    if kept:
-        html = "".join((*kept, html[start:]))
-    return _FORMATTING_TAG.sub("", html) if most * tags > _MAX_REOPENED_ELEMENTS else html
+    if parts:
+        html = "".join((*parts, html[start:]))
+    return _FORMATTING_TAG.sub("", html) if max_unclosed * tag_count > _MAX_REOPENED_ELEMENTS else html
 
 
 def _close_tag(open_tags: list[str], name: str) -> None:
-    # Looking only so far up keeps the pass linear; what stays open by it only makes the limit come sooner.
-    for at in range(len(open_tags) - 1, max(-1, len(open_tags) - 30), -1):
-        if open_tags[at] == name:
-            del open_tags[at:]
+    # Searching only the innermost 30 keeps the pass linear; tags left open by that only reach the limit sooner.
+    for index in range(len(open_tags) - 1, max(-1, len(open_tags) - 30), -1):
+        if open_tags[index] == name:
+            del open_tags[index:]
             return

@@ -1,4 +1,4 @@
-"""The text of a page comes in, a tree of what a reader would see of it goes out, boilerplate marked as such."""
+"""Build a tree of the visible content of a page, with boilerplate marked."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from bunko.readers.html.sanitize import sanitize_html
 
 _MAX_NODES = 1_000_000
-_SMALL_FORM_CHARS = 200  # characters; some sites put the whole page into one form
+_SMALL_FORM_CHARS = 200  # characters; some sites wrap the whole page in one form
 
-# Nothing in these is text of the page.
+# Elements without text of the page.
 _IGNORED_TAGS = frozenset(
     "script style noscript template svg iframe object embed canvas audio video head button select textarea input"
     " datalist rp rtc frame frameset noframes noembed applet map progress meter annotation annotation-xml".split()
@@ -25,11 +25,11 @@ _BOILERPLATE_ROLES = frozenset(
 )
 _HIDDEN_STYLE = re.compile(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden")
 _HIDDEN_CLASS = re.compile(r"sr-only|visually-?hidden|screen-reader-text")
-# Numbers of lines beside a listing; some call the listing itself so, or a column of the page.
+# Line numbers beside a listing; some sites use these names for the listing itself or for a page column.
 _LINE_NUMBERS_CLASS = re.compile(r"gutter|lineno|linenos|line-numbers?|hljs-ln-numbers")
 _MAX_LINE_NUMBERS_CHARS = 100_000  # characters
 _LETTER = re.compile(r"[^\W\d_]")
-# A button that shows an answer is the question.
+# A button that expands an answer is the question.
 _QUESTION_CLASS = re.compile(r"(?i)accordion|faq|question|collapsible")
 _HEADING_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary")
 _BOILERPLATE_CLASS = re.compile(
@@ -43,7 +43,7 @@ _BOILERPLATE_CLASS = re.compile(
     r"|global-?(?:menu|header|footer)|site-?(?:header|footer)|related-?(?:posts?|articles?|entries|entry|links?|contents?)"
     r"|newsletter(?:-?\w+)?|mw-(?:editsection|jump-link)|cat-?links|nav-?box|site-sub|menu-?bar|headerlink|anchor-?link|back-?to-?top|page-?top"
 )
-_FRAME_IDS = ("header", "footer")  # of the page; as a class they may be those of an article
+_FRAME_IDS = ("header", "footer")  # of the page; as classes they may belong to an article
 _NOTE_CLASS = re.compile(r"(?i)\b(?:note|msg|message|admonition|callout|warning|caution|tip|info|alert|hint)")
 _MAIN_NAME = re.compile(
     r"(?:main|content|contents|article|post|entry)(?:-?(?:body|content|contents|text|main|area|inner))?"
@@ -53,7 +53,7 @@ _PERMALINK_TEXTS = frozenset(("¶", "#", "§", "†", "^", "↑", "🔗", "Perma
 
 
 class Node:
-    """An element: its children are elements and strings, its sizes count what is not boilerplate."""
+    """An element with its child elements and strings; its counts exclude boilerplate."""
 
     __slots__ = (
         "attributes",
@@ -79,98 +79,97 @@ class Node:
         self.link_count = 0
         self.is_boilerplate = False
         self.holds_main = False
-        self.has_structure = False  # holds tables or headings: in a cell a sign that the table is there for the layout
+        self.has_structure = False  # contains tables or headings, which mark a layout table
         self.reading = ""  # of a ruby
-        self.first_index = self.last_index = (
-            0  # its number and that of the last element inside, in the order of the page
-        )
+        # Positions of this element and of the last one inside it, in document order.
+        self.first_index = self.last_index = 0
 
     def contains(self, node: Node) -> bool:
-        """Say whether an element is this one or inside of it."""
+        """Return whether a node is this element or inside it."""
         return self.first_index <= node.first_index <= self.last_index
 
     @property
     def text_weight(self) -> float:
-        """Return how much text it holds; that of links counts little."""
+        """Return the amount of text; link text counts little."""
         return self.chars - 0.8 * self.link_chars
 
 
 @dataclass(slots=True)
 class PageTree:
-    """The body of a page, and the places in it that may be its main text, in order."""
+    """The body of a page, and the elements that may hold its main text, in order."""
 
     body: Node
-    articles: list[Node] = field(default_factory=list)  # those that are not inside others
+    articles: list[Node] = field(default_factory=list)  # outermost articles
     article_bodies: list[Node] = field(default_factory=list)
     mains: list[Node] = field(default_factory=list)
-    named_as_main: list[Node] = field(default_factory=list)  # told by their class or id
+    named_as_main: list[Node] = field(default_factory=list)  # by class or id
     headings: list[Node] = field(default_factory=list)  # h1
     times: list[Node] = field(default_factory=list)
     ruby_chars: int = 0
 
 
-# The parser's node to go on from, the element around, and how many articles, sections and main elements are.
+# The parser node to continue after, the parent element, and the number of articles, sections and mains around it.
 _Ancestor = tuple[Any, Node, int]
 
 
 def parse_html(html: str) -> Any:
-    """Return the document as the parser knows it."""
+    """Parse HTML into a document of the parser."""
     from selectolax.lexbor import LexborHTMLParser
 
     return LexborHTMLParser(sanitize_html(html.replace("\0", "")) or " ")
 
 
 def build_tree(document: Any) -> PageTree:
-    """Return what the body of a document shows."""
+    """Return the visible content of a document."""
     body = Node("body", {})
-    found = PageTree(body)
+    page_tree = PageTree(body)
     start = document.body
     if start is None:
         start = document.root
     node = start.first_child if start is not None else None
-    here, left = body, _MAX_NODES
-    above: list[_Ancestor] = []
-    inside = 0  # articles, sections and main elements around
+    element, nodes_left = body, _MAX_NODES
+    ancestors: list[_Ancestor] = []
+    section_depth = 0  # enclosing articles, sections and main elements
     while True:
-        left -= 1
-        if node is None or left < 0:
+        nodes_left -= 1
+        if node is None or nodes_left < 0:
             # The element is complete.
-            here.last_index = _MAX_NODES - left
-            if not above:
-                return found
-            node, parent, inside = above.pop()
-            _complete_element(here, parent)
-            if here.is_boilerplate:
-                _mark_boilerplate(found, here)
-            here = parent
+            element.last_index = _MAX_NODES - nodes_left
+            if not ancestors:
+                return page_tree
+            node, parent, section_depth = ancestors.pop()
+            _complete_element(element, parent)
+            if element.is_boilerplate:
+                _mark_boilerplate(page_tree, element)
+            element = parent
             node = node.next
             continue
         tag = node.tag
         if tag == "-text":
             text = node.text_content or ""
-            here.children.append(text)
-            here.chars += len(text.strip())
+            element.children.append(text)
+            element.chars += len(text.strip())
         elif tag == "rt":
-            if here.tag in _RUBY_TAGS:
+            if element.tag in _RUBY_TAGS:
                 reading = "".join((node.text(deep=True) or "").split())
-                here.reading += reading
-                found.ruby_chars += len(reading)
-        elif (tag not in _IGNORED_TAGS or (tag == "button" and _is_question(node, here))) and tag[0] != "-":
+                element.reading += reading
+                page_tree.ruby_chars += len(reading)
+        elif (tag not in _IGNORED_TAGS or (tag == "button" and _is_question(node, element))) and tag[0] != "-":
             attributes = node.attributes
             if not attributes or not _is_hidden(attributes):
                 child = Node(tag, attributes)
-                child.first_index = _MAX_NODES - left
-                above.append((node, here, inside))
+                child.first_index = _MAX_NODES - nodes_left
+                ancestors.append((node, element, section_depth))
                 if attributes:
                     child.is_boilerplate = _is_boilerplate(attributes)
-                inside += _enter_element(child, above, inside, found)
-                here, node = child, node.first_child
+                section_depth += _enter_element(child, ancestors, section_depth, page_tree)
+                element, node = child, node.first_child
                 continue
         node = node.next
 
 
 def _mark_boilerplate(page_tree: PageTree, boilerplate: Node) -> None:
-    """Mark what was found inside of boilerplate as such."""
+    """Mark the candidates inside a boilerplate element as boilerplate."""
     for nodes in (page_tree.headings, page_tree.articles, page_tree.article_bodies, page_tree.named_as_main):
         for node in reversed(nodes):
             if node.first_index < boilerplate.first_index:
@@ -179,7 +178,7 @@ def _mark_boilerplate(page_tree: PageTree, boilerplate: Node) -> None:
 
 
 def _enter_element(node: Node, ancestors: list[_Ancestor], section_depth: int, page_tree: PageTree) -> bool:
-    """Note what an element is for, and say whether it is a part of the main text's structure."""
+    """Classify an element, and return whether it is an article, a section or a main element."""
     tag, attributes = node.tag, node.attributes
     role = attributes.get("role") if attributes else None
     if tag == "nav" or tag == "search" or (tag == "dialog" and "open" not in attributes):
@@ -195,7 +194,7 @@ def _enter_element(node: Node, ancestors: list[_Ancestor], section_depth: int, p
     elif tag == "time":
         page_tree.times.append(node)
     elif tag == "article" or role == "article":
-        if not any(one.tag == "article" for _, one, _ in ancestors[-30:]):
+        if not any(ancestor.tag == "article" for _, ancestor, _ in ancestors[-30:]):
             page_tree.articles.append(node)
         return True
     elif tag == "main" or role == "main":
@@ -212,7 +211,7 @@ def _enter_element(node: Node, ancestors: list[_Ancestor], section_depth: int, p
 
 
 def _complete_element(node: Node, parent: Node) -> None:
-    """Add a finished element to the one around it."""
+    """Add a complete element to its parent."""
     if node.attributes and _is_line_numbers(node):
         return
     tag = node.tag
@@ -221,7 +220,7 @@ def _complete_element(node: Node, parent: Node) -> None:
         node.link_chars = node.chars
         if node.chars <= 9 and (node.attributes.get("href") or "#").startswith("#"):
             inner = inner_text(node).strip()
-            # The mark behind a heading that leads to itself, and the number of a footnote.
+            # The permalink after a heading, and the number of a footnote.
             node.is_boilerplate = (
                 node.is_boilerplate or inner in _PERMALINK_TEXTS or (parent.tag == "sup" and bool(inner))
             )
@@ -231,7 +230,7 @@ def _complete_element(node: Node, parent: Node) -> None:
         parent.reading += node.reading
     holds_main = node.holds_main or tag in ("main", "article")
     if holds_main and tag not in _NEVER_MAIN_TAGS:
-        node.is_boilerplate = False  # whatever it calls itself, it holds the main text
+        node.is_boilerplate = False  # whatever its name, it holds the main text
     if not node.is_boilerplate:
         parent.chars += node.chars
         parent.link_chars += node.link_chars
@@ -243,15 +242,15 @@ def _complete_element(node: Node, parent: Node) -> None:
 
 
 def inner_text(node: Node) -> str:
-    """Return all text inside, as it stands."""
+    """Return all text inside an element except boilerplate, unchanged."""
     parts: list[str] = []
-    waiting: list[Node | str] = [node]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            parts.append(one)
-        elif not one.is_boilerplate or one is node:
-            waiting.extend(reversed(one.children))
+    pending: list[Node | str] = [node]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, str):
+            parts.append(current)
+        elif not current.is_boilerplate or current is node:
+            pending.extend(reversed(current.children))
     return "".join(parts)
 
 
@@ -263,13 +262,13 @@ def _is_hidden(attributes: dict[str, str | None]) -> bool:
     style = attributes.get("style")
     if style and _HIDDEN_STYLE.search(style):
         return True
-    names = attributes.get("class")
-    return bool(names) and _has_hidden_class(names or "")
+    class_names = attributes.get("class")
+    return bool(class_names) and _has_hidden_class(class_names or "")
 
 
 def _is_line_numbers(node: Node) -> bool:
-    names = node.attributes.get("class")
-    if not names or not _has_line_numbers_class(names) or node.chars > _MAX_LINE_NUMBERS_CHARS:
+    class_names = node.attributes.get("class")
+    if not class_names or not _has_line_numbers_class(class_names) or node.chars > _MAX_LINE_NUMBERS_CHARS:
         return False
     return _LETTER.search(inner_text(node)) is None
 
@@ -292,22 +291,22 @@ def _is_boilerplate(attributes: dict[str, str | None]) -> bool:
     role = attributes.get("role")
     if role in _BOILERPLATE_ROLES:
         return True
-    names, name = attributes.get("class"), attributes.get("id")
-    return bool(names or name) and _has_boilerplate_class(names or "", name or "")
+    class_names, element_id = attributes.get("class"), attributes.get("id")
+    return bool(class_names or element_id) and _has_boilerplate_class(class_names or "", element_id or "")
 
 
 @lru_cache(4096)
 def _has_boilerplate_class(class_names: str, element_id: str) -> bool:
     return element_id in _FRAME_IDS or any(
-        _BOILERPLATE_CLASS.fullmatch(_kebab_name(one)) for one in (*class_names.split(), element_id)
+        _BOILERPLATE_CLASS.fullmatch(_kebab_name(name)) for name in (*class_names.split(), element_id)
     )
 
 
 @lru_cache(4096)
 def _is_main_name(element_id: str, class_names: str) -> bool:
-    return any(_MAIN_NAME.fullmatch(_kebab_name(one)) for one in (element_id, *class_names.split()))
+    return any(_MAIN_NAME.fullmatch(_kebab_name(name)) for name in (element_id, *class_names.split()))
 
 
 def _kebab_name(name: str) -> str:
-    """Return a class as it is compared: main_content and mainContent are main-content."""
+    """Return a class name in kebab case: main_content and mainContent become main-content."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).replace("_", "-").lower()
