@@ -159,7 +159,7 @@ def _query_details(results: Sequence[tuple[str, QueryResult]], measure: str, cha
     if change:
         score = f'<span class="{"up" if change > 0 else "down"}">{change:+.3f}</span>'
     expected = "".join(f"<li>{escape_text(name)} <b>grade {grade:g}</b></li>" for name, grade in query.grades.items())
-    parts = [f"<h3>Wanted</h3><ul>{expected}</ul>" if expected else "<p>No document answers this.</p>"]
+    parts = [f"<h3>Expected</h3><ul>{expected}</ul>" if expected else "<p>No document answers this.</p>"]
     if query.notes:
         parts.append(f'<p class="soft-text">{escape_text(query.notes)}</p>')
     for name, result in results:

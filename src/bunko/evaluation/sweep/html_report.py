@@ -30,7 +30,7 @@ def _body(result: SweepResult) -> Iterator[str]:
     yield f"<h1>{escape_text(result.judged_set.name)}</h1>"
     yield (
         f'<p class="soft-text">{len(result.scores):,} of {len(result.points):,} points.'
-        f" {len(result.tuning_ids):,} questions to choose by, {len(result.held_out_ids):,} held back. {now()}</p>"
+        f" {len(result.tuning_ids):,} questions for tuning, {len(result.held_out_ids):,} held out. {now()}</p>"
     )
     if result.best is not None and result.current is not None and result.difference is not None:
         cells = (
@@ -49,10 +49,10 @@ def _body(result: SweepResult) -> Iterator[str]:
     if heat is not None:
         names = heat.x_dimension.name + (f" and {heat.y_dimension.name}" if heat.y_dimension else "")
         yield f"<h2>{measure} by {escape_text(names)}</h2><section>{heatmap.draw_heatmap(heat, result.measure)}"
-        note = " The other settings are the best for each field." if len(result.plan.grid.dimensions) > 2 else ""
+        note = " Each cell uses the best values of the other settings." if len(result.plan.grid.dimensions) > 2 else ""
         yield f'<p class="soft-text">On the tuning half. Framed: the best; dashed: in force.{note}</p></section>'
     yield "<h2>What matters</h2><section>" + html_report.html_table(INFLUENCE_HEADERS, influence_rows(result))
     yield '<p class="soft-text">Influence: how far the mean over all points moves with this setting.</p></section>'
     yield f"<h2>The best {min(TOP_POINTS, len(result.scores))} points</h2>"
     yield f"<section>{html_report.html_table(*best_points(result, TOP_POINTS))}</section>"
-    yield f"<footer>sweep.csv holds every point.<br>bunko {__version__}</footer>"
+    yield f"<footer>sweep.csv contains every point.<br>bunko {__version__}</footer>"

@@ -196,7 +196,7 @@ def _markdown_lines(result: SweepResult) -> Iterator[str]:
     yield f"# Sweep over {' '.join(result.judged_set.name.split())}\n"
     yield (
         f"{len(result.scores):,} of {len(result.points):,} points, {len(result.judged_set.queries):,} questions:"
-        f" {len(result.tuning_ids):,} to choose by, {len(result.held_out_ids):,} held back. {now()}\n"
+        f" {len(result.tuning_ids):,} for tuning, {len(result.held_out_ids):,} held out. {now()}\n"
     )
     yield conclusion(result) + "\n"
     yield from markdown_table(POINT_HEADERS, point_rows(result))

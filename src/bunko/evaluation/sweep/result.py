@@ -191,7 +191,7 @@ def check_query_counts(tuning_count: int, held_out_count: int, measure: str) -> 
     """Raise an error if a half has too few queries with the measure."""
     if min(tuning_count, held_out_count) < _MIN_QUERIES:
         raise SourceError(
-            f"There are too few questions with {measure} to hold half of them back",
+            f"There are too few questions with {measure} to hold out half of them",
             hint="Add questions, or choose another --measure.",
         )
 
