@@ -65,7 +65,7 @@ class Judgements:
             judged_tool = self._data.get("tool", tool)
             if judged_tool != tool:
                 raise SourceError(
-                    f"{path} is judged_tool {judged_tool}, not judged_tool {tool}",
+                    f"{path} is about {judged_tool}, not about {tool}",
                     hint="Name another file with --output.",
                 )
         self._rows: dict[str, dict[str, Any]] = {_normalised_query(row["query"]): row for row in self._data["queries"]}
