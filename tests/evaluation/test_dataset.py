@@ -92,22 +92,22 @@ def test_the_digest_names_questions_and_judgements_but_not_their_order(tmp_path:
         (query(query="  "), 4, '"query" is empty'),
         (query(query=None), 4, '"query" is missing'),
         (query(query=7), 4, '"query" must be text'),
-        (query(id="q0"), 4, "there is a query 'q0' already"),
+        (query(id="q0"), 4, "duplicate query 'q0'"),
         (query(expected_sources=["https://example.com/x"]), 4, "names 'https://example.com/x', which is not in"),
         (query(expected_sources="https://example.com/a"), 4, '"expected_sources" must be a list of texts'),
         (query(negative_sources=["https://example.com/a"]), 4, "both expects 'https://example.com/a' and forbids it"),
         (query(grades={"https://example.com/a": "high"}), 4, '"grades" must give each document a number'),
-        (query(grades={"https://example.com/b": 1}), 4, "says nothing good about what is expected"),
-        ("just text", 4, "this is not an object"),
+        (query(grades={"https://example.com/b": 1}), 4, "has no grade above 0 for expected sources"),
+        ("just text", 4, "expected an object"),
         ({}, 4, '"id" is missing'),
         ({}, 4, '"query" is missing'),
         (
             {"id": "q1", "query": "果物", "expected_source": []},
             4,
-            '"expected_source"; "expected_sources" is meant',
+            '"expected_source"; did you mean "expected_sources"?',
         ),
-        ({"id": "q1", "query": "果物", "expectedSources": []}, 4, '"expected_sources" is meant'),
-        (query(negative_source=[]), 4, '"negative_sources" is meant'),
+        ({"id": "q1", "query": "果物", "expectedSources": []}, 4, 'did you mean "expected_sources"?'),
+        (query(negative_source=[]), 4, 'did you mean "negative_sources"?'),
     ],
 )
 def test_a_broken_query_is_named_by_file_and_line(tmp_path: Path, row: object, line: int, reason: str) -> None:
@@ -122,13 +122,17 @@ def test_a_broken_query_is_named_by_file_and_line(tmp_path: Path, row: object, l
 @pytest.mark.parametrize(
     ("documents", "line", "reason"),
     [
-        ('{"documents": [\n{"source_url": "a", "content": "x"},\n{"source_url": "a", "content": "y"}]}', 3, "already"),
+        (
+            '{"documents": [\n{"source_url": "a", "content": "x"},\n{"source_url": "a", "content": "y"}]}',
+            3,
+            "duplicate document",
+        ),
         ('{"documents": [\n{"source_url": "a", "content": ""}]}', 2, '"content" is empty'),
         ('{"documents": [\n{"content": "x"}]}', 2, '"source_url" is missing'),
-        ('{"documents": [\n{"source_url": "a",,}]}', 2, "this is not JSON"),
+        ('{"documents": [\n{"source_url": "a",,}]}', 2, "invalid JSON"),
         ('{"documents": [\n{}]}', 2, '"source_url" is missing'),
         ('{"documents": [\n{}]}', 2, '"content" is missing'),
-        ('{"documents": [\n{"source-url": "a", "content": "x"}]}', 2, '"source_url" is meant'),
+        ('{"documents": [\n{"source-url": "a", "content": "x"}]}', 2, 'did you mean "source_url"?'),
         ('{"documents": []}', 1, "there are no documents"),
         ('{"pages": []}', 1, 'there is no list "documents"'),
         ("[]", 1, 'there is no list "documents"'),
@@ -148,18 +152,22 @@ def test_a_broken_fixture_is_named_by_file_and_line(tmp_path: Path, documents: s
         (
             {"corpus": '{"id": "d1", "text": "x"}\n{"id": "d1", "text": "y"}\n'},
             "corpus.jsonl:2",
-            "document 'd1' already",
+            "duplicate document 'd1'",
         ),
-        ({"corpus": '{"id": "d1", "text": "x"}\n\n{"id": \n'}, "corpus.jsonl:3", "this is not JSON"),
+        ({"corpus": '{"id": "d1", "text": "x"}\n\n{"id": \n'}, "corpus.jsonl:3", "invalid JSON"),
         ({"corpus": '{"id": "d1", "text": " "}\n'}, "corpus.jsonl:1", "document 'd1' is empty"),
         ({"corpus": '{"id": 1, "text": "x"}\n'}, "corpus.jsonl:1", '"id" must be text'),
         ({"corpus": "\n"}, "corpus.jsonl:1", "there are no documents"),
         ({"corpus": '{"id": "d1", "text": "x"}\n{}\n'}, "corpus.jsonl:2", '"id" is missing'),
-        ({"corpus": '{"id": "d1", "titles": "x"}\n'}, "corpus.jsonl:1", '"title" is meant'),
+        ({"corpus": '{"id": "d1", "titles": "x"}\n'}, "corpus.jsonl:1", 'did you mean "title"?'),
         ({"queries": '{"id": "q1", "text": "a"}\n{}\n{}'}, "queries.jsonl:2", '"id" is missing'),
         ({"queries": "{}"}, "queries.jsonl:1", '"text" is missing'),
         ({"queries": '{"id": "q1", "text": ""}\n'}, "queries.jsonl:1", '"text" is empty'),
-        ({"queries": '{"id": "q1", "text": "a"}\n{"id": "q1", "text": "b"}'}, "queries.jsonl:2", "query 'q1' already"),
+        (
+            {"queries": '{"id": "q1", "text": "a"}\n{"id": "q1", "text": "b"}'},
+            "queries.jsonl:2",
+            "duplicate query 'q1'",
+        ),
         ({"qrels": "qid\tdocid\trel\nq1\td9\t1\n"}, "qrels.tsv:2", "no document 'd9'"),
         ({"qrels": "q9\td1\t1\n"}, "qrels.tsv:1", "no query 'q9'"),
         ({"qrels": "qid\tdocid\trel\nq1\td1\tgood\n"}, "qrels.tsv:2", "'good' is not a grade"),
@@ -201,7 +209,7 @@ def test_all_problems_of_a_file_are_told_at_once_up_to_a_limit(tmp_path: Path) -
 def test_a_file_that_is_not_utf8_or_not_there_is_told(tmp_path: Path) -> None:
     queries, documents = write(tmp_path, [query()])
     queries.write_bytes('{\n"queries": ["果物"]}'.encode("shift_jis"))
-    with pytest.raises(SourceError, match=r"q\.json:2: this is not UTF-8"):
+    with pytest.raises(SourceError, match=r"q\.json:2: invalid UTF-8"):
         dataset.load_judged_set(queries, documents)
     with pytest.raises(SourceError, match="cannot be read"):
         dataset.load_documents(tmp_path / "nowhere.json")

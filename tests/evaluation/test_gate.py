@@ -29,19 +29,19 @@ def done() -> Evaluation:
     return evaluate(dataset.load_judged_set(*dataset.bundled_files()), Settings(), EvaluationPlan(MODES, 10))
 
 
-def found(done: Evaluation, mode: str) -> Run:
+def find_run(done: Evaluation, mode: str) -> Run:
     return next(run for run in done.runs if run.name == mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_answers_as_well_as_it_did(done: Evaluation, mode: str) -> None:
-    run = found(done, mode)
+    run = find_run(done, mode)
     below = {name: run.measures[name] for name, floor in FLOORS[mode].items() if run.measures[name] < floor}
     assert not below, f"{mode} has lost: {below}, but at least {FLOORS[mode]} was there"
 
 
 def test_no_language_and_no_kind_of_question_is_left_behind(done: Evaluation) -> None:
-    usual = found(done, Settings().search.mode)
+    usual = find_run(done, Settings().search.mode)
     scores = {name: means(of)["ndcg@10"] for name, of in usual.groups(lambda query: query.language).items()}
     scores |= {
         name: means(of)["ndcg@10"]

@@ -6,60 +6,18 @@ import io
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bunko.protocols import Store
-from bunko.stores import memory, sqlite
 from tests.cli.test_cli import subprocess_environment
 from tests.conftest import Opener, Run
-
-ESCAPE = "\x1b"
-TEXTS = {
-    "temple.md": "# 京都の寺\n\n京都の寺の庭を巡る。",
-    "deer.md": "# 奈良の鹿\n\n奈良の公園に鹿がいる。京都からは電車で行く。",
-    "server.md": f"# サーバー\n\nサーバーを再起動する。{ESCAPE}[31m",
-    "backup.md": "# Backup\n\nCopy the database every night.",
-}
-STORES: dict[str, Callable[[Path], Store]] = {
-    "memory": lambda path: memory.build(),
-    "sqlite": lambda path: sqlite.build(path / "library.db"),
-}
-
-
-@pytest.fixture
-def notes(docs: Path, run: Run) -> Path:
-    """A folder whose documents are indexed."""
-    for name, text in TEXTS.items():
-        (docs / name).write_text(text, encoding="utf-8")
-    assert run("reindex", "--docs-dir", docs).code == 0
-    return docs
-
-
-@pytest.fixture
-def output(tmp_path: Path) -> Path:
-    """Where judgements go."""
-    return tmp_path / "judged.json"
-
-
-@pytest.fixture
-def judge(run: Run, notes: Path, output: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Judge with keys, one a line, and return what was printed."""
-
-    def judging(*arguments: str | Path, keys: str) -> str:
-        monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{key}\n" for key in keys)))
-        ran = run("judge", *arguments, "--docs-dir", notes, "--output", output)
-        assert ran.code == 0, ran.err
-        return ran.out
-
-    return judging
+from tests.evaluation.conftest import ESCAPE, TEXTS
 
 
 def judged(path: Path) -> dict[str, dict[str, float]]:
@@ -177,7 +135,7 @@ def test_without_a_query_and_without_kept_ones_there_is_nothing_to_do(run: Run, 
     assert "Which query is to be judged?" in ran.err
 
 
-def terminal(notes: Path, output: Path, tmp_path: Path) -> tuple[subprocess.Popen[bytes], int]:
+def start_at_a_terminal(notes: Path, output: Path, tmp_path: Path) -> tuple[subprocess.Popen[bytes], int]:
     pty = pytest.importorskip("pty", reason="there are no terminals to open on this system")
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -189,7 +147,7 @@ def terminal(notes: Path, output: Path, tmp_path: Path) -> tuple[subprocess.Pope
     return process, ours
 
 
-def asked(ours: int) -> str:
+def read_until_question(ours: int) -> str:
     """Return what was written up to the next question, once the terminal waits for a single key."""
     import termios
 
@@ -202,19 +160,19 @@ def asked(ours: int) -> str:
 
 
 def test_single_keys_are_enough_at_a_terminal_and_a_kill_loses_none(notes: Path, output: Path, tmp_path: Path) -> None:
-    process, ours = terminal(notes, output, tmp_path)
-    assert "temple.md:L1-L3" in asked(ours)
+    process, ours = start_at_a_terminal(notes, output, tmp_path)
+    assert "temple.md:L1-L3" in read_until_question(ours)
     os.write(ours, b"2")
-    asked(ours)  # the next one is asked when the last is written
+    read_until_question(ours)  # the next one is asked when the last is written
     assert judged(output) == {"京都の寺": {"temple.md": 2}}
     os.write(ours, b"n")
-    asked(ours)
+    read_until_question(ours)
     process.send_signal(signal.SIGKILL)
     process.wait()
     os.close(ours)
     assert len(judged(output)["京都の寺"]) == 2
-    process, ours = terminal(notes, output, tmp_path)
-    assert "2 judged already" in asked(ours)
+    process, ours = start_at_a_terminal(notes, output, tmp_path)
+    assert "2 judged already" in read_until_question(ours)
     os.write(ours, b"q")
     assert process.wait() == 0
     os.close(ours)
@@ -249,7 +207,7 @@ def test_a_document_that_is_gone_is_left_out_of_the_evaluation(
     assert run("reindex", "--docs-dir", notes).code == 0
     ran = run(*asked)
     assert ran.code == 3
-    assert "none of its questions is about a document of documents" in ran.err
+    assert "no question is about a document of documents" in ran.err
 
 
 def test_an_evaluation_of_a_tool_uses_its_own_settings_unless_told_otherwise(
@@ -275,7 +233,7 @@ def test_an_evaluation_of_a_tool_uses_its_own_settings_unless_told_otherwise(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--with", "max_chunk_chars=100"), "measured as it is"),
+        (("--with", "max_chunk_chars=100"), "index of an existing tool is not rebuilt"),
         (("--chunk-size", "100"), "--chunk-size does not go with --name"),
         (("--fixture", "x.json"), "--fixture does not go with --name"),
     ],
@@ -293,112 +251,3 @@ def test_a_tool_is_only_measured_with_questions_about_it(run: Run, notes: Path) 
     ran = run("evaluate", "--name", "documents", "--docs-dir", notes)
     assert ran.code == 2
     assert "--dataset" in ran.err
-
-
-# Searches that are kept
-
-
-@pytest.fixture(params=sorted(STORES))
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made = STORES[request.param](tmp_path)
-    yield made
-    made.close()
-
-
-def test_kept_searches_are_counted_bounded_and_forgotten(store: Store) -> None:
-    assert store.logged_searches() == []
-    assert store.clear_searches() == 0
-    for at, (query, tool) in enumerate([("a", ""), ("b", ""), ("a", ""), ("a", "docs"), ("c", "")]):
-        assert store.log_search(query, tool, f"2024-01-0{at + 1}", limit=3)
-    found = [(one.query, one.tool, one.count, one.last_searched_at) for one in store.logged_searches()]
-    # Four were made, three have room, and b was asked longest ago.
-    assert found == [("a", "", 2, "2024-01-03"), ("a", "docs", 1, "2024-01-04"), ("c", "", 1, "2024-01-05")]
-    assert store.clear_searches() == 3
-    assert store.logged_searches() == []
-    assert store.log_search("d", "", "2024-01-09", limit=3)
-    assert [one.query for one in store.logged_searches()] == ["d"]
-
-
-def test_nothing_is_kept_unless_the_settings_say_so(run: Run, notes: Path) -> None:
-    assert run("search", "京都", "--docs-dir", notes).code == 0
-    listed = run("judge", "--kept", "--docs-dir", notes, "--json").json()
-    assert listed == {"keeping": False, "searches": []}
-    assert "京都" not in str(tables(notes))
-    # A folder of documents may come from somebody else, who has no right to what is asked there.
-    (notes / "bunko.toml").write_text("[log]\nkeep_searches = true\n", encoding="utf-8")
-    assert "log.keep_searches is ignored" in run("search", "京都", "--docs-dir", notes).err
-    assert run("judge", "--kept", "--docs-dir", notes, "--json").json()["searches"] == []
-
-
-def tables(notes: Path) -> list[str]:
-    connection = sqlite3.connect(notes / ".rag-index" / "library.db")
-    found = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    connection.close()
-    return found
-
-
-def test_searches_are_kept_offered_most_frequent_first_and_forgotten(
-    run: Run, judge: Callable[..., str], notes: Path, output: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "asked" not in tables(notes)
-    monkeypatch.setenv("BUNKO_LOG_KEEP_SEARCHES", "true")
-    for query in ("backup", "京都の寺", "京都の寺"):
-        assert run("search", query, "--docs-dir", notes).code == 0
-    assert run("search", "京都の寺", "-n", "documents", "--docs-dir", notes).code == 0
-    listed = run("judge", "--kept", "--docs-dir", notes).out.splitlines()
-    assert [line.split("\t")[0::2] for line in listed] == [["2", "(all)"], ["1", "(all)"], ["1", "documents"]]
-    printed = judge(keys="y" * 20)
-    assert "Query 1 of 2: 京都の寺" in printed
-    assert "Query 2 of 2: backup" in printed
-    assert run("judge", "--docs-dir", notes, "--output", output).code == 2, "all are judged"
-    assert run("judge", "--clear-kept", "--docs-dir", notes).out == "Forgot 3 searches.\n"
-    assert run("judge", "--kept", "--docs-dir", notes, "--json").json()["searches"] == []
-    assert run("judge", "--kept", "--clear-kept", "--docs-dir", notes).code == 2
-
-
-def test_what_was_forgotten_is_not_left_in_the_file(run: Run, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BUNKO_LOG_KEEP_SEARCHES", "true")
-    database = notes / ".rag-index" / "library.db"
-    secret = "xyzzyplughplover"
-    assert run("search", secret, "--docs-dir", notes).code == 0
-    assert secret.encode() in database.read_bytes()
-    assert run("judge", "--clear-kept", "--docs-dir", notes).code == 0
-    assert secret.encode() not in database.read_bytes()
-
-
-def test_a_search_does_not_wait_for_a_writer_to_be_kept(notes: Path, open_docs: Opener) -> None:
-    library = open_docs(BUNKO_LOG_KEEP_SEARCHES="true")
-    writer = sqlite3.connect(library.paths.database, isolation_level=None)
-    writer.execute("BEGIN IMMEDIATE")
-    library.log_search("京都")  # would wait half a minute, then fail
-    writer.execute("ROLLBACK")
-    writer.close()
-    assert library.logged_searches() == []
-    library.log_search("京都")
-    assert [one.query for one in library.logged_searches()] == ["京都"]
-
-
-def test_a_library_that_may_only_be_read_keeps_nothing_and_answers(notes: Path, open_docs: Opener) -> None:
-    open_docs(BUNKO_LOG_KEEP_SEARCHES="true").log_search("before")
-    library = open_docs(read_only=True, BUNKO_LOG_KEEP_SEARCHES="true")
-    assert library.search("京都").hits
-    library.log_search("京都")
-    assert [one.query for one in library.logged_searches()] == ["before"]
-
-
-def test_an_assistants_searches_are_kept_once_however_many_pages_it_reads(notes: Path, open_docs: Opener) -> None:
-    from threading import Event
-
-    from bunko.interfaces.tools.tool import ToolCall
-    from bunko.interfaces.tools.toolsets import search_tool
-
-    library = open_docs(BUNKO_LOG_KEEP_SEARCHES="true")
-    given = {"query": "京都の寺", "top_k": 1, "extract": "chunk", "response_format": "concise"}
-
-    def asked(**more: Any) -> Any:
-        return search_tool.search(ToolCall(library, given | more, lambda *_: None, Event()), None)
-
-    first = asked()
-    cursor = first.structured["next_cursor"]
-    asked(cursor=cursor)
-    assert [(one.query, one.count) for one in library.logged_searches()] == [("京都の寺", 1)]

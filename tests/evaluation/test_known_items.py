@@ -14,7 +14,7 @@ from bunko.records import ChunkRow
 from bunko.types import Chunk
 
 
-def found(number: int, uri: str, title: str, text: str, *headings: str) -> ChunkRow:
+def chunk_row(number: int, uri: str, title: str, text: str, *headings: str) -> ChunkRow:
     chunk = Chunk(0, 0, len(text), 1, 2, text, f"# {headings[-1]}" if headings else "", headings)
     return ChunkRow(1, number, uri, title, "", (), "hash", chunk)
 
@@ -81,8 +81,8 @@ def test_no_text_stops_the_making_of_variants(text: str) -> None:
 
 def test_an_answer_is_the_document_that_the_words_came_from_and_every_other_that_holds_them() -> None:
     chunks = [
-        found(1, "a.md", "京都の寺", "京都の寺を巡る。", "京都の寺"),
-        found(2, "b.md", "奈良の鹿", "奈良の鹿と、京都の寺。", "奈良の鹿"),
+        chunk_row(1, "a.md", "京都の寺", "京都の寺を巡る。", "京都の寺"),
+        chunk_row(2, "b.md", "奈良の鹿", "奈良の鹿と、京都の寺。", "奈良の鹿"),
     ]
     stands = {"京都の寺": {"a.md": NAMED_GRADE, "b.md": MENTIONED_GRADE}}
     items = known_items(chunks, lambda text: stands.get(text, {}), limit=100)
@@ -97,7 +97,7 @@ def test_an_answer_is_the_document_that_the_words_came_from_and_every_other_that
 
 
 def test_what_stands_everywhere_is_not_asked() -> None:
-    chunks = [found(n, f"{n}.md", "Release notes", f"Text {n}", "Release notes") for n in range(9)]
+    chunks = [chunk_row(n, f"{n}.md", "Release notes", f"Text {n}", "Release notes") for n in range(9)]
     assert known_items(chunks, lambda _: None, limit=100) == []
     everywhere = {f"{n}.md": NAMED_GRADE for n in range(9)}
     assert known_items(chunks, lambda _: everywhere, limit=100) == []
@@ -105,12 +105,12 @@ def test_what_stands_everywhere_is_not_asked() -> None:
 
 
 def test_headings_that_any_document_has_are_not_asked() -> None:
-    chunks = [found(1, "a.md", "", "概要です", "概要"), found(2, "b.md", "", "Text", "Introduction")]
+    chunks = [chunk_row(1, "a.md", "", "概要です", "概要"), chunk_row(2, "b.md", "", "Text", "Introduction")]
     assert not {"概要", "Introduction"} & {one.query.text for one in known_items(chunks, lambda _: {}, limit=100)}
 
 
 def test_the_halves_share_no_document() -> None:
-    chunks = [found(n, f"{n}.md", f"{name}の寺", f"{name}", f"{name}の寺") for n, name in enumerate(NAMES)]
+    chunks = [chunk_row(n, f"{n}.md", f"{name}の寺", f"{name}", f"{name}の寺") for n, name in enumerate(NAMES)]
     linked = {"京都の寺": {"0.md": NAMED_GRADE, "1.md": MENTIONED_GRADE, "2.md": MENTIONED_GRADE}}
     items = known_items(chunks, lambda text: linked.get(text, {}), limit=1000)
     first, second = split_by_document(items)

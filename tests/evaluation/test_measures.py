@@ -92,7 +92,7 @@ def test_a_run_file_gives_other_programs_the_same_scores(tmp_path: Any) -> None:
     run = Run("two words", "bm25", (QueryResult(JudgedQuery("q 1", "?", grades), found, values, 1.0),))
     path = tmp_path / "run.txt"
     path.write_text("".join(f"{line}\n" for line in trec_lines(run)), encoding="utf-8")
-    read = list(ir_measures.read_trec_run(str(path)))
+    read = list(ir_measures.read_trec_run(str(path)))  # type: ignore[no-untyped-call]
     assert [one.doc_id for one in sorted(read, key=lambda one: -one.score)] == ["z_last", "a", "m"]
     judged = [ir_measures.Qrel("q_1", "a", 1)]
     assert (

@@ -196,7 +196,8 @@ def test_what_makes_no_sense_in_a_tools_own_settings_is_left_out(docs: Path, ope
 
     wrong = {"mode": "telepathy", "k1": -1, "b": "x", "vector_weight": float("nan"), "loanwords": 1, "top_k": 900}
     library = open_docs()
-    for options in (wrong, [], "k1", {"where": {}, 3: 4}):
+    invalid: tuple[Any, ...] = (wrong, [], "k1", {"where": {}, 3: 4})
+    for options in invalid:
         tool = Tool("odd", options={"search": options})
         assert library.build_request("x", tools=[tool]) == library.build_request("x")
 

@@ -1,1 +1,1 @@
-"""Judged questions in, how well a search answers them out."""
+"""Measure how well searches answer judged queries."""

@@ -1,4 +1,4 @@
-"""An evaluation and a file in, whether it has become worse than the file says out."""
+"""Compare an evaluation with a baseline file to detect regressions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from bunko.evaluation.evaluate import Evaluation, PreviousReport
 from bunko.evaluation.measures import F1
 
 _TOLERANCE = 1e-9
-_BASELINE_HINT = "Make it with: bunko evaluate … --save-baseline."
+_BASELINE_HINT = "Create it with: bunko evaluate … --save-baseline."
 _REPORT_HINT = "Name a report.json that bunko evaluate wrote."
 
 
 @dataclass(frozen=True, slots=True)
 class BaselineChange:
-    """How the judging measure of one mode has changed since the baseline."""
+    """The F1 of one mode in the baseline and now."""
 
     mode: str
     before: float
@@ -30,7 +30,7 @@ class BaselineChange:
 
 @dataclass(frozen=True, slots=True)
 class BaselineVerdict:
-    """What a baseline says about an evaluation."""
+    """The comparison of an evaluation with a baseline."""
 
     path: str
     threshold: float
@@ -38,34 +38,34 @@ class BaselineVerdict:
 
     @property
     def has_regression(self) -> bool:
-        """Say whether any mode has lost more than is allowed."""
+        """Return whether any mode lost more than the threshold."""
         return any(change.regressed for change in self.changes)
 
 
 def baseline_mismatches(path: Path, judged_set: JudgedSet, n_results: int, threshold: float | None) -> list[str]:
-    """Return what a baseline was made with and this evaluation is not: scores of different things do not compare."""
-    held = _load_report_json(path, "baseline", _BASELINE_HINT)
-    found = []
-    if _judged_set_digest(held) not in ("", judged_set.digest):
-        found.append("it is about other questions or judgements")
-    if held.get("n_results", n_results) != n_results:
-        found.append(f"n_results is {held['n_results']} there and {n_results} here")
-    settings = held.get("settings")
+    """Return the reasons why a baseline is not comparable: other judgements, number of results or threshold."""
+    report = _load_report_json(path, "baseline", _BASELINE_HINT)
+    mismatches = []
+    if _judged_set_digest(report) not in ("", judged_set.digest):
+        mismatches.append("it has other questions or judgements")
+    if report.get("n_results", n_results) != n_results:
+        mismatches.append(f"n_results is {report['n_results']} there and {n_results} here")
+    settings = report.get("settings")
     before = settings.get("threshold", threshold) if isinstance(settings, dict) else threshold
     if before != threshold:
-        found.append(f"threshold is {_format_threshold(before)} there and {_format_threshold(threshold)} here")
-    return found
+        mismatches.append(f"threshold is {_format_threshold(before)} there and {_format_threshold(threshold)} here")
+    return mismatches
 
 
 def compare_with_baseline(evaluation: Evaluation, path: Path, threshold: float) -> BaselineVerdict | None:
-    """Compare the F1 of each mode with a baseline; a loss of more than the threshold is a regression.
+    """Compare the F1 of each mode with a baseline; a loss above the threshold is a regression.
 
-    None: it knows none of the modes.
+    Return None if the baseline contains none of the modes.
     """
-    held = _load_report_json(path, "baseline", _BASELINE_HINT)
+    report = _load_report_json(path, "baseline", _BASELINE_HINT)
     changes = []
     for run in evaluation.runs:
-        before = _baseline_f1(held, run.name, path)
+        before = _baseline_f1(report, run.name, path)
         if before is not None:
             now = run.measures.get(F1, 0.0)
             changes.append(BaselineChange(run.name, before, now, before - now > threshold + _TOLERANCE))
@@ -73,26 +73,31 @@ def compare_with_baseline(evaluation: Evaluation, path: Path, threshold: float) 
 
 
 def load_report(path: Path) -> PreviousReport:
-    """Read what a report says of each question in each mode."""
-    held = _load_report_json(path, "report", _REPORT_HINT)
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    """Load the measures of each query in each mode from a report."""
+    report = _load_report_json(path, "report", _REPORT_HINT)
+    values: dict[str, dict[str, dict[str, float]]] = {}
     try:
-        for mode, of_mode in held["modes"].items():
-            found[mode] = {}
-            for row in of_mode["queries"]:
+        for mode, mode_report in report["modes"].items():
+            values[mode] = {}
+            for row in mode_report["queries"]:
                 for measure, value in row["measures"].items():
-                    found[mode].setdefault(measure, {})[str(row["id"])] = float(value)
+                    values[mode].setdefault(measure, {})[str(row["id"])] = float(value)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SourceError(
-            f"{path}:1: there are no single questions in it", hint="Name a report.json, which has them."
+            f"{path}:1: the report has no scores of single questions", hint="Name a report.json, which has them."
         ) from error
-    number = held.get("n_results")
-    return PreviousReport(path.name, dict(found), _judged_set_digest(held), number if isinstance(number, int) else None)
+    n_results = report.get("n_results")
+    return PreviousReport(
+        path.name, dict(values), _judged_set_digest(report), n_results if isinstance(n_results, int) else None
+    )
 
 
 def baseline_data(evaluation: Evaluation) -> dict[str, Any]:
-    """Return what a baseline file holds: the means of each mode, and which questions they are about."""
-    modes = {run.name: {"measures": {name: round(v, 6) for name, v in run.measures.items()}} for run in evaluation.runs}
+    """Return the content of a baseline file: the means of each mode, and the judged set and settings they belong to."""
+    modes = {
+        run.name: {"measures": {name: round(value, 6) for name, value in run.measures.items()}}
+        for run in evaluation.runs
+    }
     facts = {
         "name": evaluation.judged_set.name,
         "digest": evaluation.judged_set.digest,
@@ -105,13 +110,13 @@ def _load_report_json(path: Path, kind: str, hint: str) -> dict[str, Any]:
     if not path.exists():
         raise SourceError(f"There is no {kind} {path}", hint=hint)
     try:
-        held = json.loads(read_text_file(path))
+        report = json.loads(read_text_file(path))
     except (json.JSONDecodeError, RecursionError) as error:
-        line, reason = getattr(error, "lineno", 1), getattr(error, "msg", "nested too deep")
-        raise SourceError(f"{path}:{line}: this is not JSON: {reason}", hint=hint) from error
-    if not isinstance(held, dict) or not isinstance(held.get("modes"), dict):
-        raise SourceError(f'{path}:1: there are no "modes" in it', hint=hint)
-    return held
+        line, reason = getattr(error, "lineno", 1), getattr(error, "msg", "nested too deeply")
+        raise SourceError(f"{path}:{line}: invalid JSON: {reason}", hint=hint) from error
+    if not isinstance(report, dict) or not isinstance(report.get("modes"), dict):
+        raise SourceError(f'{path}:1: "modes" is missing', hint=hint)
+    return report
 
 
 def _format_threshold(value: object) -> str:
@@ -124,10 +129,10 @@ def _judged_set_digest(data: Mapping[str, Any]) -> str:
 
 
 def _baseline_f1(data: Mapping[str, Any], mode: str, path: Path) -> float | None:
-    of_mode = data["modes"].get(mode)
-    if of_mode is None:
+    mode_report = data["modes"].get(mode)
+    if mode_report is None:
         return None
     try:
-        return float(of_mode["measures"][F1])
+        return float(mode_report["measures"][F1])
     except (KeyError, TypeError, ValueError) as error:
-        raise SourceError(f'{path}:1: there is no "{F1}" of {mode} in it', hint=_BASELINE_HINT) from error
+        raise SourceError(f'{path}:1: "{F1}" of mode {mode} is missing', hint=_BASELINE_HINT) from error

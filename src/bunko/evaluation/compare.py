@@ -1,6 +1,6 @@
-"""Values of the same questions under two settings in, how sure one can be of the difference out.
+"""Compare two runs over the same queries by paired bootstrap.
 
-Questions are drawn anew, with replacement, ten thousand times; the same seed gives the same numbers every time.
+Queries are resampled with replacement ten thousand times; the fixed seed gives the same numbers every time.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from bunko.evaluation.measures import LOWER_IS_BETTER
 
 RESAMPLES = 10_000
 SEED = 20_240_115
-_MAX_CELLS = 4_000_000  # drawn at once: 32 MB
-_TOLERANCE = 1e-6  # reports are written to six digits
+_MAX_CELLS = 4_000_000  # resampled at once: 32 MB
+_TOLERANCE = 1e-6  # reports are rounded to six digits
 _Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How much higher (or, below 0, lower) the second is in one measure, and how sure that is."""
+    """The difference of one measure between two runs (second minus first), with its confidence interval."""
 
     measure: str
     first: float
@@ -30,19 +30,19 @@ class Difference:
     difference: float
     low: float  # 95 % of the resampled differences lie from here …
     high: float  # … to here
-    p: float  # how often chance alone would turn the sign, both ways counted
-    wins: int  # questions that the second answers better
+    p: float  # two-sided: how often resampling turns the sign
+    wins: int  # queries that the second run answers better
     losses: int
     ties: int
 
     @property
     def is_significant(self) -> bool:
-        """Say whether the interval leaves 0 out."""
+        """Return whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
 
     @property
     def verdict(self) -> str:
-        """Return `better` or `worse` where the second certainly is, else nothing."""
+        """Return `better` or `worse` if the difference is significant, else an empty text."""
         if not self.is_significant:
             return ""
         return "better" if (self.difference > 0) != (self.measure in LOWER_IS_BETTER) else "worse"
@@ -50,7 +50,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two ways of asking the same questions, side by side."""
+    """The differences between two runs over the same queries."""
 
     first: str
     second: str
@@ -60,16 +60,16 @@ class Comparison:
 def compare(
     first: Mapping[str, Mapping[str, float]], second: Mapping[str, Mapping[str, float]], *, names: tuple[str, str]
 ) -> Comparison:
-    """Compare measures → question → value, over the questions both have; what both lack is left out."""
-    shared = {measure: tuple(one for one in first[measure] if one in second.get(measure, {})) for measure in first}
-    found = {}
-    for queries, measures in _group_measures(shared).items():
-        a = np.array([[first[measure][one] for measure in measures] for one in queries])
-        b = np.array([[second[measure][one] for measure in measures] for one in queries])
-        drawn = resample_means(b - a)
+    """Compare values by measure and query id, over the queries that both runs have."""
+    shared = {measure: tuple(key for key in first[measure] if key in second.get(measure, {})) for measure in first}
+    differences = {}
+    for query_ids, measures in _group_measures(shared).items():
+        a = np.array([[first[measure][query_id] for measure in measures] for query_id in query_ids])
+        b = np.array([[second[measure][query_id] for measure in measures] for query_id in query_ids])
+        samples = resample_means(b - a)
         for i, measure in enumerate(measures):
-            found[measure] = _difference(measure, a[:, i], b[:, i], drawn[:, i])
-    return Comparison(*names, tuple(found[measure] for measure in first if measure in found))
+            differences[measure] = _difference(measure, a[:, i], b[:, i], samples[:, i])
+    return Comparison(*names, tuple(differences[measure] for measure in first if measure in differences))
 
 
 def _difference(measure: str, first: _Floats, second: _Floats, samples: _Floats) -> Difference:
@@ -87,33 +87,33 @@ def _difference(measure: str, first: _Floats, second: _Floats, samples: _Floats)
 
 def confidence_intervals(values: Mapping[str, Mapping[str, float]]) -> dict[str, tuple[float, float]]:
     """Return the 95 % interval of the mean of each measure."""
-    found = {}
-    for queries, names in _group_measures({name: tuple(of_query) for name, of_query in values.items()}).items():
-        columns = np.array([[values[name][query] for name in names] for query in queries])
+    intervals = {}
+    for query_ids, names in _group_measures({name: tuple(by_query) for name, by_query in values.items()}).items():
+        columns = np.array([[values[name][query_id] for name in names] for query_id in query_ids])
         low, high = np.percentile(resample_means(columns), (2.5, 97.5), axis=0)
-        found.update({name: (float(low[i]), float(high[i])) for i, name in enumerate(names)})
-    return {name: found[name] for name in values}
+        intervals.update({name: (float(low[i]), float(high[i])) for i, name in enumerate(names)})
+    return {name: intervals[name] for name in values}
 
 
-def _group_measures(queries: Mapping[str, tuple[str, ...]]) -> dict[tuple[str, ...], list[str]]:
-    """Return which measures are about the same questions: these are drawn once for all of them."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    for measure, of_measure in queries.items():
-        if of_measure:
-            found.setdefault(of_measure, []).append(measure)
-    return found
+def _group_measures(query_ids: Mapping[str, tuple[str, ...]]) -> dict[tuple[str, ...], list[str]]:
+    """Group the measures that have the same queries, so that those are resampled once."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for measure, ids in query_ids.items():
+        if ids:
+            groups.setdefault(ids, []).append(measure)
+    return groups
 
 
 def resample_means(columns: _Floats) -> _Floats:
-    """Return the means of each column (one row a question) over questions drawn anew, one row a draw."""
-    number = len(columns)
+    """Return the mean of each column (one row per query) over resampled queries, one row per resample."""
+    query_count = len(columns)
     random = np.random.default_rng(SEED)
     means = np.empty((RESAMPLES, columns.shape[1]))
-    step = max(1, _MAX_CELLS // number)
-    for at in range(0, RESAMPLES, step):
-        rows = min(step, RESAMPLES - at)
-        # How often each question is drawn says as much as which ones are, and makes the sums one product.
-        drawn = random.integers(0, number, (rows, number)) + np.arange(rows)[:, None] * number
-        counts = np.bincount(drawn.ravel(), minlength=rows * number).reshape(rows, number)
-        means[at : at + rows] = counts @ columns / number
+    step = max(1, _MAX_CELLS // query_count)
+    for start in range(0, RESAMPLES, step):
+        rows = min(step, RESAMPLES - start)
+        # Counting how often each query was picked turns the sums into one matrix product.
+        picks = random.integers(0, query_count, (rows, query_count)) + np.arange(rows)[:, None] * query_count
+        counts = np.bincount(picks.ravel(), minlength=rows * query_count).reshape(rows, query_count)
+        means[start : start + rows] = counts @ columns / query_count
     return means

@@ -1,4 +1,4 @@
-"""A file of questions and a file of documents in, a judged set out, or an error that names file and line."""
+"""Load judged sets: documents, and queries with the documents that answer them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bunko.text.language import detect_language
 from bunko.text.normalise import escape_surrogates
 
 _MAX_PROBLEMS = 10
-# A key that is as like as that to one we know is a slip; others are the file's own business.
+# An unknown key at least this similar to a known one is reported as a typo; other keys are ignored.
 _TYPO_SIMILARITY = 0.85
 _DOCUMENT_KEYS = ("source_url", "title", "content")
 _QUERY_KEYS = (
@@ -27,41 +27,41 @@ _QUERY_KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class JudgedDocument:
-    """A document as a judged set has it."""
+    """A document of a judged set."""
 
-    id: str  # its address or name, which judgements use
+    id: str  # URL or name, used by the judgements
     title: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuery:
-    """A question with what is known about its answer."""
+    """A query with its relevance judgements."""
 
     id: str
     text: str
-    grades: Mapping[str, float]  # document → how well it answers; empty if none does
-    expected_sources: tuple[str, ...] = ()  # the documents that must come back; not given: all that have a grade
-    negatives: tuple[str, ...] = ()  # documents that must not come back
-    keywords: tuple[str, ...] = ()  # what the texts that come back should hold
+    grades: Mapping[str, float]  # document → relevance grade; empty if no document is relevant
+    expected_sources: tuple[str, ...] = ()  # documents that must be returned; empty: all with a grade
+    negatives: tuple[str, ...] = ()  # documents that must not be returned
+    keywords: tuple[str, ...] = ()  # words that the returned texts should contain
     language: str = ""
     kind: str = ""
     notes: str = ""
 
     @property
     def relevant_uris(self) -> frozenset[str]:
-        """Return the documents that count as right; others with a grade help the ranking's gain alone."""
+        """Return the documents that count as relevant; other graded documents only add to nDCG."""
         return frozenset(self.expected_sources or self.grades)
 
     @property
     def is_answerable(self) -> bool:
-        """Say whether any document answers it."""
+        """Return whether any document answers the query."""
         return bool(self.grades)
 
 
 @dataclass(frozen=True)
 class JudgedSet:
-    """A judged set: documents, and questions about them."""
+    """Documents and judged queries about them."""
 
     name: str
     documents: tuple[JudgedDocument, ...]
@@ -69,77 +69,78 @@ class JudgedSet:
 
     @cached_property
     def digest(self) -> str:
-        """Return a name for exactly these questions and judgements: scores compare within it only."""
-        made = hashlib.sha256()
-        for query in sorted(self.queries, key=lambda one: one.id):
-            made.update(
+        """Return a hash of the queries and judgements; only scores with the same hash are comparable."""
+        digest = hashlib.sha256()
+        for query in sorted(self.queries, key=lambda query: query.id):
+            digest.update(
                 repr(
                     (query.id, query.text, sorted(query.grades.items()), sorted(query.relevant_uris), query.negatives)
                 ).encode()
             )
-        return made.hexdigest()[:16]
+        return digest.hexdigest()[:16]
 
 
 @dataclass
 class FileProblems:
-    """What is wrong with a file, collected, so that one run shows it all."""
+    """The problems of a file, collected so that one run reports all of them."""
 
     path: Path
     messages: list[str] = field(default_factory=list)
 
     def add(self, line: int, reason: str) -> None:
-        """Note what is wrong on a line."""
+        """Add a problem on a line."""
         self.messages.append(f"{self.path}:{line}: {reason}")
 
     def raise_if_any(self) -> None:
-        """Raise what was found, if anything was."""
+        """Raise an error that lists the problems, if there are any."""
         if self.messages:
-            more = len(self.messages) - _MAX_PROBLEMS
-            rest = f"\n… and {more} more" if more > 0 else ""
+            hidden_count = len(self.messages) - _MAX_PROBLEMS
+            ending = f"\n… and {hidden_count} more" if hidden_count > 0 else ""
             raise SourceError(
-                "\n".join(self.messages[:_MAX_PROBLEMS]) + rest,
-                hint="Nothing was measured. Mend the file, then try again.",
+                "\n".join(self.messages[:_MAX_PROBLEMS]) + ending,
+                hint="Nothing was measured. Fix the file, then try again.",
             )
 
 
 def load_judged_set(queries: Path, documents: Path, *, name: str = "") -> JudgedSet:
-    """Read a judged set in two JSON files: `queries` of one, `documents` of the other."""
-    held = load_documents(documents)
-    asked = load_queries(queries, {one.id for one in held}, corpus_name=str(documents))
-    return JudgedSet(name or queries.stem, held, asked)
+    """Load a judged set from two JSON files: one with `queries`, one with `documents`."""
+    judged_documents = load_documents(documents)
+    document_ids = {document.id for document in judged_documents}
+    judged_queries = load_queries(queries, document_ids, corpus_name=str(documents))
+    return JudgedSet(name or queries.stem, judged_documents, judged_queries)
 
 
 def bundled_files() -> tuple[Path, Path]:
-    """Return the questions and the documents that come with bunko."""
+    """Return the paths of the queries and the documents that are bundled with bunko."""
     folder = Path(str(files("bunko.evaluation"))) / "judged"
     return folder / "queries.json", folder / "documents.json"
 
 
 def load_documents(path: Path) -> tuple[JudgedDocument, ...]:
-    """Read the documents of a fixture: source_url, title and content of each."""
+    """Load documents with `source_url`, `title` and `content` from a JSON file."""
     problems = FileProblems(path)
-    found: dict[str, JudgedDocument] = {}
+    documents: dict[str, JudgedDocument] = {}
     for line, value in _load_items(path, "documents"):
         row = JsonRow(value, line, problems, known_keys=_DOCUMENT_KEYS)
-        made = JudgedDocument(
+        document = JudgedDocument(
             row.text("source_url", required=True), row.text("title"), row.text("content", required=True)
         )
-        if made.id in found:
-            problems.add(line, f"there is a document {made.id!r} already")
+        if document.id in documents:
+            problems.add(line, f"duplicate document {document.id!r}")
         elif row.is_valid:
-            found[made.id] = made
-    if not found and not problems.messages:
+            documents[document.id] = document
+    if not documents and not problems.messages:
         problems.add(1, "there are no documents")
     problems.raise_if_any()
-    return tuple(found.values())
+    return tuple(documents.values())
 
 
 def load_queries(
     path: Path, known_uris: Iterable[str] | None, *, corpus_name: str = "the documents"
 ) -> tuple[JudgedQuery, ...]:
-    """Read the questions of a dataset about documents that are known; None: about documents that come and go."""
+    """Load judged queries from a JSON file; judgements must name known documents unless `known_uris` is None."""
     problems, known_uris = FileProblems(path), None if known_uris is None else set(known_uris)
-    found: dict[str, JudgedQuery] = {}
+    queries: dict[str, JudgedQuery] = {}
     for line, value in _load_items(path, "queries"):
         row = JsonRow(value, line, problems, known_keys=_QUERY_KEYS)
         expected = row.texts("expected_sources")
@@ -159,44 +160,44 @@ def load_queries(
                 row.add_problem(f"query {query.id!r} names {source!r}, which is not in {corpus_name}")
         for source in sorted(query.relevant_uris & set(query.negatives)):
             row.add_problem(f"query {query.id!r} both expects {source!r} and forbids it")
-        if query.id in found:
-            row.add_problem(f"there is a query {query.id!r} already")
+        if query.id in queries:
+            row.add_problem(f"duplicate query {query.id!r}")
         elif row.is_valid:
-            found[query.id] = with_language_and_kind(query)
-    if not found and not problems.messages:
+            queries[query.id] = with_language_and_kind(query)
+    if not queries and not problems.messages:
         problems.add(1, "there are no queries")
     problems.raise_if_any()
-    return tuple(found.values())
+    return tuple(queries.values())
 
 
 def with_language_and_kind(query: JudgedQuery) -> JudgedQuery:
-    """Return a query with language and kind filled in where the file does not say them."""
+    """Return the query with its language detected and its kind set where the file omits them."""
     kind = query.kind or ("" if query.is_answerable else "none")
     return replace(query, language=query.language or detect_language(query.text) or "other", kind=kind)
 
 
 class JsonRow:
-    """One object of a file, read field by field; what is wrong is noted with its line."""
+    """One JSON object of a file; reading a field adds its problems, with the line, to the file's list."""
 
     def __init__(self, value: Any, line: int, problems: FileProblems, *, known_keys: Sequence[str]) -> None:
         self._line, self._problems, self.is_valid = line, problems, True
         self._is_object = isinstance(value, dict)
         self._fields: dict[str, Any] = value if self._is_object else {}
         if not self._is_object:
-            self.add_problem("this is not an object")
+            self.add_problem("expected an object")
         for name in self._fields:
-            meant = _intended_key(name, tuple(known_keys))
-            if meant and meant not in self._fields:
-                self.add_problem(f'there is no key "{escape_surrogates(name)}"; "{meant}" is meant')
+            intended = _intended_key(name, tuple(known_keys))
+            if intended and intended not in self._fields:
+                self.add_problem(f'unknown key "{escape_surrogates(name)}"; did you mean "{intended}"?')
 
     def add_problem(self, reason: str) -> None:
-        """Note that this object cannot be used."""
+        """Add a problem and mark the object as invalid."""
         self._problems.add(self._line, reason)
         self.is_valid = False
 
     def text(self, *names: str, required: bool = False) -> str:
-        """Return a text under the first of some names that is there."""
-        name = next((one for one in names if one in self._fields), names[0])
+        """Return the text of the first of these fields that is present."""
+        name = next((name for name in names if name in self._fields), names[0])
         value = self._fields.get(name)
         if value is None and not required:
             return ""
@@ -209,32 +210,32 @@ class JsonRow:
         return escape_surrogates(value)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of texts, each once."""
+        """Return the texts of a list field, without duplicates."""
         value = self._fields.get(name)
         if value is None:
             return ()
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             self.add_problem(f'"{name}" must be a list of texts')
             return ()
         return tuple(dict.fromkeys(map(escape_surrogates, value)))
 
     def grades(self, name: str, expected: Sequence[str]) -> dict[str, float]:
-        """Return how well each expected document answers: 1, unless the field says more."""
+        """Return the grade of each document; without the field, each expected document has grade 1."""
         value = self._fields.get(name)
         if value is None:
             return dict.fromkeys(expected, 1.0)
         if not isinstance(value, dict) or not all(_is_grade(grade) for grade in value.values()):
             self.add_problem(f'"{name}" must give each document a number, 0 or more')
             return {}
-        given = {escape_surrogates(document): float(grade) for document, grade in value.items() if grade > 0}
-        if missing := [one for one in expected if one not in given]:
-            self.add_problem(f'"{name}" says nothing good about what is expected: {", ".join(missing)}')
-        return given
+        grades = {escape_surrogates(document): float(grade) for document, grade in value.items() if grade > 0}
+        if missing := [document for document in expected if document not in grades]:
+            self.add_problem(f'"{name}" has no grade above 0 for expected sources: {", ".join(missing)}')
+        return grades
 
 
 @lru_cache(maxsize=1000)
 def _intended_key(name: str, known_keys: tuple[str, ...]) -> str:
-    """Return the key that a name was meant to be; empty if it is one, or like none."""
+    """Return the known key that a misspelt name resembles; empty if the name is known or resembles none."""
     if name in known_keys:
         return ""
     return next(iter(difflib.get_close_matches(name.casefold().replace("-", "_"), known_keys, 1, _TYPO_SIMILARITY)), "")
@@ -245,12 +246,12 @@ def _is_grade(value: object) -> bool:
 
 
 def read_text_file(path: Path) -> str:
-    """Read a file of a judged set."""
+    """Return the text of a UTF-8 file."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise SourceError(f"{path}:{line}: this is not UTF-8", hint="Save the file as UTF-8.") from error
+        raise SourceError(f"{path}:{line}: invalid UTF-8", hint="Save the file as UTF-8.") from error
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror or error}", hint="Check the path.") from error
 
@@ -259,7 +260,7 @@ def _load_items(path: Path, key: str) -> Iterator[tuple[int, Any]]:
     try:
         yield from list_items(read_text_file(path), key)
     except JsonListError as error:
-        hint = 'It should look like {"queries": [{"id": …, "query": …, "expected_sources": […]}]}.'
+        hint = 'Expected {"queries": [{"id": …, "query": …, "expected_sources": […]}]}.'
         if key == "documents":
-            hint = 'It should look like {"documents": [{"source_url": …, "title": …, "content": …}]}.'
+            hint = 'Expected {"documents": [{"source_url": …, "title": …, "content": …}]}.'
         raise SourceError(f"{path}:{error.line}: {error.reason}", hint=hint) from error

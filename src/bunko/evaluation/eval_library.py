@@ -1,4 +1,4 @@
-"""Judged documents and settings in, a library that holds them out: a temporary one, or one kept for the next time."""
+"""Build a temporary or persistent library from judged documents."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from bunko.stores import sqlite
 from bunko.timing import now
 from bunko.types import Text, Tool
 
-# The one tool of such a library.
+# The only tool of such a library.
 JUDGED_TOOL = "judged"
 _SETTINGS_HEADER = "# Written by bunko evaluate: what this library was built with."
-_INDEX_SECTIONS = ("chunker", "chunking", "embedding")  # the settings that an index is made with
+_INDEX_SECTIONS = ("chunker", "chunking", "embedding")  # the settings that an index depends on
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def judged_library(
     persist_dir: Path | None = None,
     progress: Callable[[ImportProgress], None] = lambda _: None,
 ) -> Iterator[Library]:
-    """Open a library that holds exactly these documents; in a kept one only what changed is imported."""
+    """Open a library with exactly these documents; into a persistent one only changed documents are imported."""
     with library_folder(persist_dir) as folder, open_library(folder, settings) as library:
         fill_tool(library, documents, progress=progress)
         if persist_dir is not None:
@@ -49,53 +49,61 @@ def fill_tool(
     tool: str = JUDGED_TOOL,
     progress: Callable[[ImportProgress], None] = lambda _: None,
 ) -> None:
-    """Let a tool of a library hold exactly these documents."""
-    made = Tool(tool, JUDGED_TOOL, "A judged set, for measuring searches", created_at=now())
-    report = library.replace_texts(made, {one.id: _document_text(one) for one in documents}, progress=progress)
+    """Replace the documents of a tool with exactly these."""
+    judged_tool = Tool(tool, JUDGED_TOOL, "A judged set, for measuring searches", created_at=now())
+    texts = {document.id: _document_text(document) for document in documents}
+    report = library.replace_texts(judged_tool, texts, progress=progress)
     for problem in report.problems:
-        raise SourceError(f"{problem.uri} cannot be indexed: it {problem.reason}", hint="Leave it out, or mend it.")
+        raise SourceError(
+            f"{problem.uri} cannot be indexed: it {problem.reason}", hint="Remove the document or fix it."
+        )
 
 
 def stored_documents(folder: Path, settings: Settings) -> tuple[JudgedDocument, ...]:
-    """Return the documents that a kept library holds, none if there is none."""
+    """Return the documents of a persistent library; empty if it does not exist."""
     if not paths_for_folder(folder).database.exists():
         return ()
     with open_library(folder, settings) as library:
-        tool = next((one for one in library.tools()), None)
+        tool = next(iter(library.tools()), None)
         if tool is None:
             return ()
         stored = (library.store.document(tool.id, uri) for uri in library.store.fingerprints(tool.id))
-        return tuple(JudgedDocument(one.uri, one.title, one.text) for one in stored if one is not None)
+        return tuple(
+            JudgedDocument(document.uri, document.title, document.text) for document in stored if document is not None
+        )
 
 
 @contextmanager
 def open_library(folder: Path, settings: Settings) -> Iterator[Library]:
-    """Open a library made for measuring; one that somebody uses is refused."""
-    home = paths_for_folder(folder)
-    # Whoever keeps derived files in a place of their own keeps those of their libraries there, not ours.
-    own = replace(settings, storage=type(settings.storage)())
-    with Library(home, own, sqlite.build(home.database)) as library:
-        others = [tool.name for tool in library.tools() if tool.kind != JUDGED_TOOL]
-        if others:
+    """Open an evaluation library; raise an error if it contains tools of any other kind."""
+    paths = paths_for_folder(folder)
+    with Library(paths, _with_default_storage(settings), sqlite.build(paths.database)) as library:
+        foreign_tools = [tool.name for tool in library.tools() if tool.kind != JUDGED_TOOL]
+        if foreign_tools:
             raise LibraryMismatch(
-                f"{folder} is a library in use: it holds {', '.join(others)}",
-                hint="Name another folder with --persist-dir; measuring would replace what is there.",
+                f"{folder} is a library in use: it contains {', '.join(foreign_tools)}",
+                hint="Name another folder with --persist-dir; an evaluation would replace these tools.",
             )
         yield library
 
 
 def same_index(first: Settings, second: Settings) -> bool:
-    """Say whether two settings make the same index, so that one library can answer for both."""
+    """Return whether two settings build the same index, so that one library can serve both."""
     return all(vars(getattr(first, section)) == vars(getattr(second, section)) for section in _INDEX_SECTIONS)
 
 
 def with_settings(library: Library, settings: Settings) -> Library:
-    """Return the same library under other settings of the search; it is closed with the first."""
-    return Library(library.paths, replace(settings, storage=type(settings.storage)()), library.store)
+    """Return the same library with other search settings; both share one store, so only the first is closed."""
+    return Library(library.paths, _with_default_storage(settings), library.store)
+
+
+def _with_default_storage(settings: Settings) -> Settings:
+    # A folder set for derived files is for the user's own libraries, not for evaluation libraries.
+    return replace(settings, storage=type(settings.storage)())
 
 
 def _write_build_settings(path: Path, settings: Settings) -> None:
-    """Write down what a kept library was built with, so that every command can open it; a user's file stays."""
+    """Write the index settings of a persistent library, so that every command can open it; keep a user's own file."""
     if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(_SETTINGS_HEADER):
         return
     lines = [_SETTINGS_HEADER]
@@ -114,7 +122,7 @@ def _document_text(document: JudgedDocument) -> Text:
 
 @contextmanager
 def library_folder(persist_dir: Path | None) -> Iterator[Path]:
-    """Return the folder that is named, made if need be, else a temporary one."""
+    """Yield `persist_dir`, created if missing, or a temporary folder if it is None."""
     if persist_dir is not None:
         persist_dir.mkdir(parents=True, exist_ok=True)
         yield persist_dir

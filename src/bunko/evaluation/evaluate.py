@@ -1,4 +1,4 @@
-"""A judged set and settings in, the whole evaluation out: runs, how sure they are, and what was compared."""
+"""Evaluate settings on a judged set and compare the runs."""
 
 from __future__ import annotations
 
@@ -19,60 +19,60 @@ from bunko.search.rank import tool_search_settings
 from bunko.settings import Settings
 from bunko.types import Mode
 
-# Whoever watches is told what goes on, how much of it is done, and how much there is.
+# Receives the current step, how many items are done, and how many there are.
 ProgressCallback = Callable[[str, int, int], None]
-# Measure → question → value: what can be compared.
+# Measure → query id → value.
 MeasureValues = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationPlan:
-    """How the questions are asked."""
+    """How queries are searched and judged."""
 
-    modes: tuple[Mode, ...]  # empty: as the settings say
+    modes: tuple[Mode, ...]  # empty: the mode of the settings
     n_results: int
-    n_chunks: int | None = None  # asked for in each search; not given: as many as it takes to find the documents
+    n_chunks: int | None = None  # chunks fetched by each search; None: as many as needed to get n_results documents
 
 
 @dataclass(frozen=True, slots=True)
 class AlternativeSettings:
-    """A second way of asking, to compare with the first."""
+    """Other settings, to compare with the first."""
 
     name: str
     settings: Settings
-    mode: Mode | None = None  # not given: every mode of the plan
+    mode: Mode | None = None  # None: every mode of the plan
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingTool:
-    """A tool of a library in use, whose documents the questions are about; it is only searched."""
+    """A tool of an existing library that the queries are about; it is only searched, never changed."""
 
     library: Library
     name: str
 
     def search_overrides(self) -> dict[str, object]:
-        """Return what the tool says about its own searches, as flags of the settings."""
-        own = tool_search_settings(self.library.resolve_tool(self.name).options.get("search"))
-        return {f"search.{name}": value for name, value in own.items()}
+        """Return the tool's own search settings as setting overrides."""
+        search_settings = tool_search_settings(self.library.resolve_tool(self.name).options.get("search"))
+        return {f"search.{name}": value for name, value in search_settings.items()}
 
     def uris(self) -> set[str]:
-        """Return the names of its documents."""
+        """Return the URIs of its documents."""
         return set(self.library.store.fingerprints(self.library.resolve_tool(self.name).id))
 
 
 @dataclass(frozen=True, slots=True)
 class PreviousReport:
-    """What a former report says."""
+    """The values of an earlier report."""
 
     name: str
     modes: Mapping[str, MeasureValues]
-    digest: str  # of its questions
-    n_results: int | None = None  # not given: it does not say
+    digest: str  # of its judged set
+    n_results: int | None = None  # None: the report does not contain it
 
 
 @dataclass(slots=True)
 class Evaluation:
-    """What an evaluation found."""
+    """The runs of an evaluation and their comparisons."""
 
     judged_set: JudgedSet
     plan: EvaluationPlan
@@ -84,7 +84,7 @@ class Evaluation:
 
     @property
     def main_run(self) -> Run:
-        """Return the run that stands for the evaluation: the first that was asked for."""
+        """Return the first run, whose measures are the headline of the reports."""
         return self.runs[0]
 
 
@@ -99,43 +99,53 @@ def evaluate(
     previous: PreviousReport | None = None,
     report_progress: ProgressCallback = lambda _what, _done, _total: None,
 ) -> Evaluation:
-    """Ask all questions in each mode; compare modes with the first, with `other` settings, and with a former report.
+    """Run all queries in each mode; compare with the first mode, with alternative settings and a previous report.
 
-    The set's own documents are imported to be asked about, unless the questions are about an existing tool.
+    The documents of the judged set are imported first, unless the queries are about an existing tool.
     """
 
-    def importing(done: ImportProgress) -> None:
-        report_progress("Importing", done.files, done.total_files)
+    def report_import(progress: ImportProgress) -> None:
+        report_progress("Importing", progress.files, progress.total_files)
 
-    with _open_library(judged_set, settings, tool, persist_dir, importing) as library:
+    with _open_library(judged_set, settings, tool, persist_dir, report_import) as library:
         modes = plan.modes or (library.build_request("").mode,)
-        asked = tool.name if tool is not None else JUDGED_TOOL
+        tool_name = tool.name if tool is not None else JUDGED_TOOL
         _check_measurable(library, judged_set, modes)
-        wanted = () if alternative is None else (alternative.mode,) if alternative.mode else modes
-        named = (
-            {mode: f"{mode}, {alternative.name}" if len(wanted) > 1 else alternative.name for mode in wanted}
-            if alternative
-            else {}
-        )
+        alternative_names = _alternative_run_names(alternative, modes)
         if previous is not None:
-            _check_previous(previous, judged_set, (*modes, *named.values()))
-        done = Evaluation(judged_set, plan, reported_settings(settings, library), *_tool_size(library, asked), [])
-        done.runs = [_run_mode(library, asked, judged_set, plan, mode, mode, report_progress) for mode in modes]
-        done.comparisons = [compare_runs(done.main_run, one) for one in done.runs[1:]]
+            _check_previous(previous, judged_set, (*modes, *alternative_names.values()))
+        evaluation = Evaluation(
+            judged_set, plan, reported_settings(settings, library), *_tool_size(library, tool_name), []
+        )
+        evaluation.runs = [
+            _run_mode(library, tool_name, judged_set, plan, mode, mode, report_progress) for mode in modes
+        ]
+        evaluation.comparisons = [compare_runs(evaluation.main_run, run) for run in evaluation.runs[1:]]
         if alternative is not None:
             with _open_alternative(
-                library, judged_set, settings, alternative.settings, importing, can_rebuild=tool is None
-            ) as second:
-                for mode, name in named.items():
-                    changed = _run_mode(second, asked, judged_set, plan, mode, name, report_progress)
-                    same = next((one for one in done.runs if one.mode == mode), done.main_run)
-                    done.comparisons.append(compare_runs(same, changed))
-                    done.runs.append(changed)
+                library, judged_set, settings, alternative.settings, report_import, can_rebuild=tool is None
+            ) as second_library:
+                for mode, name in alternative_names.items():
+                    second = _run_mode(second_library, tool_name, judged_set, plan, mode, name, report_progress)
+                    first = next((run for run in evaluation.runs if run.mode == mode), evaluation.main_run)
+                    evaluation.comparisons.append(compare_runs(first, second))
+                    evaluation.runs.append(second)
     if previous is not None:
-        for one in done.runs:
-            if one.name in previous.modes:
-                done.comparisons.append(compare(previous.modes[one.name], one.values, names=(previous.name, one.name)))
-    return done
+        evaluation.comparisons += [
+            compare(previous.modes[run.name], run.values, names=(previous.name, run.name))
+            for run in evaluation.runs
+            if run.name in previous.modes
+        ]
+    return evaluation
+
+
+def _alternative_run_names(alternative: AlternativeSettings | None, modes: Sequence[Mode]) -> dict[Mode, str]:
+    """Return the modes to run with the alternative settings, and the name of each run."""
+    if alternative is None:
+        return {}
+    if alternative.mode:
+        modes = (alternative.mode,)
+    return {mode: f"{mode}, {alternative.name}" if len(modes) > 1 else alternative.name for mode in modes}
 
 
 def _check_measurable(library: Library, judged_set: JudgedSet, modes: Sequence[Mode]) -> None:
@@ -144,8 +154,8 @@ def _check_measurable(library: Library, judged_set: JudgedSet, modes: Sequence[M
     if not any(may_abstain(library.build_request("", mode=mode)) for mode in modes):
         raise SourceError(
             f"Nothing can be measured: no question of {judged_set.name} names a document that answers it",
-            hint="Give each its expected_sources, or qrels with a grade above 0; that nothing comes back can be"
-            " measured with --threshold.",
+            hint="Add expected_sources, or qrels with a grade above 0. To measure that nothing is returned,"
+            " set --threshold.",
         )
 
 
@@ -153,37 +163,37 @@ def _check_previous(previous: PreviousReport, judged_set: JudgedSet, names: Sequ
     shared = [name for name in names if name in previous.modes]
     if not shared:
         raise SourceError(
-            f"{previous.name} says nothing about {', '.join(names)}, only about {', '.join(previous.modes) or 'nothing'}",  # noqa: E501
-            hint="Choose its modes with --mode.",
+            f"{previous.name} has no scores for {', '.join(names)}, only for {', '.join(previous.modes) or 'no mode'}",
+            hint="Choose one of its modes with --mode.",
         )
     ids = {query.id for query in judged_set.queries}
     if all(ids.isdisjoint(values) for name in shared for values in previous.modes[name].values()):
         raise SourceError(
             f"{previous.name} shares no question with {judged_set.name}",
-            hint="Name a report.json of the same questions.",
+            hint="Name a report.json with the same questions.",
         )
 
 
 def compare_runs(first: Run, second: Run) -> Comparison:
-    """Compare two runs over the same questions."""
+    """Compare two runs over the same queries."""
     return compare(first.values, second.values, names=(first.name, second.name))
 
 
 def usable_modes(modes: Sequence[Mode], settings: Settings) -> tuple[Mode, ...]:
-    """Return those modes that need no vectors where there are none."""
+    """Return the modes that work with these settings: without an embedder only bm25."""
     if settings.embedding.provider != "none":
         return tuple(modes)
-    found = tuple(mode for mode in modes if mode == "bm25")
-    if not found:
+    usable = tuple(mode for mode in modes if mode == "bm25")
+    if not usable:
         raise SettingsError(
             "These modes need vectors, and embedding.provider is none",
             hint="Use --mode bm25, or set embedding.provider.",
         )
-    return found
+    return usable
 
 
 def reported_settings(settings: Settings, library: Library) -> dict[str, Any]:
-    """Return the settings that a score depends on."""
+    """Return the settings that scores depend on, as shown in reports."""
     chunker, search = settings.chunker, settings.search
     embedder = library.embedder()
     return {
@@ -226,14 +236,14 @@ def _open_alternative(
     *,
     can_rebuild: bool,
 ) -> Iterator[Library]:
-    """Open what the second side searches: the same library where that will do."""
+    """Open the library for the alternative settings: the same one if its index fits, else a rebuilt one."""
     if same_index(settings, alternative):
         yield with_settings(library, alternative)
         return
     if not can_rebuild:
         raise SettingsError(
-            "An existing tool is measured as it is, and this setting would make another index",
-            hint="Compare settings of the search, or import the documents again under another name.",
+            "This setting needs another index, and the index of an existing tool is not rebuilt",
+            hint="Compare search settings, or import the documents again under another name.",
         )
     with judged_library(judged_set.documents, alternative, progress=progress) as rebuilt:
         yield rebuilt
@@ -256,10 +266,10 @@ def _run_mode(
         n_chunks=plan.n_chunks,
         name=name,
         tool=tool,
-        progress=lambda done, total: report_progress(f"Asking, {name}", done, total),
+        progress=lambda done, total: report_progress(f"Searching, {name}", done, total),
     )
 
 
 def _tool_size(library: Library, name: str) -> tuple[int, int]:
     totals = [library.store.totals(tool.id) for tool in library.tools() if tool.name == name]
-    return sum(one.documents for one in totals), sum(one.chunks for one in totals)
+    return sum(total.documents for total in totals), sum(total.chunks for total in totals)

@@ -1,4 +1,4 @@
-"""Paths in, the judged set they name out; and an evaluation in, the files that report it out."""
+"""Find the files of an evaluation and write its reports."""
 
 from __future__ import annotations
 
@@ -26,47 +26,48 @@ BASELINE_FILE = "baseline.json"
 def find_judged_set(
     queries: Path | None, documents: Path | None, persist_dir: Path | None, settings: Settings
 ) -> JudgedSet:
-    """Read the set that is named; what is not named is in its usual place, in the kept library, or came with bunko."""
-    ours = dataset.bundled_files()
-    asked = _first_existing(queries, DATASET_PATH, ours[0])
-    if documents is None and persist_dir is not None and asked != ours[0] and not FIXTURE_PATH.exists():
-        held = stored_documents(persist_dir, settings)
-        if held:
-            found = dataset.load_queries(asked, {one.id for one in held}, corpus_name=str(persist_dir))
-            return JudgedSet(asked.stem, held, found)
-    name = "bunko's own set" if asked == ours[0] else ""
-    return dataset.load_judged_set(asked, _first_existing(documents, FIXTURE_PATH, ours[1]), name=name)
+    """Load the judged set from the given paths, else from the default paths, the persisted library, or the bundle."""
+    bundled = dataset.bundled_files()
+    queries_path = _first_existing(queries, DATASET_PATH, bundled[0])
+    if documents is None and persist_dir is not None and queries_path != bundled[0] and not FIXTURE_PATH.exists():
+        judged_documents = stored_documents(persist_dir, settings)
+        if judged_documents:
+            document_ids = {document.id for document in judged_documents}
+            judged_queries = dataset.load_queries(queries_path, document_ids, corpus_name=str(persist_dir))
+            return JudgedSet(queries_path.stem, judged_documents, judged_queries)
+    name = "bunko's own set" if queries_path == bundled[0] else ""
+    return dataset.load_judged_set(queries_path, _first_existing(documents, FIXTURE_PATH, bundled[1]), name=name)
 
 
 def load_tool_queries(queries: Path, known_uris: Collection[str], tool_name: str) -> tuple[JudgedSet, int]:
-    """Read questions about documents that a tool holds, and how many judged documents it does not hold any more."""
-    found, gone = [], set()
+    """Load the queries about documents of a tool; also return how many judged documents the tool no longer has."""
+    judged_queries, missing = [], set()
     for query in dataset.load_queries(queries, None):
-        gone |= {uri for uri in (*query.grades, *query.negatives) if uri not in known_uris}
-        held = replace(
+        missing |= {uri for uri in (*query.grades, *query.negatives) if uri not in known_uris}
+        known_query = replace(
             query,
             grades={uri: grade for uri, grade in query.grades.items() if uri in known_uris},
             expected_sources=tuple(uri for uri in query.expected_sources if uri in known_uris),
             negatives=tuple(uri for uri in query.negatives if uri in known_uris),
         )
-        # A question that was answerable and is not any more says nothing about a search.
-        if held.is_answerable or not query.is_answerable:
-            found.append(held)
-    if not found:
+        # A query whose answers are all gone says nothing about a search.
+        if known_query.is_answerable or not query.is_answerable:
+            judged_queries.append(known_query)
+    if not judged_queries:
         raise SourceError(
-            f"{queries}:1: none of its questions is about a document of {tool_name}",
+            f"{queries}:1: no question is about a document of {tool_name}",
             hint="Name the tool that was judged, or judge again: bunko judge.",
         )
-    return JudgedSet(queries.stem, (), tuple(found)), len(gone)
+    return JudgedSet(queries.stem, (), tuple(judged_queries)), len(missing)
 
 
 def find_documents(path: Path | None) -> tuple[JudgedDocument, ...]:
-    """Read the documents that are named, are in their usual place, or came with bunko."""
+    """Load documents from the given path, else from the default path or the bundle."""
     return dataset.load_documents(_first_existing(path, FIXTURE_PATH, dataset.bundled_files()[1]))
 
 
 def load_public_set(corpus: Path, queries: Path, qrels: Path) -> JudgedSet:
-    """Read a set in the form public ones have."""
+    """Load a judged set in the BEIR format, which public sets use."""
     return beir.load_beir(corpus, queries, qrels)
 
 
@@ -78,11 +79,11 @@ def _first_existing(path: Path | None, default: Path, bundled: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class BaselineGate:
-    """What an evaluation is held against."""
+    """The baseline that an evaluation is compared with."""
 
-    path: Path | None = None  # not given: there is nothing to compare with
-    is_required: bool = False  # whether it must say something about this evaluation
-    notice: str = ""  # why what is there is not used
+    path: Path | None = None  # None: there is no baseline
+    is_required: bool = False  # whether it must cover a mode of the evaluation
+    notice: str = ""  # why an existing baseline is not used
 
 
 def find_baseline(
@@ -95,38 +96,39 @@ def find_baseline(
     will_save: bool,
     fail_on_regression: bool,
 ) -> BaselineGate:
-    """Find the baseline that is named, or the one saved before; one made with other things is refused.
+    """Find the given baseline, or the one saved before; fail if it was measured differently.
 
-    It is left alone where it was not asked for, or is about to be replaced; whoever wants to fail must have one.
+    A different baseline is only skipped, with a notice, if it was not asked for or is about to be replaced.
+    `fail_on_regression` requires one.
     """
     path = baseline_path or output / BASELINE_FILE
     if not path.exists() and (will_save or (baseline_path is None and not fail_on_regression)):
         return BaselineGate()
-    needed = fail_on_regression or (baseline_path is not None and not will_save)
-    different = baseline.baseline_mismatches(path, judged_set, n_results, threshold)
-    if not different:
-        return BaselineGate(path, needed)
-    told = f"The baseline {path} does not compare: {'; '.join(different)}"
-    if needed:
-        raise SourceError(told, hint="Measure as it was measured, or make it anew with --save-baseline.")
-    return BaselineGate(notice=f"{told}. It is {'replaced' if will_save else 'left out'}.")
+    is_required = fail_on_regression or (baseline_path is not None and not will_save)
+    mismatches = baseline.baseline_mismatches(path, judged_set, n_results, threshold)
+    if not mismatches:
+        return BaselineGate(path, is_required)
+    message = f"The baseline {path} is not comparable: {'; '.join(mismatches)}"
+    if is_required:
+        raise SourceError(message, hint="Use the same options as the baseline, or replace it with --save-baseline.")
+    return BaselineGate(notice=f"{message}. It is {'replaced' if will_save else 'ignored'}.")
 
 
 def check_gate(evaluation: Evaluation, gate: BaselineGate, threshold: float) -> BaselineVerdict | None:
-    """Compare with a baseline; None where there is none, or it is about other modes and nobody asked for it."""
+    """Compare with the baseline; return None if there is none, or an optional one covers other modes only."""
     if gate.path is None:
         return None
-    found = baseline.compare_with_baseline(evaluation, gate.path, threshold)
-    if found is None and gate.is_required:
+    verdict = baseline.compare_with_baseline(evaluation, gate.path, threshold)
+    if verdict is None and gate.is_required:
         raise SourceError(
-            f"{gate.path} says nothing about {', '.join(run.name for run in evaluation.runs)}",
-            hint="Choose its modes with --mode, or make it anew with --save-baseline.",
+            f"{gate.path} has no scores for {', '.join(run.name for run in evaluation.runs)}",
+            hint="Choose one of its modes with --mode, or replace it with --save-baseline.",
         )
-    return found
+    return verdict
 
 
 def save_baseline(evaluation: Evaluation, output: Path, baseline_path: Path | None) -> list[Path]:
-    """Write the baseline among the reports, and where one was named."""
+    """Write the baseline beside the reports, and to `baseline_path` if given; return the paths."""
     paths = [output / BASELINE_FILE, *([baseline_path] if baseline_path else [])]
     for path in paths:
         _write_file(path, _json_text(baseline.baseline_data(evaluation)))
@@ -136,7 +138,7 @@ def save_baseline(evaluation: Evaluation, output: Path, baseline_path: Path | No
 def save_reports(
     evaluation: Evaluation, verdict: BaselineVerdict | None, output: Path, run_file: Path | None
 ) -> list[Path]:
-    """Write report.json, report.md and report.html, and TREC runs if a file is named; return where they are."""
+    """Write report.json, report.md and report.html, and TREC runs if `run_file` is given; return the paths."""
     texts = {
         output / "report.json": _json_text(report.as_json(evaluation, verdict)),
         output / "report.md": report.as_markdown(evaluation, verdict),
@@ -144,9 +146,9 @@ def save_reports(
     }
     if run_file is not None:
         for run in evaluation.runs:
-            # Programs expect one run in a file.
-            beside = run_file.with_name(f"{run_file.stem}-{_safe_file_name(run.name)}{run_file.suffix}")
-            texts[run_file if len(evaluation.runs) == 1 else beside] = "".join(
+            # Programs that read TREC runs expect one run per file.
+            mode_file = run_file.with_name(f"{run_file.stem}-{_safe_file_name(run.name)}{run_file.suffix}")
+            texts[run_file if len(evaluation.runs) == 1 else mode_file] = "".join(
                 f"{line}\n" for line in trec.trec_lines(run)
             )
     for path, text in texts.items():
@@ -155,7 +157,7 @@ def save_reports(
 
 
 def _safe_file_name(name: str) -> str:
-    return "".join(one if one.isalnum() or one in "._-=" else "_" for one in name)
+    return "".join(character if character.isalnum() or character in "._-=" else "_" for character in name)
 
 
 def _json_text(value: dict[str, Any]) -> str:
@@ -168,5 +170,5 @@ def _write_file(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise SourceError(
-            f"{path} cannot be written: {error.strerror or error}", hint="Choose another place with --output-dir."
+            f"{path} cannot be written: {error.strerror or error}", hint="Choose another folder with --output-dir."
         ) from error

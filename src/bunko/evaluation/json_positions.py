@@ -1,4 +1,4 @@
-"""JSON text in, the members of one of its lists out, each with the line it begins on."""
+"""Find the line of each item of a list in JSON text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DECODER = json.JSONDecoder()
 
 
 class JsonListError(ValueError):
-    """The text is no object with such a list; says so, and where."""
+    """Raised when the text is not a JSON object with the list; names the line."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(reason)
@@ -20,28 +20,28 @@ class JsonListError(ValueError):
 
 
 def list_items(text: str, key: str) -> Iterator[tuple[int, Any]]:
-    """Yield line and value of each member of the list that stands under a key of the outermost object."""
+    """Yield the line and the value of each item of the list under a top-level key."""
     try:
-        whole = json.loads(text)
+        data = json.loads(text)
     except json.JSONDecodeError as error:
-        raise JsonListError(error.lineno, f"this is not JSON: {error.msg} at column {error.colno}") from error
+        raise JsonListError(error.lineno, f"invalid JSON: {error.msg} at column {error.colno}") from error
     except RecursionError as error:
-        raise JsonListError(1, "this JSON is nested too deep") from error
-    if not isinstance(whole, dict) or not isinstance(whole.get(key), list):
+        raise JsonListError(1, "the JSON is nested too deeply") from error
+    if not isinstance(data, dict) or not isinstance(data.get(key), list):
         raise JsonListError(1, f'there is no list "{key}"')
     line, position = 1, _list_position(text, key)
-    counted = 0
-    for value in whole[key]:
+    counted_to = 0
+    for value in data[key]:
         position = _skip_blanks(text, position + 1)
-        line += text.count("\n", counted, position)
-        counted = position
+        line += text.count("\n", counted_to, position)
+        counted_to = position
         yield line, value
         position = _skip_blanks(text, _DECODER.raw_decode(text, position)[1])
 
 
 def _list_position(text: str, key: str) -> int:
-    """Return where the list of a key opens; where a key stands twice, the last counts, as everywhere."""
-    found = -1
+    """Return where the list of a key starts; of a duplicate key the last counts, as in `json.loads`."""
+    list_start = -1
     position = _skip_blanks(text, 0)
     while text[position] != "}":
         position = _skip_blanks(text, position + 1)
@@ -50,9 +50,9 @@ def _list_position(text: str, key: str) -> int:
         name, position = _DECODER.raw_decode(text, position)
         position = _skip_blanks(text, _skip_blanks(text, position) + 1)
         if name == key:
-            found = position
+            list_start = position
         position = _skip_blanks(text, _DECODER.raw_decode(text, position)[1])
-    return found
+    return list_start
 
 
 def _skip_blanks(text: str, position: int) -> int:

@@ -1,6 +1,6 @@
-"""Chunks of a tool in, questions whose answers are known out: what it calls its own texts, typed as people type.
+"""Generate known-item queries from the headings and key phrases of a tool's chunks.
 
-The right answer is the document that the words came from. What stands in many documents asks for none of them.
+The relevant document is the one that the words came from. A text that occurs in many documents is skipped.
 """
 
 from __future__ import annotations
@@ -23,146 +23,150 @@ from bunko.text import analyzer, ngrams
 from bunko.text.language import detect_language
 from bunko.text.normalise import normalise
 
-# A name says more than a mention does.
+# A text in a title or heading is a better answer than a mention in the body.
 NAMED_GRADE, MENTIONED_GRADE = 3.0, 1.0
-# Questions that so many documents answer are about none of them.
+# A query with more relevant documents than this is about none of them.
 _MAX_ANSWERS = 3
-# From each document: headings, and key phrases, by themselves and some of them together. A name stands once in each
-# chunk below it, however long that is; what a text is about is repeated in it. Only both together keep a balance
-# between settings that count repetition and settings that do not.
+# Per document: headings, and key phrases, alone and joined. A heading occurs once in each chunk below it, however long
+# the chunk is; a topic is repeated in its text. Only both together are fair to settings that count repetition and to
+# settings that do not.
 _HEADINGS_PER_DOCUMENT, _PHRASES_PER_DOCUMENT = 2, 3
 NAMES, TOPICS = "names", "topics"
-_VARIANTS_PER_TEXT = 2  # of each text, beside itself
+_VARIANTS_PER_TEXT = 2  # besides the text itself
 _MIN_LENGTH, _MAX_LENGTH = 3, 80
-_LOANWORD_CHARACTERS = 300  # characters of a chunk that are looked through for loanwords
-# Chunks that are looked at for where a text stands; words of more stand nearly everywhere.
+_LOANWORD_CHARACTERS = 300  # characters of a chunk that are searched for loanwords
+# Chunks that are searched for mentions of a text; a text with more occurs nearly everywhere.
 _MAX_ROWS = 60
 _FULL_OVERLAP = 0.999
 
-# Where a text stands, and how much it says about each document; None: in more than can be told.
+# Returns the documents that mention a text, with a grade for each; None: too many.
 MentionLookup = Callable[[str], Mapping[str, float] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class KnownItem:
-    """A question, and the document whose words it is made of."""
+    """A generated query, and the document that its words came from."""
 
     query: JudgedQuery
     origin_uri: str
-    family: str  # names: made from headings; topics: made from key phrases
+    family: str  # names: from headings; topics: from key phrases
 
 
 def known_items(chunks: Sequence[ChunkRow], find_mentions: MentionLookup, *, limit: int) -> list[KnownItem]:
-    """Return at most so many questions about the documents of some chunks, in every kind that their words allow."""
-    english = loanwords(one.chunk.text_in_context(one.title)[:_LOANWORD_CHARACTERS] for one in chunks)
-    used: Counter[str] = Counter()
-    found: list[KnownItem] = []
-    asked: set[str] = set()
+    """Return at most `limit` queries about the documents of these chunks, with variants of every possible kind."""
+    english = loanwords(row.chunk.text_in_context(row.title)[:_LOANWORD_CHARACTERS] for row in chunks)
+    kind_counts: Counter[str] = Counter()
+    items: list[KnownItem] = []
+    used_texts: set[str] = set()
     for text, family, origins in _query_texts(chunks):
-        if len(found) >= limit:
+        if len(items) >= limit:
             break
         answers = _answer_grades(text, origins, find_mentions)
         if answers is None:
             continue
-        made = variants(text, english)
-        # Kinds that few texts allow come first, so that each has its share.
-        chosen = sorted(made, key=lambda kind: (used[kind], VARIANT_KINDS.index(kind)))[:_VARIANTS_PER_TEXT]
-        for kind, written in [(AS_WRITTEN, text), *((kind, made[kind]) for kind in chosen)]:
-            grades = answers if kind == AS_WRITTEN else _answer_grades(written, answers, find_mentions)
-            if grades is None or written in asked:
+        texts_by_kind = variants(text, english)
+        # The least used kinds come first, so that kinds that few texts allow get their share.
+        kinds = sorted(texts_by_kind, key=lambda kind: (kind_counts[kind], VARIANT_KINDS.index(kind)))
+        chosen_texts = [(kind, texts_by_kind[kind]) for kind in kinds[:_VARIANTS_PER_TEXT]]
+        for kind, query_text in [(AS_WRITTEN, text), *chosen_texts]:
+            grades = answers if kind == AS_WRITTEN else _answer_grades(query_text, answers, find_mentions)
+            if grades is None or query_text in used_texts:
                 continue
-            asked.add(written)
-            used[kind] += 1
-            number = len(found) + 1
-            spoken = detect_language(written) or "other"
-            query = JudgedQuery(str(number), written, grades, language=spoken, kind=kind)
-            found.append(KnownItem(query, next(iter(origins)), family))
-    return found[:limit]
+            used_texts.add(query_text)
+            kind_counts[kind] += 1
+            query_id = str(len(items) + 1)
+            language = detect_language(query_text) or "other"
+            query = JudgedQuery(query_id, query_text, grades, language=language, kind=kind)
+            items.append(KnownItem(query, next(iter(origins)), family))
+    return items[:limit]
 
 
 def _query_texts(chunks: Sequence[ChunkRow]) -> list[tuple[str, str, dict[str, float]]]:
-    """Return what documents call themselves and are about, with the documents that are, one text of each in turn."""
+    """Return headings and key phrases with their family and the grades of their documents.
+
+    Documents take turns, so that a limit cuts off the later texts of all documents alike.
+    """
     documents: dict[str, list[ChunkRow]] = {}
-    for one in chunks:
-        documents.setdefault(one.uri, []).append(one)
+    for row in chunks:
+        documents.setdefault(row.uri, []).append(row)
     origins: dict[str, dict[str, float]] = {}
     rounds: list[list[tuple[str, str]]] = [[], []]
     for uri in sorted(documents, key=_shuffle_key):
-        own = documents[uri]
-        names = [*make_questions(own, limit=_HEADINGS_PER_DOCUMENT), "", ""]
-        topics = [one.text for one in extract_phrases(own, limit=_PHRASES_PER_DOCUMENT)]
-        together = " ".join(topics) if len(topics) > 1 else ""
-        texts = ((names[0], NAMES), (together, TOPICS), (names[1], NAMES), ("".join(topics[:1]), TOPICS))
-        for number, (text, family) in zip((0, 0, 1, 1), texts, strict=True):
+        document_chunks = documents[uri]
+        names = [*make_questions(document_chunks, limit=_HEADINGS_PER_DOCUMENT), "", ""]
+        topics = [phrase.text for phrase in extract_phrases(document_chunks, limit=_PHRASES_PER_DOCUMENT)]
+        joined_topics = " ".join(topics) if len(topics) > 1 else ""
+        texts = ((names[0], NAMES), (joined_topics, TOPICS), (names[1], NAMES), ("".join(topics[:1]), TOPICS))
+        for round_index, (text, family) in zip((0, 0, 1, 1), texts, strict=True):
             if not _MIN_LENGTH <= len(text) <= _MAX_LENGTH:
                 continue
-            known = origins.setdefault(text, {})
-            if not known:
-                rounds[number].append((text, family))
-            known[uri] = max(NAMED_GRADE if family == NAMES else MENTIONED_GRADE, known.get(uri, 0.0))
-    return [(*one, origins[one[0]]) for of_round in rounds for one in of_round]
+            grades = origins.setdefault(text, {})
+            if not grades:
+                rounds[round_index].append((text, family))
+            grades[uri] = max(NAMED_GRADE if family == NAMES else MENTIONED_GRADE, grades.get(uri, 0.0))
+    return [(text, family, origins[text]) for texts_of_round in rounds for text, family in texts_of_round]
 
 
 def _answer_grades(text: str, origins: Mapping[str, float], find_mentions: MentionLookup) -> dict[str, float] | None:
-    stands = find_mentions(text)
-    if stands is None:
+    mentions = find_mentions(text)
+    if mentions is None:
         return None
-    found = dict(origins)
-    for uri, grade in stands.items():
-        found[uri] = max(grade, found.get(uri, 0.0))
-    return found if len(found) <= _MAX_ANSWERS else None
+    grades = dict(origins)
+    for uri, grade in mentions.items():
+        grades[uri] = max(grade, grades.get(uri, 0.0))
+    return grades if len(grades) <= _MAX_ANSWERS else None
 
 
 def split_by_document(items: Sequence[KnownItem]) -> tuple[list[KnownItem], list[KnownItem]]:
-    """Part questions by their documents, so that no document answers in both; what does is left out."""
-    documents = sorted({uri for one in items for uri in one.query.grades}, key=_shuffle_key)
-    first = set(documents[::2])
-    one, other = [], []
+    """Split queries into two halves that share no relevant document; queries that would connect them are dropped."""
+    documents = sorted({uri for item in items for uri in item.query.grades}, key=_shuffle_key)
+    first_half_uris = set(documents[::2])
+    first_half, second_half = [], []
     for item in items:
-        inside = [uri in first for uri in item.query.grades]
-        if all(inside):
-            one.append(item)
-        elif not any(inside):
-            other.append(item)
-    return one, other
+        in_first_half = [uri in first_half_uris for uri in item.query.grades]
+        if all(in_first_half):
+            first_half.append(item)
+        elif not any(in_first_half):
+            second_half.append(item)
+    return first_half, second_half
 
 
 def _shuffle_key(uri: str) -> bytes:
-    # Neighbours in a folder are alike: each half should have its share of them.
+    # Documents of one folder are similar: hashing spreads them over both halves.
     return sha256(uri.encode("utf-8", "surrogatepass")).digest()
 
 
 class MentionFinder:
-    """Says where in one state of a tool a text stands."""
+    """Finds the documents that mention a text, in one snapshot of a tool."""
 
     def __init__(self, store: Store, snapshot: Snapshot) -> None:
         self._store, self._snapshot, self._masks = store, snapshot, snapshot.masks(None)
 
     def find_mentions(self, text: str) -> dict[str, float] | None:
-        """Return the documents that a text stands in, as a name or in passing; None where there are too many.
+        """Return the documents that contain a text, graded as heading or mention; None if there are too many.
 
-        A chunk with all its words says as much as one with the text itself: who is to say which of them was meant?
+        A chunk with all its words counts as a mention too: a user who types them could mean either.
         """
-        pairs = [QueryTerm(gram.key, 1.0, is_gram=True) for gram in ngrams.query_grams(text)]
-        if not pairs:
+        terms = [QueryTerm(gram.key, 1.0, is_gram=True) for gram in ngrams.query_grams(text)]
+        if not terms:
             return {}
-        rows = bm25.rank_gram_overlap(self._snapshot, pairs, _MAX_ROWS, min_share=_FULL_OVERLAP, masks=self._masks).rows
-        spread = self._rows_with_all_words(text)
-        if _MAX_ROWS in (len(rows), len(spread)):
+        rows = bm25.rank_gram_overlap(self._snapshot, terms, _MAX_ROWS, min_share=_FULL_OVERLAP, masks=self._masks).rows
+        word_rows = self._rows_with_all_words(text)
+        if _MAX_ROWS in (len(rows), len(word_rows)):
             return None
-        found: dict[str, float] = {one.uri: MENTIONED_GRADE for one in self._chunk_rows(spread)}
-        sought = _fold_text(text)
-        for one in self._chunk_rows(rows):
-            if grade := _mention_grade(sought, one):
-                found[one.uri] = max(grade, found.get(one.uri, 0.0))
-        return found
+        grades: dict[str, float] = {chunk.uri: MENTIONED_GRADE for chunk in self._chunk_rows(word_rows)}
+        folded_text = _fold_text(text)
+        for chunk in self._chunk_rows(rows):
+            if grade := _mention_grade(folded_text, chunk):
+                grades[chunk.uri] = max(grade, grades.get(chunk.uri, 0.0))
+        return grades
 
     def _rows_with_all_words(self, text: str) -> list[int]:
-        wanted = [QueryTerm(key, 1.0) for key in dict.fromkeys(analyzer.term_keys(text))]
-        # Where a long text does not count less, what holds every word is among the first.
-        rows = bm25.rank_terms(self._snapshot, wanted, _MAX_ROWS, k1=0.0, b=0.0, masks=self._masks).rows
-        held = bm25.matches(self._snapshot, wanted, rows)
-        return [row for row, has in zip(rows, held, strict=True) if has and all(has)]
+        terms = [QueryTerm(key, 1.0) for key in dict.fromkeys(analyzer.term_keys(text))]
+        # With k1 and b at 0, long texts are not penalised, so chunks with every word rank first.
+        rows = bm25.rank_terms(self._snapshot, terms, _MAX_ROWS, k1=0.0, b=0.0, masks=self._masks).rows
+        matches = bm25.matches(self._snapshot, terms, rows)
+        return [row for row, term_matches in zip(rows, matches, strict=True) if term_matches and all(term_matches)]
 
     def _chunk_rows(self, rows: Sequence[int]) -> Iterable[ChunkRow]:
         return self._store.chunks([self._snapshot.chunk_id(row) for row in rows]).values()

@@ -1,4 +1,4 @@
-"""`key=value` texts in, flags of the settings out: how the second side of a comparison differs from the first."""
+"""Parse `key=value` texts into setting overrides for the second side of a comparison."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ from bunko.errors import SettingsError
 from bunko.settings.schema import SETTINGS
 from bunko.settings.validate import parse_value, unknown_setting_error
 
-# Where a name without its section is looked for first.
+# The sections that a name without a section is looked up in first.
 _SECTIONS = ("search", "chunker")
 
 
 def parse_overrides(pairs: Iterable[str]) -> dict[str, object]:
-    """Return settings by their whole key: `k1=1.5` is `search.k1`."""
-    found: dict[str, object] = {}
+    """Return the overrides by full setting key: `k1=1.5` sets `search.k1`."""
+    overrides: dict[str, object] = {}
     for pair in pairs:
-        written, equals, value = pair.partition("=")
+        name, equals, value = pair.partition("=")
         if not equals:
             raise SettingsError(f"{pair!r} is not key=value", hint="Write it like --with vector_weight=0.5.")
-        setting = SETTINGS[_setting_key(written.strip())]
-        found[setting.key] = parse_value(setting, value.strip())
-    return found | chunk_size_overrides(found.get("chunker.chunk_size"), found.get("chunker.chunk_overlap"), found)
+        setting = SETTINGS[_setting_key(name.strip())]
+        overrides[setting.key] = parse_value(setting, value.strip())
+    return overrides | chunk_size_overrides(
+        overrides.get("chunker.chunk_size"), overrides.get("chunker.chunk_overlap"), overrides
+    )
 
 
 def chunk_size_overrides(
     size: object, overlap: object, overrides: dict[str, object] | None = None
 ) -> dict[str, object]:
-    """Return the flags for chunks of so many characters; the chunker that has such a size is meant."""
+    """Return the overrides for a chunk size or overlap in characters, with the chunker that supports them."""
     if size is None and overlap is None:
         return {}
     kind = (overrides or {}).get("chunker.kind", "prose")

@@ -1,4 +1,4 @@
-"""Numbers in, inline SVG out: bars with their intervals, wins and losses, and how scores are spread."""
+"""Draw the charts of `report.html` as inline SVG."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from html import escape
 
 import numpy as np
 
-# How many kinds of bars can be told apart; the page's style has a colour for each.
+# How many bar colours are distinguishable; the style sheet defines one class for each.
 _COLOUR_COUNT = 6
 _WIDTH, _LEFT, _TOP = 760, 96, 8
 
 
 def draw_bars(rows: Sequence[str], columns: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> str:
-    """Draw a group of bars for each row: value, low and high of each column, on a scale from 0 to 1."""
+    """Draw a group of bars for each row: value and interval of each column, on a scale from 0 to 1."""
     height, gap = 14, 12
     group = height * len(columns) + gap
     parts = [_grid_lines(len(rows) * group)]
@@ -25,68 +25,69 @@ def draw_bars(rows: Sequence[str], columns: Mapping[str, Mapping[str, tuple[floa
                 continue
             value, low, high = cells[row]
             y = top + j * height
-            told = f"{name}: {value:.4f}, 95 % [{low:.3f}, {high:.3f}]"
-            middle = y + (height - 3) / 2
+            tooltip = f"{name}: {value:.4f}, 95 % [{low:.3f}, {high:.3f}]"
+            middle, low_x, high_x = y + (height - 3) / 2, _bar_x(low), _bar_x(high)
             parts.append(
-                f'<g><title>{escape(told)}</title><rect class="c{j % _COLOUR_COUNT}" x="{_LEFT}" y="{y}"'
+                f'<g><title>{escape(tooltip)}</title><rect class="c{j % _COLOUR_COUNT}" x="{_LEFT}" y="{y}"'
                 f' width="{max(1.0, _bar_x(value) - _LEFT):.1f}" height="{height - 3}" rx="2"/>'
-                f'<path class="range" d="M{_bar_x(low):.1f} {middle}H{_bar_x(high):.1f}M{_bar_x(low):.1f} {middle - 3}v6'  # noqa: E501
-                f'M{_bar_x(high):.1f} {middle - 3}v6"/></g>'
+                f'<path class="range" d="M{low_x:.1f} {middle}H{high_x:.1f}M{low_x:.1f} {middle - 3}v6'
+                f'M{high_x:.1f} {middle - 3}v6"/></g>'
             )
     return _svg(len(rows) * group + _TOP + 22, "".join(parts), "Scores by mode")
 
 
 def draw_changes(values: Sequence[float]) -> str:
-    """Draw how much better or worse each question is answered, from the greatest win to the greatest loss."""
+    """Draw the change of each query's score, from the greatest win to the greatest loss."""
     height, half = 150, 66
     ordered = sorted((value for value in values if abs(value) > 1e-9), reverse=True)
     if not ordered:
         return "<p>No question is answered differently.</p>"
-    most = max(abs(value) for value in ordered)
-    # A thousand bars are more than a screen has room for: neighbours are drawn as one.
+    largest = max(abs(value) for value in ordered)
+    # A screen has no room for a thousand bars: of each group of neighbours one is drawn.
     step = -(-len(ordered) // 380)
-    shown = [ordered[at] for at in range(0, len(ordered), step)]
-    wide = min(18.0, (_WIDTH - 20) / len(shown))
+    bar_values = [ordered[index] for index in range(0, len(ordered), step)]
+    bar_width = min(18.0, (_WIDTH - 20) / len(bar_values))
     parts = [f'<line class="axis" x1="10" x2="{_WIDTH - 10}" y1="{height / 2}" y2="{height / 2}"/>']
-    for i, value in enumerate(shown):
-        long = max(1.0, abs(value) / most * half)
-        y = height / 2 - long if value > 0 else height / 2
+    for i, value in enumerate(bar_values):
+        bar_height = max(1.0, abs(value) / largest * half)
+        y = height / 2 - bar_height if value > 0 else height / 2
         kind = "win" if value > 0 else "loss"
         parts.append(
-            f'<rect class="{kind}" x="{10 + i * wide:.1f}" y="{y:.1f}" width="{max(0.6, wide - 1):.1f}"'
-            f' height="{long:.1f}"><title>{value:+.3f}</title></rect>'
+            f'<rect class="{kind}" x="{10 + i * bar_width:.1f}" y="{y:.1f}" width="{max(0.6, bar_width - 1):.1f}"'
+            f' height="{bar_height:.1f}"><title>{value:+.3f}</title></rect>'
         )
-    parts.append(_label(_WIDTH - 10, 14, f"±{most:.2f}", "end"))
+    parts.append(_label(_WIDTH - 10, 14, f"±{largest:.2f}", "end"))
     return _svg(height, "".join(parts), "Wins and losses")
 
 
 def draw_score_histogram(right_scores: Sequence[float], wrong_scores: Sequence[float]) -> str:
-    """Draw which scores right and wrong results have, each as shares of their own number."""
-    together = [*right_scores, *wrong_scores]
-    if not together:
+    """Draw the score distributions of relevant and other results, each as shares of its own total."""
+    scores = [*right_scores, *wrong_scores]
+    if not scores:
         return "<p>Nothing was found.</p>"
-    low, high = min(together), max(together)
+    low, high = min(scores), max(scores)
     edges = np.linspace(low, high if high > low else low + 1, 33)
     height, base = 150, 128
-    sides = [("win", right_scores), ("loss", wrong_scores)]
-    shares = [np.histogram(of, edges)[0] / max(1, len(of)) for _, of in sides]
-    most = max(float(one.max()) for one in shares) or 1.0
-    wide = (_WIDTH - 20) / 32
+    groups = [("win", right_scores), ("loss", wrong_scores)]
+    shares = [np.histogram(scores, edges)[0] / max(1, len(scores)) for _, scores in groups]
+    largest = max(float(share.max()) for share in shares) or 1.0
+    bar_width = (_WIDTH - 20) / 32
     parts = [f'<line class="axis" x1="10" x2="{_WIDTH - 10}" y1="{base}" y2="{base}"/>']
-    for (kind, _), of in zip(sides, shares, strict=True):
-        for i, share in enumerate(of):
+    for (kind, _), group_shares in zip(groups, shares, strict=True):
+        for i, share in enumerate(group_shares):
             if share:
-                long = float(share) / most * (base - 10)
+                bar_height = float(share) / largest * (base - 10)
+                tooltip = f"{share:.1%} from {edges[i]:.3f} to {edges[i + 1]:.3f}"
                 parts.append(
-                    f'<rect class="{kind} soft" x="{10 + i * wide:.1f}" y="{base - long:.1f}" width="{wide - 1:.1f}"'
-                    f' height="{long:.1f}"><title>{share:.1%} from {edges[i]:.3f} to {edges[i + 1]:.3f}</title></rect>'
+                    f'<rect class="{kind} soft" x="{10 + i * bar_width:.1f}" y="{base - bar_height:.1f}"'
+                    f' width="{bar_width - 1:.1f}" height="{bar_height:.1f}"><title>{tooltip}</title></rect>'
                 )
     parts.append(_label(10, height - 6, f"{low:.3f}", "start") + _label(_WIDTH - 10, height - 6, f"{high:.3f}", "end"))
     return _svg(height, "".join(parts), "Scores of right and wrong results")
 
 
 def draw_legend(names: Sequence[str]) -> str:
-    """Name the colours of bars."""
+    """Return a legend of the bar colours."""
     items = (f'<span><i class="c{i % _COLOUR_COUNT}"></i>{escape(name)}</span>' for i, name in enumerate(names))
     return f'<p class="legend">{"".join(items)}</p>'
 

@@ -1,6 +1,6 @@
-"""A phrase in, the ways in which people would type it otherwise out: another width, form, order, script, a slip.
+"""Generate the variants that people type of a phrase: other width, inflection, order, script, or a typo.
 
-The same phrase gives the same variants every time.
+The same phrase always gives the same variants.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LONG_LATIN = re.compile(r"[A-Za-z]{5,}")
 _ASCII = re.compile(r"[!-~]")
 _KANA_SHIFT = ord("ァ") - ord("ぁ")
 _FULL_WIDTH_SHIFT = ord("！") - ord("!")
-# What people type for each other.
+# Kana that people confuse: the right spelling and the typo.
 _KANA_TYPOS = (
     ("ー", ""), ("ッ", "ツ"), ("ャ", "ヤ"), ("ュ", "ユ"), ("ョ", "ヨ"), ("ヴァ", "バ"), ("ヴィ", "ビ"),
     ("ヴ", "ブ"), ("ティ", "チ"), ("ディ", "デイ"), ("ファ", "フア"), ("フィ", "フイ"), ("フォ", "フオ"),
@@ -33,7 +33,7 @@ _QUESTION_FORMS = {
     "ja": ("{}とは", "{}について教えて", "{}はどうすればいいですか", "{}を知りたい"),
     "en": ("what is {}", "how does {} work", "tell me about {}", "where can I find {}"),
 }
-# The sound before た, ない and ます, by the row that a verb is conjugated in.
+# The past ending, and the kana before ない and ます, by the row that a godan verb is conjugated in.
 _GODAN_ENDINGS = {
     "カ": ("いた", "か", "き"), "ガ": ("いだ", "が", "ぎ"), "サ": ("した", "さ", "し"), "タ": ("った", "た", "ち"),
     "ナ": ("んだ", "な", "に"), "バ": ("んだ", "ば", "び"), "マ": ("んだ", "ま", "み"), "ラ": ("った", "ら", "り"),
@@ -45,13 +45,13 @@ _MIN_BASE_LENGTH = 2
 
 class _Token(NamedTuple):
     text: str
-    space_before: str  # the space before it
+    space_before: str
     part_of_speech: str
     pos_detail: str
     conjugation: str
-    base_form: str  # its dictionary form as it is spelt here
+    base_form: str  # the dictionary form in this spelling
     kana: str
-    english_origin: str  # the English it was borrowed from
+    english_origin: str  # the English word that a loanword was borrowed from
 
     @property
     def is_function_word(self) -> bool:
@@ -59,74 +59,76 @@ class _Token(NamedTuple):
 
 
 def variants(phrase: str, katakana_by_english: Mapping[str, str] = {}) -> dict[str, str]:
-    """Return one other way of writing for each kind that makes sense; `english` is known words → katakana."""
+    """Return one variant of the phrase for each kind that applies."""
     text = normalise(phrase)
-    found: dict[str, str] = {}
-    for kind, make in _VARIANT_MAKERS.items():
-        made = _pick_variant(kind, text, make(text, katakana_by_english))
-        if made is not None and made.strip() and made != text:
-            found[kind] = made
-    return found
+    variant_by_kind: dict[str, str] = {}
+    for kind, make_variants in _VARIANT_MAKERS.items():
+        variant = _pick_variant(kind, text, make_variants(text, katakana_by_english))
+        if variant is not None and variant.strip() and variant != text:
+            variant_by_kind[kind] = variant
+    return variant_by_kind
 
 
 def loanwords(texts: Iterable[str]) -> dict[str, str]:
-    """Return the English origins of the loanwords in some texts, each with its katakana."""
-    found: dict[str, str] = {}
+    """Return the loanwords of these texts: English origin → katakana."""
+    katakana_by_english: dict[str, str] = {}
     for text in texts:
-        for word in _tokenize(normalise(text)):
-            if word.english_origin and _KATAKANA.fullmatch(word.text):
-                found.setdefault(word.english_origin.lower(), word.text)
-    return found
+        for token in _tokenize(normalise(text)):
+            if token.english_origin and _KATAKANA.fullmatch(token.text):
+                katakana_by_english.setdefault(token.english_origin.lower(), token.text)
+    return katakana_by_english
 
 
 def _pick_variant(kind: str, text: str, candidates: Iterable[str]) -> str | None:
-    every = list(dict.fromkeys(candidates))
-    number = int.from_bytes(sha256(f"{kind}\0{text}".encode("utf-8", "surrogatepass")).digest()[:8], "big")
-    return every[number % len(every)] if every else None
+    # A hash instead of a random number, so that the choice is always the same.
+    unique = list(dict.fromkeys(candidates))
+    digest = int.from_bytes(sha256(f"{kind}\0{text}".encode("utf-8", "surrogatepass")).digest()[:8], "big")
+    return unique[digest % len(unique)] if unique else None
 
 
 def _width_variants(text: str, _: Mapping[str, str]) -> Iterator[str]:
     if _ASCII.search(text):
-        yield _ASCII.sub(lambda one: chr(ord(one[0]) + _FULL_WIDTH_SHIFT), text).replace(" ", "\u3000")
+        yield _ASCII.sub(lambda match: chr(ord(match[0]) + _FULL_WIDTH_SHIFT), text).replace(" ", "\u3000")
     if _KATAKANA.search(text):
-        yield _KATAKANA.sub(lambda one: "".join(map(_half_width, one[0])), text)
+        yield _KATAKANA.sub(lambda match: "".join(map(_half_width, match[0])), text)
 
 
 @cache
 def _half_width(character: str) -> str:
-    """Return a katakana in half width; one with a mark becomes two."""
+    """Return a katakana character in half width; one with a voiced mark becomes two characters."""
     return _half_width_map().get(character, character)
 
 
 @cache
 def _half_width_map() -> dict[str, str]:
-    found = {unicodedata.normalize("NFKC", chr(code)): chr(code) for code in range(0xFF66, 0xFF9E)}
+    half_width = {unicodedata.normalize("NFKC", chr(code)): chr(code) for code in range(0xFF66, 0xFF9E)}
     for code in range(0xFF66, 0xFF9E):
         for mark in "ﾞﾟ":
-            whole = unicodedata.normalize("NFKC", chr(code) + mark)
-            if len(whole) == 1:
-                found[whole] = chr(code) + mark
-    return found
+            composed = unicodedata.normalize("NFKC", chr(code) + mark)
+            if len(composed) == 1:
+                half_width[composed] = chr(code) + mark
+    return half_width
 
 
 def _inflection_variants(text: str, _: Mapping[str, str]) -> Iterator[str]:
-    words = _tokenize(text)
-    for at, word in enumerate(words):
-        end = at + 1
-        while end < len(words) and words[end].part_of_speech == "助動詞" and not words[end].space_before:
+    tokens = _tokenize(text)
+    for index, token in enumerate(tokens):
+        # The auxiliaries after a verb or adjective belong to its old form.
+        end = index + 1
+        while end < len(tokens) and tokens[end].part_of_speech == "助動詞" and not tokens[end].space_before:
             end += 1
-        for form in _japanese_forms(word):
-            yield _join_tokens(words[:at]) + word.space_before + form + _join_tokens(words[end:])
-    last = words[-1] if words else None
+        for form in _japanese_forms(token):
+            yield _replace_tokens(tokens, index, end, form)
+    last = tokens[-1] if tokens else None
     if last is not None and last.part_of_speech == "名詞" and last.pos_detail == "サ変可能":
         yield from (f"{text}する", f"{text}した")
-    for one in _LATIN.finditer(text):
-        for form in _english_forms(one[0]):
-            yield text[: one.start()] + form + text[one.end() :]
+    for match in _LATIN.finditer(text):
+        for form in _english_forms(match[0]):
+            yield text[: match.start()] + form + text[match.end() :]
 
 
-def _japanese_forms(word: _Token) -> tuple[str, ...]:
-    base, kind = word.base_form, word.conjugation
+def _japanese_forms(token: _Token) -> tuple[str, ...]:
+    base, kind = token.base_form, token.conjugation
     if len(base) < _MIN_BASE_LENGTH:
         return ()
     if kind == "形容詞" and base.endswith("い"):
@@ -167,61 +169,61 @@ def _english_forms(word: str) -> Iterator[str]:
 
 
 def _order_variants(text: str, _: Mapping[str, str]) -> Iterator[str]:
-    parts = _content_phrases(text)
-    if len(parts) > 1:
-        yield " ".join(reversed(parts))
-        yield " ".join((*parts[1:], parts[0]))
+    phrases = _content_phrases(text)
+    if len(phrases) > 1:
+        yield " ".join(reversed(phrases))
+        yield " ".join((*phrases[1:], phrases[0]))
 
 
 def _typo_variants(text: str, _: Mapping[str, str]) -> Iterator[str]:
-    for one in _LONG_LATIN.finditer(text):
-        word = one[0]
-        at = len(word) // 2
-        for made in (
-            word[: at - 1] + word[at] + word[at - 1] + word[at + 1 :],
-            word[:at] + word[at + 1 :],
-            word[:at] + word[at] + word[at:],
-        ):
-            yield text[: one.start()] + made + text[one.end() :]
+    for match in _LONG_LATIN.finditer(text):
+        word = match[0]
+        middle = len(word) // 2
+        swapped = word[: middle - 1] + word[middle] + word[middle - 1] + word[middle + 1 :]
+        omitted = word[:middle] + word[middle + 1 :]
+        doubled = word[:middle] + word[middle] + word[middle:]
+        for typo in (swapped, omitted, doubled):
+            yield text[: match.start()] + typo + text[match.end() :]
     for right, wrong in _KANA_TYPOS:
         if right in text:
             yield text.replace(right, wrong, 1)
 
 
 def _script_variants(text: str, _: Mapping[str, str]) -> Iterator[str]:
-    for one in _KATAKANA.finditer(text):
-        yield text[: one.start()] + _shift_kana(one[0], -_KANA_SHIFT) + text[one.end() :]
-    words = _tokenize(text)
-    for at, word in enumerate(words):
-        spelt = None
-        if _HIRAGANA.fullmatch(word.text) and not word.is_function_word:
-            spelt = _shift_kana(word.text, _KANA_SHIFT)
-        elif _KANJI.search(word.text) and word.kana:
-            spelt = _shift_kana(word.kana, -_KANA_SHIFT)
-        if spelt:
-            yield _join_tokens(words[:at]) + word.space_before + spelt + _join_tokens(words[at + 1 :])
+    for match in _KATAKANA.finditer(text):
+        yield text[: match.start()] + _shift_kana(match[0], -_KANA_SHIFT) + text[match.end() :]
+    tokens = _tokenize(text)
+    for index, token in enumerate(tokens):
+        spelling = None
+        if _HIRAGANA.fullmatch(token.text) and not token.is_function_word:
+            spelling = _shift_kana(token.text, _KANA_SHIFT)
+        elif _KANJI.search(token.text) and token.kana:
+            spelling = _shift_kana(token.kana, -_KANA_SHIFT)
+        if spelling:
+            yield _replace_tokens(tokens, index, index + 1, spelling)
 
 
 def _shift_kana(kana: str, offset: int) -> str:
     low, high = ("ァ", "ヶ") if offset < 0 else ("ぁ", "ゖ")
-    return "".join(chr(ord(one) + offset) if low <= one <= high else one for one in kana)
+    return "".join(chr(ord(character) + offset) if low <= character <= high else character for character in kana)
 
 
 def _loanword_variants(text: str, katakana_by_english: Mapping[str, str]) -> Iterator[str]:
-    words = _tokenize(text)
-    for at, word in enumerate(words):
-        other = (
-            word.english_origin if _KATAKANA.fullmatch(word.text) else katakana_by_english.get(word.text.lower(), "")
-        )
-        if other:
-            yield _join_tokens(words[:at]) + word.space_before + other + _join_tokens(words[at + 1 :])
+    tokens = _tokenize(text)
+    for index, token in enumerate(tokens):
+        if _KATAKANA.fullmatch(token.text):
+            translation = token.english_origin
+        else:
+            translation = katakana_by_english.get(token.text.lower(), "")
+        if translation:
+            yield _replace_tokens(tokens, index, index + 1, translation)
 
 
 def _part_variants(text: str, _: Mapping[str, str]) -> Iterator[str]:
-    parts = _content_phrases(text)
-    if len(parts) > 2:
-        yield " ".join(parts[1:])
-        yield " ".join(parts[:-1])
+    phrases = _content_phrases(text)
+    if len(phrases) > 2:
+        yield " ".join(phrases[1:])
+        yield " ".join(phrases[:-1])
 
 
 def _question_variants(text: str, _: Mapping[str, str]) -> Iterator[str]:
@@ -243,34 +245,46 @@ VARIANT_KINDS = (AS_WRITTEN, *_VARIANT_MAKERS)
 
 
 def _content_phrases(text: str) -> list[str]:
-    """Return the pieces of a phrase between particles, spaces and marks."""
-    parts = [""]
-    for word in _tokenize(text):
-        if word.is_function_word or word.space_before:
-            parts.append("")
-        if not word.is_function_word:
-            parts[-1] += word.text
-    return [part for part in parts if part]
+    """Return the parts of a phrase between particles, spaces and punctuation."""
+    phrases = [""]
+    for token in _tokenize(text):
+        if token.is_function_word or token.space_before:
+            phrases.append("")
+        if not token.is_function_word:
+            phrases[-1] += token.text
+    return [phrase for phrase in phrases if phrase]
+
+
+def _replace_tokens(tokens: Sequence[_Token], start: int, end: int, text: str) -> str:
+    """Return the text of all tokens, with those from start to end replaced."""
+    return _join_tokens(tokens[:start]) + tokens[start].space_before + text + _join_tokens(tokens[end:])
 
 
 def _join_tokens(tokens: Sequence[_Token]) -> str:
-    return "".join(word.space_before + word.text for word in tokens)
+    return "".join(token.space_before + token.text for token in tokens)
 
 
 @lru_cache(5000)
 def _tokenize(text: str) -> tuple[_Token, ...]:
-    found = []
+    tokens = []
     for node in _tagger()(text):
-        of = node.feature
-        lemma, _, origin = (of.lemma or "").partition("-")
-        known = origin if origin.isascii() and origin.isalpha() else ""
-        found.append(
+        feature = node.feature
+        # UniDic writes the lemma of a loanword as "katakana-english".
+        lemma, _, origin = (feature.lemma or "").partition("-")
+        english_origin = origin.lower() if origin.isascii() and origin.isalpha() else ""
+        tokens.append(
             _Token(
-                node.surface, node.white_space or "", of.pos1 or "", of.pos3 or "", _feature_text(of.cType),
-                _feature_text(of.orthBase) or lemma, _feature_text(of.kana), known.lower(),
+                text=node.surface,
+                space_before=node.white_space or "",
+                part_of_speech=feature.pos1 or "",
+                pos_detail=feature.pos3 or "",
+                conjugation=_feature_text(feature.cType),
+                base_form=_feature_text(feature.orthBase) or lemma,
+                kana=_feature_text(feature.kana),
+                english_origin=english_origin,
             )
-        )  # fmt: skip
-    return tuple(found)
+        )
+    return tuple(tokens)
 
 
 def _feature_text(value: str | None) -> str:

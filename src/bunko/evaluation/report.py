@@ -1,4 +1,4 @@
-"""An evaluation in, `report.json` and `report.md` out."""
+"""Format an evaluation as `report.json` and `report.md`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from bunko.evaluation.run import QueryResult, Run, means
 from bunko.timing import now
 
 _PERCENTILES = (50, 90, 95, 99)
-# What people look at first.
-_WORST_COUNT = 10
+_WORST_COUNT = 10  # the queries that people look at first
 
 
 def as_json(
     evaluation: Evaluation, verdict: BaselineVerdict | None = None, *, include_queries: bool = True
 ) -> dict[str, Any]:
-    """Return an evaluation as plain values; the single questions only if the whole is wanted."""
+    """Return an evaluation as JSON data, with or without the result of each query."""
     result: dict[str, Any] = {
         "bunko": __version__,
         "created_at": now(),
@@ -41,7 +40,7 @@ def as_json(
         "mode": evaluation.main_run.name,
         "measures": _round_values(evaluation.main_run.measures),
         "modes": {run.name: _run_data(run, include_queries=include_queries) for run in evaluation.runs},
-        "comparisons": [_comparison_data(one) for one in evaluation.comparisons],
+        "comparisons": [_comparison_data(comparison) for comparison in evaluation.comparisons],
     }
     if verdict is not None:
         result["baseline"] = asdict(verdict) | {"regressed": verdict.has_regression}
@@ -49,7 +48,7 @@ def as_json(
 
 
 def _run_data(run: Run, *, include_queries: bool) -> dict[str, Any]:
-    of_run: dict[str, Any] = {
+    data: dict[str, Any] = {
         "mode": run.mode,
         "measures": _round_values(run.measures),
         "intervals": {name: [round(low, 6), round(high, 6)] for name, (low, high) in run.intervals.items()},
@@ -58,18 +57,20 @@ def _run_data(run: Run, *, include_queries: bool) -> dict[str, Any]:
         "kinds": _group_data(run.groups(QUERY_GROUPS[1][1])),
     }
     if include_queries:
-        of_run["queries"] = [_query_data(one) for one in run.results]
-    return of_run
+        data["queries"] = [_query_data(result) for result in run.results]
+    return data
 
 
 def latency_percentiles(results: Iterable[QueryResult]) -> dict[str, float]:
-    """Return how long searches took, in milliseconds, by percentile."""
-    times = [one.milliseconds for one in results]
-    return {f"p{at}": round(float(np.percentile(times, at)), 3) for at in _PERCENTILES}
+    """Return percentiles of the search latency in milliseconds."""
+    times = [result.milliseconds for result in results]
+    return {f"p{percent}": round(float(np.percentile(times, percent)), 3) for percent in _PERCENTILES}
 
 
 def _group_data(groups: dict[str, tuple[QueryResult, ...]]) -> dict[str, Any]:
-    return {name: {"queries": len(of), "measures": _round_values(means(of))} for name, of in groups.items()}
+    return {
+        name: {"queries": len(results), "measures": _round_values(means(results))} for name, results in groups.items()
+    }
 
 
 def _query_data(result: QueryResult) -> dict[str, Any]:
@@ -83,8 +84,13 @@ def _query_data(result: QueryResult) -> dict[str, Any]:
         "measures": _round_values(result.measures),
         "latency_ms": round(result.milliseconds, 3),
         "results": [
-            {"source": found.uri, "score": round(found.score, 6), "grade": found.grade, "citation": found.citation}
-            for found in result.documents
+            {
+                "source": document.uri,
+                "score": round(document.score, 6),
+                "grade": document.grade,
+                "citation": document.citation,
+            }
+            for document in result.documents
         ],
     }
 
@@ -105,12 +111,12 @@ def _round_values(numbers: dict[str, float]) -> dict[str, float]:
 
 
 def format_count(number: int, singular: str, plural: str = "") -> str:
-    """Return how many there are, in words."""
+    """Return a count with its noun in the right number: `1 query`, `1,000 queries`."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def as_markdown(evaluation: Evaluation, verdict: BaselineVerdict | None = None) -> str:
-    """Return an evaluation as a page of tables."""
+    """Return an evaluation as Markdown tables."""
     return "\n".join(_markdown_lines(evaluation, verdict)) + "\n"
 
 
@@ -118,44 +124,51 @@ def _markdown_lines(evaluation: Evaluation, verdict: BaselineVerdict | None) -> 
     judged = evaluation.judged_set
     yield f"# Evaluation of {_escape_cell(judged.name)}"
     yield ""
-    yield (
-        f"{format_count(len(judged.queries), 'question')} about {format_count(evaluation.documents, 'document')}"
-        f" in {format_count(evaluation.chunks, 'chunk')}. Judged: the first {format_count(evaluation.plan.n_results, 'result')} of each."  # noqa: E501
-    )
+    yield summary_line(evaluation)
     yield ""
     yield from markdown_table(
-        ["setting", "value"], [[name, "none" if v is None else str(v)] for name, v in evaluation.settings.items()]
+        ["setting", "value"],
+        [[name, "none" if value is None else str(value)] for name, value in evaluation.settings.items()],
     )
     if verdict is not None:
         yield "\n## Baseline\n"
         yield "REGRESSION" if verdict.has_regression else "No regression."
         yield ""
-        rows = [
-            [one.mode, f"{one.before:.4f}", f"{one.now:.4f}", f"{one.now - one.before:+.4f}"] for one in verdict.changes
-        ]
-        yield from markdown_table(["mode", "F1 before", "F1 now", "change"], rows)
+        # The last column, which marks regressions, is for the terminal and the page.
+        yield from markdown_table(BASELINE_HEADERS[:-1], [row[:-1] for row in baseline_rows(verdict)])
     yield "\n## Scores\n"
     yield "The mean over all questions, with its 95 % interval.\n"
     yield from markdown_table(["measure", *(run.name for run in evaluation.runs)], score_rows(evaluation.runs))
     yield "\n## Latency\n"
     times = {run.name: latency_percentiles(run.results) for run in evaluation.runs}
-    rows = [[f"p{at}", *(f"{one[f'p{at}']:.2f}" for one in times.values())] for at in _PERCENTILES]
+    rows = [
+        [f"p{percent}", *(f"{percentiles[f'p{percent}']:.2f}" for percentiles in times.values())]
+        for percent in _PERCENTILES
+    ]
     yield from markdown_table(["milliseconds", *times], rows)
-    for one in evaluation.comparisons:
-        yield f"\n## {_escape_cell(one.second)} compared with {_escape_cell(one.first)}\n"
-        yield from markdown_table(COMPARISON_HEADERS, comparison_rows(one))
-    for title, by in QUERY_GROUPS:
+    for comparison in evaluation.comparisons:
+        yield f"\n## {_escape_cell(comparison.second)} compared with {_escape_cell(comparison.first)}\n"
+        yield from markdown_table(COMPARISON_HEADERS, comparison_rows(comparison))
+    for title, group_of in QUERY_GROUPS:
         yield f"\n## By {title}\n"
         for run in evaluation.runs:
-            yield from markdown_table(*group_table(run, by))
+            yield from markdown_table(*group_table(run, group_of))
             yield ""
     yield "\n## Worst questions\n"
-    main = f"ndcg@{evaluation.plan.n_results}"
-    worst = sorted(
-        (one for one in evaluation.main_run.results if main in one.measures), key=lambda one: one.measures[main]
-    )
-    rows = [[one.query.id, one.query.text, f"{one.measures[main]:.3f}"] for one in worst[:_WORST_COUNT]]
-    yield from markdown_table(["id", f"question ({evaluation.main_run.name})", main], rows)
+    measure = f"ndcg@{evaluation.plan.n_results}"
+    scored = [result for result in evaluation.main_run.results if measure in result.measures]
+    worst = sorted(scored, key=lambda result: result.measures[measure])[:_WORST_COUNT]
+    rows = [[result.query.id, result.query.text, f"{result.measures[measure]:.3f}"] for result in worst]
+    yield from markdown_table(["id", f"question ({evaluation.main_run.name})", measure], rows)
+
+
+def summary_line(evaluation: Evaluation) -> str:
+    """Return a sentence about how much was measured."""
+    queries = format_count(len(evaluation.judged_set.queries), "question")
+    documents = format_count(evaluation.documents, "document")
+    chunks = format_count(evaluation.chunks, "chunk")
+    results = format_count(evaluation.plan.n_results, "result")
+    return f"{queries} about {documents} in {chunks}. Judged: the first {results} of each."
 
 
 QUERY_GROUPS: tuple[tuple[str, Callable[[JudgedQuery], str]], ...] = (
@@ -165,37 +178,43 @@ QUERY_GROUPS: tuple[tuple[str, Callable[[JudgedQuery], str]], ...] = (
 
 
 def group_table(run: Run, group_of: Callable[[JudgedQuery], str]) -> tuple[list[str], list[list[str]]]:
-    """Return the head and the rows of a table with a row for each group of questions."""
-    names = list(run.measures)
+    """Return the headers and the rows of a table with one row per group of queries."""
+    measures = list(run.measures)
     rows = []
-    for name, of in run.groups(group_of).items():
-        found = means(of)
-        rows.append([name, str(len(of)), *(f"{found[one]:.4f}" if one in found else "" for one in names)])
-    return [run.name, "questions", *names], rows
+    for name, results in run.groups(group_of).items():
+        values = means(results)
+        cells = (f"{values[measure]:.4f}" if measure in values else "" for measure in measures)
+        rows.append([name, str(len(results)), *cells])
+    return [run.name, "questions", *measures], rows
 
 
 def score_rows(runs: Sequence[Run]) -> list[list[str]]:
     """Return a row for each measure: its mean in each run, with the 95 % interval."""
-    found = [(run.measures, run.intervals) for run in runs]
-    names = list(dict.fromkeys(name for measured, _ in found for name in measured))
-    rows = []
-    for name in names:
-        cells = [
-            f"{measured[name]:.4f} [{sure[name][0]:.3f}, {sure[name][1]:.3f}]" if name in measured else ""
-            for measured, sure in found
-        ]
-        rows.append([name, *cells])
-    return rows
+    names = list(dict.fromkeys(name for run in runs for name in run.measures))
+    return [[name, *(_score_cell(run, name) for run in runs)] for name in names]
+
+
+def _score_cell(run: Run, measure: str) -> str:
+    if measure not in run.measures:
+        return ""
+    low, high = run.intervals[measure]
+    return f"{run.measures[measure]:.4f} [{low:.3f}, {high:.3f}]"
 
 
 BASELINE_HEADERS = ["mode", "F1 before", "F1 now", "change", ""]
 
 
 def baseline_rows(verdict: BaselineVerdict) -> list[list[str]]:
-    """Return a row for each mode that a baseline knows."""
+    """Return a row for each mode that the baseline contains."""
     return [
-        [one.mode, f"{one.before:.4f}", f"{one.now:.4f}", f"{one.now - one.before:+.4f}", "worse" * one.regressed]
-        for one in verdict.changes
+        [
+            change.mode,
+            f"{change.before:.4f}",
+            f"{change.now:.4f}",
+            f"{change.now - change.before:+.4f}",
+            "worse" if change.regressed else "",
+        ]
+        for change in verdict.changes
     ]
 
 
@@ -203,7 +222,7 @@ COMPARISON_HEADERS = ["measure", "first", "second", "difference", "95 % interval
 
 
 def comparison_rows(comparison: Comparison) -> list[list[str]]:
-    """Return a row for each measure that two runs share."""
+    """Return a row for each measure that both runs have."""
     return [
         [
             row.measure, f"{row.first:.4f}", f"{row.second:.4f}", f"{row.difference:+.4f}",
@@ -215,7 +234,7 @@ def comparison_rows(comparison: Comparison) -> list[list[str]]:
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a Markdown table; what comes from files cannot break out of its cell."""
+    """Yield the lines of a Markdown table; cells are escaped, so that text from files stays in its cell."""
     yield "| " + " | ".join(map(_escape_cell, head)) + " |"
     yield "|" + "---|" * len(head)
     for row in rows:

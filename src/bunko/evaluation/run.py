@@ -1,4 +1,4 @@
-"""A library and judged questions in, what each question found and how good that is out."""
+"""Run judged queries against a library and measure the results."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from bunko.library.library import Library
 from bunko.search.rank import SearchRequest
 from bunko.types import Answer, Mode, format_citation
 
-# One document may fill many chunks: three are asked for where one document is wanted, and more where that finds too
-# few. Far more from the start would fuse another hybrid ranking than people get.
+# One document may have many chunks: a search fetches three chunks per document, and more if those belong to too few
+# documents. Fetching far more from the start would fuse a different hybrid ranking than users get.
 CHUNKS_PER_DOCUMENT = 3
 _WIDEN_FACTOR = 4
 _MAX_CHUNKS = 1000
@@ -26,18 +26,18 @@ _SNIPPET_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class RetrievedDocument:
-    """A document that came back, with its best chunk."""
+    """A retrieved document with its best chunk."""
 
     uri: str
     score: float
-    grade: float  # 0: not an answer
+    grade: float  # 0: not relevant
     citation: str
-    text: str  # how the chunk begins
+    text: str  # the beginning of the chunk
 
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """What one question found, and each measure that makes sense for it."""
+    """The documents that a query retrieved, and the measures that apply to it."""
 
     query: JudgedQuery
     documents: tuple[RetrievedDocument, ...]
@@ -47,7 +47,7 @@ class QueryResult:
 
 @dataclass(frozen=True)
 class Run:
-    """All questions, asked in one way."""
+    """The results of all queries in one mode and configuration."""
 
     name: str
     mode: Mode
@@ -55,14 +55,14 @@ class Run:
 
     @cached_property
     def measures(self) -> dict[str, float]:
-        """The mean of each measure, over the questions that it makes sense for."""
+        """The mean of each measure over the queries that it applies to."""
         return means(self.results)
 
     @cached_property
     def values(self) -> dict[str, dict[str, float]]:
-        """Each measure of each question: measure → the question's id → value."""
+        """The value of each measure for each query: measure → query id → value."""
         return {
-            name: {one.query.id: one.measures[name] for one in self.results if name in one.measures}
+            name: {result.query.id: result.measures[name] for result in self.results if name in result.measures}
             for name in self.measures
         }
 
@@ -72,18 +72,18 @@ class Run:
         return confidence_intervals(self.values)
 
     def groups(self, group_of: Callable[[JudgedQuery], str]) -> dict[str, tuple[QueryResult, ...]]:
-        """Return the results apart, by what the questions have in common."""
-        names = sorted({group_of(one.query) for one in self.results})
-        return {name: tuple(one for one in self.results if group_of(one.query) == name) for name in names}
+        """Return the results grouped by a property of their queries."""
+        names = sorted({group_of(result.query) for result in self.results})
+        return {name: tuple(result for result in self.results if group_of(result.query) == name) for name in names}
 
 
 def means(results: Iterable[QueryResult]) -> dict[str, float]:
-    """Return the mean of each measure over the questions that it makes sense for."""
-    return averages(one.measures for one in results)
+    """Return the mean of each measure over the queries that it applies to."""
+    return averages(result.measures for result in results)
 
 
 def averages(measure_rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Return the mean of each measure over those that have it."""
+    """Return the mean of each measure over the rows that have it."""
     collected: dict[str, list[float]] = {}
     for values in measure_rows:
         for name, value in values.items():
@@ -103,66 +103,67 @@ def run_queries(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     **options: Any,
 ) -> Run:
-    """Ask every question and judge the first `n_results` documents, among `chunks` of them if that is given.
+    """Run every query and judge its first `n_results` documents, from the first `n_chunks` chunks if given.
 
-    Options are those of a search (vector_weight, k1, b, fusion, …); what is not given is as the settings say, whatever
-    the tool says of itself: whoever compares settings must have them hold.
+    Options are those of a search (vector_weight, k1, b, fusion, …). Options that are not given come from the settings;
+    the tool's own search settings are ignored, so that the compared settings take effect.
     """
 
-    def answers(query: JudgedQuery, number: int) -> Answer:
+    def search(query: JudgedQuery, top_k: int) -> Answer:
         return library.search(
-            query.text, tool=tool, mode=mode, top_k=number, refresh=False, use_tool_settings=False, **options
+            query.text, tool=tool, mode=mode, top_k=top_k, refresh=False, use_tool_settings=False, **options
         )
 
-    asked, *wider = fetch_sizes(n_results, n_chunks)
-    abstaining = may_abstain(library.build_request("", mode=mode, top_k=asked, **options))
-    answers(queries[0], asked)  # loads the index, which should not count as the first question's time
+    first_size, *larger_sizes = fetch_sizes(n_results, n_chunks)
+    can_abstain = may_abstain(library.build_request("", mode=mode, top_k=first_size, **options))
+    search(queries[0], first_size)  # loads the index, so that the first query's time does not include it
     results = []
-    for number, query in enumerate(queries, 1):
+    for position, query in enumerate(queries, 1):
         start = time.perf_counter()
-        answer = answers(query, asked)
+        answer = search(query, first_size)
         milliseconds = (time.perf_counter() - start) * 1000
-        found = _retrieved_documents(answer, query, n_results)
-        last = asked
-        for width in wider:
-            if len(found) >= n_results or len(answer.hits) < last:
+        documents = _retrieved_documents(answer, query, n_results)
+        last_size = first_size
+        for size in larger_sizes:
+            if len(documents) >= n_results or len(answer.hits) < last_size:
                 break
-            answer, last = answers(query, width), width
-            found = _retrieved_documents(answer, query, n_results)
-        names = [one.uri for one in found]
+            answer, last_size = search(query, size), size
+            documents = _retrieved_documents(answer, query, n_results)
+        uris = [document.uri for document in documents]
         texts = [hit.chunk.text for hit in answer.hits[:n_results]]
-        values = query_measures(query, names, texts, n_results, can_abstain=abstaining)
-        results.append(QueryResult(query, found, values, milliseconds))
-        progress(number, len(queries))
+        values = query_measures(query, uris, texts, n_results, can_abstain=can_abstain)
+        results.append(QueryResult(query, documents, values, milliseconds))
+        progress(position, len(queries))
     return Run(name or mode, mode, tuple(results))
 
 
 def _retrieved_documents(answer: Answer, query: JudgedQuery, limit: int) -> tuple[RetrievedDocument, ...]:
-    # Judgements are about documents. The first chunk of each is its best, and the others would earn its gain again.
-    found: dict[str, RetrievedDocument] = {}
+    # Judgements are about documents. The first chunk of each is its best; the others would earn its gain again.
+    documents: dict[str, RetrievedDocument] = {}
     for hit in answer.hits:
-        if hit.uri not in found:
-            place = format_citation(hit.uri, hit.chunk.first_line, hit.chunk.last_line)
+        if hit.uri not in documents:
+            citation = format_citation(hit.uri, hit.chunk.first_line, hit.chunk.last_line)
             grade = query.grades.get(hit.uri, 0.0)
-            found[hit.uri] = RetrievedDocument(hit.uri, hit.score, grade, place, hit.chunk.text[:_SNIPPET_CHARACTERS])
-            if len(found) == limit:
+            snippet = hit.chunk.text[:_SNIPPET_CHARACTERS]
+            documents[hit.uri] = RetrievedDocument(hit.uri, hit.score, grade, citation, snippet)
+            if len(documents) == limit:
                 break
-    return tuple(found.values())
+    return tuple(documents.values())
 
 
 def fetch_sizes(n_results: int, n_chunks: int | None) -> Iterator[int]:
-    """Yield how many chunks to ask for, and how many more in turn where those belong to too few documents."""
-    width = min(_MAX_CHUNKS, n_chunks or n_results * CHUNKS_PER_DOCUMENT)
-    yield width
-    while n_chunks is None and width < _MAX_CHUNKS:
-        width = min(_MAX_CHUNKS, width * _WIDEN_FACTOR)
-        yield width
+    """Yield how many chunks to fetch first, then the larger sizes to try if those belong to too few documents."""
+    size = min(_MAX_CHUNKS, n_chunks or n_results * CHUNKS_PER_DOCUMENT)
+    yield size
+    while n_chunks is None and size < _MAX_CHUNKS:
+        size = min(_MAX_CHUNKS, size * _WIDEN_FACTOR)
+        yield size
 
 
 def query_measures(
     query: JudgedQuery, uris: Sequence[str], texts: Sequence[str], n_results: int, *, can_abstain: bool
 ) -> dict[str, float]:
-    """Return each measure that makes sense for a question, of the documents that came back and their chunks' texts."""
+    """Return the measures that apply to a query, from the retrieved documents and the texts of their chunks."""
     values: dict[str, float] = {}
     if query.is_answerable:
         values = measures.ranking_measures(uris, query.grades, n_results, expected=query.relevant_uris)
@@ -170,13 +171,13 @@ def query_measures(
         values[measures.NEGATIVE_RATE] = float(not set(uris).isdisjoint(query.negatives))
     if query.keywords:
         joined = "\n".join(texts).casefold()
-        values["keywords"] = sum(one.casefold() in joined for one in query.keywords) / len(query.keywords)
+        values["keywords"] = sum(keyword.casefold() in joined for keyword in query.keywords) / len(query.keywords)
     if not query.is_answerable and can_abstain:
         values["abstention"] = float(not uris)
     return values
 
 
 def may_abstain(request: SearchRequest) -> bool:
-    """Say whether a search can come back with nothing although it found something."""
+    """Return whether a threshold can make a search return nothing although it found candidates."""
     by_distance = request.mode != "bm25" and request.similarity_threshold is not None
     return by_distance or (request.mode == "hybrid" and request.min_combined_score is not None)

@@ -1,4 +1,4 @@
-"""The look of `report.html`: one style sheet, light and dark."""
+"""The style sheet of the HTML reports, light and dark."""
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2330; --soft: #667085; --paper: #fbfaf7; --card: #fff; --line: #e3e0d8;

@@ -1,1 +1,1 @@
-"""A judged set and a grid of settings in, the best of its points out, with what questions it never saw say of it."""
+"""Sweep a grid of settings over a judged set."""

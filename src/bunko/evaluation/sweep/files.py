@@ -1,4 +1,4 @@
-"""A sweep in, its files out; and the first of them back in, to go on from."""
+"""Write the files of a sweep, and load its scores to resume it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bunko.evaluation.sweep.result import PointScore, SweepResult, point_key
 
 
 def save_sweep(result: SweepResult, output: Path) -> list[Path]:
-    """Write what a sweep found; one that is not complete only as sweep.json and sweep.csv. Return where they are."""
+    """Write the reports of a sweep and return their paths; an incomplete sweep has only sweep.json and sweep.csv."""
     texts = {
         "sweep.json": json.dumps(as_json(result), ensure_ascii=False, indent=1) + "\n",
         "sweep.csv": as_csv(result),
@@ -24,37 +24,37 @@ def save_sweep(result: SweepResult, output: Path) -> list[Path]:
     try:
         output.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            path, fresh = output / name, output / f"{name}.tmp"
-            # Written beside and renamed: what was measured before stays until the new file is whole.
-            fresh.write_text(text, encoding="utf-8", errors="backslashreplace")
-            paths.append(fresh.replace(path))
+            path, temporary = output / name, output / f"{name}.tmp"
+            # Written to a temporary file and renamed: the old scores stay until the new file is complete.
+            temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+            paths.append(temporary.replace(path))
     except OSError as error:
         raise SourceError(
-            f"{output} cannot be written: {error.strerror or error}", hint="Choose another place with --output-dir."
+            f"{output} cannot be written: {error.strerror or error}", hint="Choose another folder with --output-dir."
         ) from error
     return paths
 
 
 def load_scores(path: Path, fingerprint: str) -> dict[str, PointScore]:
-    """Return the scores that a former sweep of the same questions and settings has written, by point."""
+    """Return the scores of an earlier sweep over the same queries, documents and settings, by point key."""
     if not path.exists():
-        raise SourceError(f"There is no sweep to go on with at {path}", hint="Leave --resume out to begin one.")
+        raise SourceError(f"There is no sweep to resume at {path}", hint="Omit --resume to start one.")
     try:
-        held = json.loads(read_text_file(path))
-        same = held["fingerprint"] == fingerprint
+        report = json.loads(read_text_file(path))
+        is_same_sweep = report["fingerprint"] == fingerprint
         scores = {
-            point_key(one["settings"]): PointScore(
-                float(one["tuning"]), float(one["held_out"]), {name: float(v) for name, v in one["measures"].items()}
+            point_key(point["settings"]): PointScore(
+                float(point["tuning"]),
+                float(point["held_out"]),
+                {name: float(value) for name, value in point["measures"].items()},
             )
-            for one in held["points"]
+            for point in report["points"]
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SourceError(f"{path} was not written by bunko sweep", hint="Omit --resume to start again.") from error
+    if not is_same_sweep:
         raise SourceError(
-            f"{path} is not what a sweep has written", hint="Leave --resume out to begin anew."
-        ) from error
-    if not same:
-        raise SourceError(
-            f"{path} is about other questions, documents or settings",
-            hint="Leave --resume out to measure anew, or choose another --output-dir.",
+            f"{path} belongs to other questions, documents or settings",
+            hint="Omit --resume to measure again, or choose another --output-dir.",
         )
     return scores

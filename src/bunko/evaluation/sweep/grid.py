@@ -1,4 +1,4 @@
-"""`name=values` texts in, a grid of settings out, or an error that says what is wrong with it."""
+"""Parse `name=values` texts into a grid of settings."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bunko.settings.schema import SETTINGS
 from bunko.settings.setting import Setting
 from bunko.settings.validate import check_value, parse_value, unknown_setting_error
 
-# The one thing that is no setting of its own: how many results are judged, and so how many a search gives.
+# Not a setting itself: how many results are judged, and so how many a search returns.
 N_RESULTS = "n_results"
 MAX_POINTS = 10_000
 _MAX_VALUES = 1000
-# What a score can depend on; names may be given without these.
+# The sections that a score can depend on; names may omit them.
 _SECTIONS = ("search", "chunker", "chunking")
 _ALIASES = {"threshold": "search.similarity_threshold", N_RESULTS: "search.top_k", "top_k": "search.top_k"}
 _UNSWEEPABLE_KEYS = ("search.freshness_seconds", "search.freshness_wait_seconds", "search.hybrid_enabled")
@@ -32,7 +32,7 @@ PointValues = Mapping[str, SettingValue]  # the name of a dimension → its valu
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One setting and the values it is to take."""
+    """A setting and its values in the grid."""
 
     name: str
     key: str
@@ -40,80 +40,82 @@ class Dimension:
 
     @property
     def is_ordered(self) -> bool:
-        """Say whether the values are numbers, so that a range has ends."""
-        return all(isinstance(one, int | float) and not isinstance(one, bool) for one in self.values)
+        """Return whether the values are numbers, so that the range has ends."""
+        return all(isinstance(value, int | float) and not isinstance(value, bool) for value in self.values)
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """All combinations of some settings' values."""
+    """All combinations of the values of some settings."""
 
     dimensions: tuple[Dimension, ...]
 
     def __len__(self) -> int:
-        return math.prod(len(one.values) for one in self.dimensions)
+        return math.prod(len(dimension.values) for dimension in self.dimensions)
 
     @property
     def keys(self) -> frozenset[str]:
-        """Return the settings that change."""
-        return frozenset(one.key for one in self.dimensions)
+        """Return the keys of the settings that the grid varies."""
+        return frozenset(dimension.key for dimension in self.dimensions)
 
     def points(self) -> Iterator[dict[str, SettingValue]]:
         """Yield every combination, the last dimension changing fastest."""
-        names = [one.name for one in self.dimensions]
-        for values in itertools.product(*(one.values for one in self.dimensions)):
+        names = [dimension.name for dimension in self.dimensions]
+        for values in itertools.product(*(dimension.values for dimension in self.dimensions)):
             yield dict(zip(names, values, strict=True))
 
     def overrides(self, values: PointValues) -> dict[str, object]:
-        """Return a point as flags of the settings; a size of chunks means the chunker that has one."""
-        found: dict[str, object] = {one.key: values[one.name] for one in self.dimensions}
-        return found | chunk_size_overrides(found.get("chunker.chunk_size"), found.get("chunker.chunk_overlap"), found)
+        """Return a point as setting overrides; a chunk size also selects the chunker that supports it."""
+        overrides: dict[str, object] = {dimension.key: values[dimension.name] for dimension in self.dimensions}
+        return overrides | chunk_size_overrides(
+            overrides.get("chunker.chunk_size"), overrides.get("chunker.chunk_overlap"), overrides
+        )
 
 
 def parse_grid(texts: Sequence[str], *, limit: int = MAX_POINTS) -> Grid:
-    """Read a grid, one `name=values` for each dimension; it may have at most so many points."""
-    found: dict[str, Dimension] = {}
+    """Parse a grid of at most `limit` points from one `name=values` text per dimension."""
+    dimensions: dict[str, Dimension] = {}
     for text in texts:
-        one = _parse_dimension(text)
-        if one.key in found:
-            raise SettingsError(f"{one.name} is in the grid twice", hint="Give all its values in one --grid.")
-        found[one.key] = one
-    made = Grid(tuple(found.values()))
-    if len(made) > limit:
-        sizes = " × ".join(f"{len(one.values):,}" for one in made.dimensions)
+        dimension = _parse_dimension(text)
+        if dimension.key in dimensions:
+            raise SettingsError(f"{dimension.name} is in the grid twice", hint="Put all its values into one --grid.")
+        dimensions[dimension.key] = dimension
+    grid = Grid(tuple(dimensions.values()))
+    if len(grid) > limit:
+        sizes = " × ".join(f"{len(dimension.values):,}" for dimension in grid.dimensions)
         raise SettingsError(
-            f"The grid has {len(made):,} points ({sizes}), and at most {limit:,} are allowed",
+            f"The grid has {len(grid):,} points ({sizes}), and at most {limit:,} are allowed",
             hint="Take larger steps or fewer dimensions, or raise --max-points.",
         )
-    return made
+    return grid
 
 
 def _parse_dimension(text: str) -> Dimension:
-    written, equals, spread = text.partition("=")
-    name = written.strip()
+    raw_name, equals, values_text = text.partition("=")
+    name = raw_name.strip()
     if not equals or not name:
         raise SettingsError(f"{text!r} is not name=values", hint=_HINT)
     setting = SETTINGS[_setting_key(name)]
     values: dict[SettingValue, None] = {}
-    for item in spread.split(","):
+    for item in values_text.split(","):
         for value in _parse_values(setting, name, item.strip()):
             values.setdefault(value)
-    short = N_RESULTS if setting.key == "search.top_k" else setting.key.partition(".")[2]
+    short_name = N_RESULTS if setting.key == "search.top_k" else setting.key.partition(".")[2]
     if setting.key.startswith("chunking."):
-        short = setting.key  # `size` alone could be anything's
-    return Dimension(short, setting.key, tuple(values))
+        short_name = setting.key  # `size` alone would be ambiguous
+    return Dimension(short_name, setting.key, tuple(values))
 
 
 def _setting_key(name: str) -> str:
     candidates = [_ALIASES.get(name, name), *(f"{section}.{name}" for section in _SECTIONS)]
-    key = next((one for one in candidates if one in SETTINGS), None)
+    key = next((candidate for candidate in candidates if candidate in SETTINGS), None)
     if key is None:
         raise unknown_setting_error(name, "--grid")
     setting = SETTINGS[key]
     if key.partition(".")[0] not in _SECTIONS or key in _UNSWEEPABLE_KEYS or setting.is_list:
         raise SettingsError(
             f"{name} cannot be swept",
-            hint="A grid is about how a search ranks and how documents are cut: settings in [search] and [chunker].",
+            hint="A grid varies how searches rank and how documents are chunked: settings in [search] and [chunker].",
         )
     return key
 
@@ -121,17 +123,17 @@ def _setting_key(name: str) -> str:
 def _parse_values(setting: Setting, name: str, item: str) -> Iterator[SettingValue]:
     if not item:
         raise SettingsError(f"--grid {name} has an empty value", hint=_HINT)
-    spread = _RANGE.fullmatch(item)
-    if spread is None and ":" in item and setting.kind in (int, float):
+    value_range = _RANGE.fullmatch(item)
+    if value_range is None and ":" in item and setting.kind in (int, float):
         raise SettingsError(f"--grid {name}={item} is not a range from:to:step", hint=_HINT)
-    if spread is None:
+    if value_range is None:
         yield _validate_value(setting, None if setting.optional and item == "none" else parse_value(setting, item))
         return
     if setting.kind not in (int, float):
-        raise SettingsError(f"{name} has no ranges", hint=f"Name its values: {setting.allowed_values()}.")
-    for number in _parse_range(name, item, *spread.groups()):
-        whole = setting.kind is int and number == number.to_integral_value()
-        yield _validate_value(setting, int(number) if whole else float(number))
+        raise SettingsError(f"{name} does not take a range", hint=f"List its values: {setting.allowed_values()}.")
+    for number in _parse_range(name, item, *value_range.groups()):
+        is_whole = setting.kind is int and number == number.to_integral_value()
+        yield _validate_value(setting, int(number) if is_whole else float(number))
 
 
 def _parse_range(name: str, item: str, *parts: str) -> Iterator[Decimal]:
@@ -146,20 +148,20 @@ def _parse_range(name: str, item: str, *parts: str) -> Iterator[Decimal]:
         raise SettingsError(
             f"--grid {name}={item} is an empty range", hint="The step must be above 0, and the end not below the start."
         )
-    number = int((last - first) / step) + 1
-    if number > _MAX_VALUES:
-        raise SettingsError(f"--grid {name}={item} has {number:,} values", hint=f"At most {_MAX_VALUES:,} are allowed.")
-    yield from (first + step * at for at in range(number))
+    count = int((last - first) / step) + 1
+    if count > _MAX_VALUES:
+        raise SettingsError(f"--grid {name}={item} has {count:,} values", hint=f"At most {_MAX_VALUES:,} are allowed.")
+    yield from (first + step * index for index in range(count))
 
 
 def _validate_value(setting: Setting, value: object) -> SettingValue:
-    found = check_value(setting, value, "--grid")
-    assert found is None or isinstance(found, float | int | str | bool)
-    return found
+    valid_value = check_value(setting, value, "--grid")
+    assert valid_value is None or isinstance(valid_value, float | int | str | bool)
+    return valid_value
 
 
 def format_value(value: SettingValue) -> str:
-    """Write a value for people, as a grid takes it."""
+    """Return a value as text, in the form that --grid accepts."""
     if isinstance(value, bool):
         return str(value).lower()
     return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Points of a grid in, their scores out: in units that one process measures, with the library open to read."""
+"""Measure the points of a grid in batches, in worker processes or in this one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_BATCH_POINTS = 64
 
 @dataclass(frozen=True, slots=True)
 class PointBatch:
-    """Points that one process measures together: they share a way of cutting and a ranking by words."""
+    """Points that one process measures together, because they share the chunking and the lexical ranking."""
 
     tool_number: int
     configs: tuple[tuple[int, SearchConfig], ...]
@@ -35,83 +35,90 @@ class PointBatch:
 def make_batches(
     pending: Sequence[int], configs: Sequence[SearchConfig], tool_numbers: Sequence[int]
 ) -> list[PointBatch]:
-    """Return the points that are left in units; `asks` and `cuts` say how each is asked and cut."""
-    together: dict[tuple[object, ...], list[int]] = {}
-    for at in pending:
-        together.setdefault((tool_numbers[at], configs[at].lexical_key), []).append(at)
-    return [
-        PointBatch(tool_numbers[some[0]], tuple((at, configs[at]) for at in some[first : first + _MAX_BATCH_POINTS]))
-        for some in together.values()
-        for first in range(0, len(some), _MAX_BATCH_POINTS)
-    ]
+    """Return the pending points in batches; configs and tool numbers are indexed by point."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for index in pending:
+        groups.setdefault((tool_numbers[index], configs[index].lexical_key), []).append(index)
+    batches = []
+    for group in groups.values():
+        for start in range(0, len(group), _MAX_BATCH_POINTS):
+            points = tuple((index, configs[index]) for index in group[start : start + _MAX_BATCH_POINTS])
+            batches.append(PointBatch(tool_numbers[group[0]], points))
+    return batches
 
 
 def measure_batches(
     batches: Sequence[PointBatch], workers: int, worker_args: tuple[Any, ...]
 ) -> Iterator[tuple[PointBatch, list[PointScore]]]:
-    """Yield each unit with its scores as it is done: by so many processes, or by this one where there is little to do.
+    """Yield each batch with its scores when it is done, measured by worker processes or, with one worker, by this one.
 
-    Every process is prepared with what is `given`, and `let_go` ends that for this one.
+    Every process opens the library with `worker_args`; call `close_worker` to close it in this one.
     """
-    done: set[int] = set()
+    measured: set[int] = set()
     if workers > 1 and len(batches) > 1:
         try:
             with WorkerPool(min(workers, len(batches)), _start_worker, worker_args) as pool:
-                waiting = {pool.submit(_measure_batch, unit): at for at, unit in enumerate(batches)}
-                for future in as_completed(waiting):
-                    at = waiting[future]
-                    yield batches[at], future.result()
-                    done.add(at)
+                index_by_future = {pool.submit(_measure_batch, batch): index for index, batch in enumerate(batches)}
+                for future in as_completed(index_by_future):
+                    index = index_by_future[future]
+                    yield batches[index], future.result()
+                    measured.add(index)
         except BrokenProcessPool:
-            # Where memory runs out the system kills a worker; one process needs less of it than several.
+            # The system kills a worker when memory runs out; this process alone needs less than several.
             pass
-    left = [unit for at, unit in enumerate(batches) if at not in done]
-    if left:
+    remaining = [batch for index, batch in enumerate(batches) if index not in measured]
+    if remaining:
         _start_worker(*worker_args)
-    for unit in left:
-        yield unit, _measure_batch(unit)
+    for batch in remaining:
+        yield batch, _measure_batch(batch)
 
 
 class _WorkerState:
-    """What a process needs to measure units: the library open to read, and a desk for each way of cutting."""
+    """The read-only library of a process, and the cached search of the tool it measures."""
 
     def __init__(
-        self, paths: LibraryPaths, tools: Sequence[tuple[str, Settings]], queries: Sequence[JudgedQuery], vectors: Vectors | None,  # noqa: E501
-        measure: str, tuning: frozenset[str], held_out: frozenset[str],
-    ) -> None:  # fmt: skip
+        self,
+        paths: LibraryPaths,
+        tools: Sequence[tuple[str, Settings]],
+        queries: Sequence[JudgedQuery],
+        vectors: Vectors | None,
+        measure: str,
+        tuning: frozenset[str],
+        held_out: frozenset[str],
+    ) -> None:
         self._paths, self._tools, self._queries, self._vectors = paths, tools, queries, vectors
         self._measure, self._tuning, self._held_out = measure, tuning, held_out
         self._store = sqlite.build(paths.database, read_only=True)
         self._searches: dict[int, CachedSearch] = {}
 
     def score_batch(self, batch: PointBatch) -> list[PointScore]:
-        """Measure the points of a unit."""
+        """Return the score of each point of a batch."""
         if batch.tool_number not in self._searches:
             tool, settings = self._tools[batch.tool_number]
             library = Library(self._paths, settings, self._store, read_only=True)
             self._searches = {
                 batch.tool_number: CachedSearch(library, tool, self._queries, self._vectors, self._measure)
             }
-        found = self._searches[batch.tool_number].measure_queries([ask for _, ask in batch.configs])
-        return [self._score_point(values) for values in found]
+        measured = self._searches[batch.tool_number].measure_queries([config for _, config in batch.configs])
+        return [self._score_point(query_values) for query_values in measured]
 
-    def _score_point(self, values: Sequence[Mapping[str, float]]) -> PointScore:
-        named = list(zip(self._queries, values, strict=True))
+    def _score_point(self, query_values: Sequence[Mapping[str, float]]) -> PointScore:
+        pairs = list(zip(self._queries, query_values, strict=True))
         tuning, held_out = (
-            averages(of for query, of in named if query.id in side).get(self._measure, 0.0)
-            for side in (self._tuning, self._held_out)
+            averages(values for query, values in pairs if query.id in half).get(self._measure, 0.0)
+            for half in (self._tuning, self._held_out)
         )
-        return PointScore(tuning, held_out, averages(values))
+        return PointScore(tuning, held_out, averages(query_values))
 
     def close(self) -> None:
         self._store.close()
 
 
-_worker_state: list[_WorkerState] = []  # one at most: what this process was prepared with
+_worker_state: list[_WorkerState] = []  # at most one: the state of this process
 
 
-def _start_worker(*given: Any) -> None:
-    _worker_state[:] = [_WorkerState(*given)]
+def _start_worker(*worker_args: Any) -> None:
+    _worker_state[:] = [_WorkerState(*worker_args)]
 
 
 def _measure_batch(batch: PointBatch) -> list[PointScore]:
@@ -119,6 +126,6 @@ def _measure_batch(batch: PointBatch) -> list[PointScore]:
 
 
 def close_worker() -> None:
-    """Close what this process was prepared with."""
+    """Close the library of this process, if it measured batches itself."""
     while _worker_state:
         _worker_state.pop().close()

@@ -1,4 +1,4 @@
-"""A sweep in, `sweep.json`, `sweep.md` and `sweep.csv` out, and the tables that every report of it shows."""
+"""Format a sweep as `sweep.json`, `sweep.md` and `sweep.csv`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from bunko import __version__
+from bunko.evaluation.compare import Difference
 from bunko.evaluation.report import markdown_table
 from bunko.evaluation.sweep.grid import PointValues, format_value
 from bunko.evaluation.sweep.result import PointResult, SweepResult
 from bunko.timing import now
 
 TOP_POINTS = 20
+# Settings that cannot be outside 0 to 1: their range usually cannot be wider.
+_BOUNDED_KEYS = ("search.vector_weight", "search.b")
 POINT_HEADERS = ["", "settings", "tuning half", "held-out half", "95 % interval"]
 
 
 def as_json(result: SweepResult, *, include_points: bool = True) -> dict[str, Any]:
-    """Return a sweep as plain values; every point only if the whole is wanted."""
-    found: dict[str, Any] = {
+    """Return a sweep as JSON data, with or without its points."""
+    data: dict[str, Any] = {
         "bunko": __version__,
         "created_at": now(),
         "complete": result.is_complete,
@@ -36,8 +39,13 @@ def as_json(result: SweepResult, *, include_points: bool = True) -> dict[str, An
         "n_results": result.plan.n_results,
         "settings": result.settings,
         "grid": [
-            {"name": one.name, "key": one.key, "values": list(one.values), "influence": round(result.influence(one), 6)}
-            for one in result.plan.grid.dimensions
+            {
+                "name": dimension.name,
+                "key": dimension.key,
+                "values": list(dimension.values),
+                "influence": round(result.influence(dimension), 6),
+            }
+            for dimension in result.plan.grid.dimensions
         ],
         "measured": len(result.scores),
         "total": len(result.points),
@@ -46,29 +54,25 @@ def as_json(result: SweepResult, *, include_points: bool = True) -> dict[str, An
         "notices": result.notices,
     }
     if result.difference is not None and result.best is not None and result.current is not None:
-        row = result.difference
-        found |= {
+        data |= {
             "best": _point_data(result.best),
             "now": _point_data(result.current),
-            "difference": {
-                "value": round(row.difference, 6), "interval": [round(row.low, 6), round(row.high, 6)],
-                "p": round(row.p, 6), "wins": row.wins, "losses": row.losses, "ties": row.ties,
-            },
+            "difference": _difference_data(result.difference),
             "verdict": result.verdict,
             "conclusion": conclusion(result),
             "toml": result.toml,
-        }  # fmt: skip
+        }
     if include_points:
-        found["points"] = [
+        data["points"] = [
             {
-                "settings": result.points[at],
-                "tuning": result.scores[at].tuning,
-                "held_out": result.scores[at].held_out,
-                "measures": dict(result.scores[at].measures),
+                "settings": result.points[index],
+                "tuning": result.scores[index].tuning,
+                "held_out": result.scores[index].held_out,
+                "measures": dict(result.scores[index].measures),
             }
-            for at in sorted(result.scores)
+            for index in sorted(result.scores)
         ]
-    return found
+    return data
 
 
 def _point_data(point_result: PointResult) -> dict[str, Any]:
@@ -82,28 +86,49 @@ def _point_data(point_result: PointResult) -> dict[str, Any]:
     }
 
 
+def _difference_data(difference: Difference) -> dict[str, Any]:
+    return {
+        "value": round(difference.difference, 6),
+        "interval": [round(difference.low, 6), round(difference.high, 6)],
+        "p": round(difference.p, 6),
+        "wins": difference.wins,
+        "losses": difference.losses,
+        "ties": difference.ties,
+    }
+
+
 def conclusion(result: SweepResult) -> str:
-    """Say in a sentence or two whether the best point is really better."""
-    row = result.difference
-    if row is None:
-        return f"{len(result.scores):,} of {len(result.points):,} points were measured; nothing was concluded."
-    change = f"{row.difference:+.4f}, 95 % interval [{row.low:+.4f}, {row.high:+.4f}]"
-    told = {
+    """Return a sentence or two about whether the best point is proven to be better."""
+    difference = result.difference
+    if difference is None:
+        return f"{len(result.scores):,} of {len(result.points):,} points were measured; there is no conclusion yet."
+    change = f"{difference.difference:+.4f}, 95 % interval [{difference.low:+.4f}, {difference.high:+.4f}]"
+    text = {
         "same": "The settings in force are the best of the grid. There is nothing to change.",
-        "better": f"Better, and questions that had no part in the choice agree: {result.measure} {change}.",
-        "not proven": f"Not proven to be better: on the questions held back the difference is {change}, which holds 0."
-        " Keep the settings in force, or judge more questions.",
-        "worse": f"Worse on the questions held back: {change}. The best on one half was luck; keep what is in force.",
+        "better": f"Better, and the held-out questions confirm it: {result.measure} {change}.",
+        "not proven": f"Not proven to be better: on the held-out questions the difference is {change}, which contains"
+        " 0. Keep the settings in force, or judge more questions.",
+        "worse": f"Worse on the held-out questions: {change}. The gain on the tuning half was chance; keep the settings"
+        " in force.",
     }[result.verdict]
-    edges = [
-        one.name
-        for one in result.plan.grid.dimensions
-        if result.best and one.is_ordered and len(one.values) > 2 and result.best.values[one.name] in _range_ends(one.values)  # noqa: E501
-        and one.key not in ("search.vector_weight", "search.b")
-    ]  # fmt: skip
+    edges = _dimensions_at_edge(result)
     if edges and result.verdict != "same":
-        told += f" The best lies at the end of the range of {' and '.join(edges)}: a wider grid may hold a better one."
-    return told
+        text += f" The best is at the end of the range of {' and '.join(edges)}: a wider grid may contain a better one."
+    return text
+
+
+def _dimensions_at_edge(result: SweepResult) -> list[str]:
+    """Return the dimensions whose best value is the first or the last of a range that could be wider."""
+    if result.best is None:
+        return []
+    return [
+        dimension.name
+        for dimension in result.plan.grid.dimensions
+        if dimension.is_ordered
+        and len(dimension.values) > 2
+        and result.best.values[dimension.name] in _range_ends(dimension.values)
+        and dimension.key not in _BOUNDED_KEYS
+    ]
 
 
 def _range_ends(values: Any) -> tuple[float, float]:
@@ -114,27 +139,31 @@ def point_rows(result: SweepResult) -> list[list[str]]:
     """Return a row for the best point and one for the settings in force."""
     return [
         [
-            name, format_point(one.values), f"{one.tuning:.4f}", f"{one.held_out:.4f}", f"[{one.low:.4f}, {one.high:.4f}]",  # noqa: E501
+            name,
+            format_point(point.values),
+            f"{point.tuning:.4f}",
+            f"{point.held_out:.4f}",
+            f"[{point.low:.4f}, {point.high:.4f}]",
         ]
-        for name, one in (("best", result.best), ("in force", result.current))
-        if one is not None
-    ]  # fmt: skip
+        for name, point in (("best", result.best), ("in force", result.current))
+        if point is not None
+    ]
 
 
 def format_point(values: PointValues) -> str:
-    """Write the settings of a point in one line."""
+    """Return the settings of a point in one line."""
     return " ".join(f"{name}={format_value(value)}" for name, value in values.items())
 
 
 def best_points(result: SweepResult, limit: int) -> tuple[list[str], list[list[str]]]:
-    """Return head and rows of the best points."""
-    names = [one.name for one in result.plan.grid.dimensions]
+    """Return the headers and the rows of a table of the best points."""
+    names = [dimension.name for dimension in result.plan.grid.dimensions]
     rows = []
-    for rank, at in enumerate(result.rank_points()[:limit], 1):
-        score = result.scores[at]
+    for rank, index in enumerate(result.rank_points()[:limit], 1):
+        score = result.scores[index]
         rows.append(
             [
-                str(rank), *(format_value(result.points[at][name]) for name in names), f"{score.tuning:.4f}",
+                str(rank), *(format_value(result.points[index][name]) for name in names), f"{score.tuning:.4f}",
                 f"{score.held_out:.4f}",
             ]
         )  # fmt: skip
@@ -142,11 +171,16 @@ def best_points(result: SweepResult, limit: int) -> tuple[list[str], list[list[s
 
 
 def influence_rows(result: SweepResult) -> list[list[str]]:
-    """Return a row for each dimension, the one that matters most first."""
+    """Return a row for each dimension, the one with the most influence first."""
     ordered = sorted(result.plan.grid.dimensions, key=result.influence, reverse=True)
     return [
-        [one.name, str(len(one.values)), format_value(result.settings[one.key]), f"{result.influence(one):.4f}"]
-        for one in ordered
+        [
+            dimension.name,
+            str(len(dimension.values)),
+            format_value(result.settings[dimension.key]),
+            f"{result.influence(dimension):.4f}",
+        ]
+        for dimension in ordered
     ]
 
 
@@ -154,7 +188,7 @@ INFLUENCE_HEADERS = ["setting", "values", "in force", "influence"]
 
 
 def as_markdown(result: SweepResult) -> str:
-    """Return a sweep as a page of tables, every point in the last."""
+    """Return a sweep as Markdown tables, the last with every point."""
     return "\n".join(_markdown_lines(result)) + "\n"
 
 
@@ -162,7 +196,7 @@ def _markdown_lines(result: SweepResult) -> Iterator[str]:
     yield f"# Sweep over {' '.join(result.judged_set.name.split())}\n"
     yield (
         f"{len(result.scores):,} of {len(result.points):,} points, {len(result.judged_set.queries):,} questions:"
-        f" {len(result.tuning_ids):,} to choose by, {len(result.held_out_ids):,} held back. {now()}\n"
+        f" {len(result.tuning_ids):,} for tuning, {len(result.held_out_ids):,} held out. {now()}\n"
     )
     yield conclusion(result) + "\n"
     yield from markdown_table(POINT_HEADERS, point_rows(result))
@@ -175,17 +209,17 @@ def _markdown_lines(result: SweepResult) -> Iterator[str]:
 
 
 def as_csv(result: SweepResult) -> str:
-    """Return every point in a line, in the order of the grid."""
-    names = [one.name for one in result.plan.grid.dimensions]
-    measured = list(dict.fromkeys(name for score in result.scores.values() for name in score.measures))
-    out = io.StringIO()
-    rows = csv.writer(out, lineterminator="\n")
-    rows.writerow([*names, "tuning", "held_out", *measured])
-    for at in sorted(result.scores):
-        score = result.scores[at]
-        values = [score.tuning, score.held_out, *(score.measures.get(name) for name in measured)]
-        rows.writerow(
-            [format_value(result.points[at][name]) for name in names]
+    """Return a CSV line for every measured point, in the order of the grid."""
+    names = [dimension.name for dimension in result.plan.grid.dimensions]
+    measures = list(dict.fromkeys(name for score in result.scores.values() for name in score.measures))
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([*names, "tuning", "held_out", *measures])
+    for index in sorted(result.scores):
+        score = result.scores[index]
+        values = [score.tuning, score.held_out, *(score.measures.get(name) for name in measures)]
+        writer.writerow(
+            [format_value(result.points[index][name]) for name in names]
             + ["" if value is None else f"{value:.6f}" for value in values]
         )
-    return out.getvalue()
+    return buffer.getvalue()

@@ -1,11 +1,11 @@
-"""A judged set and a grid of settings in, the best point out, and whether questions it never saw agree."""
+"""Measure every point of a grid and check the best one on held-out queries."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from bunko.evaluation.eval_library import JUDGED_TOOL, fill_tool, library_folder
 from bunko.evaluation.evaluate import ProgressCallback, usable_modes
 from bunko.evaluation.run import Run, run_queries
 from bunko.evaluation.sweep.grid import N_RESULTS, PointValues
-from bunko.evaluation.sweep.jobs import close_worker, make_batches, measure_batches
+from bunko.evaluation.sweep.jobs import PointBatch, close_worker, make_batches, measure_batches
 from bunko.evaluation.sweep.result import (
     INDEX_SECTIONS,
     PointResult,
@@ -37,7 +37,7 @@ from bunko.workers import default_worker_count
 if TYPE_CHECKING:
     from bunko.types import Vectors
 
-# Starting workers costs about as much as asking so many questions.
+# Starting workers takes about as long as this many searches.
 _MIN_SEARCHES_FOR_WORKERS = 3000
 _SECONDS_BETWEEN_SAVES = 2.0
 _TOLERANCE = 1e-9
@@ -53,73 +53,104 @@ def run_sweep(
     save: Callable[[SweepResult], None] = lambda _: None,
     report_progress: ProgressCallback = lambda _what, _done, _total: None,
 ) -> SweepResult:
-    """Measure every point of a grid, choose the best on one half of the questions, prove it on the other.
+    """Measure every point of a grid, choose the best on one half of the queries, and check it on the other.
 
-    `settings` gives those that hold with some flags changed. `former` are scores of points that need not be measured
-    again, by `key_of`; `save` is called now and then with what is done so far, and when Ctrl-C ends the sweep.
+    `settings_with` returns the settings in force with some overrides. `previous_scores` are scores that need not be
+    measured again, by `point_key`. `save` is called every few seconds with the result so far, when the sweep ends, and
+    when Ctrl-C ends it.
     """
     started = time.monotonic()
-    now = settings_with({})
-    tuning, held_out = split_queries(judged_set.queries)
-    counted = [query.id for query in judged_set.queries if _measure_applies(query, plan.measure)]
-    check_query_counts(len(tuning.intersection(counted)), len(held_out.intersection(counted)), plan.measure)
-    points = list(plan.grid.points())
-    made = _PointSettings(plan, settings_with, now)
-    asks_settings = [made.for_point(values) for values in points]
-    done = SweepResult(
-        judged_set, plan, sweep_fingerprint(judged_set, now, plan), _current_settings(now, plan), tuning, held_out, points,  # noqa: E501
-        documents=len(judged_set.documents),
-    )  # fmt: skip
-    for at, values in enumerate(points):
-        if previous_scores and (known := previous_scores.get(point_key(values))):
-            done.scores[at] = known
-    done.reused_count = len(done.scores)
+    current = settings_with({})
+    result = _new_result(judged_set, current, plan, previous_scores or {})
+    point_settings = _PointSettings(plan, settings_with, current)
+    settings_by_point = [point_settings.for_point(values) for values in result.points]
 
-    with library_folder(persist_dir) as folder, open_library(folder, now) as base:
-        cuts = _ChunkedTools(base, judged_set, report_progress)
-        desks = [cuts.ensure_tool(one) for one in (now, *asks_settings)][1:]
-        asks = [
-            _search_config(with_settings(base, own), plan, values)
-            for own, values in zip(asks_settings, points, strict=True)
+    with library_folder(persist_dir) as folder, open_library(folder, current) as library:
+        tools = _ChunkedTools(library, judged_set, report_progress)
+        tools.ensure_tool(current)
+        tool_numbers = [tools.ensure_tool(settings) for settings in settings_by_point]
+        configs = [
+            _search_config(with_settings(library, settings), plan, values)
+            for settings, values in zip(settings_by_point, result.points, strict=True)
         ]
-        base_ask = _search_config(with_settings(base, now), plan, {})
-        done.settings["search.mode"] = base_ask.request.mode
-        for mode in sorted({ask.request.mode for ask in (*asks, base_ask)}):
-            usable_modes([mode], now)
-        vectors = _query_vectors(base, judged_set, (*asks, base_ask))
-        given = (base.paths, cuts.tools, judged_set.queries, vectors, plan.measure, tuning, held_out)
-        left = [at for at in range(len(points)) if at not in done.scores]
-        work_units = make_batches(left, asks, desks)
-        workers = plan.workers or default_worker_count()
-        if (
-            len({(desks[at], asks[at].lexical_key) for at in left}) * len(judged_set.queries)
-            < _MIN_SEARCHES_FOR_WORKERS
-        ):
-            workers = 1 if plan.workers is None else workers
-        report_progress("Measuring", len(done.scores), len(points))
-        saved = time.monotonic()
+        current_config = _search_config(with_settings(library, current), plan, {})
+        result.settings["search.mode"] = current_config.request.mode
+        for mode in sorted({config.request.mode for config in (*configs, current_config)}):
+            usable_modes([mode], current)
+        vectors = _query_vectors(library, judged_set, (*configs, current_config))
+        worker_args = (
+            library.paths, tools.tools, judged_set.queries, vectors, plan.measure, result.tuning_ids,
+            result.held_out_ids,
+        )  # fmt: skip
+        pending = [index for index in range(len(result.points)) if index not in result.scores]
+        batches = make_batches(pending, configs, tool_numbers)
+        ranking_keys = {(tool_numbers[index], configs[index].lexical_key) for index in pending}
+        workers = _worker_count(plan, len(ranking_keys) * len(judged_set.queries))
+        report_progress("Measuring", len(result.scores), len(result.points))
         try:
-            for unit, scores in measure_batches(work_units, workers, given):
-                done.scores.update(zip((at for at, _ in unit.configs), scores, strict=True))
-                report_progress("Measuring", len(done.scores), len(points))
-                if time.monotonic() - saved > _SECONDS_BETWEEN_SAVES:
-                    save(done)
-                    saved = time.monotonic()
-            _compare_best(done, cuts, list(zip(asks_settings, asks, strict=True)), (now, base_ask))
-            done.toml = _best_toml(done, with_settings(base, now))
+            _measure_points(result, measure_batches(batches, workers, worker_args), save, report_progress)
+            points = list(zip(settings_by_point, configs, strict=True))
+            _compare_best(result, tools, points, (current, current_config))
+            result.toml = _best_toml(result, with_settings(library, current))
         except KeyboardInterrupt:
-            done.seconds = time.monotonic() - started
-            save(done)
+            result.seconds = time.monotonic() - started
+            save(result)
             raise
         finally:
             close_worker()
-    done.seconds = time.monotonic() - started
-    save(done)
-    return done
+    result.seconds = time.monotonic() - started
+    save(result)
+    return result
+
+
+def _new_result(
+    judged_set: JudgedSet, current: Settings, plan: SweepPlan, previous_scores: Mapping[str, PointScore]
+) -> SweepResult:
+    """Return a result with the queries split and the previous scores filled in."""
+    tuning, held_out = split_queries(judged_set.queries)
+    applicable = [query.id for query in judged_set.queries if _measure_applies(query, plan.measure)]
+    check_query_counts(len(tuning.intersection(applicable)), len(held_out.intersection(applicable)), plan.measure)
+    points = list(plan.grid.points())
+    previous = {index: previous_scores.get(point_key(values)) for index, values in enumerate(points)}
+    scores = {index: score for index, score in previous.items() if score is not None}
+    return SweepResult(
+        judged_set,
+        plan,
+        sweep_fingerprint(judged_set, current, plan),
+        _current_settings(current, plan),
+        tuning,
+        held_out,
+        points,
+        scores=scores,
+        reused_count=len(scores),
+        documents=len(judged_set.documents),
+    )
+
+
+def _worker_count(plan: SweepPlan, search_count: int) -> int:
+    if plan.workers is None and search_count < _MIN_SEARCHES_FOR_WORKERS:
+        return 1
+    return plan.workers or default_worker_count()
+
+
+def _measure_points(
+    result: SweepResult,
+    scored_batches: Iterable[tuple[PointBatch, list[PointScore]]],
+    save: Callable[[SweepResult], None],
+    report_progress: ProgressCallback,
+) -> None:
+    """Add the scores of each batch to the result, and save it every few seconds."""
+    last_save = time.monotonic()
+    for batch, scores in scored_batches:
+        result.scores.update(zip((index for index, _ in batch.configs), scores, strict=True))
+        report_progress("Measuring", len(result.scores), len(result.points))
+        if time.monotonic() - last_save > _SECONDS_BETWEEN_SAVES:
+            save(result)
+            last_save = time.monotonic()
 
 
 class _PointSettings:
-    """The settings of points; what documents are cut by is loaded and checked once for each way of cutting."""
+    """Builds the settings of points; settings outside [search] are loaded and validated once per combination."""
 
     def __init__(
         self, plan: SweepPlan, settings_with: Callable[[Mapping[str, object]], Settings], current: Settings
@@ -129,42 +160,42 @@ class _PointSettings:
 
     def for_point(self, values: PointValues) -> Settings:
         """Return the settings of a point."""
-        flags = self._grid.overrides(values)
-        cutting = {key: value for key, value in flags.items() if not key.startswith("search.")}
-        name = repr(sorted(cutting.items()))
-        if name not in self._by_chunking:
-            self._by_chunking[name] = self._settings_with(cutting) if cutting else self._current
-        own = self._by_chunking[name]
-        search = {key.partition(".")[2]: value for key, value in flags.items() if key.startswith("search.")}
-        return replace(own, search=type(own.search)(**(vars(own.search) | search)))
+        overrides = self._grid.overrides(values)
+        chunking = {key: value for key, value in overrides.items() if not key.startswith("search.")}
+        search = {key.partition(".")[2]: value for key, value in overrides.items() if key.startswith("search.")}
+        cache_key = repr(sorted(chunking.items()))
+        if cache_key not in self._by_chunking:
+            self._by_chunking[cache_key] = self._settings_with(chunking) if chunking else self._current
+        settings = self._by_chunking[cache_key]
+        return replace(settings, search=type(settings.search)(**(vars(settings.search) | search)))
 
 
 class _ChunkedTools:
-    """The ways of cutting: each is a tool of its own in one library, so that no text is embedded twice."""
+    """One tool per chunking, all in one library, so that no text is embedded twice."""
 
     def __init__(self, library: Library, judged_set: JudgedSet, report_progress: ProgressCallback) -> None:
         self._library, self._judged_set, self._report_progress = library, judged_set, report_progress
         self.tools: list[tuple[str, Settings]] = []
 
     def ensure_tool(self, settings: Settings) -> int:
-        """Return the number of the way that settings cut; documents are imported when it is new."""
+        """Return the number of the tool with these index settings; import the documents if it is new."""
         facts = [sorted(vars(getattr(settings, section)).items()) for section in INDEX_SECTIONS]
         tool = f"{JUDGED_TOOL}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:12]}"
         names = [name for name, _ in self.tools]
         if tool in names:
             return names.index(tool)
-        what = f"Importing ({len(names) + 1})" if names else "Importing"
+        step = f"Importing ({len(names) + 1})" if names else "Importing"
 
-        def importing(done: ImportProgress) -> None:
-            self._report_progress(what, done.files, done.total_files)
+        def report_import(progress: ImportProgress) -> None:
+            self._report_progress(step, progress.files, progress.total_files)
 
         library = with_settings(self._library, settings)
-        fill_tool(library, self._judged_set.documents, tool=tool, progress=importing)
+        fill_tool(library, self._judged_set.documents, tool=tool, progress=report_import)
         self.tools.append((tool, library.settings))
         return len(names)
 
     def run_tool(self, settings: Settings, queries: Sequence[JudgedQuery], config: SearchConfig, name: str) -> Run:
-        """Ask all questions in the ordinary way."""
+        """Run all queries with ordinary searches."""
         tool = self.tools[self.ensure_tool(settings)][0]
         return run_queries(
             with_settings(self._library, settings), queries, mode=config.request.mode, n_results=config.n_results,
@@ -173,8 +204,8 @@ class _ChunkedTools:
 
 
 def _search_config(library: Library, plan: SweepPlan, values: PointValues) -> SearchConfig:
-    own = values.get("mode")
-    mode: Any = own if own is not None else plan.mode
+    point_mode = values.get("mode")
+    mode: Any = point_mode if point_mode is not None else plan.mode
     n_results = values.get(N_RESULTS, plan.n_results)
     assert isinstance(n_results, int)
     return SearchConfig(library.build_request("", mode=mode), n_results, None if plan.judge_documents else n_results)
@@ -182,7 +213,7 @@ def _search_config(library: Library, plan: SweepPlan, values: PointValues) -> Se
 
 def _query_vectors(library: Library, judged_set: JudgedSet, configs: Sequence[SearchConfig]) -> Vectors | None:
     embedder = library.embedder()
-    if embedder is None or all(ask.request.mode == "bm25" for ask in configs):
+    if embedder is None or all(config.request.mode == "bm25" for config in configs):
         return None
     return embed_queries(embedder, judged_set.queries)
 
@@ -193,25 +224,24 @@ def _compare_best(
     points: Sequence[tuple[Settings, SearchConfig]],
     current: tuple[Settings, SearchConfig],
 ) -> None:
-    """Ask with the best point and with the settings in force in the ordinary way, and compare where neither chose."""
-    at = result.rank_points()[0]
-    best, before = (
-        _add_measure(tools.run_tool(settings, result.judged_set.queries, ask, name), result.measure)
-        for name, (settings, ask) in (("best", points[at]), ("now", current))
+    """Run the best point and the settings in force with ordinary searches, and compare them on the held-out half."""
+    best_index = result.rank_points()[0]
+    best_run, current_run = (
+        _add_measure(tools.run_tool(settings, result.judged_set.queries, config, name), result.measure)
+        for name, (settings, config) in (("best", points[best_index]), ("now", current))
     )
-    known = result.scores[at].measures
-    if any(abs(best.measures.get(name, 0.0) - value) > _TOLERANCE for name, value in known.items()):
-        result.notices.append("The best point did not give the same answers when it was asked again; see its measures.")
-    counted = [
-        frozenset(best.values.get(result.measure, {})) & side for side in (result.tuning_ids, result.held_out_ids)
-    ]
-    check_query_counts(len(counted[0]), len(counted[1]), result.measure)
-    result.best = _point_result(result, best, result.points[at])
-    result.current = _point_result(
-        result, before, {one.name: result.settings[one.key] for one in result.plan.grid.dimensions}
+    expected = result.scores[best_index].measures
+    if any(abs(best_run.measures.get(name, 0.0) - value) > _TOLERANCE for name, value in expected.items()):
+        result.notices.append("The best point scored differently when it was measured again; see its measures.")
+    measured_ids = frozenset(best_run.values.get(result.measure, {}))
+    check_query_counts(len(measured_ids & result.tuning_ids), len(measured_ids & result.held_out_ids), result.measure)
+    current_values = {dimension.name: result.settings[dimension.key] for dimension in result.plan.grid.dimensions}
+    result.best = _point_result(result, best_run, result.points[best_index])
+    result.current = _point_result(result, current_run, current_values)
+    current_held_out, best_held_out = (
+        {result.measure: _measure_values(run, result.measure, result.held_out_ids)} for run in (current_run, best_run)
     )
-    sides = [{result.measure: _measure_values(one, result.measure, result.held_out_ids)} for one in (before, best)]
-    result.difference = compare(sides[0], sides[1], names=("now", "best")).differences[0]
+    result.difference = compare(current_held_out, best_held_out, names=("now", "best")).differences[0]
 
 
 def _point_result(result: SweepResult, query_run: Run, values: PointValues) -> PointResult:
@@ -230,41 +260,39 @@ def _mean(values: Mapping[str, float]) -> float:
 
 
 def _add_measure(query_run: Run, measure: str) -> Run:
-    return Run(
-        query_run.name,
-        query_run.mode,
-        tuple(
-            replace(one, measures=add_measure(one.measures, one.query, [each.uri for each in one.documents], measure))
-            for one in query_run.results
-        ),
-    )
+    results = []
+    for query_result in query_run.results:
+        uris = [document.uri for document in query_result.documents]
+        measures = add_measure(query_result.measures, query_result.query, uris, measure)
+        results.append(replace(query_result, measures=measures))
+    return Run(query_run.name, query_run.mode, tuple(results))
 
 
 def _current_settings(settings: Settings, plan: SweepPlan) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for section in (*INDEX_SECTIONS[:2], "search"):
-        found |= {f"{section}.{name}": value for name, value in vars(getattr(settings, section)).items()}
+        values |= {f"{section}.{name}": value for name, value in vars(getattr(settings, section)).items()}
     if plan.mode is not None:
-        found["search.mode"] = plan.mode
-    return found | {"search.top_k": plan.n_results}
+        values["search.mode"] = plan.mode
+    return values | {"search.top_k": plan.n_results}
 
 
 def _measure_applies(query: JudgedQuery, measure: str) -> bool:
-    """Say whether a measure makes sense for a question."""
-    own = {"negative_rate": query.negatives, "keywords": query.keywords, "abstention": not query.is_answerable}
-    return bool(own.get(measure, query.is_answerable))
+    """Return whether a measure applies to a query."""
+    special = {"negative_rate": query.negatives, "keywords": query.keywords, "abstention": not query.is_answerable}
+    return bool(special.get(measure, query.is_answerable))
 
 
 def _best_toml(result: SweepResult, library: Library) -> str:
-    """Return the lines of a settings file that make the best point the usual one, nothing if it is so already."""
+    """Return the settings of the best point as TOML; empty if they are in force already."""
     if result.best is None:
         return ""
-    wanted = result.changed_settings(result.best.values)
-    if wanted and result.best.run.mode != library.build_request("").mode:
-        wanted["search.mode"] = result.best.run.mode  # without it the rest would not take part
+    changes = result.changed_settings(result.best.values)
+    if changes and result.best.run.mode != library.build_request("").mode:
+        changes["search.mode"] = result.best.run.mode  # without it the other changes would have no effect
     sections: dict[str, list[str]] = {}
-    for key, value in wanted.items():
+    for key, value in changes.items():
         section, _, name = key.partition(".")
-        written = '""' if value is None else json.dumps(value, ensure_ascii=False)
-        sections.setdefault(section, []).append(f"{name} = {written}")
+        toml_value = '""' if value is None else json.dumps(value, ensure_ascii=False)
+        sections.setdefault(section, []).append(f"{name} = {toml_value}")
     return "\n\n".join("\n".join([f"[{section}]", *lines]) for section, lines in sorted(sections.items()))
