@@ -165,7 +165,7 @@ def test_a_tool_that_cannot_be_imported_does_not_keep_the_others_from_it(api: Pa
     done = run("import", "--all")
     assert done.code == 3
     assert done.out.startswith("2 added, 0 updated, 0 deleted, 2 unchanged")
-    assert f"Error: api: {api} has vanished" in done.err
+    assert f"Error: api: {api} is missing or empty" in done.err
     assert "bunko tool delete -n api" in done.err
     assert "  zero: empty.md: is empty" in done.err
     again = run("import", "--all", "--json")

@@ -110,7 +110,7 @@ def test_a_pack_answers_in_another_library_with_the_same_scores_and_nothing_is_e
     assert all(before[query, "bm25"] for query in QUERIES)
     assert {finding.state for finding in there.diagnose()} == {"ok"}
     # The folder is away: what came in stays, and the answer says so.
-    assert "has vanished" in " ".join(there.search("京都", tool="notes").notices)
+    assert "is missing or empty" in " ".join(there.search("京都", tool="notes").notices)
     (tmp_path / "away").rename(notes)
     (notes / "new.md").write_text("# 大阪\n\n大阪の城を見た日の、少し長めの記録です。", encoding="utf-8")
     assert [hit.uri for hit in there.search("大阪の城", tool="notes").hits] == ["new.md"]
@@ -198,7 +198,7 @@ def test_a_pack_cannot_choose_a_folder_of_this_machine_that_is_not_its_own(
     there = at("there")
     notes.mkdir()
     (notes / "secret.md").write_text("# 秘密\n\n誰にも見せないつもりで書いた、少し長めの文章です。", encoding="utf-8")
-    with pytest.raises(SourceError, match="holds none of its documents") as refused:
+    with pytest.raises(SourceError, match="has none of its documents") as refused:
         taken(there, packed)
     assert "-s" in refused.value.hint
     assert there.store.tools() == []
@@ -564,7 +564,7 @@ def test_the_commands_tell_sizes_and_exit_codes_and_json(at: Opened, packed: Pat
     assert (told["name"], told["added"], told["source_exists"]) == ("two", 4, False)
     found = bunko(tmp_path, "search", "京都の寺", "-n", "two", *there)
     assert "kyoto.md" in found.stdout
-    assert "has vanished" in found.stderr
+    assert "is missing or empty" in found.stderr
 
 
 def test_a_folder_with_its_own_index_can_be_packed_too(tmp_path: Path, notes: Path) -> None:

@@ -110,7 +110,7 @@ def test_the_source_may_be_gone(docs: Path, tmp_path: Path) -> None:
         assert library.reembed(["notes"]).updated == 5
         answer = library.search("犬")
         assert answer.hits
-        assert ["has vanished" in notice for notice in answer.notices] == [True]
+        assert ["is missing or empty" in notice for notice in answer.notices] == [True]
 
 
 @pytest.mark.parametrize("sizes", ["smaller", "larger"])

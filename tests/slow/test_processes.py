@@ -173,7 +173,7 @@ def test_a_second_import_waits_for_the_first_and_says_so(tmp_path: Path) -> None
             )
             assert reader.returncode == 0, reader.stderr
             assert {hit["file_path"] for hit in json.loads(reader.stdout)["results"]} <= files_of(1).keys()
-            assert "this answers from what there is already" in reader.stderr
+            assert "results come from the existing index" in reader.stderr
             assert second.poll() is None
         finally:
             lock.release()  # or the end of the block would wait for a process that waits for us
