@@ -204,7 +204,7 @@ def test_a_folder_that_went_before_the_first_import_is_not_said_to_be_indexed(ap
     refused = run("import", "-n", "api")
     assert refused.code == 3
     assert "is not there" in refused.err
-    assert "holds documents" not in refused.err
+    assert "has documents" not in refused.err
 
 
 def test_one_size_given_leaves_the_other_one_as_the_tool_has_it(api: Path, run: Run) -> None:

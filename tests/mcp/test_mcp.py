@@ -1052,7 +1052,7 @@ def test_a_job_that_fails_says_why_and_what_to_do(desk: ToolRegistry, docs: Path
         failed = await ended(client, job)
         assert failed["status"] == "failed"
         assert "vanished" in failed["error"]
-        assert "Bring the folder back" in failed["error"]
+        assert "Restore the folder" in failed["error"]
         assert failed["error"] in text_of(await client.call_tool("job", {"id": job}))
 
     talk(ToolRegistry(lambda: library), run)
