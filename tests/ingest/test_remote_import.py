@@ -183,7 +183,7 @@ def test_what_was_kept_and_is_wanted_no_more_is_forgotten(service: Loopback, doc
         path.unlink()
     write(docs, 2, first=7000)
     library.reindex(rebuild=True)
-    rows = library.store._file.rows("SELECT count(*) FROM vectors")  # type: ignore[attr-defined]
+    rows = library.store._database.rows("SELECT count(*) FROM vectors")  # type: ignore[attr-defined]
     assert rows == [(2,)]
 
 

@@ -80,7 +80,7 @@ def test_another_way_of_cutting_needs_a_replacement_and_until_then_the_old_one_a
     [
         (["--chunk-size", "100"], "512"),
         (["--chunk-size", "512", "--chunk-overlap", "512"], "smaller"),
-        (["--chunker", "headings", "--chunk-size", "512"], "does not go with"),
+        (["--chunker", "headings", "--chunk-size", "512"], "does not take a size"),
     ],
 )
 def test_impossible_sizes_are_refused_and_nothing_is_imported(
@@ -203,7 +203,7 @@ def test_a_folder_that_went_before_the_first_import_is_not_said_to_be_indexed(ap
     api.rmdir()
     refused = run("import", "-n", "api")
     assert refused.code == 3
-    assert "is not there" in refused.err
+    assert "does not exist" in refused.err
     assert "has documents" not in refused.err
 
 

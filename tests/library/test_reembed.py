@@ -46,7 +46,7 @@ def write(docs: Path, files: int) -> None:
 
 
 def rows(library: Library, query: str) -> list[Any]:
-    return library.store._file.rows(query)  # type: ignore[attr-defined,no-any-return]
+    return library.store._database.rows(query)  # type: ignore[attr-defined,no-any-return]
 
 
 def kept_apart(library: Library) -> list[Any]:
@@ -123,7 +123,7 @@ def test_one_who_reads_meanwhile_gets_old_answers_until_all_is_whole_and_is_then
     reader.reindex()
     old = [hit.uri for hit in reader.search("犬 12", mode="semantic").hits]
     watching = open_docs(**second)  # opened before the change, as another process would be
-    with pytest.raises(LibraryMismatch, match="another embedder") as caught:
+    with pytest.raises(LibraryMismatch, match="a different embedder") as caught:
         watching.search("犬 12")
     assert "bunko reembed" in caught.value.hint
     found: list[list[str]] = []
@@ -135,7 +135,7 @@ def test_one_who_reads_meanwhile_gets_old_answers_until_all_is_whole_and_is_then
     assert found
     assert all(one == old for one in found)
     assert watching.search("犬 12", mode="semantic").hits
-    with pytest.raises(LibraryMismatch, match="another embedder"):
+    with pytest.raises(LibraryMismatch, match="a different embedder"):
         reader.search("犬 12", mode="hybrid")
     assert reader.search("犬 12", mode="bm25").hits
     watching.reindex()

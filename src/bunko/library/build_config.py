@@ -140,7 +140,7 @@ class ToolConfig:
         with suppress(EmbedderError):  # a model that must be asked for its size may not answer
             changed = self.changed_facts(tool)
         raise LibraryMismatch(
-            f"{tool.name} was built with different settings: {' and '.join(sorted(changed))} changed since",
+            f"The index of {tool.name!r} was built with a different {' and '.join(sorted(changed))}",
             hint=f"{self.repair_hint(tool)}   (or restore the old settings)",
         )
 

@@ -185,7 +185,8 @@ class Pack:
             raise SourceError(f"{self._path} is not a bunko pack", hint="Create a pack with: bunko export -n NAME")
         if int(version) > FORMAT_VERSION:
             raise LibraryTooNew(
-                f"{self._path} was written by a newer bunko: pack format {int(version)}, this one reads {FORMAT_VERSION}",
+                f"{self._path} was written by a newer bunko"
+                f" (pack format {int(version)}, this one reads {FORMAT_VERSION})",
                 hint="Upgrade bunko (pip install -U bunko), or export it with an older one.",
             )
 
