@@ -1051,7 +1051,7 @@ def test_a_job_that_fails_says_why_and_what_to_do(desk: ToolRegistry, docs: Path
         job = structure_of(await client.call_tool("reindex", {"background": True}))["job"]
         failed = await ended(client, job)
         assert failed["status"] == "failed"
-        assert "vanished" in failed["error"]
+        assert "is missing or empty" in failed["error"]
         assert "Restore the folder" in failed["error"]
         assert failed["error"] in text_of(await client.call_tool("job", {"id": job}))
 
