@@ -229,7 +229,7 @@ def test_where_there_is_nothing_it_is_said_and_no_empty_table_is_drawn(run: Run,
     library = str(tmp_path / "lib")
     ran = run("build", "--input", str(tmp_path / "notes"), "--output", library)
     assert ran.code == 0
-    assert "There are no memos in" in ran.err
+    assert "No memos found in" in ran.err
     assert ".jsonl" in ran.err
     for command, said in (("tags", "There are no tags yet."), ("recent", "bunko build --input")):
         ran = run(command, "--library", library)

@@ -164,7 +164,7 @@ def test_status_and_doctor_tell_about_a_library(run: Run, notes: Path) -> None:
     assert "documents: active, 3 documents, 3 chunks" in run("status", "--docs-dir", notes).out
     doctor = run("doctor", "--docs-dir", notes)
     assert doctor.code == 0
-    assert doctor.out.startswith("ok   library: the file is whole.\n")
+    assert doctor.out.startswith("ok   library: the file is intact.\n")
     findings = run("doctor", "--docs-dir", notes, "--json").json()["findings"]
     assert isinstance(findings, list)
     assert {finding["state"] for finding in findings} == {"ok"}
@@ -238,7 +238,11 @@ def test_every_error_has_an_exit_code_of_its_own() -> None:
     ("arguments", "code", "said"),
     [
         (("search", "京都", "--docs-dir", "nowhere"), "source", "There is no folder nowhere"),
-        (("search", "京都", "--docs-dir", ".", "--library", "."), "settings", "--docs-dir has a library of its own"),
+        (
+            ("search", "京都", "--docs-dir", ".", "--library", "."),
+            "settings",
+            "--docs-dir cannot be used with --library or --database",
+        ),
         (("search", "京都", "--docs-dir", ".", "--since", "someday"), "query", "'someday' is not a date"),
         (("search", "京都", "--docs-dir", ".", "--name", "nothing"), "unknown", "no tool called 'nothing'"),
         (("search", "京都", "--library", "nowhere"), "library", "There is no library at"),
@@ -246,11 +250,15 @@ def test_every_error_has_an_exit_code_of_its_own() -> None:
         (("reindex",), "library", "There is no library at"),
         (("search", "京都", "--database", "no.db"), "damaged", "not a readable library"),
         (("status", "--database", "gone.db"), "library", "gone.db"),
-        (("status", "--database", "folder"), "library", "folder is a folder, not the file of a library"),
-        (("status", "--library", "no.db"), "library", "no.db is a file, not the folder of a library"),
+        (("status", "--database", "folder"), "library", "folder is a folder, not a library file"),
+        (("status", "--library", "no.db"), "library", "no.db is a file, not a library folder"),
         (("init", "--database", "no.db/deep/my.db"), "read-only", "cannot be written"),
-        (("build", "-i", "no.db", "--database", "no.db/deep/my.db"), "read-only", "my.db cannot be opened or made: "),
-        (("status", "--database", "x" * 300), "read-only", "cannot be opened or made: "),
+        (
+            ("build", "-i", "no.db", "--database", "no.db/deep/my.db"),
+            "read-only",
+            "my.db cannot be opened or created: ",
+        ),
+        (("status", "--database", "x" * 300), "read-only", "cannot be opened or created: "),
         (("tool", "add", "-n", "b\udcff", "-d", "x", "-s", "."), "settings", "argument of -n is not valid Unicode"),
         (("tool", "add", "-n", "b", "-d", "x\udcff", "-s", "."), "settings", "argument of -d is not valid Unicode"),
         (("tool", "add", "-n", "b", "-d", "x", "-s", "x\udcff"), "settings", "argument of -s is not valid Unicode"),

@@ -111,7 +111,11 @@ def test_a_trial_of_a_service_asks_it_once(run: Run, service: Loopback, monkeypa
 
 @pytest.mark.parametrize(
     ("name", "code", "told"),
-    [("elsewhere", 6, "no embedder called"), ("none", 6, "makes no vectors"), ("gemini", 5, "GEMINI_API_KEY")],
+    [
+        ("elsewhere", 6, "no embedder called"),
+        ("none", 6, "is not an embedding provider"),
+        ("gemini", 5, "GEMINI_API_KEY"),
+    ],
 )
 def test_what_cannot_be_tried_says_why(name: str, code: int, told: str, run: Run) -> None:
     failed = run("embedders", "test", name)

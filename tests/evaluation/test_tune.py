@@ -225,7 +225,7 @@ def test_a_pack_cannot_bring_settings_that_make_no_sense(
     assert run("export", "--docs-dir", docs, "--output", tmp_path / "packed.bunko").code == 0
     done = run("import-pack", tmp_path / "packed.bunko", "--library", tmp_path / "there")
     assert done.code != 0
-    assert "'search' is not of the right kind" in done.err
+    assert "'search' has the wrong type" in done.err
 
 
 def test_a_terminal_sees_tables(tool: Path, tmp_path: Path) -> None:

@@ -293,7 +293,7 @@ def test_a_check_that_cannot_be_made_is_a_notice_and_no_failure(
     service.always = refuse_questions
     report = open_docs(**remote(service)).reindex()
     assert (report.added, report.embedded) == (10, 10)
-    assert ["not tried" in one and "tired" in one for one in report.notices] == [True]
+    assert ["not checked" in one and "tired" in one for one in report.notices] == [True]
 
 
 # What is remembered of it

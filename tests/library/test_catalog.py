@@ -34,7 +34,7 @@ def test_a_name_that_no_assistant_accepts_is_refused(name: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ["search", "Reindex", "rag_search", "query_memos"])
 def test_the_names_of_fixed_tools_are_reserved(name: str, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="of bunko itself"):
+    with pytest.raises(SettingsError, match="of a built-in tool"):
         catalog.add_tool(memory.build(), name, "x", tmp_path)
 
 

@@ -110,7 +110,7 @@ def test_the_source_may_be_gone(docs: Path, tmp_path: Path) -> None:
         assert library.reembed(["notes"]).updated == 5
         answer = library.search("犬")
         assert answer.hits
-        assert ["has vanished" in notice for notice in answer.notices] == [True]
+        assert ["is missing or empty" in notice for notice in answer.notices] == [True]
 
 
 @pytest.mark.parametrize("sizes", ["smaller", "larger"])
@@ -123,7 +123,7 @@ def test_one_who_reads_meanwhile_gets_old_answers_until_all_is_whole_and_is_then
     reader.reindex()
     old = [hit.uri for hit in reader.search("犬 12", mode="semantic").hits]
     watching = open_docs(**second)  # opened before the change, as another process would be
-    with pytest.raises(LibraryMismatch, match="another embedder") as caught:
+    with pytest.raises(LibraryMismatch, match="a different embedder") as caught:
         watching.search("犬 12")
     assert "bunko reembed" in caught.value.hint
     found: list[list[str]] = []
@@ -135,7 +135,7 @@ def test_one_who_reads_meanwhile_gets_old_answers_until_all_is_whole_and_is_then
     assert found
     assert all(one == old for one in found)
     assert watching.search("犬 12", mode="semantic").hits
-    with pytest.raises(LibraryMismatch, match="another embedder"):
+    with pytest.raises(LibraryMismatch, match="a different embedder"):
         reader.search("犬 12", mode="hybrid")
     assert reader.search("犬 12", mode="bm25").hits
     watching.reindex()

@@ -224,7 +224,7 @@ def test_a_hidden_tool_takes_no_part(shelf: Kitchen) -> None:
 def test_a_tool_without_documents_has_nothing_to_propose(shelf: Kitchen, tmp_path: Path) -> None:
     library = shelf()
     catalog.add_tool(library.store, "empty", "Nothing yet", tmp_path)
-    with pytest.raises(UnknownName, match="holds no documents") as told:
+    with pytest.raises(UnknownName, match="has no documents") as told:
         library.propose_description("empty")
     assert "bunko import -n empty" in told.value.hint
     assert library.measure_routing().empty_tools == ["empty"]

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,32 +14,28 @@ import pytest
 from bunko.errors import SourceError, UnknownName
 from bunko.library import catalog
 from bunko.library.library import Library
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library, paths_for_folder
 from bunko.library.watch import WatchEvent, watch_library
 from bunko.sources.events import FolderWatcher, remote_file_system
-from tests.cli.test_cli import subprocess_environment
-
-PATIENCE = 60.0
-linux = pytest.mark.skipif(sys.platform != "linux", reason="folders are watched one by one only where inotify is")
-
-
-def wait_until(true: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < end, f"waited in vain: {what}"
-        time.sleep(0.02)
+from tests.library.watching import (
+    PATIENCE,
+    add_tool,
+    linux,
+    open_at,
+    save_by_rename,
+    uris,
+    wait_until,
+)
 
 
 class Watcher(threading.Thread):
     """A watch in a thread of this process, and all it told."""
 
-    def __init__(self, opener: Callable[[], Library], **how: object) -> None:
+    def __init__(self, opener: Callable[[], Library], **options: object) -> None:
         super().__init__(daemon=True)
         self.news: list[WatchEvent] = []
         self.stop = threading.Event()
         self.error: Exception | None = None
-        self._opener, self._how = opener, how
+        self._opener, self._how = opener, options
 
     def run(self) -> None:
         try:
@@ -58,16 +50,18 @@ class Watcher(threading.Thread):
         if self.error is not None:
             raise self.error
 
-    def told(self, kind: str, tool: str = "", message: str = "") -> list[WatchEvent]:
-        return [one for one in self.news if one.kind == kind and tool in ("", one.tool) and message in one.message]
+    def events(self, kind: str, tool: str = "", message: str = "") -> list[WatchEvent]:
+        return [
+            event for event in self.news if event.kind == kind and tool in ("", event.tool) and message in event.message
+        ]
 
     def wait_for(self, kind: str, tool: str = "", message: str = "", *, times: int = 1) -> WatchEvent:
-        def is_told() -> bool:
+        def has_events() -> bool:
             assert self.error is None, self.error
-            return len(self.told(kind, tool, message)) >= times
+            return len(self.events(kind, tool, message)) >= times
 
-        wait_until(is_told, f"{kind} {tool} {message!r} in {self.news}")
-        return self.told(kind, tool, message)[-1]
+        wait_until(has_events, f"{kind} {tool} {message!r} in {self.news}")
+        return self.events(kind, tool, message)[-1]
 
 
 Start = Callable[..., Watcher]
@@ -83,45 +77,22 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def start(place: Path) -> Iterator[Start]:
     """Watch the library, or that of a folder, in the background."""
-    started: list[Watcher] = []
+    watchers: list[Watcher] = []
 
-    def starter(docs: Path | None = None, **how: object) -> Watcher:
-        one = Watcher(lambda: opened(place, docs, create=docs is not None), **how)
-        started.append(one)
-        one.start()
-        return one
+    def starter(docs: Path | None = None, **options: object) -> Watcher:
+        watcher = Watcher(lambda: open_at(place, docs, create=docs is not None), **options)
+        watchers.append(watcher)
+        watcher.start()
+        return watcher
 
     yield starter
-    for one in started:
-        one.end()
-
-
-def opened(place: Path, docs: Path | None = None, *, create: bool = True) -> Library:
-    home = locate_library(docs_dir=docs, environ={}) if docs else paths_for_folder(place)
-    return open_library(home, environ={}, create=create)
-
-
-def add(place: Path, name: str, folder: Path, **how: object) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    with opened(place) as library:
-        catalog.add_tool(library.store, name, f"About {name}", folder, **how)  # type: ignore[arg-type]
-
-
-def uris(place: Path, name: str) -> set[str]:
-    with opened(place) as library:
-        tools = [tool.id for tool in library.tools() if tool.name == name]
-        return set(library.store.fingerprints(tools[0])) if tools else set()
-
-
-def saved_by_rename(path: Path, text: str) -> None:
-    beside = path.with_name(f".{path.name}.tmp~")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
+    for watcher in watchers:
+        watcher.end()
 
 
 def test_it_first_brings_everything_up_to_date_and_then_follows(place: Path, tmp_path: Path, start: Start) -> None:
     notes = tmp_path / "notes"
-    add(place, "notes", notes)
+    add_tool(place, "notes", notes)
     (notes / "old.md").write_text("# 以前からの文書\n", encoding="utf-8")
     watcher = start()
     begun = watcher.wait_for("watching")
@@ -130,7 +101,7 @@ def test_it_first_brings_everything_up_to_date_and_then_follows(place: Path, tmp
     assert first is not None
     assert first.added == 1
 
-    saved_by_rename(notes / "old.md", "# 保存し直した文書\n")
+    save_by_rename(notes / "old.md", "# 保存し直した文書\n")
     second = watcher.wait_for("imported", "notes", times=2).report
     assert second is not None
     assert (second.added, second.updated) == (0, 1)
@@ -138,7 +109,7 @@ def test_it_first_brings_everything_up_to_date_and_then_follows(place: Path, tmp
     (notes / "deep" / "er").mkdir(parents=True)
     (notes / "deep" / "er" / "new.md").write_text("# New below new folders\n", encoding="utf-8")
     wait_until(lambda: uris(place, "notes") == {"old.md", "deep/er/new.md"}, "a file in new folders")
-    imports = len(watcher.told("imported"))
+    imports = len(watcher.events("imported"))
     (notes / "deep" / "er" / "new.md").write_text("# Changed where the folder was new\n", encoding="utf-8")
     watcher.wait_for("imported", "notes", times=imports + 1)
     shutil.rmtree(notes / "deep")
@@ -150,7 +121,7 @@ def test_a_folder_that_is_deleted_and_made_again_at_once_is_still_heard(
     place: Path, tmp_path: Path, start: Start
 ) -> None:
     notes = tmp_path / "notes"
-    add(place, "notes", notes)
+    add_tool(place, "notes", notes)
     (notes / "sub").mkdir()
     (notes / "keep.md").write_text("# stays\n", encoding="utf-8")
     (notes / "sub" / "a.md").write_text("# first\n", encoding="utf-8")
@@ -164,37 +135,22 @@ def test_a_folder_that_is_deleted_and_made_again_at_once_is_still_heard(
     wait_until(lambda: uris(place, "notes") == {"keep.md", "sub/b.md", "sub/c.md"}, "a later file in it")
 
 
-@pytest.mark.parametrize("own", [".rag-index", "notes/mine", "."], ids=["usual", "elsewhere", "beside the documents"])
-def test_its_own_writes_cause_no_further_import(docs: Path, tmp_path: Path, own: str) -> None:
-    add(docs / own, "notes", docs)
-    command = [sys.executable, "-m", "bunko", "watch", "--json", "--verbose", "--library", str(docs / own)]
-    with Printed(command, tmp_path) as printed:
-        printed.wait_for("watching")
-        for number in range(3):
-            (docs / f"{number}.md").write_text(f"# 文書 {number}\n", encoding="utf-8")
-            printed.wait_for("imported", times=number + 1)
-        _, err = printed.end()
-    assert [line["added"] for line in printed.lines if line["event"] == "imported"] == [1, 1, 1]
-    # One at the start, which may find nothing yet, and one for each file.
-    assert err.count("INFO Importing notes") <= 4
-
-
 def test_a_vanished_folder_keeps_its_index_and_is_watched_again_when_it_is_back(
     place: Path, tmp_path: Path, start: Start
 ) -> None:
     notes = tmp_path / "notes"
-    add(place, "notes", notes)
+    add_tool(place, "notes", notes)
     (notes / "a.md").write_text("# 残るもの\n", encoding="utf-8")
     watcher = start()
     watcher.wait_for("imported", "notes")
     notes.rename(tmp_path / "away")
-    watcher.wait_for("problem", "notes", "is not there")
+    watcher.wait_for("problem", "notes", "does not exist")
     assert uris(place, "notes") == {"a.md"}
     (tmp_path / "away").rename(notes)
     watcher.wait_for("recovered", "notes")
     (notes / "b.md").write_text("# after the return\n", encoding="utf-8")
     wait_until(lambda: uris(place, "notes") == {"a.md", "b.md"}, "a file written after the return")
-    assert len(watcher.told("problem")) == 1
+    assert len(watcher.events("problem")) == 1
 
 
 def test_a_library_that_vanishes_with_its_folder_is_opened_again_with_it(
@@ -204,7 +160,7 @@ def test_a_library_that_vanishes_with_its_folder_is_opened_again_with_it(
     watcher = start(docs)
     watcher.wait_for("imported", "documents")
     docs.rename(tmp_path / "away")
-    watcher.wait_for("problem", message="is not there any more")
+    watcher.wait_for("problem", message="has disappeared")
     shutil.rmtree(tmp_path / "away")
     docs.mkdir()
     (docs / "b.md").write_text("# 新しい始まり\n", encoding="utf-8")
@@ -214,11 +170,11 @@ def test_a_library_that_vanishes_with_its_folder_is_opened_again_with_it(
 
 def test_a_library_that_is_gone_for_a_while_is_waited_for(place: Path, tmp_path: Path, start: Start) -> None:
     notes = tmp_path / "notes"
-    add(place, "notes", notes)
+    add_tool(place, "notes", notes)
     watcher = start()
     watcher.wait_for("watching")
     place.rename(tmp_path / "away")
-    watcher.wait_for("problem", message="is not there any more")
+    watcher.wait_for("problem", message="has disappeared")
     (notes / "a.md").write_text("# その間に書いた\n", encoding="utf-8")
     (tmp_path / "away").rename(place)
     watcher.wait_for("recovered", message="The library is back")
@@ -226,16 +182,16 @@ def test_a_library_that_is_gone_for_a_while_is_waited_for(place: Path, tmp_path:
 
 
 def _documents(docs: Path) -> set[str]:
-    with opened(docs, docs) as library:
+    with open_at(docs, docs) as library:
         return set(library.store.fingerprints(library.tools()[0].id)) if library.tools() else set()
 
 
 def test_a_folder_that_is_not_there_at_the_start_is_waited_for(place: Path, tmp_path: Path, start: Start) -> None:
     notes = tmp_path / "late"
-    add(place, "late", notes)
+    add_tool(place, "late", notes)
     notes.rmdir()
     watcher = start()
-    watcher.wait_for("problem", "late", "is not there")
+    watcher.wait_for("problem", "late", "does not exist")
     notes.mkdir()
     (notes / "a.md").write_text("# 遅れて来た\n", encoding="utf-8")
     watcher.wait_for("imported", "late")
@@ -243,47 +199,47 @@ def test_a_folder_that_is_not_there_at_the_start_is_waited_for(place: Path, tmp_
 
 def test_tools_may_come_go_sleep_and_move_while_they_are_watched(place: Path, tmp_path: Path, start: Start) -> None:
     one, two, other = tmp_path / "one", tmp_path / "two", tmp_path / "other"
-    add(place, "one", one)
+    add_tool(place, "one", one)
     watcher = start()
     watcher.wait_for("watching")
     two.mkdir()
     (two / "a.md").write_text("# added later\n", encoding="utf-8")
-    add(place, "two", two)
+    add_tool(place, "two", two)
     watcher.wait_for("imported", "two")
 
     other.mkdir()
     (other / "b.md").write_text("# elsewhere\n", encoding="utf-8")
-    with opened(place) as library:
+    with open_at(place) as library:
         catalog.update_tool(library.store, "two", source=other)
     wait_until(lambda: uris(place, "two") == {"b.md"}, "the tool's new folder")
     (other / "c.md").write_text("# 移動先\n", encoding="utf-8")
     wait_until(lambda: uris(place, "two") == {"b.md", "c.md"}, "a change in the new folder")
 
-    with opened(place) as library:
+    with open_at(place) as library:
         catalog.set_tool_active(library.store, "two", active=False)
     wait_until(
-        lambda: [p.tool for p in watcher.told("watching")[-1].watched_tools] == ["one"], "the disabled tool is let go"
+        lambda: [p.tool for p in watcher.events("watching")[-1].watched_tools] == ["one"], "the disabled tool is let go"
     )
     (other / "d.md").write_text("# nobody watches\n", encoding="utf-8")
     (one / "e.md").write_text("# somebody watches\n", encoding="utf-8")
     wait_until(lambda: uris(place, "one") == {"e.md"}, "the other tool")
     assert uris(place, "two") == {"b.md", "c.md"}
 
-    with opened(place) as library:
+    with open_at(place) as library:
         catalog.set_tool_active(library.store, "two", active=True)
     wait_until(lambda: uris(place, "two") == {"b.md", "c.md", "d.md"}, "the enabled tool")
-    with opened(place) as library:
+    with open_at(place) as library:
         library.delete_tool("two")
     wait_until(
-        lambda: [p.tool for p in watcher.told("watching")[-1].watched_tools] == ["one"], "the deleted tool is let go"
+        lambda: [p.tool for p in watcher.events("watching")[-1].watched_tools] == ["one"], "the deleted tool is let go"
     )
-    assert watcher.told("problem") == []
+    assert watcher.events("problem") == []
 
 
 def test_one_tool_can_be_watched_alone_even_if_it_is_hidden(place: Path, tmp_path: Path, start: Start) -> None:
-    add(place, "one", tmp_path / "one")
-    add(place, "two", tmp_path / "two")
-    with opened(place) as library:
+    add_tool(place, "one", tmp_path / "one")
+    add_tool(place, "two", tmp_path / "two")
+    with open_at(place) as library:
         catalog.set_tool_active(library.store, "two", active=False)
     (tmp_path / "one" / "a.md").write_text("# not asked for\n", encoding="utf-8")
     (tmp_path / "two" / "a.md").write_text("# asked for\n", encoding="utf-8")
@@ -294,15 +250,15 @@ def test_one_tool_can_be_watched_alone_even_if_it_is_hidden(place: Path, tmp_pat
 
 def test_an_unknown_tool_is_an_error_at_the_start(place: Path) -> None:
     with pytest.raises(UnknownName):
-        watch_library(lambda: opened(place), print, threading.Event(), name="nobody")
+        watch_library(lambda: open_at(place), print, threading.Event(), name="nobody")
 
 
 def test_it_waits_for_another_import_and_goes_on(place: Path, tmp_path: Path, start: Start) -> None:
     notes = tmp_path / "notes"
-    add(place, "notes", notes)
+    add_tool(place, "notes", notes)
     watcher = start()
     watcher.wait_for("watching")
-    with opened(place) as library, library.write_lock():
+    with open_at(place) as library, library.write_lock():
         (notes / "a.md").write_text("# 待たされた文書\n", encoding="utf-8")
         watcher.wait_for("waiting", message="Another process is importing")
         assert uris(place, "notes") == set()
@@ -310,14 +266,14 @@ def test_it_waits_for_another_import_and_goes_on(place: Path, tmp_path: Path, st
 
 
 def test_it_ends_while_it_waits_for_another_import(place: Path, tmp_path: Path, start: Start) -> None:
-    add(place, "notes", tmp_path / "notes")
+    add_tool(place, "notes", tmp_path / "notes")
     (tmp_path / "notes" / "a.md").write_text("# never taken\n", encoding="utf-8")
-    with opened(place) as library, library.write_lock():
+    with open_at(place) as library, library.write_lock():
         watcher = start()
         watcher.wait_for("waiting")
         watcher.end()
     assert watcher.news[-1].kind == "stopped"
-    assert watcher.told("problem") == []
+    assert watcher.events("problem") == []
 
 
 def test_changes_in_excluded_folders_and_through_links_are_not_heard(tmp_path: Path) -> None:
@@ -342,21 +298,21 @@ def test_a_file_that_cannot_be_indexed_is_told_once_and_forgotten_when_it_is_wel
     place: Path, tmp_path: Path, start: Start
 ) -> None:
     notes = tmp_path / "notes"
-    add(place, "notes", notes)
+    add_tool(place, "notes", notes)
     (notes / "empty.md").write_bytes(b"")
     (notes / "a.md").write_text("# fine\n", encoding="utf-8")
     watcher = start()
     watcher.wait_for("problem", "notes", "empty.md")
     (notes / "b.md").write_text("# also fine\n", encoding="utf-8")
     watcher.wait_for("imported", "notes", times=2)
-    assert len(watcher.told("problem", "notes")) == 1
+    assert len(watcher.events("problem", "notes")) == 1
     (notes / "empty.md").write_text("# not empty any more\n", encoding="utf-8")
     wait_until(lambda: uris(place, "notes") == {"a.md", "b.md", "empty.md"}, "the file with something in it")
 
 
 def test_without_events_it_looks_every_few_seconds(place: Path, tmp_path: Path, start: Start) -> None:
     notes = tmp_path / "notes"
-    add(place, "notes", notes)
+    add_tool(place, "notes", notes)
     watcher = start(poll=0.1)
     assert watcher.wait_for("watching").watched_tools[0].poll_reason
     (notes / "a.md").write_text("# 巡回で見つかる\n", encoding="utf-8")
@@ -379,153 +335,18 @@ def test_a_file_system_that_others_change_is_known_by_its_kind(tmp_path: Path, k
     assert remote_file_system(tmp_path / "missing", mounts) == remote_file_system(tmp_path, tmp_path / "missing") == ""
 
 
-def _may_have_a_namespace() -> bool:
-    try:
-        tried = "echo 9 > /proc/sys/user/max_inotify_watches"
-        return subprocess.run(["unshare", "-Ur", "sh", "-c", tried], capture_output=True).returncode == 0
-    except FileNotFoundError:
-        return False
-
-
-@linux
-def test_where_the_system_watches_no_more_folders_it_says_so_and_looks_instead(tmp_path: Path) -> None:
-    if not _may_have_a_namespace():
-        pytest.skip("the limit on watches is lowered in a user namespace, which is not allowed here")
-    docs = tmp_path / "docs"
-    for number in range(20):
-        (docs / str(number)).mkdir(parents=True)
-    (docs / "1" / "a.md").write_text("# 上限\n", encoding="utf-8")
-    limited = 'echo 9 > /proc/sys/user/max_inotify_watches; exec "$@"'
-    command = [sys.executable, "-m", "bunko", "watch", "--json", "--docs-dir", str(docs)]
-    with Printed(["unshare", "-Ur", "sh", "-c", limited, "sh", *command], tmp_path) as printed:
-        problem = printed.wait_for("problem")
-        assert "limit for watched folders is reached" in problem["message"]
-        assert "tool" not in problem
-        assert "max_user_watches" in problem["hint"]
-        printed.wait_for("imported")
-        (docs / "2" / "b.md").write_text("# 巡回\n", encoding="utf-8")
-        printed.wait_for("imported", times=2)
-
-
-class Printed:
-    """A `bunko watch --json` in a process of its own, and the lines it printed."""
-
-    def __init__(self, command: list[str], tmp_path: Path) -> None:
-        self.process = subprocess.Popen(
-            command,
-            env=subprocess_environment(tmp_path),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
-        self.lines: list[dict[str, str]] = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(json.loads(line))
-
-    def wait_for(self, event: str, *, times: int = 1) -> dict[str, str]:
-        def found() -> list[dict[str, str]]:
-            return [line for line in self.lines if line["event"] == event]
-
-        wait_until(lambda: len(found()) >= times or self.process.poll() is not None, f"{event} in {self.lines}")
-        assert len(found()) >= times, self.lines
-        return found()[-1]
-
-    def end(self, number: int = signal.SIGINT) -> tuple[int, str]:
-        """Send a signal and return the exit code and what went to stderr."""
-        self.process.send_signal(number)
-        code = self.process.wait(PATIENCE)
-        self._reader.join(PATIENCE)
-        assert self.process.stderr is not None
-        return code, self.process.stderr.read()
-
-    def __enter__(self) -> Printed:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait(PATIENCE)
-        self._reader.join(PATIENCE)
-        for stream in (self.process.stdout, self.process.stderr):
-            if stream is not None:
-                stream.close()
-
-
-def watching(docs: Path, tmp_path: Path, *flags: str) -> Printed:
-    return Printed([sys.executable, "-m", "bunko", "watch", "--docs-dir", str(docs), *flags], tmp_path)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_search_in_another_process_finds_what_the_watch_took_in_and_a_signal_ends_it_well(
-    docs: Path, tmp_path: Path, number: int
-) -> None:
-    (docs / "a.md").write_text("# 最初の文書\n\n本文です。\n", encoding="utf-8")
-    with watching(docs, tmp_path, "--json") as printed:
-        first = printed.wait_for("imported")
-        assert (first["tool"], first["added"]) == ("documents", 1)
-        saved_by_rename(docs / "a.md", "# 紫陽花の剪定\n\n梅雨の後に切ります。\n")
-
-        def is_found() -> bool:
-            command = [sys.executable, "-m", "bunko", "search", "紫陽花", "--no-refresh", "--json"]
-            done = subprocess.run(
-                [*command, "--docs-dir", str(docs)],
-                env=subprocess_environment(tmp_path),
-                capture_output=True,
-                text=True,
-            )
-            return "紫陽花" in json.dumps(json.loads(done.stdout)["results"], ensure_ascii=False)
-
-        wait_until(is_found, "the search finds the new text")
-        code, err = printed.end(number)
-    assert (code, err) == (0, "")
-    assert printed.lines[-1]["event"] == "stopped"
-    assert printed.lines[0]["tools"] == [{"name": "documents", "path": str(docs)}]
-
-
-def test_for_people_it_prints_a_line_for_each_change(docs: Path, tmp_path: Path) -> None:
-    (docs / "a.md").write_text("# 一つ目\n", encoding="utf-8")
-    (docs / "empty\x1b[31m.md").write_bytes(b"")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bunko", "watch", "--docs-dir", str(docs)],
-        env=subprocess_environment(tmp_path),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
-    try:
-        assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(3)]
-        process.send_signal(signal.SIGINT)
-        rest, err = process.communicate(timeout=PATIENCE)
-    finally:
-        process.kill()
-    assert lines[0].endswith("Watching 1 tool: documents. Ctrl-C stops it.\n")
-    assert lines[1].endswith(f"documents: {docs}\n")
-    assert lines[2].endswith("documents: 1 added\n")
-    assert rest.endswith("Stopped; what was written stays.\n")
-    assert "is empty" in err
-    assert "\x1b" not in err
-    assert process.returncode == 0
-
-
 def test_memos_and_json_lines_are_watched_in_a_file_and_in_a_folder(place: Path, tmp_path: Path, start: Start) -> None:
     diary, log = tmp_path / "ChangeLog", tmp_path / "log"
     diary.write_text("* First 2024-01-15\n\nThe first entry of the diary.\n", encoding="utf-8")
     log.mkdir()
     (log / "a.jsonl").write_text('{"title": "One", "text": "The first line of the log."}\n', encoding="utf-8")
-    with opened(place) as library:
+    with open_at(place) as library:
         catalog.add_tool(library.store, "diary", "About days", diary, kind="memos")
         catalog.add_tool(library.store, "log", "About events", log, kind="jsonl")
     watcher = start()
     watcher.wait_for("imported", "diary")
     watcher.wait_for("imported", "log")
-    places = {one.tool: one.poll_reason for one in watcher.told("watching")[-1].watched_tools}
+    places = {one.tool: one.poll_reason for one in watcher.events("watching")[-1].watched_tools}
     assert places == {"diary": "it is one file", "log": ""}
     with diary.open("a", encoding="utf-8") as file:
         file.write("\n* Second 2024-01-16\n\nThe second entry of the diary.\n")
@@ -541,7 +362,7 @@ def test_memos_and_json_lines_are_watched_in_a_file_and_in_a_folder(place: Path,
 def test_what_has_no_folder_and_no_file_is_not_watched(place: Path) -> None:
     from bunko.types import Tool
 
-    with opened(place) as library:
+    with open_at(place) as library:
         library.store.put_tool(Tool("pages", "web", "Pages", "https://example.com"))
     with pytest.raises(SourceError, match="no folder or file to watch"):
-        watch_library(lambda: opened(place), print, threading.Event(), name="pages")
+        watch_library(lambda: open_at(place), print, threading.Event(), name="pages")

@@ -144,8 +144,8 @@ def test_a_job_that_fails_says_why_and_what_to_do(registry: ToolRegistry, docs: 
         job = structure_of(await client.call_tool("reindex", {"background": True}))["job"]
         failed = await wait_for_job(client, job)
         assert failed["status"] == "failed"
-        assert "vanished" in failed["error"]
-        assert "Bring the folder back" in failed["error"]
+        assert "is missing or empty" in failed["error"]
+        assert "Restore the folder" in failed["error"]
         assert failed["error"] in text_of(await client.call_tool("job", {"id": job}))
 
     talk(ToolRegistry(lambda: library), run)

@@ -84,7 +84,7 @@ def test_ten_servers_search_one_library_while_one_of_them_imports_again_and_agai
             assert not found.is_error, found.content
             results = found.structured_content["results"]
             assert results
-            versions = {int(_VERSION.search(result["content"])[1]) for result in results}
+            versions = {int(_VERSION.findall(result["content"])[0]) for result in results}
             assert min(versions) >= before, "an answer is older than an import that had ended"
             searches += 1
 
@@ -153,7 +153,7 @@ def test_a_client_that_hangs_up_over_http_in_the_middle_of_an_import_leaves_the_
     async def main(server: serving.Listening) -> None:
         begun = anyio.Event()
 
-        async def report(done: float, total: float | None, message: str | None) -> None:
+        async def report(progress: float, total: float | None, message: str | None) -> None:
             begun.set()
 
         async def call(client: Client) -> None:
@@ -179,7 +179,7 @@ def test_a_client_that_hangs_up_over_http_in_the_middle_of_an_import_leaves_the_
 def state(pid: int) -> dict[str, int]:
     """Return what a process holds: kB of memory of its own, threads, open files."""
     text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    facts = {name: int(re.search(rf"^{name}:\s+(\d+)", text, re.M)[1]) for name in ("RssAnon", "Threads")}
+    facts = {name: int(re.findall(rf"^{name}:\s+(\d+)", text, re.M)[0]) for name in ("RssAnon", "Threads")}
     return facts | {"files": len(list(Path(f"/proc/{pid}/fd").iterdir()))}
 
 

@@ -21,7 +21,7 @@ from bunko.library.library import Library
 from bunko.records import Filter
 from bunko.text.dates import resolve_date
 from bunko.text.tags import normalise_tag
-from bunko.types import MODES, Report
+from bunko.types import MODES, Mode, Report
 from tests.slow import corpus
 
 pytestmark = pytest.mark.slow
@@ -170,8 +170,9 @@ def test_every_indexed_document_is_found_by_a_word_of_its_own(imported: Imported
     for uri, word in imported.markers.items():
         if uri not in stored:
             continue
-        for mode, most in (("bm25", 5), ("hybrid", 30)):
-            hits = imported.library.search(word, mode=mode, top_k=most, refresh=False).hits
+        limits: list[tuple[Mode, int]] = [("bm25", 5), ("hybrid", 30)]
+        for mode, limit in limits:
+            hits = imported.library.search(word, mode=mode, top_k=limit, refresh=False).hits
             if uri not in {hit.uri for hit in hits}:
                 lost.append((uri, word, mode))
     assert not lost

@@ -54,7 +54,8 @@ def ask(target: list[str]) -> Ask:
             given += [f"--{name.replace('_', '-')}", *pairs] if pairs else []
         done = npm.run("inspector", "--cli", *target, *given)
         assert (done.returncode != 0) is fails, done.stdout + done.stderr
-        return json.loads(done.stdout)
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
 
     return asked
 

@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -171,6 +172,10 @@ def imported(case: Case, docs: Path) -> float:
     return time.monotonic() - begin
 
 
+def none_running(pids: list[int]) -> bool:
+    return not any(map(corpus.is_running, pids))
+
+
 def kill(process: subprocess.Popen[str]) -> list[int]:
     """Kill a process as it stands, and return the processes it had started."""
     below = []
@@ -243,9 +248,7 @@ def test_an_import_with_workers_killed_at_a_random_moment_leaves_no_process_behi
         with_workers += len(corpus.workers_of(process.pid)) >= 1
         below = kill(process)
         try:
-            corpus.wait_until(
-                lambda below=below: not any(map(corpus.is_running, below)), "workers outlive their import", seconds=10
-            )
+            corpus.wait_until(partial(none_running, below), "workers outlive their import", seconds=10)
         finally:
             for pid in filter(corpus.is_running, below):
                 os.kill(pid, signal.SIGKILL)

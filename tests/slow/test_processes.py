@@ -15,6 +15,7 @@ from filelock import FileLock
 
 from bunko.protocols import Scan
 from bunko.sources.folder import Folder
+from bunko.types import Mode
 from tests.slow import corpus
 from tests.slow.corpus import Files
 
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.slow
 DOCUMENTS = 30
 SEARCHERS = 10
 ROUNDS = 6
+SEARCH_MODES: tuple[Mode, ...] = ("bm25", "hybrid", "semantic")
 MOST_SEARCHES = 1000  # for each searcher, should the imports never end
 _VERSION = re.compile(r"第(\d+)版")
 
@@ -71,7 +73,7 @@ def search_again_and_again(docs: Path, folder: Path, *, refresh: bool, read_only
             imported = clock.get("imported")
             if imported == ROUNDS:
                 break
-            mode = ("bm25", "hybrid", "semantic")[search % 3]
+            mode = SEARCH_MODES[search % 3]
             answer = library.search("京都の寺の庭を訪ねた日", mode=mode, top_k=200, refresh=refresh)
             begun = clock.get("begun")
             versions = set()
@@ -173,7 +175,7 @@ def test_a_second_import_waits_for_the_first_and_says_so(tmp_path: Path) -> None
             )
             assert reader.returncode == 0, reader.stderr
             assert {hit["file_path"] for hit in json.loads(reader.stdout)["results"]} <= files_of(1).keys()
-            assert "this answers from what there is already" in reader.stderr
+            assert "results come from the existing index" in reader.stderr
             assert second.poll() is None
         finally:
             lock.release()  # or the end of the block would wait for a process that waits for us

@@ -5,11 +5,12 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.library.test_watch import Printed
+from tests.library.watching import WatchProcess
 from tests.slow import corpus
 
 pytestmark = pytest.mark.slow
@@ -17,8 +18,8 @@ pytestmark = pytest.mark.slow
 FILES = 3_000
 
 
-def watching(docs: Path, tmp_path: Path) -> Printed:
-    return Printed([sys.executable, "-m", "bunko", "watch", "--json", "--docs-dir", str(docs)], tmp_path)
+def watching(docs: Path, tmp_path: Path) -> WatchProcess:
+    return WatchProcess([sys.executable, "-m", "bunko", "watch", "--json", "--docs-dir", str(docs)], tmp_path)
 
 
 def holds(docs: Path, files: corpus.Files) -> Callable[[], bool]:
@@ -29,8 +30,12 @@ def holds(docs: Path, files: corpus.Files) -> Callable[[], bool]:
     return is_so
 
 
-def number_of(printed: Printed, event: str) -> int:
+def number_of(printed: WatchProcess, event: str) -> int:
     return sum(line["event"] == event for line in printed.lines)
+
+
+def has_number(printed: WatchProcess, event: str, number: int) -> bool:
+    return number_of(printed, event) == number
 
 
 def test_thousands_of_files_written_at_once_are_taken_in_by_few_imports(tmp_path: Path) -> None:
@@ -81,9 +86,7 @@ def test_a_folder_that_vanishes_and_returns_again_and_again_is_followed(tmp_path
         corpus.wait_until(lambda: number_of(printed, "imported") == 1, "the first import")
         for number in range(3):
             docs.rename(away)
-            corpus.wait_until(
-                lambda n=number: number_of(printed, "problem") == n + 1, "it says that the folder is gone"
-            )
+            corpus.wait_until(partial(has_number, printed, "problem", number + 1), "it says that the folder is gone")
             files[f"away {number}.md"] = f"# Written while away {number}\n"
             corpus.write(away, files)
             away.rename(docs)
@@ -110,7 +113,7 @@ def test_a_watch_that_was_killed_is_completed_by_the_next(failpoint: str, tmp_pa
     prefix = ["env", f"BUNKO_FAILPOINT={failpoint}"] if failpoint else []
     if failpoint:
         corpus.write(docs, change.after)
-    with Printed([*prefix, *command], tmp_path) as printed:
+    with WatchProcess([*prefix, *command], tmp_path) as printed:
         if failpoint:
             assert printed.process.wait(corpus.PATIENCE) == -signal.SIGKILL
         else:

@@ -134,8 +134,8 @@ def test_a_search_sees_what_was_just_written_and_keeps_what_has_vanished(open_me
     memo.unlink()
     answer = library.search("京都")
     assert [hit.title for hit in answer.hits] == ["旅"]
-    assert any("has vanished" in notice for notice in answer.notices)
-    with pytest.raises(SourceError, match="vanished"):
+    assert any("is missing or empty" in notice for notice in answer.notices)
+    with pytest.raises(SourceError, match="is missing or empty"):
         library.reindex(tool="memos")
 
 

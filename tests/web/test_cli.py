@@ -110,7 +110,7 @@ def test_other_commands_take_a_tool_of_web_pages_as_any(web: Web, site: Site, tm
     assert web("import", "--all").out.startswith("0 added, 0 updated, 0 deleted, 1 unchanged")
     assert web("tool", "ls", "--all").out.startswith("site\tactive")
     ran = web("export", "-n", "site", "-o", tmp_path / "x.bunko")
-    assert (ran.code, "Packs carry only" in ran.err) == (10, True)
+    assert (ran.code, "Packs support only" in ran.err) == (10, True)
     ran = web("watch", "-n", "site")
     assert (ran.code, "no folder or file to watch" in ran.err) == (3, True)
     assert web("tool", "delete", "-n", "site", "-y").code == 0

@@ -97,7 +97,7 @@ def test_deleting_forgets_a_page_and_what_it_said(opener: WebLibrary, sites: Sit
     assert library.web.delete_page(site.url("/b#x"))[1] == 1
     assert library.web.status()[0].pages == 0
     assert search_uris(library, "蜜柑") == []
-    with pytest.raises(UnknownName, match="No tool holds"):
+    with pytest.raises(UnknownName, match="No tool has"):
         library.web.delete_page(site.url("/a"))
 
 

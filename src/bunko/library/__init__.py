@@ -1,1 +1,1 @@
-"""Open a library, search it and keep it up to date: the one door that interfaces use."""
+"""Open a library, search it and keep it up to date; interfaces use only this package."""

@@ -1,4 +1,4 @@
-"""The settings and a tool in, what it is made of out: its source, its cutting, its embedder, and whether these hold."""
+"""Configure the source, chunker and embedder of tools, and detect tools built with other settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bunko.types import Tool
 
 
 class ToolConfig:
-    """How the tools of a library are made: as each says itself, else as the settings say."""
+    """How the tools of a library are built: by their own options, else by the settings."""
 
     def __init__(self, paths: LibraryPaths, settings: Settings, store: Store) -> None:
         self._paths, self._settings, self._store = paths, settings, store
@@ -31,32 +31,34 @@ class ToolConfig:
         self._embedder_is_built = False
 
     def embedder(self) -> Embedder | None:
-        """Return the embedder the settings name, built at first use."""
+        """Return the embedder that the settings name, built at first use."""
         if not self._embedder_is_built:
             self._embedder = build_embedder(self._settings, self._settings.embedding.provider)
             self._embedder_is_built = True
         return self._embedder
 
     def uses_vectors(self) -> bool:
-        """Say whether vectors are made at all, without loading what makes them."""
+        """Return whether the settings name an embedder, without loading it."""
         return self._settings.embedding.provider != "none"
 
     def embedder_of(self, tool: Tool) -> Embedder | None:
-        """Return what makes the vectors of a tool; None where it has none."""
+        """Return the embedder of a tool; None if the tool has no vectors."""
         return self.embedder() if has_vectors(tool) else None
 
     def source(self, tool: Tool) -> Source:
-        """Return where a tool's documents come from."""
-        root, own = Path(tool.source), self._paths.folder
+        """Build the source of a tool's documents."""
+        root, library_folder = Path(tool.source), self._paths.folder
         scanner = self._settings.scanner
-        ours = f"/{own.relative_to(root).as_posix()}/" if own != root and own.is_relative_to(root) else ""
+        # The library's own files are not documents, wherever the user put them.
+        own_files = []
+        if library_folder != root and library_folder.is_relative_to(root):
+            own_files = [f"/{library_folder.relative_to(root).as_posix()}/"]
         return sources.build(
             tool.kind if tool.kind in sources.KINDS else "folder",
             root,
             extensions=scanner.file_extensions,
             exclude_dirs=scanner.exclude_dirs,
-            # Our own files are not documents, wherever the user put them.
-            exclude=(*tool.options.get("exclude", ()), *([ours] if ours else [])),
+            exclude=(*tool.options.get("exclude", ()), *own_files),
             include=tool.options.get("include", ()),
             respect_gitignore=scanner.respect_gitignore,
             max_file_bytes=scanner.max_file_bytes,
@@ -65,91 +67,98 @@ class ToolConfig:
         )
 
     def chunker_settings(self, tool: Tool) -> ChunkerSettings:
-        """Return how a tool's documents are cut: as it says itself, else as the settings say."""
-        chunker, tokens, own = self._settings.chunker, self._settings.chunking, tool.options
-        # A memo is one thought: it is cut only where it is too long.
-        kind = own.get("chunker", "entry" if tool.kind in ("memos", "jsonl") else chunker.kind)
+        """Return the chunker settings of a tool: its own options, else the settings."""
+        chunker, tokens, options = self._settings.chunker, self._settings.chunking, tool.options
+        # A memo is one thought: it is split only if it is too long.
+        kind = options.get("chunker", "entry" if tool.kind in ("memos", "jsonl") else chunker.kind)
         if kind == "tokens":
-            size, overlap = own.get("chunk_size", tokens.size), own.get("chunk_overlap", tokens.overlap)
+            size, overlap = options.get("chunk_size", tokens.size), options.get("chunk_overlap", tokens.overlap)
             return ChunkerSettings(kind, size=size, overlap=overlap)
-        most, least, overlap = chunker.max_chunk_chars, chunker.min_chunk_chars, chunker.chunk_overlap
+        max_chars, min_chars, overlap = chunker.max_chunk_chars, chunker.min_chunk_chars, chunker.chunk_overlap
         if tool.kind == "web":
-            most = chunk_size(self._settings)
-            least = min(least, most)
-            if kind == "auto" and (shared := chunk_overlap(self._settings)):
-                kind, overlap = "pages", shared
+            max_chars = chunk_size(self._settings)
+            min_chars = min(min_chars, max_chars)
+            if kind == "auto" and (page_overlap := chunk_overlap(self._settings)):
+                kind, overlap = "pages", page_overlap
         return ChunkerSettings(
-            kind, most, least, tuple(chunker.heading_levels), chunker.chunk_size, overlap, chunker.row_context_size
+            kind,
+            max_chars,
+            min_chars,
+            tuple(chunker.heading_levels),
+            chunker.chunk_size,
+            overlap,
+            chunker.row_context_size,
         )
 
     def chunker_options(
         self, kind: str | None, size: int | None, overlap: int | None, *, tool: Tool | None = None
     ) -> dict[str, Any] | None:
-        """Return a way of cutting for a tool; a size or an overlap alone means tokens, nothing at all means None.
+        """Return chunker options for a tool; a size or overlap alone implies tokens, no argument at all gives None.
 
-        What is not given stays as a tool that is there has it, else it is as the settings say.
+        Missing values come from the existing tool, else from the settings.
         """
         if kind is None and size is None and overlap is None:
             return None
         kind = kind or "tokens"
         if kind != "tokens" and (size is not None or overlap is not None):
             raise SettingsError(
-                f"A size in tokens does not go with the chunker {kind!r}",
-                hint="Leave the size and the overlap out, or choose the chunker tokens.",
+                f"The chunker {kind!r} does not take a size in tokens",
+                hint="Leave out the size and the overlap, or choose the chunker tokens.",
             )
-        own, given = tool.options if tool else {}, self._settings.chunking
-        size = size or own.get("chunk_size", given.size)
-        return catalog.options_with_chunker(
-            {}, kind, size, own.get("chunk_overlap", given.overlap) if overlap is None else overlap
-        )
+        options, defaults = tool.options if tool else {}, self._settings.chunking
+        size = size or options.get("chunk_size", defaults.size)
+        overlap = options.get("chunk_overlap", defaults.overlap) if overlap is None else overlap
+        return catalog.options_with_chunker({}, kind, size, overlap)
 
     def build_facts(self, tool: Tool) -> dict[str, Any]:
-        """Return the facts that a tool built now would remember."""
+        """Return the build facts that a tool would store if it was built now."""
         embedder = self.embedder_of(tool)
         return self._text_facts(tool) | {"embedder": embedder.name if embedder else "none"}
 
     def _text_facts(self, tool: Tool) -> dict[str, Any]:
-        cutting = self.chunker_settings(tool)
+        chunker = self.chunker_settings(tool)
         facts = {
             "words": analyzer.VERSION,
             "grams": ngrams.VERSION,
-            "chunker": {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(cutting).items()},
+            "chunker": {
+                name: list(value) if isinstance(value, tuple) else value for name, value in asdict(chunker).items()
+            },
         }
-        return facts | {"tokenizer": subwords.MODEL_NAME} if cutting.kind == "tokens" else facts
+        return facts | {"tokenizer": subwords.MODEL_NAME} if chunker.kind == "tokens" else facts
 
     def check_tool(self, tool: Tool, *, vectors: bool = True) -> None:
-        """Make sure that a tool was built as it would be now: anything else would answer wrongly in silence.
+        """Raise if a tool was built with other settings: searching it would silently give wrong results.
 
-        Where no vectors are asked for, it does not matter what made them.
+        Without `vectors`, the embedder is not compared.
         """
-        costly = as_remote(self.embedder_of(tool)) if vectors else None
-        if costly:
-            costly.restore_size(tool.built.get("embedder", ""))
-        different = self.changed_facts(tool, vectors=vectors)
-        if not different:
+        remote = as_remote(self.embedder_of(tool)) if vectors else None
+        if remote:
+            remote.restore_size(tool.built.get("embedder", ""))
+        changed = self.changed_facts(tool, vectors=vectors)
+        if not changed:
             return
-        with suppress(EmbedderError):  # a model that has to be asked for its size may not answer
-            different = self.changed_facts(tool)
+        with suppress(EmbedderError):  # a model that must be asked for its size may not answer
+            changed = self.changed_facts(tool)
         raise LibraryMismatch(
-            f"{tool.name} was built with another {' and '.join(sorted(different))} than the settings name now",
-            hint=f"{self.repair_hint(tool)}   (or bring the old settings back)",
+            f"The index of {tool.name!r} was built with a different {' and '.join(sorted(changed))}",
+            hint=f"{self.repair_hint(tool)}   (or restore the old settings)",
         )
 
     def changed_facts(self, tool: Tool, *, vectors: bool = True) -> set[str]:
-        """Return the facts in which a tool differs from one that was built now."""
-        wanted = (self.build_facts(tool) if vectors else self._text_facts(tool)) if tool.built else {}
-        return {name for name in wanted if tool.built.get(name) != wanted[name]}
+        """Return the names of the build facts that differ from the current settings."""
+        facts = (self.build_facts(tool) if vectors else self._text_facts(tool)) if tool.built else {}
+        return {name for name in facts if tool.built.get(name) != facts[name]}
 
     def repair_hint(self, tool: Tool) -> str:
-        """Return the sentence with the command that makes a tool what it would be if it was built now."""
+        """Return a hint with the command that rebuilds a tool with the current settings."""
         if not self.changed_facts(tool, vectors=False):
             command = ["bunko", "reembed", *self._tool_arguments(tool)]
-            return f"Make new vectors for what it holds with: {shlex.join(command)}"
+            return f"Compute new vectors with: {shlex.join(command)}"
         return f"Rebuild it with: {shlex.join(self._rebuild_command(tool))}"
 
     def _tool_arguments(self, tool: Tool) -> list[str]:
-        own = [] if self._paths.docs_dir is not None else ["-n", tool.name]
-        return [*own, *self._paths.cli_arguments()]
+        selection = [] if self._paths.docs_dir is not None else ["-n", tool.name]
+        return [*selection, *self._paths.cli_arguments()]
 
     def _rebuild_command(self, tool: Tool) -> list[str]:
         if self._paths.docs_dir is not None:
@@ -158,10 +167,10 @@ class ToolConfig:
 
 
 def build_embedder(settings: Settings, provider: str) -> Embedder | None:
-    """Return the embedder of a name, built as the settings say; None for `none`."""
+    """Build the embedder of a provider from the settings; return None for `none`."""
     embedding, retry = settings.embedding, settings.retry
     name = embedders.ALIASES.get(provider, provider)
-    own: dict[str, dict[str, Any]] = {
+    provider_options: dict[str, dict[str, Any]] = {
         "gemini": {
             "model": embedding.model, "size": embedding.output_dimensionality,
             "document": embedding.task_type_document, "query": embedding.task_type_query,
@@ -180,9 +189,9 @@ def build_embedder(settings: Settings, provider: str) -> Embedder | None:
     }  # fmt: skip
     if name == "transformers":
         return embedders.build(name, **_transformers_options(settings, provider))
-    if name not in own:
+    if name not in provider_options:
         return embedders.build(name)
-    options = own[name] | {
+    options = provider_options[name] | {
         "max_tokens": embedding.max_tokens, "too_long": embedding.too_long, "batch": embedding.batch_size,
         "parallel": embedding.parallel, "timeout": embedding.timeout,
         "retries": retry.max_retries, "delay": retry.base_delay, "backoff": retry.backoff_factor,
@@ -193,10 +202,10 @@ def build_embedder(settings: Settings, provider: str) -> Embedder | None:
 
 
 def _transformers_options(settings: Settings, provider: str) -> dict[str, Any]:
-    """Return what a model on this machine is built with."""
+    """Return the options of a model that runs on this machine."""
     embedding, model = settings.embedding, settings.model
-    own = {} if provider == "plamo" else {"model": embedding.model_transformers}
-    return own | {
+    model_options = {} if provider == "plamo" else {"model": embedding.model_transformers}
+    return model_options | {
         "device": embedding.device, "device_batch": embedding.device_batch_size, "max_tokens": embedding.max_tokens,
         "too_long": embedding.too_long, "trust": embedding.trust_remote_code,
         "idle": model.auto_unload_minutes * 60 or float("inf"), "threshold": model.memory_threshold,
@@ -204,5 +213,5 @@ def _transformers_options(settings: Settings, provider: str) -> dict[str, Any]:
 
 
 def has_vectors(tool: Tool) -> bool:
-    """Say whether a tool is to be imported with vectors."""
+    """Return whether a tool is imported with vectors."""
     return bool(tool.options.get("embedder") != "none")

@@ -1,4 +1,4 @@
-"""The settings and a tool in, what fetches its pages out, and hangs up in the end."""
+"""Build a crawler from the settings and close it afterwards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def open_crawler(
     progress: Callable[[CrawlProgress], None],
     stopped: Callable[[], bool],
 ) -> Iterator[Crawler]:
-    """Give a crawler that is made as the settings say."""
+    """Yield a crawler built from the settings."""
     crawl, safety = settings.crawl, settings.safety
     with ExitStack() as stack:
         fetcher = stack.enter_context(
@@ -35,9 +35,9 @@ def open_crawler(
         robots = Robots(
             fetcher, agent=crawl.user_agent, ttl=crawl.robots_txt_cache_ttl, respect=crawl.respect_robots_txt
         )
-        checked = None
+        safe_browsing = None
         if safety.url_check:
-            checked = stack.enter_context(
+            safe_browsing = stack.enter_context(
                 SafeBrowsing(
                     safety.google_safe_browsing_api_key,
                     ttl=safety.cache_ttl,
@@ -50,7 +50,7 @@ def open_crawler(
         visitor = Visitor(
             fetcher,
             robots,
-            checked,
+            safe_browsing,
             lambda url: store.page_content(tool.id, url),
             delay=crawl.delay_sec,
             max_redirects=crawl.follow_redirects,

@@ -1,4 +1,4 @@
-"""Names, descriptions and folders in, the registry of tools out: what may be called how, and what a tool is made of."""
+"""Add, find, change and delete the tools of a library."""
 
 from __future__ import annotations
 
@@ -14,67 +14,67 @@ from bunko.protocols import Store
 from bunko.timing import now
 from bunko.types import Tool
 
-# What tools of a library may not be called, because assistants know a tool of that name already.
+# Names that a library's tools may not have, because bunko serves tools of these names to assistants.
 RESERVED_NAMES = frozenset(
     """
     search reindex verify job query_memos list_tags get_recent_memos rag_search rag_add rag_crawl rag_delete rag_stats
     """.split()
 )
-# What is searched as memos are: dated entries, many to a file.
+# Kinds that are searched like memos: dated entries, many per file.
 MEMO_KINDS = ("memos", "jsonl")
-# Begins the name of what a rebuild is collected under; no tool's own name does.
+# Prefix of the shadow tool that a rebuild writes to; the names of users' tools never start with it.
 SHADOW_PREFIX = "~"
 MAX_NAME_LENGTH = 40
-MIN_CHUNK_TOKENS, MAX_CHUNK_TOKENS = 512, 4096  # in tokens
+MIN_CHUNK_TOKENS, MAX_CHUNK_TOKENS = 512, 4096
 _UNSAFE_CHARS = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
 def safe_name(name: str) -> str:
-    """Return a name as every client accepts it: letters, digits, _ and -, at most 40; empty if nothing is left."""
+    """Return a name that every client accepts: letters, digits, _ and -, at most 40; possibly empty."""
     return _UNSAFE_CHARS.sub("_", name).strip("_")[:MAX_NAME_LENGTH]
 
 
 def public_name(name: str) -> str:
-    """Return what assistants see a tool of a name as: just that where every client accepts it."""
+    """Return the name assistants see: the tool's name if every client accepts it, else a hashed one."""
     plain = safe_name(name)
     return plain if plain and plain == name else hashed_name(name)
 
 
 def hashed_name(name: str) -> str:
-    """Return a name that every client accepts, with a mark of the real one: it stays the same every time."""
-    plain, mark = safe_name(name), hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:6]
-    return f"{plain[: MAX_NAME_LENGTH - 7]}_{mark}" if plain else f"tool_{mark}"
+    """Return a stable name that every client accepts, ending in a hash of the real name."""
+    plain, digest = safe_name(name), hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"{plain[: MAX_NAME_LENGTH - 7]}_{digest}" if plain else f"tool_{digest}"
 
 
 def tools(store: Store) -> list[Tool]:
-    """Return all tools, by name, without what a rebuild is collecting."""
+    """Return all tools sorted by name, without the shadow tools of rebuilds."""
     return [tool for tool in store.tools() if not tool.name.startswith(SHADOW_PREFIX)]
 
 
 def get_tool(store: Store, name: str) -> Tool:
-    """Return one tool, or say which there are."""
-    known = tools(store)
-    for tool in known:
+    """Return the tool of that name, or raise an error that lists the existing ones."""
+    candidates = tools(store)
+    for tool in candidates:
         if tool.name == name:
             return tool
-    names = ", ".join(tool.name for tool in known) or "none yet"
+    names = ", ".join(tool.name for tool in candidates) or "none yet"
     raise UnknownName(f"There is no tool called {name!r}", hint=f"Tools of this library: {names}.")
 
 
 def select_tools(store: Store, name: str | None) -> list[Tool]:
-    """Return the tools a question is for: the one of that name, or all active ones."""
+    """Return the tools to search: the one of that name, or all active ones."""
     return [tool for tool in tools(store) if tool.active] if name is None else [get_tool(store, name)]
 
 
 def resolve_tool(store: Store, name: str | None) -> Tool:
-    """Return one tool: the one of that name, or the only one there is."""
+    """Return the tool of that name, or the only tool if no name is given."""
     if name is not None:
         return get_tool(store, name)
-    known = tools(store)
-    if len(known) != 1:
-        names = ", ".join(tool.name for tool in known) or "none yet"
-        raise UnknownName("Which tool is meant?", hint=f"Name one with -n. Tools of this library: {names}.")
-    return known[0]
+    candidates = tools(store)
+    if len(candidates) != 1:
+        names = ", ".join(tool.name for tool in candidates) or "none yet"
+        raise UnknownName("No tool was named", hint=f"Choose one with -n. Tools of this library: {names}.")
+    return candidates[0]
 
 
 def add_tool(
@@ -87,21 +87,21 @@ def add_tool(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     extract: str | None = None,
-    embedder: str | None = None,  # none: no vectors for this tool
-    chunker_options: Mapping[str, Any] | None = None,  # as `recut` gives it
+    embedder: str | None = None,  # "none": no vectors for this tool
+    chunker_options: Mapping[str, Any] | None = None,  # as `options_with_chunker` returns them
 ) -> Tool:
-    """Register a folder or a file under a name, or web pages, which have none; nothing is imported yet."""
+    """Register a folder or file as a tool, or a tool of web pages, which has no source; nothing is imported yet."""
     _check_name(store, name)
-    given = {"include": list(include), "exclude": list(exclude), "extract": extract, "embedder": embedder}
-    options = {key: value for key, value in given.items() if value} | dict(chunker_options or {})
-    made = Tool(
+    values = {"include": list(include), "exclude": list(exclude), "extract": extract, "embedder": embedder}
+    options = {key: value for key, value in values.items() if value} | dict(chunker_options or {})
+    tool = Tool(
         name, kind, _clean_description(description), _resolve_source(kind, source), created_at=now(), options=options
     )
-    return store.put_tool(made)
+    return store.put_tool(tool)
 
 
 def copy_tool(store: Store, tool: Tool) -> Tool:
-    """Register a tool of another library here, with nothing imported yet."""
+    """Register a copy of another library's tool; nothing is imported yet."""
     _check_name(store, tool.name)
     return store.put_tool(replace(tool, id=0, created_at=now(), imported_at="", checked_at="", built={}))
 
@@ -115,29 +115,29 @@ def adapt_foreign_tool(
     replace_existing: bool,
     matches_folder: Callable[[Path], bool],
 ) -> Tool:
-    """Return a tool of another library as it will be here: called so, and following a folder the user knows of."""
-    old = next((one for one in tools(store) if one.name == name), None)
-    if old is None:
+    """Return another library's tool as it will be registered here, with a source folder that the user approves of."""
+    existing = next((candidate for candidate in tools(store) if candidate.name == name), None)
+    if existing is None:
         _check_name(store, name)
     elif not replace_existing:
         raise SettingsError(
-            f"There is a tool {name!r} already", hint="Replace it with --replace, or choose another name with -n."
+            f"A tool named {name!r} already exists", hint="Replace it with --replace, or choose another name with -n."
         )
     if source is not None:
-        followed = str(_resolve_folder(source))
-    elif old is not None and Path(old.source).is_dir():
-        followed = old.source
+        folder = str(_resolve_folder(source))
+    elif existing is not None and Path(existing.source).is_dir():
+        folder = existing.source
     elif not Path(tool.source).is_dir() or matches_folder(Path(tool.source)):
-        followed = tool.source
+        folder = tool.source
     else:
-        # A search brings in what the folder holds: what somebody else wrote into a file must not choose it.
+        # A search imports the folder's files, so a path written by somebody else must not choose that folder.
         raise SourceError(
-            f"{tool.name} was made from {tool.source}, which is here too but holds none of its documents",
-            hint="Say with -s which folder it is to follow.",
+            f"{tool.name} was built from {tool.source}, which exists here but has none of its documents",
+            hint="Choose the folder to index with -s.",
         )
-    active = tool.active if old is None else old.active
-    described = _clean_description(tool.description)
-    return replace(tool, name=name, description=described, source=followed, active=active, created_at=now())
+    active = tool.active if existing is None else existing.active
+    description = _clean_description(tool.description)
+    return replace(tool, name=name, description=description, source=folder, active=active, created_at=now())
 
 
 def update_tool(
@@ -150,10 +150,10 @@ def update_tool(
     exclude: Sequence[str] | None = None,
     extract: str | None = None,
 ) -> Tool:
-    """Change what a tool says, its folder, or what it takes from it; what is indexed follows at the next import."""
+    """Change a tool's description, source or options; the next import applies them to the index."""
     tool = get_tool(store, name)
-    given = {"include": include and list(include), "exclude": exclude and list(exclude), "extract": extract}
-    options = tool.options | {key: value for key, value in given.items() if value is not None}
+    values = {"include": include and list(include), "exclude": exclude and list(exclude), "extract": extract}
+    options = tool.options | {key: value for key, value in values.items() if value is not None}
     tool = replace(tool, options={key: value for key, value in options.items() if value})
     if description is not None:
         tool = replace(tool, description=_clean_description(description))
@@ -163,29 +163,31 @@ def update_tool(
 
 
 def options_with_chunker(options: Mapping[str, Any], kind: str | None, size: int, overlap: int) -> dict[str, Any]:
-    """Return a tool's options with a chunker of its own; sizes are in tokens and belong to the chunker of that name."""
-    rest = {key: value for key, value in options.items() if key not in ("chunker", "chunk_size", "chunk_overlap")}
+    """Return a tool's options with another chunker; size and overlap are in tokens and only used by `tokens`."""
+    other_options = {
+        key: value for key, value in options.items() if key not in ("chunker", "chunk_size", "chunk_overlap")
+    }
     if kind != "tokens":
-        return rest | ({"chunker": kind} if kind else {})
+        return other_options | ({"chunker": kind} if kind else {})
     if not (MIN_CHUNK_TOKENS <= size <= MAX_CHUNK_TOKENS and 0 <= overlap < size):
         raise SettingsError(
-            f"Chunks of {size} tokens that share {overlap} are not possible",
+            f"Chunks of {size} tokens with an overlap of {overlap} are not possible",
             hint=f"Choose a size from {MIN_CHUNK_TOKENS} to {MAX_CHUNK_TOKENS} and an overlap smaller than it.",
         )
-    return rest | {"chunker": kind, "chunk_size": size, "chunk_overlap": overlap}
+    return other_options | {"chunker": kind, "chunk_size": size, "chunk_overlap": overlap}
 
 
 def set_tool_active(store: Store, name: str, *, active: bool) -> Tool:
-    """Show a tool to assistants, or hide it; its index stays."""
+    """Show a tool to assistants or hide it; its index stays."""
     return store.put_tool(replace(get_tool(store, name), active=active))
 
 
 def delete_tool(store: Store, name: str) -> None:
-    """Remove a tool and its index; the folder is left alone."""
+    """Delete a tool and its index; its folder is not touched."""
     tool = get_tool(store, name)
-    for one in store.tools():
-        if one.name in (tool.name, SHADOW_PREFIX + tool.name):
-            store.drop_tool(one.id)
+    for candidate in store.tools():
+        if candidate.name in (tool.name, SHADOW_PREFIX + tool.name):
+            store.drop_tool(candidate.id)
 
 
 def _check_name(store: Store, name: str) -> None:
@@ -193,23 +195,24 @@ def _check_name(store: Store, name: str) -> None:
     if not plain or name.startswith(SHADOW_PREFIX):
         raise SettingsError(
             f"{name!r} cannot be a tool's name",
-            hint="Use a letter or digit of ASCII, and no ~ at the beginning. Assistants see only such letters, digits,"
-            f" _ and -, at most {MAX_NAME_LENGTH}: what else is in a name becomes _ for them.",
+            hint="Use at least one ASCII letter or digit, and no ~ at the beginning. Assistants see ASCII letters,"
+            f" digits, _ and -, at most {MAX_NAME_LENGTH}; other characters become _.",
         )
     if plain.lower() in RESERVED_NAMES:
-        raise SettingsError(f"{name!r} is the name of a tool of bunko itself", hint="Choose another name.")
+        raise SettingsError(f"{name!r} is the name of a built-in tool", hint="Choose another name.")
     for tool in tools(store):
         if tool.name == name:
-            raise SettingsError(f"There is a tool {name!r} already", hint="Change it with: bunko tool update.")
+            raise SettingsError(f"A tool named {name!r} already exists", hint="Change it with: bunko tool update.")
         if tool.name.lower() == name.lower():
             raise SettingsError(
-                f"{name!r} and {tool.name!r} differ only in case, which assistants may not tell apart",
+                f"{name!r} and {tool.name!r} differ only in case, which assistants may ignore",
                 hint="Choose another name.",
             )
         if safe_name(tool.name).lower() == plain.lower():
             raise SettingsError(
                 f"{name!r} and {tool.name!r} would look the same to an assistant: {plain}",
-                hint=f"Choose another name: assistants see letters, digits, _ and -, the first {MAX_NAME_LENGTH} of them.",  # noqa: E501
+                hint="Choose another name: assistants see letters, digits, _ and -, "
+                f"the first {MAX_NAME_LENGTH} of them.",
             )
 
 
@@ -217,27 +220,28 @@ def _clean_description(description: str) -> str:
     text = " ".join(description.split())
     if not text:
         raise SettingsError(
-            "A tool needs a description", hint="Say what the documents are about: assistants choose tools by it."
+            "A tool needs a description", hint="Say what the documents are about. Assistants choose tools by it."
         )
     return text
 
 
 def _resolve_source(kind: str, source: Path | None) -> str:
-    """Return where a source of a kind lies; all but folders may be one file, and web pages lie nowhere."""
+    """Return the absolute path of a source; empty for web pages. All kinds but `folder` may be one file."""
     if kind == "web":
         if source is not None:
             raise SettingsError(
-                "A tool of web pages has no folder or file", hint="Leave it out; pages come with: bunko web add URL."
+                "A tool of web pages takes no folder or file",
+                hint="Leave out --source. Add pages with: bunko web add URL.",
             )
         return ""
     if source is None:
-        raise SettingsError(f"A tool of the kind {kind} needs a folder or file", hint="Name it with --source.")
-    place = source.expanduser()
-    if kind == "folder" or place.is_dir():
-        return str(_resolve_folder(place))
-    if not place.is_file():
-        raise SourceError(f"There is no file or folder {place}", hint="Check the path.")
-    return str(place.resolve())
+        raise SettingsError(f"A tool of kind {kind} needs a folder or file", hint="Give it with --source.")
+    path = source.expanduser()
+    if kind == "folder" or path.is_dir():
+        return str(_resolve_folder(path))
+    if not path.is_file():
+        raise SourceError(f"There is no file or folder {path}", hint="Check the path.")
+    return str(path.resolve())
 
 
 def _resolve_folder(source: Path) -> Path:
@@ -245,7 +249,7 @@ def _resolve_folder(source: Path) -> Path:
     if folder.is_file():
         raise SourceError(
             f"{folder} is a file, not a folder",
-            hint="Name its folder, and the file with --include; a file of memos or JSON lines is of --kind memos or"
+            hint="Give its folder, and the file with --include. For a file of memos or JSON lines, use --kind memos or"
             " jsonl.",
         )
     if not folder.is_dir():

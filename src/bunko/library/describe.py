@@ -1,4 +1,4 @@
-"""A tool and its key phrases in, a description that an assistant can choose it by out."""
+"""Write the description of a tool from its key phrases."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Literal
 from bunko.records import ChunkRow
 from bunko.search.keyphrases import Phrase
 from bunko.text.hidden_chars import remove_hidden_chars
-from bunko.text.language import detect_language as language_of
+from bunko.text.language import detect_language
 from bunko.types import Tool
 
 Language = Literal["ja", "en"]
-# Assistants read all descriptions at every call.
+# Assistants read every description with every call.
 MAX_DESCRIPTION_LENGTH = 300
 _MAX_TOPICS = 4
 _MAX_QUESTIONS = 5
@@ -24,7 +24,7 @@ _MAX_FOLDER_LENGTH = 40
 
 @dataclass(frozen=True, slots=True)
 class DescriptionProposal:
-    """A description made from a tool's own documents, and what it was made from."""
+    """A description generated from a tool's documents, with the phrases it was made from."""
 
     tool: Tool
     description: str
@@ -33,14 +33,14 @@ class DescriptionProposal:
 
 
 def describe_tool(tool: Tool, phrases: Sequence[Phrase], *, documents: int, language: Language) -> str:
-    """Return one or two sentences: how many documents from where, their topics, and when to ask."""
+    """Return one or two sentences: the number of documents and their folder, the topics, and when to search it."""
     folder = " ".join(remove_hidden_chars(PurePath(tool.source).name).split())[:_MAX_FOLDER_LENGTH]
     write = _describe_in_japanese if language == "ja" else _describe_in_english
     names = [phrase.text for phrase in phrases]
     for count in range(min(len(names), _MAX_TOPICS + _MAX_QUESTIONS), 0, -1):
-        # The main topics take the larger half where there are few.
-        cut = min(_MAX_TOPICS, (count + 1) // 2)
-        text = write(folder, documents, names[:cut], names[cut:count])
+        # With few phrases, the main topics get the larger half.
+        topic_count = min(_MAX_TOPICS, (count + 1) // 2)
+        text = write(folder, documents, names[:topic_count], names[topic_count:count])
         if len(text) <= MAX_DESCRIPTION_LENGTH:
             return text
     return write(folder, documents, [], [])[:MAX_DESCRIPTION_LENGTH]
@@ -66,6 +66,6 @@ def _join_names(names: Sequence[str], conjunction: str) -> str:
 
 
 def main_language(chunks: Iterable[ChunkRow]) -> Language:
-    """Return the language most of some chunks are in."""
-    found = Counter(language_of(one.chunk.text) for one in chunks)
-    return "ja" if found["ja"] > found["en"] else "en"
+    """Return the language that most of the chunks are in."""
+    counts = Counter(detect_language(row.chunk.text) for row in chunks)
+    return "ja" if counts["ja"] > counts["en"] else "en"

@@ -1,4 +1,4 @@
-"""A library in, what is wrong with it out: the file, the derived index, and whether its own words find its texts."""
+"""Check a library: its file, its derived indexes, and whether searches find its texts."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from bunko.types import MODES, Chunk, Mode, Tool
 if TYPE_CHECKING:
     from bunko.types import Vectors
 
-# Each language is asked this many questions that its own texts answer.
+# Questions per language, each taken from a text that answers it.
 _QUESTIONS_PER_LANGUAGE = 25
 _MAX_SAMPLED_CHUNKS = 400
-# Not every question is answered by the text it came from; below this share, search is dead.
+# Not every question finds the text it came from; below this share, search does not work.
 _MIN_FOUND_SHARE = 0.5
-_MIN_QUESTIONS = 4  # questions; fewer that fail are bad luck
+_MIN_QUESTIONS = 4  # failures of fewer questions may be chance
 _SAME_TEXT_SHARE = 0.8
+_READ_BATCH = 200
 _SENTENCE = re.compile(r"[^\n。.!?！？|`#<>]{6,60}")
 _LANGUAGE_NAMES = {"ja": "Japanese", "en": "English"}
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was checked."""
+    """The result of one check."""
 
     state: Literal["ok", "warning", "error"]
     subject: str
@@ -44,28 +45,28 @@ class Finding:
 
 
 def check_storage(store: Store) -> list[Finding]:
-    """Check that the library's file is whole."""
+    """Check the integrity of the library's file."""
     try:
-        wrong = store.check()
+        problem = store.check()
     except BunkoError as error:
         return [Finding("error", "library", error.message, error.hint)]
-    if wrong:
+    if problem:
         return [
             Finding(
                 "error",
                 "library",
-                wrong,
-                "Move the file away and import again; your documents are untouched.",
+                problem,
+                "Move the file away and import again. Your documents are not affected.",
             )
         ]
-    return [Finding("ok", "library", "the file is whole")]
+    return [Finding("ok", "library", "the file is intact")]
 
 
 def check_index(index: ToolIndex, tool: Tool) -> list[Finding]:
-    """Check that the derived index is what was written."""
-    if wrong := index.check_file():
-        return [Finding("warning", tool.name, f"{wrong}; it is rebuilt at the next import", "Nothing is lost.")]
-    return [Finding("ok", tool.name, "the derived index is whole")]
+    """Check the integrity of a tool's derived index."""
+    if problem := index.check_file():
+        return [Finding("warning", tool.name, f"{problem}; the next import rebuilds it", "No data is lost.")]
+    return [Finding("ok", tool.name, "the derived index is intact")]
 
 
 def check_search(
@@ -76,42 +77,43 @@ def check_search(
     *,
     per_language: int = _QUESTIONS_PER_LANGUAGE,
 ) -> list[Finding]:
-    """Ask for texts with their own sentences, in each language and each mode, and tell how many came back."""
+    """Search for sentences of indexed texts in each language and mode, and report how many find their text."""
     if not snapshot.size:
-        return [Finding("warning", tool.name, "holds no text yet", "Import something: bunko reindex.")]
+        return [Finding("warning", tool.name, "has no documents yet", "Import them with: bunko reindex.")]
     findings = []
     questions = _sample_questions(store, snapshot, per_language)
-    asked: Embedder | None = None
+    queries: Embedder | None = None
     if embedder is not None:
         try:
-            asked = _PrecomputedQueries(embedder, [question for items in questions.values() for question in items])
+            queries = _PrecomputedQueries(embedder, [text for texts in questions.values() for text in texts])
         except EmbedderError as error:
-            told = f"search by vectors was not tried: {error.message}"
-            findings.append(Finding("warning", tool.name, told, error.hint))
-    for code, items in questions.items():
+            reason = f"vector search was not checked: {error.message}"
+            findings.append(Finding("warning", tool.name, reason, error.hint))
+    for language, sentences in questions.items():
         for mode in MODES:
-            if mode != "bm25" and asked is None:
+            if mode != "bm25" and queries is None:
                 continue
-            found = sum(_finds_answer(store, snapshot, question, mode, asked) for question in items)
-            share = found / len(items)
-            text = f"{_LANGUAGE_NAMES[code]}, {mode}: {found} of {len(items)} texts found by a sentence of their own"
-            if share < _MIN_FOUND_SHARE and len(items) >= _MIN_QUESTIONS:
-                findings.append(Finding("error", tool.name, text, "This search is dead: please report it."))
+            found_count = sum(_finds_answer(store, snapshot, question, mode, queries) for question in sentences)
+            share = found_count / len(sentences)
+            counts = f"{found_count} of {len(sentences)} texts found by one of their sentences"
+            message = f"{_LANGUAGE_NAMES[language]}, {mode}: {counts}"
+            if share < _MIN_FOUND_SHARE and len(sentences) >= _MIN_QUESTIONS:
+                findings.append(Finding("error", tool.name, message, "This search does not work. Please report it."))
             else:
-                findings.append(Finding("ok", tool.name, text))
+                findings.append(Finding("ok", tool.name, message))
     return findings
 
 
 def search_problems(
     store: Store, snapshot: Snapshot, tool: Tool, embedder: Embedder | None, *, per_language: int
 ) -> list[str]:
-    """Return a sentence for each language and mode in which texts are not found, and where that could not be tried."""
+    """Return a message for each language and mode that fails to find texts or could not be checked."""
     findings = check_search(store, snapshot, tool, embedder, per_language=per_language)
-    return [f"{one.message}. {one.hint}" for one in findings if one.state != "ok" and snapshot.size]
+    return [f"{finding.message}. {finding.hint}" for finding in findings if finding.state != "ok" and snapshot.size]
 
 
 class _PrecomputedQueries:
-    """An embedder that knows the vectors of some questions: they were asked for in one call, which may cost."""
+    """An embedder with the vectors of known questions, computed in one call because calls may cost money."""
 
     def __init__(self, embedder: Embedder, questions: Sequence[str]) -> None:
         self.name, self.size, self.label, self.noise_floor = (
@@ -127,49 +129,48 @@ class _PrecomputedQueries:
         self._vectors = dict(zip(distinct, vectors, strict=True))
 
     def unavailable_reason(self) -> str:
-        """Return what the other one lacks."""
+        """Return why the wrapped embedder cannot be used."""
         return self._embedder.unavailable_reason()
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
-        """Return the row of each question."""
+        """Return the precomputed vectors of questions."""
         return np.stack([self._vectors[text] for text in texts])
 
 
 def _sample_questions(store: Store, snapshot: Snapshot, per_language: int) -> dict[str, list[str]]:
     rows = snapshot.alive_rows().tolist()
-    some = rows[:: max(1, len(rows) // min(_MAX_SAMPLED_CHUNKS, 8 * per_language))]
-    found: dict[str, list[str]] = {}
-    for chunk in _load_chunks(store, snapshot, some):
+    sample = rows[:: max(1, len(rows) // min(_MAX_SAMPLED_CHUNKS, 8 * per_language))]
+    questions: dict[str, list[str]] = {}
+    for chunk in _load_chunks(store, snapshot, sample):
         question = _pick_sentence(chunk)
-        code = detect_language(question)
-        if code and len(found.setdefault(code, [])) < per_language:
-            found[code].append(question)
-    return found
+        language = detect_language(question)
+        if language and len(questions.setdefault(language, [])) < per_language:
+            questions[language].append(question)
+    return questions
 
 
 def _load_chunks(store: Store, snapshot: Snapshot, rows: Sequence[int]) -> list[Chunk]:
-    found = []
-    for at in range(0, len(rows), 200):
-        ids = [snapshot.chunk_id(row) for row in rows[at : at + 200]]
+    loaded = []
+    for start in range(0, len(rows), _READ_BATCH):
+        ids = [snapshot.chunk_id(row) for row in rows[start : start + _READ_BATCH]]
         chunks = store.chunks(ids)
-        found += [chunks[chunk_id].chunk for chunk_id in ids]
-    return found
+        loaded += [chunks[chunk_id].chunk for chunk_id in ids]
+    return loaded
 
 
 def _pick_sentence(chunk: Chunk) -> str:
-    """Return a sentence of a chunk, from its middle, where it is not the title again."""
+    """Return a sentence from the middle of a chunk, where it does not repeat the title."""
     sentences = _SENTENCE.findall(chunk.text)
     return sentences[len(sentences) // 2].strip() if sentences else ""
 
 
 def _finds_answer(store: Store, snapshot: Snapshot, question: str, mode: Mode, embedder: Embedder | None) -> bool:
     request = SearchRequest(question, mode=mode, top_k=10)
-    found = rank_rows(snapshot, question, embedder, request, snapshot.masks(None))
-    asked = set(analyzer.term_keys(question))
-    for chunk in _load_chunks(store, snapshot, [one.row for one in found]):
-        # Texts repeat each other: one that says nearly the same is as good an answer.
-        if question in chunk.text or len(asked & set(analyzer.term_keys(chunk.text))) >= _SAME_TEXT_SHARE * max(
-            1, len(asked)
-        ):
+    ranking = rank_rows(snapshot, question, embedder, request, snapshot.masks(None))
+    terms = set(analyzer.term_keys(question))
+    # Texts repeat each other: one that shares most terms of the question is as good an answer.
+    min_shared = _SAME_TEXT_SHARE * max(1, len(terms))
+    for chunk in _load_chunks(store, snapshot, [ranked.row for ranked in ranking]):
+        if question in chunk.text or len(terms & set(analyzer.term_keys(chunk.text))) >= min_shared:
             return True
     return False

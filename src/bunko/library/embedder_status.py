@@ -1,4 +1,4 @@
-"""The settings in, what can make vectors out: each provider and what it lacks, and a trial of one."""
+"""List the embedding providers, report what each one lacks, and try one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bunko.errors import EmbedderError, UnknownName
 from bunko.library.build_config import build_embedder
 from bunko.settings import Settings
 
-# One thing said in both languages, and another thing: a model that knows both languages puts the first two together.
+# The same statement in both languages, and a different one: a bilingual model places the first two close together.
 JAPANESE_SENTENCE, ENGLISH_SENTENCE, OTHER_SENTENCE = (
     "図書館は毎朝九時に開きます。",
     "The library opens at nine every morning.",
@@ -24,20 +24,20 @@ _KEY_NAMES = {"gemini": "GEMINI_API_KEY or GOOGLE_API_KEY"}
 
 @dataclass(frozen=True, slots=True)
 class ProviderStatus:
-    """One provider of vectors, as the settings have it."""
+    """The state of one embedding provider under the current settings."""
 
     name: str
     description: str
     is_used: bool
-    unavailable_reason: str  # what it lacks and how to get that; nothing if it can be used
+    unavailable_reason: str  # what it lacks and how to get it; empty if it can be used
     model: str
-    install_command: str  # the command that brings its packages; nothing where they come with bunko
-    key_name: str  # the name of its key in the environment; nothing where it needs none
+    install_command: str  # the command that installs its packages; empty if they come with bunko
+    key_name: str  # the environment variable of its API key; empty if it needs none
     is_remote: bool  # whether texts are sent to a server
 
     @property
     def state(self) -> str:
-        """Say whether it is in use, ready, or lacks something."""
+        """Return whether it is in use, ready, or what it lacks."""
         if self.unavailable_reason:
             return f"in use, but: {self.unavailable_reason}" if self.is_used else self.unavailable_reason
         return "in use" if self.is_used else "ready"
@@ -45,34 +45,34 @@ class ProviderStatus:
 
 @dataclass(frozen=True, slots=True)
 class EmbedderTrial:
-    """What a provider made of three sentences."""
+    """The result of embedding three sentences with one provider."""
 
     name: str  # of the embedder
     size: int
-    seconds: float  # for all three, loading among it
+    seconds: float  # for all three, including loading
     same_meaning: float  # cosine of the two that say the same in two languages
-    other_meaning: tuple[float, float]  # of each of them and the one that says something else
+    other_meaning: tuple[float, float]  # cosine of each of them and the unrelated sentence
 
 
 def provider_statuses(settings: Settings) -> list[ProviderStatus]:
-    """Return all providers; nothing is embedded, loaded or paid for."""
+    """Return the status of all providers without embedding, loading or paying for anything."""
     used = embedders.ALIASES.get(settings.embedding.provider, settings.embedding.provider)
-    # A name that stands for a provider with a model of its own is meant with that model.
+    # An alias may select a model of its own, so the provider in use is built under the name in the settings.
     return [_provider_status(settings, name, name == used) for name in embedders.PROVIDERS]
 
 
 def _provider_status(settings: Settings, name: str, is_used: bool) -> ProviderStatus:
-    asked = settings.embedding.provider if is_used else name
-    embedder = build_embedder(settings, asked)
+    provider = settings.embedding.provider if is_used else name
+    embedder = build_embedder(settings, provider)
     assert embedder is not None
     preset = PRESETS.get(name)
-    about = (
+    description = (
         preset.description if preset else (import_module(f"bunko.embedders.{name}").__doc__ or "").partition("\n")[0]
     )
     extra = "openai" if preset else name
     return ProviderStatus(
         name,
-        about,
+        description,
         is_used,
         embedder.unavailable_reason(),
         _model_name(embedder.label),
@@ -83,22 +83,22 @@ def _provider_status(settings: Settings, name: str, is_used: bool) -> ProviderSt
 
 
 def _model_name(label: str) -> str:
-    """Return the model in a label, without what else the vectors depend on."""
+    """Return the model in a label, without the other options the vectors depend on."""
     provider, _, model = label.partition(":")
     return model.partition(":")[0] if provider == "gemini" else model.removesuffix(":prefixed")
 
 
 def try_embedder(settings: Settings, provider: str) -> EmbedderTrial:
-    """Embed a sentence in two languages and another one, and compare them."""
+    """Embed a sentence in two languages and an unrelated one, and compare them."""
     embedder = build_embedder(settings, provider)
     if embedder is None:
-        known = ", ".join((*embedders.PROVIDERS, *embedders.ALIASES))
-        raise UnknownName(f"{provider!r} makes no vectors", hint=f"Name one of: {known}.")
+        names = ", ".join((*embedders.PROVIDERS, *embedders.ALIASES))
+        raise UnknownName(f"{provider!r} is not an embedding provider", hint=f"Choose one of: {names}.")
     if missing := embedder.unavailable_reason():
-        raise EmbedderError(f"{provider} cannot be tried", hint=missing)
+        raise EmbedderError(f"{provider} is not available", hint=missing)
     start = perf_counter()
-    found = embed_and_check(embedder, [JAPANESE_SENTENCE, ENGLISH_SENTENCE, OTHER_SENTENCE])
+    vectors = embed_and_check(embedder, [JAPANESE_SENTENCE, ENGLISH_SENTENCE, OTHER_SENTENCE])
     seconds = perf_counter() - start
-    cosines = found @ found.T
-    others = (float(cosines[0, 2]), float(cosines[1, 2]))
-    return EmbedderTrial(embedder.name, embedder.size, seconds, float(cosines[0, 1]), others)
+    cosines = vectors @ vectors.T
+    other_meaning = (float(cosines[0, 2]), float(cosines[1, 2]))
+    return EmbedderTrial(embedder.name, embedder.size, seconds, float(cosines[0, 1]), other_meaning)

@@ -1,4 +1,4 @@
-"""A tool in, one file that another library takes in out; and back."""
+"""Export a tool to one file, and import such a file."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class PackTransfer:
-    """Moves tools between this library and others."""
+    """Export and import tools of one library."""
 
     def __init__(self, store: Store, tool_config: ToolConfig, importer: Importer) -> None:
         self._store, self._tool_config, self._importer = store, tool_config, importer
 
     def export_tool(self, name: str | None, path: Path) -> tuple[Tool, Path, int]:
-        """Write a tool, or the only one, into a file that `import_pack` takes; return it, the file and its bytes."""
+        """Export a tool, or the only one, to a file for `import_pack`; return it, the path and the size in bytes."""
         from bunko.library import pack
 
         tool = catalog.resolve_tool(self._store, name)
@@ -47,10 +47,10 @@ class PackTransfer:
         progress: Callable[[ImportProgress], None] = lambda _: None,
         waiting: Callable[[str], None] = lambda _: None,
     ) -> tuple[Tool, Report]:
-        """Take in a tool of another library; it is there whole in one step, and until then all is as it was."""
+        """Import a tool from another library in one atomic step; if that fails, the library is unchanged."""
         from bunko.library.pack.load import load_pack
 
-        store, recipe, name = self._store, self._tool_config, name or pack.tool.name
+        store, config, name = self._store, self._tool_config, name or pack.tool.name
         with self._importer.write_lock(waiting):
             tool = catalog.adapt_foreign_tool(
                 store,
@@ -60,22 +60,22 @@ class PackTransfer:
                 replace_existing=replace_existing,
                 matches_folder=pack.matches_folder,
             )
-            cutting, built, embedder = recipe.chunker_settings(tool), recipe.build_facts(tool), recipe.embedder_of(tool)
-            cutting.build()  # says what is wrong with it before anything is written
-            for left in store.tools():
-                if left.name == f"{catalog.SHADOW_PREFIX}{name}":
-                    store.drop_tool(left.id)
-            # No rebuild has these facts, so that none goes on from what a killed import left.
+            chunker, built, embedder = config.chunker_settings(tool), config.build_facts(tool), config.embedder_of(tool)
+            chunker.build()  # raises for wrong settings before anything is written
+            for leftover in store.tools():
+                if leftover.name == f"{catalog.SHADOW_PREFIX}{name}":
+                    store.drop_tool(leftover.id)
+            # No rebuild has these facts, so none resumes from what a killed import left behind.
             shadow = store.put_tool(
                 Tool(f"{catalog.SHADOW_PREFIX}{name}", tool.kind, active=False, built={"pack": name})
             )
             try:
-                report = load_pack(store, shadow, pack, cutting, embedder, built, progress=progress)
+                report = load_pack(store, shadow, pack, chunker, embedder, built, progress=progress)
                 tool = store.adopt_documents(replace(tool, built=built, imported_at=now()), shadow)
             except BaseException:
                 with suppress(BunkoError):
                     store.drop_tool(shadow.id)
-                    if not as_remote(embedder):  # else the next attempt finds what was paid for, or a later sweep does
+                    if not as_remote(embedder):  # paid vectors stay for the next attempt
                         store.delete_orphan_vectors()
                 raise
             store.delete_orphan_vectors()

@@ -1,4 +1,4 @@
-"""Tools in, an index that holds what their sources hold out: for the first time, all over again, or what changed."""
+"""Import tools from their sources: for the first time, from scratch, or only the changes."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from bunko.types import Report, Text, Tool, ToolFailure
 
 _log = logging.getLogger("bunko.library")
 
-# For the first time, all over again, or only what changed.
+# For the first time, from scratch, or only the changes.
 ImportMode = Literal["new", "replace", "update"]
-# How long an import waits for another one to end.
+# How long an import waits for another one to finish.
 _LOCK_WAIT_SECONDS = 600.0
-# An import looks whether texts can be found if at least one in so many is new.
+# An import checks that searches find its texts if at least one in this many is new.
 _CHECK_RATIO = 50
-# What the reports of several tools add up to.
+# The report fields that are summed over several tools.
 _SUMMED_FIELDS = ("added", "updated", "deleted", "moved", "unchanged", "total_chunks", "embedded")
-# What is wrong with one tool and not with the library: the next one may still be imported.
+# Errors of one tool, not of the library: the next tool may still be imported.
 TOOL_ERROR_CODES = ("source", "mismatch", "embedder", "unknown", "library")
 
 
 class Importer:
-    """Brings the tools of one library up to date; `refresh` does so for searches, as far as that is quick."""
+    """Bring the tools of one library up to date; its `refresher` does so before searches, within a time limit."""
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class Importer:
         indexes: ToolIndexes,
         *,
         read_only: bool,
-        refresh_interval: float,  # seconds in which a search does not look for changes again
-        wait_seconds: float,  # seconds that a search waits for an import
+        refresh_interval: float,  # seconds between two checks for changes by searches
+        wait_seconds: float,  # how long a search waits for an import
     ) -> None:
         self._paths, self._store, self._tool_config, self._indexes = paths, store, tool_config, indexes
         self._read_only, self._wait_seconds = read_only, wait_seconds
@@ -70,8 +70,8 @@ class Importer:
         stopped: Callable[[], bool] = lambda: False,
         keep_going: bool = False,  # as in `import_tools`
     ) -> Report:
-        """Bring one tool, or all active ones, up to date with their sources, or make their index anew."""
-        names = [one.name for one in catalog.select_tools(self._store, tool)]
+        """Bring one tool, or all active ones, up to date with their sources, or rebuild their indexes."""
+        names = [selected.name for selected in catalog.select_tools(self._store, tool)]
         mode: ImportMode = "replace" if rebuild else "update"
         return self.import_tools(
             names,
@@ -88,37 +88,38 @@ class Importer:
         names: Sequence[str],
         mode: ImportMode = "new",
         *,
-        # As `recut` gives it for a tool; None: as the tool says.
+        # Returns the chunker options for a tool; None keeps the tool's own.
         chunker_options: Callable[[Tool], Mapping[str, Any] | None] = lambda _: None,
         workers: int | None = None,
         progress: Callable[[ImportProgress], None] = lambda _: None,
         waiting: Callable[[str], None] = lambda _: None,
         stopped: Callable[[], bool] = lambda: False,
-        keep_going: bool = False,  # a tool that fails is told of in the report, and the others are imported
+        keep_going: bool = False,  # report a tool that fails and continue with the next one
     ) -> Report:
-        """Bring tools in for the first time, all over again, or only what changed."""
+        """Import tools for the first time, from scratch, or only their changes."""
         total = Report()
-        work = self._rebuild_tool if mode == "replace" else self._update_tool
+        import_tool = self._rebuild_tool if mode == "replace" else self._update_tool
         with self.write_lock(waiting, stopped=stopped):
             if not keep_going:
-                for name in names:  # all are fine, or none is begun with
+                for name in names:  # check all tools before importing the first
                     self._tool_to_import(name, mode, chunker_options)
             for name in names:
                 try:
-                    one = self._tool_to_import(name, mode, chunker_options)
-                    if mode != "replace" and one != catalog.get_tool(self._store, name):
-                        one = self._store.put_tool(one)
-                    done = work(one, workers=workers, progress=progress, stopped=stopped)
+                    tool = self._tool_to_import(name, mode, chunker_options)
+                    if mode != "replace" and tool != catalog.get_tool(self._store, name):
+                        tool = self._store.put_tool(tool)
+                    report = import_tool(tool, workers=workers, progress=progress, stopped=stopped)
                 except BunkoError as error:
                     if not keep_going or error.code not in TOOL_ERROR_CODES:
                         raise
                     total.failures.append(ToolFailure(name, error.code, error.message, error.hint))
                     continue
-                for sum_of in _SUMMED_FIELDS:
-                    setattr(total, sum_of, getattr(total, sum_of) + getattr(done, sum_of))
-                total.problems += [replace(one, tool=name) for one in done.problems] if names[1:] else done.problems
-                total.notices += done.notices
-                if done.interrupted:
+                for field in _SUMMED_FIELDS:
+                    setattr(total, field, getattr(total, field) + getattr(report, field))
+                several = len(names) > 1
+                total.problems += [replace(problem, tool=name) if several else problem for problem in report.problems]
+                total.notices += report.notices
+                if report.interrupted:
                     total.interrupted = True
                     break
         return total
@@ -131,45 +132,47 @@ class Importer:
         waiting: Callable[[str], None] = lambda _: None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> Report:
-        """Bring one folder up to date if anything changed in it; where nothing did, nothing is written or waited for.
+        """Import the changes of one tool's source; without changes, write nothing and take no lock.
 
-        So it may be called often, and by whoever watches the folder that the library itself lies in.
+        So it may be called often, even by a watch on the folder that contains the library itself.
         """
         tool = catalog.get_tool(self._store, name)
         self._tool_config.check_tool(tool)
-        source, generation, known = (
+        source, generation, fingerprints = (
             self._tool_config.source(tool),
             self._store.generation(),
             self._store.fingerprints(tool.id),
         )
         self._check_source_exists(source, tool)
-        scan = source.scan(known)
+        scan = source.scan(fingerprints)
         if tool.imported_at and not (scan.added or scan.updated or scan.deleted or scan.touched):
             return Report(unchanged=scan.unchanged, problems=[*scan.problems, *self._store.failures(tool.id)])
         with self.write_lock(waiting, stopped=stopped):
-            now_tool = catalog.get_tool(self._store, name)
-            same = (now_tool.id, now_tool.source, now_tool.options) == (tool.id, tool.source, tool.options)
-            fresh = scan if same and self._store.generation() == generation else None
-            return self._update_tool(now_tool, scan=fresh, progress=progress, stopped=stopped)
+            current = catalog.get_tool(self._store, name)
+            is_same_tool = (current.id, current.source, current.options) == (tool.id, tool.source, tool.options)
+            valid_scan = scan if is_same_tool and self._store.generation() == generation else None
+            return self._update_tool(current, scan=valid_scan, progress=progress, stopped=stopped)
 
     def replace_texts(
         self, tool: Tool, texts: Mapping[str, Text], *, progress: Callable[[ImportProgress], None] = lambda _: None
     ) -> Report:
-        """Let a tool hold exactly these texts, named by uri; what is unchanged and cut as now is left alone."""
+        """Make these texts, keyed by uri, the whole content of a tool; unchanged ones are not imported again."""
         with self.write_lock():
-            old = next((one for one in catalog.tools(self._store) if one.name == tool.name), None)
-            if old is not None and old.built and old.built != self._tool_config.build_facts(old):
-                self._indexes.delete_index(old.id)
-                self._store.drop_tool(old.id)  # its vectors stay until the end: they are named by their text
-                old = None
-            kept = old or self._store.put_tool(tool)
-            self._store.update_build_info(kept.id, built=self._tool_config.build_facts(kept))
-            cutting, embedder = self._tool_config.chunker_settings(kept), self._tool_config.embedder_of(kept)
-            report = ingest_texts(self._store, kept, texts, cutting, embedder, progress=progress)
-            self._store.update_build_info(kept.id, imported_at=now())
-            self._store.unpin_vectors(kept.id)
+            existing = next(
+                (candidate for candidate in catalog.tools(self._store) if candidate.name == tool.name), None
+            )
+            if existing is not None and existing.built and existing.built != self._tool_config.build_facts(existing):
+                self._indexes.delete_index(existing.id)
+                self._store.drop_tool(existing.id)  # its vectors stay until the end: their keys depend only on the text
+                existing = None
+            target = existing or self._store.put_tool(tool)
+            self._store.update_build_info(target.id, built=self._tool_config.build_facts(target))
+            chunker, embedder = self._tool_config.chunker_settings(target), self._tool_config.embedder_of(target)
+            report = ingest_texts(self._store, target, texts, chunker, embedder, progress=progress)
+            self._store.update_build_info(target.id, imported_at=now())
+            self._store.unpin_vectors(target.id)
             self._store.delete_orphan_vectors()
-            return self._finish_import(kept, report)
+            return self._finish_import(target, report)
 
     def write_lock(
         self,
@@ -178,18 +181,18 @@ class Importer:
         wait_seconds: float = _LOCK_WAIT_SECONDS,
         stopped: Callable[[], bool] = lambda: False,
     ) -> AbstractContextManager[None]:
-        """Hold the right to import: one process at a time, the next waits and says so, and can be stopped."""
+        """Hold the import lock: one process imports at a time, and the next one waits until it is free or stopped."""
         if self._read_only:
             raise LibraryReadOnly("This library is open for reading only", hint="Open it for writing to change it.")
         return hold_lock(self._paths, wait_seconds=wait_seconds, waiting=waiting, stopped=stopped)
 
     def update_index(self, tool: Tool, report: Report) -> Report:
-        """Bring the derived index up to date and check that what came in can be found."""
+        """Bring the derived index up to date and check that searches find the imported texts."""
         index = self._indexes.index_of(tool.id)
         with self._store.read_transaction():
             snapshot = index.snapshot()
         index.save()
-        # What is small beside the whole does not change whether the whole can be found.
+        # A few changes do not affect whether the rest can be found.
         if (report.added + report.updated) * _CHECK_RATIO > report.unchanged:
             report.notices += self._search_problems(snapshot, tool)
         _log.info(
@@ -199,55 +202,55 @@ class Importer:
         return report
 
     def _search_problems(self, snapshot: Snapshot, tool: Tool) -> list[str]:
-        """Return in which ways a tool's texts are not found; one call of a remote embedder is made, and noted."""
+        """Return messages about searches that do not find a tool's texts, and record the calls of a remote embedder."""
         embedder = self._tool_config.embedder_of(tool)
-        costly = as_remote(embedder)
-        before = costly.stats.calls if costly else 0
-        told = doctor.search_problems(self._store, snapshot, tool, embedder, per_language=8)
-        if costly and costly.stats.calls > before:
-            self._store.write(tool.id, usage={costly.name: EmbeddingUsage(calls=costly.stats.calls - before)})
-        return told
+        remote = as_remote(embedder)
+        calls_before = remote.stats.calls if remote else 0
+        problems = doctor.search_problems(self._store, snapshot, tool, embedder, per_language=8)
+        if remote and remote.stats.calls > calls_before:
+            self._store.write(tool.id, usage={remote.name: EmbeddingUsage(calls=remote.stats.calls - calls_before)})
+        return problems
 
     def _tool_to_import(
         self, name: str, mode: ImportMode, chunker_options: Callable[[Tool], Mapping[str, Any] | None]
     ) -> Tool:
-        """Return a tool as it will be after the import, or say why it cannot be imported so."""
+        """Return the tool as it will be after the import; raise if it cannot be imported that way."""
         tool = catalog.get_tool(self._store, name)
         if mode == "new" and tool.imported_at:
             raise LibraryError(
-                f"{name} is imported already",
-                hint="Use --mode update to take in what changed, or --mode replace to do it all over.",
+                f"{name} is already imported",
+                hint="Use --mode update to import the changes, or --mode replace to rebuild it.",
             )
-        wanted = tool
-        if (cut := chunker_options(tool)) is not None:
-            wanted = replace(tool, options=catalog.options_with_chunker(tool.options, None, 0, 0) | dict(cut))
+        result = tool
+        if (new_options := chunker_options(tool)) is not None:
+            result = replace(tool, options=catalog.options_with_chunker(tool.options, None, 0, 0) | dict(new_options))
         if (
             mode != "replace"
             and tool.built
-            and self._tool_config.chunker_settings(wanted) != self._tool_config.chunker_settings(tool)
+            and self._tool_config.chunker_settings(result) != self._tool_config.chunker_settings(tool)
         ):
             raise LibraryMismatch(
-                f"{name} is cut another way, and one tool cannot be cut in two ways",
-                hint="Use --mode replace to cut all of it anew.",
+                f"{name} was imported with another chunker, and a tool cannot mix two chunkers",
+                hint="Use --mode replace to rebuild it with the new one.",
             )
-        return wanted
+        return result
 
-    def _update_tool(self, tool: Tool, **how: Any) -> Report:
-        """Absorb what changed in a tool's source."""
+    def _update_tool(self, tool: Tool, **options: Any) -> Report:
+        """Import the changes of a tool's source."""
         self._tool_config.check_tool(tool)
         self._store.update_build_info(tool.id, built=self._tool_config.build_facts(tool))
-        report = self._ingest_tool(tool, tool, **how)
+        report = self._ingest_tool(tool, tool, **options)
         if not report.interrupted:
             self._store.update_build_info(tool.id, imported_at=now())
-            # What another embedder made for it waits for a change of vectors to be gone on with.
+            # Vectors of another embedder stay, for an interrupted reembed to resume with.
             self._store.unpin_vectors(tool.id, self._tool_config.build_facts(tool)["embedder"])
-            for left in self._store.tools():
-                if left.name == f"{catalog.SHADOW_PREFIX}{tool.name}":
-                    self._drop_if_empty(left)  # a rebuild that never came to anything
+            for leftover in self._store.tools():
+                if leftover.name == f"{catalog.SHADOW_PREFIX}{tool.name}":
+                    self._drop_if_empty(leftover)  # a rebuild that wrote nothing
         return self._finish_import(tool, report)
 
-    def _rebuild_tool(self, tool: Tool, **how: Any) -> Report:
-        """Make a tool's index anew beside the old one, which answers until the new one is whole."""
+    def _rebuild_tool(self, tool: Tool, **options: Any) -> Report:
+        """Rebuild a tool beside its old index, which is searched until the new one is complete."""
         self._check_source_exists(self._tool_config.source(tool), tool)
         shadow = Tool(
             f"{catalog.SHADOW_PREFIX}{tool.name}",
@@ -256,13 +259,13 @@ class Importer:
             active=False,
             built=self._tool_config.build_facts(tool),
         )
-        for left in self._store.tools():
-            if left.name == shadow.name and left.built != shadow.built:
-                self._store.drop_tool(left.id)  # begun with other settings; one with these is gone on with
+        for leftover in self._store.tools():
+            if leftover.name == shadow.name and leftover.built != shadow.built:
+                self._store.drop_tool(leftover.id)  # started with other settings; one with the same settings is resumed
         shadow = self._store.put_tool(shadow)
-        old = self._document_uris(tool)
+        old_uris = self._document_uris(tool)
         try:
-            report = self._ingest_tool(tool, shadow, **how)
+            report = self._ingest_tool(tool, shadow, **options)
         except BaseException:
             with suppress(BunkoError):
                 self._drop_if_empty(shadow)
@@ -270,18 +273,18 @@ class Importer:
         if report.interrupted:
             self._drop_if_empty(shadow)
             return report
-        new = self._document_uris(shadow)
+        new_uris = self._document_uris(shadow)
         self._store.swap_tools(replace(tool, built=shadow.built, imported_at=now(), checked_at=now()), shadow)
-        report.added, report.updated = len(new - old), len(new & old)
-        report.deleted, report.unchanged = len(old - new), 0
-        unreadable = {problem.uri for problem in report.problems} & (old - new)
-        report.notices += [f"{uri} was indexed before and could not be read for the rebuild." for uri in unreadable]
+        report.added, report.updated = len(new_uris - old_uris), len(new_uris & old_uris)
+        report.deleted, report.unchanged = len(old_uris - new_uris), 0
+        unreadable = {problem.uri for problem in report.problems} & (old_uris - new_uris)
+        report.notices += [f"{uri} was indexed before but could not be read for the rebuild." for uri in unreadable]
         self._store.unpin_vectors(tool.id)
         self._store.delete_orphan_vectors()
         return self._finish_import(tool, report)
 
     def _drop_if_empty(self, shadow: Tool) -> None:
-        """Remove a rebuild that holds nothing to go on from."""
+        """Delete an unfinished rebuild that has no documents to resume from."""
         if not self._store.totals(shadow.id).documents:
             self._store.drop_tool(shadow.id)
 
@@ -289,9 +292,9 @@ class Importer:
         """Return the uris of a tool's documents, without those that failed."""
         return self._store.fingerprints(tool.id).keys() - {problem.uri for problem in self._store.failures(tool.id)}
 
-    def _ingest_tool(self, tool: Tool, target: Tool, *, scan: Scan | None = None, **how: Any) -> Report:
-        recipe = self._tool_config
-        source = recipe.source(tool)
+    def _ingest_tool(self, tool: Tool, target: Tool, *, scan: Scan | None = None, **options: Any) -> Report:
+        config = self._tool_config
+        source = config.source(tool)
         self._check_source_exists(source, tool)
         _log.info("Importing %s from %s", tool.name, tool.source)
         _log.debug("[reindex] scanning docs_dir=%s", tool.source)
@@ -299,36 +302,36 @@ class Importer:
             self._store,
             target,
             source,
-            recipe.chunker_settings(tool),
-            recipe.embedder_of(tool),
+            config.chunker_settings(tool),
+            config.embedder_of(tool),
             scan=scan,
             owner_id=tool.id,
-            **how,
+            **options,
         )
 
     def _check_source_exists(self, source: Source, tool: Tool) -> None:
-        some = self._store.uris(tool.id, limit=1)
-        if not source.has_vanished(some):
+        indexed_uris = self._store.uris(tool.id, limit=1)
+        if not source.has_vanished(indexed_uris):
             return
-        delete = f"bunko tool delete -n {shlex.quote(tool.name)}{self._paths.cli_flags()}"
-        if not some:
+        delete_command = f"bunko tool delete -n {shlex.quote(tool.name)}{self._paths.cli_flags()}"
+        if not indexed_uris:
             raise SourceError(
-                f"{tool.source}, which {tool.name} is to be imported from, is not there or cannot be read",
-                hint=f"Bring it back; or if it is gone for good: {delete}",
+                f"{tool.source}, the source of {tool.name}, does not exist or cannot be read",
+                hint=f"Restore it, or delete the tool: {delete_command}",
             )
         raise SourceError(
-            f"{tool.source} has vanished or is empty, but {tool.name} holds documents from it",
-            hint=f"What was indexed is kept. Bring the folder back; or if it is gone for good: {delete}",
+            f"{tool.source} is missing or empty, but {tool.name} has documents from it",
+            hint=f"The index is kept. Restore the folder, or delete the tool: {delete_command}",
         )
 
     def _finish_import(self, tool: Tool, report: Report) -> Report:
-        """Note that a tool is fresh, unless the import was interrupted, and bring its index up to date."""
+        """Mark the tool as fresh unless the import was interrupted, and bring its index up to date."""
         if not report.interrupted:
             self.refresher.mark_fresh(tool)
         return self.update_index(tool, report)
 
     def _import_scan(self, tool: Tool, scan: Scan, generation: int, stopped: Callable[[], bool]) -> None:
         with self.write_lock(wait_seconds=self._wait_seconds, stopped=stopped):
-            # If somebody imported since we looked, what was deleted then may be back: look again.
-            fresh = scan if self._store.generation() == generation else None
-            self._update_tool(catalog.get_tool(self._store, tool.name), scan=fresh, stopped=stopped)
+            # If another import ran since the scan, deleted files may be back: scan again.
+            valid_scan = scan if self._store.generation() == generation else None
+            self._update_tool(catalog.get_tool(self._store, tool.name), scan=valid_scan, stopped=stopped)

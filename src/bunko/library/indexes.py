@@ -1,4 +1,4 @@
-"""A store and the ids of tools in, their searchable indexes out, each opened at first use."""
+"""Open the search index of each tool at first use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _READ_BATCH = 200
 
 
 class ToolIndexes:
-    """The index of each tool of one library; what is derived from the store lies in a folder."""
+    """The indexes of one library's tools; their derived files are stored in `folder`."""
 
     def __init__(self, store: Store, folder: Path) -> None:
         self.folder = folder
@@ -27,25 +27,25 @@ class ToolIndexes:
         return self._by_tool_id[tool_id]
 
     def snapshot(self, tool_ids: list[int]) -> Snapshot:
-        """Return the newest state of some tools' indexes as one; call it inside the store's `reading`."""
-        found = [self.index_of(tool_id).snapshot() for tool_id in tool_ids]
-        if len(found) == 1:
-            return found[0]
-        return Snapshot([part for one in found for part in one.views], self._store.generation())
+        """Return the newest state of several indexes as one; call it inside the store's `read_transaction`."""
+        snapshots = [self.index_of(tool_id).snapshot() for tool_id in tool_ids]
+        if len(snapshots) == 1:
+            return snapshots[0]
+        return Snapshot([view for snapshot in snapshots for view in snapshot.views], self._store.generation())
 
     def sample_chunks(self, tool_id: int, limit: int) -> list[ChunkRow]:
-        """Return at most so many chunks of a tool, spread evenly over it, of one state with its index."""
+        """Return at most `limit` chunks of a tool, spread evenly, from the same state as its index."""
         with self._store.read_transaction():
             snapshot = self.index_of(tool_id).snapshot()
             rows = snapshot.alive_rows().tolist() if snapshot.size else []
-            some = [rows[number * len(rows) // limit] for number in range(limit)] if len(rows) > limit else rows
-            ids = [snapshot.chunk_id(row) for row in some]
-            found: dict[int, ChunkRow] = {}
-            for at in range(0, len(ids), _READ_BATCH):
-                found |= self._store.chunks(ids[at : at + _READ_BATCH])
-        return [found[chunk_id] for chunk_id in ids]
+            sample = [rows[index * len(rows) // limit] for index in range(limit)] if len(rows) > limit else rows
+            ids = [snapshot.chunk_id(row) for row in sample]
+            chunks: dict[int, ChunkRow] = {}
+            for start in range(0, len(ids), _READ_BATCH):
+                chunks |= self._store.chunks(ids[start : start + _READ_BATCH])
+        return [chunks[chunk_id] for chunk_id in ids]
 
     def delete_index(self, tool_id: int) -> None:
-        """Remove the derived files of a tool and forget its index."""
+        """Delete the derived files of a tool and drop its index."""
         self.index_of(tool_id).discard()
         del self._by_tool_id[tool_id]

@@ -1,4 +1,4 @@
-"""Settings and a place in, a library that can be searched and brought up to date out: the only door interfaces use."""
+"""The library: the facade through which interfaces search, import and maintain tools."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["ImportMode", "Library"]
 
 
 class Library:
-    """One data directory: its tools, its documents, and the ways to ask."""
+    """One data directory: its tools, their documents, and the methods to search them."""
 
     def __init__(
         self,
@@ -38,99 +38,99 @@ class Library:
         *,
         read_only: bool = False,
         notices: tuple[str, ...] = (),
-        created_paths: tuple[Path, ...] = (),  # the file and the folders that opening it just now made
+        created_paths: tuple[Path, ...] = (),  # the file and folders created by opening it
     ) -> None:
         self.paths, self.settings, self.store, self.read_only = paths, settings, store, read_only
         self.notices, self.created_paths = notices, created_paths
-        derived = settings.storage.bm25_persist_dir
-        indexes = ToolIndexes(store, Path(derived).expanduser() if derived else paths.index_folder)
-        recipe = ToolConfig(paths, settings, store)
-        importing = Importer(
+        index_folder = settings.storage.bm25_persist_dir
+        indexes = ToolIndexes(store, Path(index_folder).expanduser() if index_folder else paths.index_folder)
+        tool_config = ToolConfig(paths, settings, store)
+        importer = Importer(
             paths,
             store,
-            recipe,
+            tool_config,
             indexes,
             read_only=read_only,
             refresh_interval=settings.search.freshness_seconds,
             wait_seconds=settings.search.freshness_wait_seconds,
         )
-        self._refresher = importing.refresher
-        telling = ChatModels(settings, store)
-        asking = Searcher(
-            settings, store, recipe, indexes, self._refresher, telling, read_only=read_only, notices=notices
+        self._refresher = importer.refresher
+        chat_models = ChatModels(settings, store)
+        searcher = Searcher(
+            settings, store, tool_config, indexes, self._refresher, chat_models, read_only=read_only, notices=notices
         )
-        packs = PackTransfer(store, recipe, importing)
-        care = Maintenance(paths, store, recipe, indexes, importing)
+        packs = PackTransfer(store, tool_config, importer)
+        maintenance = Maintenance(paths, store, tool_config, indexes, importer)
 
-        self._web_parts = recipe, importing
+        self._web_parts = tool_config, importer
 
-        # The ways in: each is a method of the part that knows how, so that what it takes is written once.
-        self.search = asking.search
-        self.build_request = asking.build_request
-        self.passages = asking.passages
-        self.expand_hits = asking.expand_hits
-        self.highlight_hits = asking.highlight_hits
-        self.document_of = asking.document_of
-        self.verify_citation = asking.verify_citation
-        self.tags = asking.tags
-        self.recent_documents = asking.recent_documents
-        self.local_time = asking.local_time
-        self.log_search = asking.log_search
-        self.summarize_answer = telling.summarize_answer
+        # Methods are bound from the parts that implement them, so that each signature is written once.
+        self.search = searcher.search
+        self.build_request = searcher.build_request
+        self.passages = searcher.passages
+        self.expand_hits = searcher.expand_hits
+        self.highlight_hits = searcher.highlight_hits
+        self.document_of = searcher.document_of
+        self.verify_citation = searcher.verify_citation
+        self.tags = searcher.tags
+        self.recent_documents = searcher.recent_documents
+        self.local_time = searcher.local_time
+        self.log_search = searcher.log_search
+        self.summarize_answer = chat_models.summarize_answer
 
-        self.reindex = importing.reindex
-        self.import_tools = importing.import_tools
-        self.import_changes = importing.import_changes
-        self.replace_texts = importing.replace_texts
-        self.write_lock = importing.write_lock
-        self.reembed = Reembedder(store, recipe, importing).reembed
+        self.reindex = importer.reindex
+        self.import_tools = importer.import_tools
+        self.import_changes = importer.import_changes
+        self.replace_texts = importer.replace_texts
+        self.write_lock = importer.write_lock
+        self.reembed = Reembedder(store, tool_config, importer).reembed
         self.export_tool = packs.export_tool
         self.import_pack = packs.import_pack
 
-        self.status = care.status
-        self.tool_status = care.tool_status
-        self.count_importable = care.count_importable
-        self.diagnose = care.diagnose
-        self.propose_description = care.propose_description
-        self.measure_routing = care.measure_routing
-        self.set_search_settings = care.set_search_settings
-        self.delete_tool = care.delete_tool
+        self.status = maintenance.status
+        self.tool_status = maintenance.tool_status
+        self.count_importable = maintenance.count_importable
+        self.diagnose = maintenance.diagnose
+        self.propose_description = maintenance.propose_description
+        self.measure_routing = maintenance.measure_routing
+        self.set_search_settings = maintenance.set_search_settings
+        self.delete_tool = maintenance.delete_tool
 
-        self.embedder = recipe.embedder
-        self.embedder_of = recipe.embedder_of
-        self.chunker_options = recipe.chunker_options
+        self.embedder = tool_config.embedder
+        self.embedder_of = tool_config.embedder_of
+        self.chunker_options = tool_config.chunker_options
         self.snapshot = indexes.snapshot
-        self.sample_chunks = care.sample_chunks
+        self.sample_chunks = maintenance.sample_chunks
 
     @cached_property
     def web(self) -> WebCollector:
-        """The ways to collect web pages; most commands do without."""
+        """The collector of web pages, imported at first use because most commands do not need it."""
         from bunko.library.web import WebCollector
 
         return WebCollector(self.paths, self.settings, self.store, *self._web_parts)
 
     def tools(self) -> list[Tool]:
-        """Return all tools, by name."""
+        """Return all tools, sorted by name."""
         return catalog.tools(self.store)
 
     def resolve_tool(self, name: str | None) -> Tool:
-        """Return one tool: the one of that name, or the only one there is."""
+        """Return the tool of that name, or the only tool if no name is given."""
         return catalog.resolve_tool(self.store, name)
 
     def logged_searches(self) -> list[LoggedSearch]:
-        """Return the searches that were kept, the most frequent first."""
+        """Return the logged searches, the most frequent first."""
         return self.store.logged_searches()
 
     def clear_logged_searches(self) -> int:
-        """Forget the searches that were kept; return how many there were."""
+        """Delete the logged searches; return how many there were."""
         return self.store.clear_searches()
 
     def is_importing(self) -> bool:
-        """Say whether an import that a search began is still going on."""
+        """Return whether an import started by a search is still running."""
         return self._refresher.is_importing()
 
     def close(self) -> None:
-        """Stop what runs in the background and let go of files; what was written stays."""
+        """Stop the background import and close the files."""
         self._refresher.stop()
         self.store.close()
 

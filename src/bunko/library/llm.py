@@ -1,4 +1,4 @@
-"""The settings and a library in, what a chat model adds to its searches out: better words, and summaries."""
+"""Rewrite queries and summarise answers with a chat model."""
 
 from __future__ import annotations
 
@@ -17,88 +17,88 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("bunko.library")
 
-_MAX_CACHED_ANSWERS = 1000  # answers of one kind
-_YEAR_SECONDS = 31_536_000.0  # seconds; a summary is as true as the texts that are part of its name
+_MAX_CACHED_ANSWERS = 1000  # of one kind
+_YEAR_SECONDS = 31_536_000.0  # a summary is keyed by its texts, so it does not become outdated
 _NO_MODEL_MESSAGE = (
-    "No chat model is set. Set chat.provider to openrouter, openai, lmstudio or ollama, and the key it wants: see "
+    "No chat model is set. Set chat.provider to openrouter, openai, lmstudio or ollama, and its API key: see "
     "docs/memos.md."
 )
 
 
 class ChatModels:
-    """Whom the settings let a search ask; nobody, unless they name somebody."""
+    """The chat models that the settings name; none by default."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self._settings, self._store = settings, store
         self._chats: dict[str, ChatModel] = {}
 
     def rewrite_query(self, query: str, enabled: bool | None) -> tuple[str, str]:
-        """Return better words for a query, or none, and what to tell whoever asked; not said: as the settings say."""
-        own = self._settings.rewrite
-        if not (own.enabled if enabled is None else enabled):
+        """Return the rewritten query, or an empty string, and a notice; `enabled=None` follows the settings."""
+        settings = self._settings.rewrite
+        if not (settings.enabled if enabled is None else enabled):
             return "", ""
         chat = self._get_chat("rewrite")
         if chat is None:
-            return "", f"The query was searched as it is. {_NO_MODEL_MESSAGE}"
+            return "", f"The query was not rewritten. {_NO_MODEL_MESSAGE}"
         from bunko.llm.rewrite import rewrite_query
 
-        return rewrite_query(query, chat, _AnswerCache(self._store, "rewrite", own.cache_seconds))
+        return rewrite_query(query, chat, _AnswerCache(self._store, "rewrite", settings.cache_seconds))
 
     def summarize_answer(self, answer: Answer) -> Summary:
-        """Return what an answer's hits say together, as the settings say; what went wrong is among its notices."""
+        """Summarise the hits of an answer as the settings say; failures are added to the answer's notices."""
         from bunko.search.summaries import summarize_hits
 
-        found = summarize_hits(answer.hits, answer.searched_query)
-        own = self._settings.summarize
-        if own.provider == "rule" or not answer.hits:
-            return found
+        summary = summarize_hits(answer.hits, answer.searched_query)
+        settings = self._settings.summarize
+        if settings.provider == "rule" or not answer.hits:
+            return summary
         chat = self._get_chat("summarize")
         if chat is None:
-            notice = f"The summary was made by rules. {_NO_MODEL_MESSAGE}"
+            notice = f"The summary was written by rules. {_NO_MODEL_MESSAGE}"
         else:
             from bunko.llm.summarize import summarize_with_model
 
-            kept = _AnswerCache(self._store, "summary", _YEAR_SECONDS)
-            found, notice = summarize_with_model(
-                found, answer.hits, answer.query, chat, kept, max_chars=own.max_input_chars
+            cache = _AnswerCache(self._store, "summary", _YEAR_SECONDS)
+            summary, notice = summarize_with_model(
+                summary, answer.hits, answer.query, chat, cache, max_chars=settings.max_input_chars
             )
         answer.notices += [notice] if notice else []
-        return found
+        return summary
 
     def _get_chat(self, section: str) -> ChatModel | None:
-        """Return the chat model for one purpose, made at its first use."""
-        who, own, embedding = self._settings.chat, getattr(self._settings, section), self._settings.embedding
-        if who.provider is None:
+        """Return the chat model of a settings section, built at first use; None if no provider is set."""
+        chat, purpose, embedding = self._settings.chat, getattr(self._settings, section), self._settings.embedding
+        if chat.provider is None:
             return None
         if section not in self._chats:
             from bunko.llm.client import build
 
-            key = who.api_key
-            if not key and not who.base_url:  # a provider's key is for that provider
-                key = getattr(embedding, f"{who.provider}_api_key", "")
+            key = chat.api_key
+            if not key and not chat.base_url:  # a provider's key is sent to that provider only
+                key = getattr(embedding, f"{chat.provider}_api_key", "")
             self._chats[section] = build(
-                who.provider,
-                address=who.base_url or getattr(embedding, f"{who.provider}_base_url"),
-                model=own.model or who.model,
+                chat.provider,
+                address=chat.base_url or getattr(embedding, f"{chat.provider}_base_url"),
+                model=purpose.model or chat.model,
                 api_key=key,
-                timeout=own.timeout,
-                max_tokens=own.max_tokens,
-                temperature=own.temperature,
-                preferences=self._provider_preferences() if who.provider == "openrouter" else {},
+                timeout=purpose.timeout,
+                max_tokens=purpose.max_tokens,
+                temperature=purpose.temperature,
+                preferences=self._provider_preferences() if chat.provider == "openrouter" else {},
             )
         return self._chats[section]
 
     def _provider_preferences(self) -> dict[str, Any]:
-        who = self._settings.chat
-        found = {
-            "order": list(who.provider_order), "sort": who.provider_sort,
-            "allow_fallbacks": who.allow_fallbacks, "data_collection": who.data_collection,
+        chat = self._settings.chat
+        preferences = {
+            "order": list(chat.provider_order), "sort": chat.provider_sort,
+            "allow_fallbacks": chat.allow_fallbacks, "data_collection": chat.data_collection,
         }  # fmt: skip
-        return {name: value for name, value in found.items() if value not in (None, [])}
+        return {name: value for name, value in preferences.items() if value not in (None, [])}
 
 
 class _AnswerCache:
-    """Answers of one kind in the library, each for so many seconds; where it cannot be written, none are kept."""
+    """Cached answers of one kind in the library; nothing is cached if the library cannot be written."""
 
     def __init__(self, store: Store, kind: str, lifetime_seconds: float) -> None:
         self._store, self._kind, self._lifetime_seconds = store, kind, lifetime_seconds
@@ -107,11 +107,16 @@ class _AnswerCache:
         return self._store.cached_answer(self._kind, key, time()) if self._lifetime_seconds else None
 
     def put(self, key: bytes, value: str) -> None:
-        at = time()
+        timestamp = time()
         if self._lifetime_seconds:
             try:
                 self._store.cache_answer(
-                    self._kind, key, value, at=at, until=at + self._lifetime_seconds, limit=_MAX_CACHED_ANSWERS
+                    self._kind,
+                    key,
+                    value,
+                    at=timestamp,
+                    until=timestamp + self._lifetime_seconds,
+                    limit=_MAX_CACHED_ANSWERS,
                 )
             except BunkoError as error:
-                _log.warning("What the chat model said was not kept: %s", error.message)
+                _log.warning("The answer of the chat model was not cached: %s", error.message)

@@ -1,4 +1,4 @@
-"""A library's place in, the right to write into it out: one process at a time, and the next waits and says so."""
+"""Lock a library so that one process at a time writes to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from bunko.errors import LibraryBusy, LibraryReadOnly
 from bunko.library.paths import LibraryPaths
 
-# How often one who waits looks again, so that it can be stopped meanwhile.
+# How often a waiting process tries again, so that it can be stopped in between.
 _RETRY_SECONDS = 0.2
 
 
@@ -24,34 +24,34 @@ def hold_lock(
     lock_file: Path | None = None,
     activity: str = "importing into",
 ) -> Iterator[None]:
-    """Hold the right to import, or another one that goes by its own lock, after at most so many seconds of waiting."""
+    """Hold the import lock, or the lock in `lock_file`, after waiting at most `wait_seconds` for it."""
     from filelock import FileLock, Timeout
 
-    file = FileLock(lock_file or paths.lock_file)
+    lock = FileLock(lock_file or paths.lock_file)
     deadline = time.monotonic() + wait_seconds
-    told = False
+    is_waiting = False
     try:
         while True:
             try:
-                file.acquire(timeout=_RETRY_SECONDS if told else 0)
+                lock.acquire(timeout=_RETRY_SECONDS if is_waiting else 0)
                 break
             except Timeout:
                 if time.monotonic() >= deadline or stopped():
                     raise
-                if not told:
+                if not is_waiting:
                     waiting(f"Another process is {activity} this library; waiting for it to finish.")
-                    told = True
+                    is_waiting = True
     except Timeout as error:
         raise LibraryBusy(
             f"Another process is {activity} this library",
-            hint="Wait until it is done, then try again.",
+            hint="Wait until it has finished, then try again.",
         ) from error
     except OSError as error:
         raise LibraryReadOnly(
             f"{paths.folder} cannot be written: {error.strerror or error}",
-            hint="Check who owns the folder, or choose another place with --library or --data-dir.",
+            hint="Check who owns the folder, or choose another one with --library or --data-dir.",
         ) from error
     try:
         yield
     finally:
-        file.release()
+        lock.release()

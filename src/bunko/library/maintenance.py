@@ -1,4 +1,4 @@
-"""A library in, what it holds and how it fares out: status, checks, descriptions, and tools that go or are tuned."""
+"""Report on a library, check it, describe its tools, and change or delete them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from bunko.library.describe import DescriptionProposal
     from bunko.library.tool_routing import RoutingReport
 
-# Chunks that say what a tool is about: reading more takes longer than a second and tells little more.
+# Chunks that are read to describe a tool: more would take over a second and add little.
 _SAMPLE_SIZE = 400
 _MIN_SAMPLE_SIZE = 40
 
 
 class Maintenance:
-    """Looks after the tools of one library."""
+    """Status, checks and upkeep of one library's tools."""
 
     def __init__(
         self, paths: LibraryPaths, store: Store, tool_config: ToolConfig, indexes: ToolIndexes, importer: Importer
@@ -38,29 +38,29 @@ class Maintenance:
         self._indexes, self._importer = indexes, importer
 
     def status(self) -> LibraryStatus:
-        """Return what the library holds."""
+        """Return the status of the library and its tools."""
         tools, folder = catalog.tools(self._store), self._indexes.folder
         return library_status(
             self._store, tools, self._unfinished_rebuilds(), self._tool_config.source, self._paths.database, folder
         )
 
     def tool_status(self, name: str, *, page: int = 1, page_size: int = 20) -> ToolDetails:
-        """Return all about one tool, with a page of its documents; its source is looked at, nothing is imported."""
+        """Return the details of one tool with a page of its documents; its source is scanned, nothing is imported."""
         tool = catalog.get_tool(self._store, name)
-        source, half = self._tool_config.source(tool), self._unfinished_rebuilds().get(name)
-        return tool_details(self._store, tool, half, source, self._indexes.folder, page=page, page_size=page_size)
+        source, rebuild = self._tool_config.source(tool), self._unfinished_rebuilds().get(name)
+        return tool_details(self._store, tool, rebuild, source, self._indexes.folder, page=page, page_size=page_size)
 
     def _unfinished_rebuilds(self) -> dict[str, Tool]:
-        """Return the rebuilds that have not ended, by the names of their tools."""
-        begun = (tool for tool in self._store.tools() if tool.name.startswith(catalog.SHADOW_PREFIX))
-        return {tool.name.removeprefix(catalog.SHADOW_PREFIX): tool for tool in begun}
+        """Return the unfinished rebuilds by the names of their tools."""
+        shadows = (tool for tool in self._store.tools() if tool.name.startswith(catalog.SHADOW_PREFIX))
+        return {tool.name.removeprefix(catalog.SHADOW_PREFIX): tool for tool in shadows}
 
     def count_importable(self, tool: Tool) -> int:
-        """Return how many files or entries an import of a tool would bring in."""
+        """Return how many files or entries an import of a tool would add."""
         return len(self._tool_config.source(tool).scan({}).added)
 
     def diagnose(self) -> list[doctor.Finding]:
-        """Check the file, the derived index, and that what is in the library can be found."""
+        """Check the database file, the derived indexes, and that searches find the indexed texts."""
         findings = doctor.check_storage(self._store)
         for tool in catalog.tools(self._store):
             index = self._indexes.index_of(tool.id)
@@ -77,13 +77,13 @@ class Maintenance:
         return findings
 
     def sample_chunks(self, name: str, limit: int = _SAMPLE_SIZE) -> list[ChunkRow]:
-        """Return at most so many chunks of a tool, spread evenly over it, of one state with its index."""
+        """Return at most `limit` chunks of a tool, spread evenly, from the same state as its index."""
         tool = catalog.get_tool(self._store, name)
         self._tool_config.check_tool(tool)
         return self._indexes.sample_chunks(tool.id, limit)
 
     def propose_description(self, name: str, *, language: Literal["ja", "en"] | None = None) -> DescriptionProposal:
-        """Return a description of a tool made from its own documents, in the language most of them are in."""
+        """Return a description generated from a tool's documents, by default in the language of most of them."""
         from bunko.library.describe import DescriptionProposal, describe_tool, main_language
         from bunko.search.keyphrases import extract_phrases
 
@@ -91,36 +91,39 @@ class Maintenance:
         chunks = self._indexes.sample_chunks(tool.id, _SAMPLE_SIZE)
         if not chunks:
             command = shlex.join(["bunko", "import", "-n", name])
-            hint = f"Bring them in with: {command}{self._paths.cli_flags()}"
-            raise UnknownName(f"{name} holds no documents yet", hint=hint)
-        others = [one for one in catalog.tools(self._store) if one.id != tool.id]
-        against = [
-            self._indexes.sample_chunks(one.id, max(_SAMPLE_SIZE // len(others), _MIN_SAMPLE_SIZE)) for one in others
+            hint = f"Import them with: {command}{self._paths.cli_flags()}"
+            raise UnknownName(f"{name} has no documents yet", hint=hint)
+        other_ids = [other.id for other in catalog.tools(self._store) if other.id != tool.id]
+        background = [
+            self._indexes.sample_chunks(other_id, max(_SAMPLE_SIZE // len(other_ids), _MIN_SAMPLE_SIZE))
+            for other_id in other_ids
         ]
-        found = extract_phrases(chunks, background=against)
+        phrases = extract_phrases(chunks, background=background)
         language = language or main_language(chunks)
         documents = self._store.totals(tool.id).documents
         return DescriptionProposal(
-            tool, describe_tool(tool, found, documents=documents, language=language), language, found
+            tool, describe_tool(tool, phrases, documents=documents, language=language), language, phrases
         )
 
     def measure_routing(self) -> RoutingReport:
-        """Say whether the active tools can be told apart by their descriptions, with questions from their headings."""
+        """Measure with questions from headings whether descriptions distinguish the active tools."""
         from bunko.library.tool_routing import make_questions, measure_routing
 
         tools = catalog.select_tools(self._store, None)
-        asked = {tool.name: make_questions(self._indexes.sample_chunks(tool.id, _SAMPLE_SIZE)) for tool in tools}
-        return measure_routing(tools, asked, flags=self._paths.cli_flags())
+        questions = {tool.name: make_questions(self._indexes.sample_chunks(tool.id, _SAMPLE_SIZE)) for tool in tools}
+        return measure_routing(tools, questions, flags=self._paths.cli_flags())
 
     def set_search_settings(self, name: str, options: Mapping[str, Any]) -> Tool:
-        """Let a tool's searches have settings of their own, or none; its index stays as it is."""
+        """Set or clear a tool's own search settings; its index is unchanged."""
         tool = catalog.get_tool(self._store, name)
-        rest = {key: value for key, value in tool.options.items() if key != "search"}
-        own = tool_search_settings(dict(options))
-        return self._store.put_tool(replace(tool, options=rest | ({"search": own} if own else {})))
+        other_options = {key: value for key, value in tool.options.items() if key != "search"}
+        search_settings = tool_search_settings(dict(options))
+        return self._store.put_tool(
+            replace(tool, options=other_options | ({"search": search_settings} if search_settings else {}))
+        )
 
     def delete_tool(self, name: str, *, waiting: Callable[[str], None] = lambda _: None) -> None:
-        """Remove a tool, its index and its derived files; the folder is left alone."""
+        """Delete a tool, its index and its derived files; its folder is not touched."""
         tool = catalog.get_tool(self._store, name)
         with self._importer.write_lock(waiting):
             catalog.delete_tool(self._store, name)

@@ -1,4 +1,4 @@
-"""A place, flags and the environment in, an opened library with the settings that hold there out."""
+"""Open a library with its settings."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ def open_library(
     read_only: bool = False,
     create: bool = True,
 ) -> Library:
-    """Open the library at a place with the settings that hold there; a folder becomes its tool `documents`."""
+    """Open a library with the settings that apply to it; a `docs_dir` becomes its tool `documents`."""
     loaded = load_library_settings(paths, environ=environ, flags=flags, config=config)
     paths = _paths_from_settings(paths, loaded)
     try:
         missing = _missing_paths(paths)
-    except OSError as error:  # a folder above is closed to us, or a name is too long
+    except OSError as error:  # a parent folder is not accessible, or a name is too long
         raise _creation_error(paths, error.strerror or str(error)) from error
     if not create and missing:
-        add = f"bunko tool add -n NAME -d TEXT -s DIR{paths.cli_flags() if paths.docs_dir is None else ''}"
+        command = f"bunko tool add -n NAME -d TEXT -s DIR{paths.cli_flags() if paths.docs_dir is None else ''}"
         raise LibraryError(
             f"There is no library at {paths.display_path}",
-            hint=f"Add a folder: {add}; or index one: bunko reindex --docs-dir DIR.",
+            hint=f"Add a folder: {command}; or index one: bunko reindex --docs-dir DIR.",
         )
     try:
         store: Store = sqlite.build(paths.database, read_only=read_only)
     except LibraryReadOnly as error:
         if not paths.database.exists():
-            why = getattr(error.__cause__, "strerror", None) or error.__cause__ or error.message
-            raise _creation_error(paths, str(why)) from error
-        # What is there can still be read; whoever wants to change it is told then why that is not possible.
+            reason = getattr(error.__cause__, "strerror", None) or error.__cause__ or error.message
+            raise _creation_error(paths, str(reason)) from error
+        # The library can still be read; an attempt to write to it will raise the reason.
         store = sqlite.build(paths.database, read_only=True)
     library = Library(
         paths, loaded.settings, store, read_only=read_only, notices=tuple(loaded.notices), created_paths=missing
@@ -57,40 +57,40 @@ def open_library(
 
 
 def _missing_paths(paths: LibraryPaths) -> tuple[Path, ...]:
-    """Return the file of a library and the folders above that are not there, and refuse a place where none can be."""
+    """Return the missing file and parent folders of a library; raise if a library cannot be there."""
     if paths.database.is_dir():
         raise LibraryError(
-            f"{paths.database} is a folder, not the file of a library",
-            hint="Name a library in a folder with --library DIR, one in a file with --database FILE.",
+            f"{paths.database} is a folder, not a library file",
+            hint="Use --library DIR for a library in a folder, --database FILE for one in a file.",
         )
     if paths.folder.is_file():
         raise LibraryError(
-            f"{paths.folder} is a file, not the folder of a library",
-            hint="Name a library in a file with --database FILE, one in a folder with --library DIR.",
+            f"{paths.folder} is a file, not a library folder",
+            hint="Use --database FILE for a library in a file, --library DIR for one in a folder.",
         )
     return tuple(path for path in (paths.database, *paths.database.parents) if not path.exists())
 
 
 def _creation_error(paths: LibraryPaths, reason: str) -> LibraryReadOnly:
     return LibraryReadOnly(
-        f"{paths.display_path} cannot be opened or made: {reason}",
-        hint="Check that its folder is there and yours to write in, or choose another place with --library, --database"
-        " or --data-dir.",
+        f"{paths.display_path} cannot be opened or created: {reason}",
+        hint="Check that its folder exists and is writable, or choose another one with --library, --database or"
+        " --data-dir.",
     )
 
 
 @contextmanager
 def remove_new_library_on_error(library: Library) -> Iterator[None]:
-    """Let a library that was just made be as if it never was, if what it was made for fails and it holds no tool."""
+    """Delete a library that was just created if the block fails and the library has no tool."""
     try:
         yield
     except BaseException:
         if library.created_paths and not library.store.tools():
-            home = library.paths
+            database = library.paths.database
             library.close()
-            for name in ("", "-wal", "-shm", ".lock"):
-                home.database.with_name(home.database.name + name).unlink(missing_ok=True)
-            with suppress(OSError):  # one that holds something else stays
+            for suffix in ("", "-wal", "-shm", ".lock"):
+                database.with_name(database.name + suffix).unlink(missing_ok=True)
+            with suppress(OSError):  # a folder that is not empty stays
                 for folder in library.created_paths[1:]:
                     folder.rmdir()
         raise
@@ -103,38 +103,40 @@ def load_library_settings(
     flags: Mapping[str, object] | None = None,
     config: Path | None = None,
 ) -> LoadedSettings:
-    """Return the settings that hold for a library: from beside the documents, the library, or the user's own."""
-    places = [paths.folder, user_config_folder()]
+    """Load the settings of a library from the folder of its documents, its own folder, or the user's config folder."""
+    config_folders = [paths.folder, user_config_folder()]
     if paths.docs_dir is not None:
-        places.insert(0, paths.docs_dir)
+        config_folders.insert(0, paths.docs_dir)
     return load_settings(
         flags=flags or {},
         environ=environ,
         config=config,
-        config_folders=places,
+        config_folders=config_folders,
         dotenv_folders=[paths.folder],
         untrusted_folder=paths.docs_dir,
     )
 
 
 def tool_names(paths: LibraryPaths, *, environ: Mapping[str, str], config: Path | None = None) -> list[str]:
-    """Return the names of a library's tools, without making a file or changing one."""
-    from bunko.stores.sqlite.peek import tool_names as names
+    """Return the names of a library's tools without creating or changing a file."""
+    from bunko.stores.sqlite.peek import tool_names as read_tool_names
 
-    place = _paths_from_settings(paths, load_library_settings(paths, environ=environ, config=config))
-    return [name for name in names(place.database) if not name.startswith(SHADOW_PREFIX)]
+    paths = _paths_from_settings(paths, load_library_settings(paths, environ=environ, config=config))
+    return [name for name in read_tool_names(paths.database) if not name.startswith(SHADOW_PREFIX)]
 
 
 def _paths_from_settings(paths: LibraryPaths, loaded: LoadedSettings) -> LibraryPaths:
-    """Return the library a config file names, where no flag and no environment named one.
+    """Return the library named by a config file, unless a flag or the environment named one.
 
-    The config file in a library may say what its database is called; one that lies with documents may not.
+    The config file in a library folder may name its database; a config file among the documents may not.
     """
     base = loaded.config_file.parent if loaded.config_file else Path()
     if paths.is_explicit:
-        own = paths.docs_dir is None and base == paths.folder and paths_for_folder(base).database == paths.database
+        in_library = (
+            paths.docs_dir is None and base == paths.folder and paths_for_folder(base).database == paths.database
+        )
         from_file = loaded.config_file is not None and str(loaded.config_file) in loaded.origins["database.path"]
-        if not (own and from_file and loaded.settings.database.path):
+        if not (in_library and from_file and loaded.settings.database.path):
             return paths
         return replace(
             paths_for_file(base / Path(loaded.settings.database.path).expanduser()), from_flag=paths.from_flag
@@ -147,23 +149,24 @@ def _paths_from_settings(paths: LibraryPaths, loaded: LoadedSettings) -> Library
 
 
 def _ensure_documents_tool(library: Library, docs_dir: Path) -> None:
-    """Make sure that the library of a folder is about that folder."""
+    """Create or update the tool `documents`; raise if the library indexes another folder."""
     tool = next((tool for tool in library.tools() if tool.name == DOCUMENTS_TOOL), None)
     if tool is not None and tool.source == str(docs_dir):
         return
     if tool is not None and Path(tool.source).is_dir() and library.paths.folder.parent != docs_dir:
         raise LibraryMismatch(
-            f"The index in {library.paths.folder} is about {tool.source}, not about {docs_dir}",
-            hint="Give each folder a --data-dir of its own.",
+            f"The index in {library.paths.folder} was built from {tool.source}, not from {docs_dir}",
+            hint="Use a separate --data-dir for each folder.",
         )
     if library.read_only:
         return
     if library.paths.folder != docs_dir and library.paths.folder.is_relative_to(docs_dir):
-        with suppress(OSError):  # texts and a token lie there: nobody should commit them by accident
+        with suppress(OSError):  # it holds texts and a token, which must not be committed by accident
             (library.paths.folder / ".gitignore").write_text("*\n", encoding="ascii")
     with suppress(LibraryReadOnly):
         if tool is not None:
             library.store.put_tool(replace(tool, source=str(docs_dir)))
         else:
-            made = Tool(DOCUMENTS_TOOL, "folder", f"Documents in {docs_dir.name}", str(docs_dir), created_at=now())
-            library.store.ensure_tool(made)
+            library.store.ensure_tool(
+                Tool(DOCUMENTS_TOOL, "folder", f"Documents in {docs_dir.name}", str(docs_dir), created_at=now())
+            )

@@ -1,4 +1,4 @@
-"""Flags and environment in, where a library lies out."""
+"""Locate the files of a library from flags and the environment."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class LibraryPaths:
     database: Path
     index_folder: Path
     docs_dir: Path | None = None
-    is_explicit: bool = True  # False where nobody named a library and the user's own is meant
-    from_flag: bool = False  # a flag named it, so that the next command needs one too
-    is_file_path: bool = False  # it was named by its file, not by its folder
+    is_explicit: bool = True  # False if nothing named a library and this is the user's default one
+    from_flag: bool = False  # named by a flag, so the next command needs that flag too
+    is_file_path: bool = False  # named by its file, not by its folder
 
     @property
     def display_path(self) -> Path:
-        """What users call it by: its folder, or its file."""
+        """The path shown to users: its folder, or its file if that named it."""
         return self.database if self.is_file_path else self.folder
 
     @property
     def folder(self) -> Path:
-        """Where a config file and `.env` of this library lie."""
+        """The folder that holds the config file and `.env` of this library."""
         return self.database.parent
 
     def cli_arguments(self) -> list[str]:
-        """Return the flags that name this library to any command."""
+        """Return the flags that select this library in any command."""
         if self.docs_dir is None:
             return (
                 ["--library", str(self.folder)]
@@ -48,12 +48,12 @@ class LibraryPaths:
         return ["--docs-dir", str(self.docs_dir), *data]
 
     def cli_flags(self) -> str:
-        """Return what the next command has to be told to mean this library, after a space; often nothing."""
+        """Return the flags the next command needs to select this library, after a space; empty if it needs none."""
         return f" {shlex.join(self.cli_arguments())}" if self.from_flag else ""
 
     @property
     def lock_file(self) -> Path:
-        """What a writer holds."""
+        """The lock file that a writer holds."""
         return self.database.with_name(f"{self.database.name}.lock")
 
 
@@ -65,12 +65,12 @@ def locate_library(
     data_dir: Path | None = None,
     environ: Mapping[str, str],
 ) -> LibraryPaths:
-    """Return the library that flags name, else the one the environment names, else the user's own."""
+    """Return the library named by flags, else by the environment, else the user's default one."""
     if docs_dir is not None:
         if library is not None or database is not None:
             raise SettingsError(
-                "--docs-dir has a library of its own, so --library and --database do not go with it",
-                hint="Use --data-dir to say where the index of that folder lies.",
+                "--docs-dir cannot be used with --library or --database",
+                hint="Use --data-dir to choose where the index of that folder is stored.",
             )
         docs_dir = docs_dir.expanduser()
         if not docs_dir.is_dir():
@@ -79,41 +79,41 @@ def locate_library(
                 hint="Check the path given with --docs-dir.",
             )
         docs_dir = docs_dir.resolve()
-        if (shown := escape_surrogates(str(docs_dir))) != str(docs_dir):
-            raise SourceError(f"The name of {shown} is not valid Unicode", hint="Rename the folder.")
+        if (printable := escape_surrogates(str(docs_dir))) != str(docs_dir):
+            raise SourceError(f"The name of {printable} is not valid Unicode", hint="Rename the folder.")
         folder = data_dir.expanduser().absolute() if data_dir else docs_dir / _DATA_FOLDER
         return replace(paths_for_folder(folder, docs_dir=docs_dir), from_flag=True)
     if data_dir is not None:
-        raise SettingsError("--data-dir goes with --docs-dir", hint="Use --library to name a library.")
+        raise SettingsError("--data-dir requires --docs-dir", hint="Use --library to choose a library.")
     if library is not None and database is not None:
-        raise SettingsError("--library and --database both name a library", hint="Give one of them.")
+        raise SettingsError("--library and --database cannot be used together", hint="Give one of them.")
     if database is not None:
         return replace(paths_for_file(database), from_flag=True)
     if library is not None:
         return replace(paths_for_folder(library), from_flag=True)
-    if named := environ.get("BUNKO_LIBRARY_PATH") or environ.get("BUNKO_LIBRARY"):
-        return paths_for_folder(Path(named))
-    if named := environ.get("BUNKO_DATABASE_PATH"):
-        return paths_for_file(Path(named))
+    if path := environ.get("BUNKO_LIBRARY_PATH") or environ.get("BUNKO_LIBRARY"):
+        return paths_for_folder(Path(path))
+    if path := environ.get("BUNKO_DATABASE_PATH"):
+        return paths_for_file(Path(path))
     import platformdirs
 
     return paths_for_folder(Path(platformdirs.user_data_dir("bunko", appauthor=False)), is_explicit=False)
 
 
 def paths_for_folder(folder: Path, *, docs_dir: Path | None = None, is_explicit: bool = True) -> LibraryPaths:
-    """Return the library of a folder."""
+    """Return the paths of a library in a folder."""
     folder = folder.expanduser().absolute()
     return LibraryPaths(folder / _DATABASE_NAME, folder / "index", docs_dir, is_explicit)
 
 
 def paths_for_file(database: Path) -> LibraryPaths:
-    """Return the library in a file, its derived files beside it."""
+    """Return the paths of a library in a database file, with its derived files beside it."""
     database = database.expanduser().absolute()
     return LibraryPaths(database, database.with_name(f"{database.name}.d"), is_file_path=True)
 
 
 def user_config_folder() -> Path:
-    """Return where the user keeps settings for all libraries."""
+    """Return the folder of the user's settings for all libraries."""
     import platformdirs
 
     return Path(platformdirs.user_config_dir("bunko", appauthor=False))

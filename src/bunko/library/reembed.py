@@ -1,4 +1,4 @@
-"""Tools in, the same documents with the vectors of another embedder out; nothing is read from their sources."""
+"""Replace the vectors of tools by those of another embedder, without reading their sources."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _READ_BATCH = 100
 
 
 class Reembedder:
-    """Changes what made the vectors of tools: beside the old ones, which answer until the new ones are whole."""
+    """Compute new vectors for tools; the old ones are searched until the new ones are complete."""
 
     def __init__(self, store: Store, tool_config: ToolConfig, importer: Importer) -> None:
         self._store, self._tool_config, self._importer = store, tool_config, importer
@@ -36,25 +36,25 @@ class Reembedder:
         progress: Callable[[ImportProgress], None] = lambda _: None,
         waiting: Callable[[str], None] = lambda _: None,
         stopped: Callable[[], bool] = lambda: False,
-        keep_going: bool = False,  # a tool that fails is told of in the report, and the others are done
+        keep_going: bool = False,  # report a tool that fails and continue with the next one
     ) -> Report:
-        """Give tools the vectors that the settings name now; what an earlier attempt made is not made again."""
+        """Embed tools with the embedder of the current settings, reusing vectors from an interrupted run."""
         total = Report()
         with self._importer.write_lock(waiting, stopped=stopped):
             for name in names:
                 try:
-                    done = self._reembed_tool(catalog.get_tool(self._store, name), progress, stopped)
+                    report = self._reembed_tool(catalog.get_tool(self._store, name), progress, stopped)
                 except BunkoError as error:
                     if not keep_going or error.code not in TOOL_ERROR_CODES:
                         raise
                     total.failures.append(ToolFailure(name, error.code, error.message, error.hint))
                     continue
-                total.updated += done.updated
-                total.unchanged += done.unchanged
-                total.total_chunks += done.total_chunks
-                total.embedded += done.embedded
-                total.notices += done.notices
-                if done.interrupted:
+                total.updated += report.updated
+                total.unchanged += report.unchanged
+                total.total_chunks += report.total_chunks
+                total.embedded += report.embedded
+                total.notices += report.notices
+                if report.interrupted:
                     total.interrupted = True
                     break
             self._store.delete_orphan_vectors()
@@ -69,7 +69,7 @@ class Reembedder:
             self._store.unpin_vectors(tool.id)
             return Report(unchanged=totals.documents, total_chunks=totals.chunks)
         built = self._tool_config.build_facts(tool)
-        _log.info("Making the vectors of %s with %s", tool.name, built["embedder"])
+        _log.info("Embedding %s with %s", tool.name, built["embedder"])
         report = Report(total_chunks=totals.chunks)
         keys = self._embed_documents(
             tool, ImportProgress(0, totals.documents, 0, 0, totals.characters), report, progress, stopped
@@ -89,28 +89,30 @@ class Reembedder:
         progress: Callable[[ImportProgress], None],
         stopped: Callable[[], bool],
     ) -> dict[str, list[bytes]]:
-        """Make the vectors that are not there yet, and return the names of all by uri."""
+        """Embed the texts that have no vector yet, and return all vector keys by uri."""
         embedder = self._tool_config.embedder_of(tool)
         if embedder is None:
             return {}
-        too_long = LongTextCounter(embedder)
+        long_texts = LongTextCounter(embedder)
         keys: dict[str, list[bytes]] = {}
         progress(done)
-        documents = make_batches(self._read_documents(tool, stopped, report), lambda one: len(one.document.text.text))
+        documents = make_batches(
+            self._read_documents(tool, stopped, report), lambda prepared: len(prepared.document.text.text)
+        )
         with closing(embed_batches(self._store, embedder, documents, list, owner_id=tool.id)) as stream:
-            for one in stream:
-                self._store.pin_vectors(tool.id, embedder.name, one.vectors, usage=one.usage)
+            for batch in stream:
+                self._store.pin_vectors(tool.id, embedder.name, batch.vectors, usage=batch.usage)
                 reach_failpoint("reembed.batch")
-                keys |= {prepared.document.uri: prepared.vector_keys for prepared in one.documents}
-                report.embedded += len(one.vectors)
+                keys |= {prepared.document.uri: prepared.vector_keys for prepared in batch.documents}
+                report.embedded += len(batch.vectors)
                 done = replace(
                     done,
-                    files=done.files + len(one.documents),
-                    chunks=done.chunks + sum(len(prepared.chunks) for prepared in one.documents),
-                    bytes=done.bytes + sum(len(prepared.document.text.text) for prepared in one.documents),
+                    files=done.files + len(batch.documents),
+                    chunks=done.chunks + sum(len(prepared.chunks) for prepared in batch.documents),
+                    bytes=done.bytes + sum(len(prepared.document.text.text) for prepared in batch.documents),
                 )
                 progress(done)
-        report.notices += too_long.warnings()
+        report.notices += long_texts.warnings()
         return keys
 
     def _read_documents(self, tool: Tool, stopped: Callable[[], bool], report: Report) -> Iterator[PreparedDocument]:

@@ -1,4 +1,4 @@
-"""A tool about to be searched in, its folder's changes absorbed out, as far as that is quick."""
+"""Import the changes of a tool's folder before a search, within a time limit."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from bunko.types import Tool
 
 _log = logging.getLogger("bunko.library")
 
-# Imports what a scan found, unless the library has moved on from the generation it was made at.
+# Imports the changes of a scan; if the library's generation has changed since, the source is scanned again.
 ImportScan = Callable[[Tool, Scan, int, Callable[[], bool]], None]
 
 
 class SourceCheck(NamedTuple):
-    """One look at a tool's folder."""
+    """One check of a tool's folder for changes."""
 
-    monotonic_seconds: float  # on the clock that never goes back
-    checked_at: str  # the same for people
-    missing_files: int  # changed files that the index did not have
+    monotonic_seconds: float  # time of the check on the monotonic clock
+    checked_at: str  # the same as a date and time
+    missing_files: int  # changed files that the index lacked
 
 
 class Refresher:
-    """Looks for changes before a search, at most once in a moment, and lets long imports go on behind it."""
+    """Check for changes before a search, at most once per interval, and continue long imports in the background."""
 
     def __init__(
         self,
@@ -47,24 +47,24 @@ class Refresher:
         self._running_import: _ImportThread | None = None
 
     def refresh_tool(self, tool: Tool) -> list[str]:
-        """Absorb what changed in a tool's folder; return what the user should know about it."""
+        """Import the changes of a tool's folder; return notices for the user."""
         if tool.kind not in KINDS:
             return []
-        with self._check_lock:  # one look at a time: a second import would only wait for the first
+        with self._check_lock:  # one check at a time: a second import would only wait for the first
             running = self._running_import if self.is_importing() else None
             if running is None:
-                looked = self._checks.get(tool.id)
-                if looked and time.monotonic() - looked.monotonic_seconds < self._refresh_interval:
+                last_check = self._checks.get(tool.id)
+                if last_check and time.monotonic() - last_check.monotonic_seconds < self._refresh_interval:
                     return []
-                source, generation, known = (
+                source, generation, fingerprints = (
                     self._source_of(tool),
                     self._store.generation(),
                     self._store.fingerprints(tool.id),
                 )
-                if source.has_vanished(known):
-                    return [f"{tool.source} has vanished or is empty; this answers from what was indexed before."]
+                if source.has_vanished(fingerprints):
+                    return [f"{tool.source} is missing or empty; results come from the existing index."]
                 with timer("file_scan", _log):
-                    scan = source.scan(known)
+                    scan = source.scan(fingerprints)
                 changed = len(scan.added) + len(scan.updated) + len(scan.deleted) - len(scan.moved)
                 self._checks[tool.id] = SourceCheck(time.monotonic(), now(), changed)
                 if not changed and not scan.touched:
@@ -73,45 +73,45 @@ class Refresher:
                     lambda stopped: self._import_scan(tool, scan, generation, stopped)
                 )
                 running.start()
-        # Whoever comes while an import is young waits as long as the one that began it.
+        # A search that joins a running import waits until the same deadline as the search that started it.
         running.join(max(0.0, self._wait_seconds - running.age()))
         return self._import_notices(tool, running)
 
     def _import_notices(self, tool: Tool, running: _ImportThread) -> list[str]:
         missing = self.last_check(tool).missing_files
         if running.is_alive():
-            number = f"{missing} changed files are" if missing else "Changed files are"
-            return [f"{number} still being indexed; this answers from what there is already."]
+            subject = f"{missing} changed files are" if missing else "Changed files are"
+            return [f"{subject} still being indexed; results come from the existing index."]
         if isinstance(running.error, LibraryBusy):
-            return ["Another process is importing into this library; this answers from what there is already."]
+            return ["Another process is importing into this library; results come from the existing index."]
         if isinstance(running.error, LibraryReadOnly | DiskFull):
-            # Where only times were to be written down, nothing is missing from the answer.
+            # If only file times were to be updated, nothing is missing from the answer.
             return [f"{missing} changed files could not be indexed: {running.error.message}."] if missing else []
         if running.error is not None:
             raise running.error
         return []
 
     def last_check(self, tool: Tool) -> SourceCheck:
-        """Return the last look at a tool's folder, by us or by whoever imported it."""
+        """Return the last check of a tool's folder, by this process or by the last import."""
         return self._checks.get(tool.id, SourceCheck(0.0, tool.checked_at, 0))
 
     def mark_fresh(self, tool: Tool) -> None:
-        """Note that an import has just taken everything in."""
+        """Record that an import has just brought the tool up to date."""
         self._checks[tool.id] = SourceCheck(time.monotonic(), now(), 0)
 
     def is_importing(self) -> bool:
-        """Say whether an import that a search began is still going on."""
+        """Return whether an import started by a search is still running."""
         return self._running_import is not None and self._running_import.is_alive()
 
     def stop(self) -> None:
-        """End what goes on behind a search; what was written stays."""
+        """Stop the background import; what it has written stays."""
         if self._running_import is not None:
             self._running_import.stop_event.set()
             self._running_import.join()
 
 
 class _ImportThread(threading.Thread):
-    """An import that a search started and does not wait for to the end."""
+    """An import started by a search, which may continue after the search has returned."""
 
     def __init__(self, work: Callable[[Callable[[], bool]], None]) -> None:
         super().__init__(name="bunko-import", daemon=True)
@@ -121,11 +121,11 @@ class _ImportThread(threading.Thread):
         self.error: Exception | None = None
 
     def age(self) -> float:
-        """Return for how many seconds it has been going on."""
+        """Return how many seconds ago it started."""
         return time.monotonic() - self._started_at
 
     def run(self) -> None:
-        """Import, and keep what goes wrong for the thread that searches."""
+        """Import, and store an exception for the searching thread."""
         try:
             self._work(self.stop_event.is_set)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""A store, its sources and its files in, what a library and one of its tools hold, and how fresh that is, out."""
+"""Report what a library and its tools hold, and whether their sources have changed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from bunko.text.language import detect_language
 from bunko.timing import now
 from bunko.types import Problem, Tool
 
-# More bars than this are no longer one look.
+# More bars than this are hard to read at a glance.
 _MAX_BINS = 12
 
-# Whether a source is there: an empty folder of which documents are known is as suspect as one that is gone.
+# An empty folder that had documents is as suspicious as a missing one.
 SourceState = Literal["ok", "missing", "empty", "unreadable"]
 ImportState = Literal["never", "unfinished", "done"]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolStatus:
-    """What one tool holds, and whether its source is still there."""
+    """The contents of one tool, and the state of its source."""
 
     tool: Tool
     totals: Totals
@@ -34,16 +34,16 @@ class ToolStatus:
     storage: StorageSize
     derived_bytes: int
     source_state: SourceState
-    rebuild_documents: int | None  # documents of a rebuild that has not ended; None where none was begun
+    rebuild_documents: int | None  # documents of an unfinished rebuild; None if there is none
 
     @property
     def bytes(self) -> int:
-        """Return how much room it takes: its rows as `Room` counts them, and its derived files."""
+        """Return its size on disk: its rows as counted by `StorageSize`, and its derived files."""
         return self.storage.text + self.storage.index + self.storage.vectors + self.derived_bytes
 
     @property
     def import_state(self) -> ImportState:
-        """Say whether an import of it ever came to its end."""
+        """Return whether an import of it has ever finished."""
         if self.tool.imported_at:
             return "done"
         return "unfinished" if self.totals.documents else "never"
@@ -51,19 +51,19 @@ class ToolStatus:
 
 @dataclass(frozen=True, slots=True)
 class LibraryStatus:
-    """What a library holds."""
+    """The contents of a library."""
 
     database: Path
     generation: int
     bytes: int
     derived_bytes: int
     tools: list[ToolStatus]
-    embedding_usage: dict[str, EmbeddingUsage]  # what imports had of each embedder
+    embedding_usage: dict[str, EmbeddingUsage]  # what imports used of each embedder
 
 
 @dataclass(frozen=True, slots=True)
 class SourceChanges:
-    """How a source differs from the index at this moment, in files."""
+    """How a source differs from the index at `checked_at`, in files."""
 
     checked_at: str
     new: int
@@ -74,7 +74,7 @@ class SourceChanges:
 
 @dataclass(frozen=True, slots=True)
 class LengthBin:
-    """How many chunks have a length in a range, both ends included."""
+    """The number of chunks with a length in a range, both ends included."""
 
     low: int
     high: int
@@ -83,7 +83,7 @@ class LengthBin:
 
 @dataclass(frozen=True, slots=True)
 class LengthDistribution:
-    """How chunk lengths are spread, in characters; a percentile is the length of a chunk, never between two."""
+    """The distribution of chunk lengths in characters; percentiles are lengths of real chunks, not interpolated."""
 
     chunks: int
     minimum: int
@@ -96,7 +96,7 @@ class LengthDistribution:
 
 @dataclass(frozen=True, slots=True)
 class DocumentListing:
-    """One document in the list, with the language that most of its beginning is in."""
+    """One document in the list, with the language of its beginning."""
 
     uri: str
     title: str
@@ -107,19 +107,19 @@ class DocumentListing:
 
 @dataclass(frozen=True, slots=True)
 class ToolDetails:
-    """All about one tool: what it holds, how fresh that is, and one page of its documents."""
+    """The details of one tool: its contents, the changes of its source, and one page of its documents."""
 
     status: ToolStatus
-    checked_at: str  # when its source was last looked at for an import
-    changes: SourceChanges | None  # None where the source cannot be looked at
-    chunk_lengths: LengthDistribution | None  # None where there is no chunk
+    checked_at: str  # when an import last checked its source
+    changes: SourceChanges | None  # None if the source cannot be read
+    chunk_lengths: LengthDistribution | None  # None if there are no chunks
     page: int  # counted from 1
     page_size: int
     documents: list[DocumentListing]
 
     @property
     def pages(self) -> int:
-        """Return how many pages the list has; an empty one has one."""
+        """Return the number of pages; an empty list has one."""
         return max(1, -(-self.status.totals.documents // self.page_size))
 
 
@@ -131,16 +131,16 @@ def library_status(
     database: Path,
     index_folder: Path,
 ) -> LibraryStatus:
-    """Return what each tool holds, and how much room it all takes.
+    """Return the contents of each tool, and the size of the library.
 
-    `halves` are the rebuilds that have not ended, by the names of their tools.
+    `rebuilds` are the unfinished rebuilds by the names of their tools.
     """
-    beside = (path for path in database.parent.glob("*") if path.name.startswith(database.name))
+    database_files = (path for path in database.parent.glob("*") if path.name.startswith(database.name))
     with store.read_transaction():
-        held = [_tool_status(store, tool, rebuilds.get(tool.name), source_of(tool), index_folder) for tool in tools]
+        statuses = [_tool_status(store, tool, rebuilds.get(tool.name), source_of(tool), index_folder) for tool in tools]
         derived_bytes = _total_bytes(index_folder.glob("*.segment"))
         return LibraryStatus(
-            database, store.generation(), _total_bytes(beside), derived_bytes, held, store.embedding_usage()
+            database, store.generation(), _total_bytes(database_files), derived_bytes, statuses, store.embedding_usage()
         )
 
 
@@ -154,20 +154,22 @@ def tool_details(
     page: int = 1,
     page_size: int = 20,
 ) -> ToolDetails:
-    """Return all about one tool; its source is looked at, and nothing is imported."""
+    """Return the details of one tool; its source is scanned, nothing is imported."""
     with store.read_transaction():
-        held = _tool_status(store, tool, rebuild, source, index_folder)
+        status = _tool_status(store, tool, rebuild, source, index_folder)
         lengths = length_distribution(store.chunk_lengths(tool.id))
-        listed = store.list_documents(tool.id, skip=(page - 1) * page_size, limit=page_size)
-        known = store.fingerprints(tool.id)
-    items = [
-        DocumentListing(one.uri, one.title, one.chunks, one.characters, detect_language(one.beginning))
-        for one in listed
+        summaries = store.list_documents(tool.id, skip=(page - 1) * page_size, limit=page_size)
+        fingerprints = store.fingerprints(tool.id)
+    documents = [
+        DocumentListing(
+            summary.uri, summary.title, summary.chunks, summary.characters, detect_language(summary.beginning)
+        )
+        for summary in summaries
     ]
     changes = None
-    if held.source_state == "ok":
-        scan = source.scan(known)
-        failed = {problem.uri for problem in held.problems}
+    if status.source_state == "ok":
+        scan = source.scan(fingerprints)
+        failed = {problem.uri for problem in status.problems}
         changes = SourceChanges(
             now(),
             len(scan.added) - len(scan.moved),
@@ -175,51 +177,53 @@ def tool_details(
             len(set(scan.deleted) - set(scan.moved.values()) - failed),
             len(scan.moved),
         )
-        held = replace(held, problems=[*held.problems, *scan.problems])
-    return ToolDetails(held, tool.checked_at, changes, lengths, page, page_size, items)
+        status = replace(status, problems=[*status.problems, *scan.problems])
+    return ToolDetails(status, tool.checked_at, changes, lengths, page, page_size, documents)
 
 
 def length_distribution(lengths: Sequence[tuple[int, int]]) -> LengthDistribution | None:
-    """Return how lengths are spread, given how many there are of each, the shortest first."""
-    total = sum(number for _, number in lengths)
+    """Return the distribution of (length, count) pairs, which are sorted by length."""
+    total = sum(count for _, count in lengths)
     if not total:
         return None
+    minimum, maximum = lengths[0][0], lengths[-1][0]
+    width = _bin_width(minimum, maximum)
+    bin_counts = dict.fromkeys(range(minimum // width, maximum // width + 1), 0)
+    for length, count in lengths:
+        bin_counts[length // width] += count
+    bins = [LengthBin(index * width, index * width + width - 1, count) for index, count in bin_counts.items()]
+    mean = sum(length * count for length, count in lengths) / total
+    median, p90 = _percentile(lengths, total, 50), _percentile(lengths, total, 90)
+    return LengthDistribution(total, minimum, median, p90, maximum, round(mean, 1), bins)
 
-    def at(percent: int) -> int:
-        upto = accumulate(number for _, number in lengths)
-        return next(
-            length for (length, _), before in zip(lengths, upto, strict=True) if before * 100 >= total * percent
-        )
 
-    least, most = lengths[0][0], lengths[-1][0]
-    step = _bin_width(least, most)
-    counts = dict.fromkeys(range(least // step, most // step + 1), 0)
-    for length, number in lengths:
-        counts[length // step] += number
-    bins = [LengthBin(place * step, place * step + step - 1, count) for place, count in counts.items()]
-    mean = sum(length * number for length, number in lengths) / total
-    return LengthDistribution(total, least, at(50), at(90), most, round(mean, 1), bins)
+def _percentile(lengths: Sequence[tuple[int, int]], total: int, percent: int) -> int:
+    """Return the smallest length that at least `percent` of the chunks do not exceed."""
+    cumulative = accumulate(count for _, count in lengths)
+    return next(
+        length for (length, _), count in zip(lengths, cumulative, strict=True) if count * 100 >= total * percent
+    )
 
 
 def _bin_width(minimum: int, maximum: int) -> int:
-    """Return the smallest round number that cuts a range into few enough pieces."""
+    """Return the smallest round width that divides a range into at most `_MAX_BINS` bins."""
     unit = 1
     while True:
-        for step in (unit, 2 * unit, 5 * unit):
-            if maximum // step - minimum // step < _MAX_BINS:
-                return step
+        for width in (unit, 2 * unit, 5 * unit):
+            if maximum // width - minimum // width < _MAX_BINS:
+                return width
         unit *= 10
 
 
 def _tool_status(store: Store, tool: Tool, rebuild: Tool | None, source: Source, index_folder: Path) -> ToolStatus:
-    # Named after its library and its tool: another library may keep its files in the same folder.
+    # File names contain the library's id, because another library may keep its files in the same folder.
     files = index_folder.glob(f"{store.id[:12]}-tool{tool.id}-*.segment")
-    room = store.storage_size(tool.id)
+    storage = store.storage_size(tool.id)
     return ToolStatus(
         tool,
         store.totals(tool.id),
         store.failures(tool.id),
-        room,
+        storage,
         _total_bytes(files),
         _source_state(tool, source, store.uris(tool.id, limit=1)),
         None if rebuild is None else store.totals(rebuild.id).documents,
@@ -231,13 +235,13 @@ def _source_state(tool: Tool, source: Source, known_uris: Iterable[str]) -> Sour
         return "ok"
     if not os.access(tool.source, os.F_OK):
         return "missing"
-    wanted = os.R_OK | os.X_OK if Path(tool.source).is_dir() else os.R_OK
-    return "empty" if os.access(tool.source, wanted) else "unreadable"
+    required = os.R_OK | os.X_OK if Path(tool.source).is_dir() else os.R_OK
+    return "empty" if os.access(tool.source, required) else "unreadable"
 
 
 def _total_bytes(paths: Iterable[Path]) -> int:
     total = 0
     for path in paths:
-        with suppress(OSError):  # SQLite removes its own files when the last reader goes
+        with suppress(OSError):  # SQLite deletes its own files when the last reader closes
             total += path.stat().st_size if path.is_file() else 0
     return total

@@ -1,8 +1,8 @@
-"""Tools and their headings in, whether an assistant could tell the tools apart by their descriptions out.
+"""Measure whether an assistant can choose the right tool by the tools' names and descriptions.
 
-A question made from a tool's own heading goes to the tool whose name and description share the rarest words with it:
-BM25 over so few, so short texts is the sum of the shared words' idf. An assistant knows more than that; where plain
-words mislead, it has nothing else to go by.
+A question made from a tool's heading is routed to the tool whose name and description share the rarest words with it:
+BM25 over so few and so short texts is the sum of the idf of the shared words. An assistant knows more than that, but
+where the words mislead, it has little else to choose by.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from bunko.text import analyzer
 from bunko.text.nouns import is_boilerplate, plain_text
 from bunko.types import Tool
 
-# Questions for each tool: enough to tell 60 % from 80 %.
+# Questions per tool: enough to distinguish 60 % from 80 %.
 _MAX_QUESTIONS = 60
 _MAX_QUESTION_LENGTH = 80
-# A heading of fewer words is asked together with its document's title.
+# A heading of fewer words is combined with its document's title.
 _MIN_HEADING_WORDS = 2
-# Below so many questions a share means nothing.
+# With fewer questions, a share is not significant.
 _MIN_QUESTIONS = 3
-# A tool is in trouble if this share of the questions that words can route go elsewhere.
+# Warn about a tool if more than this share of its matched questions go to other tools.
 _MAX_LOST_SHARE = 1 / 3
-# Descriptions that share so many of their words are one description.
+# Descriptions that share this many of their words count as the same.
 _SIMILAR_SHARE = 0.7
 _MIN_DESCRIPTION_WORDS = 2
 _MAX_DESCRIPTION_LENGTH = 600
 _MAX_EXAMPLES = 3
-# What is left of Markdown in a heading.
+# Markdown characters that remain in a heading.
 _MARKDOWN_MARKS = re.compile(r"[\[\]*`\\#|]+")
-# Words that describe any tool: they neither tell it from another nor count as a description.
+# Words that fit any tool: they do not distinguish tools and do not count as a description.
 _GENERIC_TEXT = """
     about all answer ask contain data database describe description doc docs document documentation file folder
     general help info information knowledge main mainly markdown md misc my note page project question read reference
@@ -51,26 +51,26 @@ _GENERIC_TEXT = """
 
 @dataclass(slots=True)
 class Route:
-    """Where the questions of one tool went."""
+    """Where the questions of one tool were routed."""
 
     tool: str
     questions: int = 0
     right: int = 0
-    tied: int = 0  # several descriptions fit as well, this tool's among them
-    unmatched: int = 0  # no description has a word of the question
-    credit: float = 0.0  # right ones, and of the others what guessing would get right
-    lost_to: Counter[str] = field(default_factory=Counter)  # which other tool took how many; a tie takes a part
-    examples: dict[str, list[str]] = field(default_factory=dict)  # which other tool took what
+    tied: int = 0  # several descriptions fit equally well, this tool's among them
+    unmatched: int = 0  # no description shares a word with the question
+    credit: float = 0.0  # right ones, plus the expected share of ties and unmatched ones by guessing
+    lost_to: Counter[str] = field(default_factory=Counter)  # how many questions each other tool won or tied
+    examples: dict[str, list[str]] = field(default_factory=dict)  # questions each other tool won or tied
 
     @property
     def share(self) -> float:
-        """Return the share of questions that went to the right tool."""
+        """Return the share of questions routed to the right tool."""
         return self.credit / self.questions if self.questions else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class RoutingWarning:
-    """One thing that would mislead an assistant."""
+    """A problem that would mislead an assistant."""
 
     code: str  # empty, generic, long, same, alike, lost
     tools: tuple[str, ...]
@@ -80,57 +80,58 @@ class RoutingWarning:
 
 @dataclass(slots=True)
 class RoutingReport:
-    """What was measured and what is wrong."""
+    """The routes of all tools, and warnings about their descriptions."""
 
     routes: list[Route]
     warnings: list[RoutingWarning]
-    empty_tools: list[str]  # tools that hold nothing to ask about
+    empty_tools: list[str]  # tools without questions
 
     @property
     def accuracy(self) -> float | None:
-        """Return the share of all questions that went right; None where there is no choice or no question."""
-        asked = sum(route.questions for route in self.routes)
-        return sum(route.credit for route in self.routes) / asked if asked and len(self.routes) > 1 else None
+        """Return the share of all questions routed right; None with one tool or no questions."""
+        total = sum(route.questions for route in self.routes)
+        return sum(route.credit for route in self.routes) / total if total and len(self.routes) > 1 else None
 
     @property
     def matched_counts(self) -> tuple[float, int]:
-        """Return how many questions that share a word with a description went right, and how many those are."""
-        guessed = sum(route.unmatched for route in self.routes)
-        right = sum(route.credit for route in self.routes) - guessed / max(1, len(self.routes))
-        return right, sum(route.questions for route in self.routes) - guessed
+        """Return how many of the questions that match a description were routed right, and how many match."""
+        unmatched = sum(route.unmatched for route in self.routes)
+        right = sum(route.credit for route in self.routes) - unmatched / max(1, len(self.routes))
+        return right, sum(route.questions for route in self.routes) - unmatched
 
 
 def make_questions(chunks: Iterable[ChunkRow], *, limit: int = _MAX_QUESTIONS) -> list[str]:
-    """Return questions that some chunks answer, made from titles and headings, spread over them, each once."""
-    found: dict[str, None] = {}
-    for one in chunks:
-        headings = [one.title, *one.chunk.heading_path]
-        for heading in headings:
+    """Return distinct questions made from the titles and headings of chunks, spread evenly over them."""
+    questions: dict[str, None] = {}
+    for row in chunks:
+        for heading in (row.title, *row.chunk.heading_path):
             text = _plain_heading(heading)
             if not text or is_boilerplate(text):
                 continue
-            title = _plain_heading(one.title)
+            title = _plain_heading(row.title)
             if len(_spellings(text)) < _MIN_HEADING_WORDS and title not in ("", text) and not is_boilerplate(title):
                 text = f"{title} {text}"
             if _distinctive_words(text):
-                found.setdefault(text[:_MAX_QUESTION_LENGTH])
-    every = list(found)
-    return [every[number * len(every) // limit] for number in range(limit)] if len(every) > limit else every
+                questions.setdefault(text[:_MAX_QUESTION_LENGTH])
+    distinct = list(questions)
+    if len(distinct) <= limit:
+        return distinct
+    return [distinct[index * len(distinct) // limit] for index in range(limit)]
 
 
 def measure_routing(tools: Sequence[Tool], questions: Mapping[str, Sequence[str]], *, flags: str = "") -> RoutingReport:
-    """Send each tool's questions, by its name, to the description that fits best, and tell what goes wrong.
+    """Route each tool's questions to the best-fitting description, and return the routes and warnings.
 
-    `flags` name the library to the commands that hints speak of.
+    `questions` are keyed by tool name; `flags` select the library in the commands of hints.
     """
-    own = {tool.name: _distinctive_words(f"{tool.name} {tool.description}") for tool in tools}
-    idf = _idf(list(own.values()))
-    routes = [_route_questions(tool.name, questions.get(tool.name, ()), own, idf) for tool in tools]
-    warnings = [warned for tool in tools for warned in _description_warnings(tool)]
+    tool_words = {tool.name: _distinctive_words(f"{tool.name} {tool.description}") for tool in tools}
+    idf = _idf(list(tool_words.values()))
+    routes = [_route_questions(tool.name, questions.get(tool.name, ()), tool_words, idf) for tool in tools]
+    warnings = [warning for tool in tools for warning in _description_warnings(tool)]
     warnings += _similarity_warnings(tools)
     if len(tools) > 1:
-        warnings += [warned for route in routes for warned in _misrouting_warnings(route)]
-    warnings = [replace(warned, hint=warned.hint + flags) for warned in warnings]
+        warnings += [warning for route in routes for warning in _misrouting_warnings(route)]
+    warnings = [replace(warning, hint=warning.hint + flags) for warning in warnings]
     return RoutingReport(routes, warnings, [route.tool for route in routes if not route.questions])
 
 
@@ -139,8 +140,8 @@ def _plain_heading(heading: str) -> str:
 
 
 def _distinctive_words(text: str) -> frozenset[str]:
-    """Return the words of a text that can tell one tool from another; numbers and generic ones cannot."""
-    return frozenset(one for one in _spellings(text) if not one.isdigit()) - _generic_words()
+    """Return the words of a text that distinguish tools: neither numbers nor generic words."""
+    return frozenset(word for word in _spellings(text) if not word.isdigit()) - _generic_words()
 
 
 def _spellings(text: str) -> set[str]:
@@ -153,8 +154,8 @@ def _generic_words() -> frozenset[str]:
 
 
 def _idf(texts: Sequence[frozenset[str]]) -> dict[str, float]:
-    held = Counter(key for text in texts for key in text)
-    return {key: log(1 + (len(texts) - count + 0.5) / (count + 0.5)) for key, count in held.items()}
+    document_counts = Counter(word for text in texts for word in text)
+    return {word: log(1 + (len(texts) - count + 0.5) / (count + 0.5)) for word, count in document_counts.items()}
 
 
 def _route_questions(
@@ -162,10 +163,10 @@ def _route_questions(
 ) -> Route:
     route = Route(name, questions=len(questions))
     for question in questions:
-        wanted = sorted(_distinctive_words(question))
-        scores = {other: sum(idf[key] for key in wanted if key in has) for other, has in tool_words.items()}
+        query_words = sorted(_distinctive_words(question))
+        scores = {tool: sum(idf[word] for word in query_words if word in words) for tool, words in tool_words.items()}
         best = max(scores.values())
-        winners = [other for other, score in scores.items() if isclose(score, best)]
+        winners = [tool for tool, score in scores.items() if isclose(score, best)]
         if best == 0:
             route.unmatched += 1
         elif winners == [name]:
@@ -177,55 +178,58 @@ def _route_questions(
         for other in winners:
             if other != name and best > 0:
                 route.lost_to[other] += 1
-                if len(some := route.examples.setdefault(other, [])) < _MAX_EXAMPLES:
-                    some.append(question)
+                examples = route.examples.setdefault(other, [])
+                if len(examples) < _MAX_EXAMPLES:
+                    examples.append(question)
     return route
 
 
 def _description_warnings(tool: Tool) -> list[RoutingWarning]:
-    """Return what is wrong with one description by itself."""
+    """Return the problems of one description by itself."""
     hint = _describe_hint(tool.name)
-    said = _distinctive_words(tool.description)
+    words = _distinctive_words(tool.description)
     if not tool.description.strip():
         return [RoutingWarning("empty", (tool.name,), f"{tool.name} has no description", hint)]
-    if len(said) < _MIN_DESCRIPTION_WORDS:
+    if len(words) < _MIN_DESCRIPTION_WORDS:
         return [
             RoutingWarning(
-                "generic", (tool.name,), f"{tool.name}: the description says too little: {tool.description}", hint
+                "generic", (tool.name,), f"{tool.name}: the description is too general: {tool.description}", hint
             )
         ]
     if len(tool.description) > _MAX_DESCRIPTION_LENGTH:
         length = len(tool.description)
-        message = f"{tool.name}: the description has {length:,} characters, and assistants read it at every call"
+        message = f"{tool.name}: the description has {length:,} characters, which assistants read with every call"
         return [RoutingWarning("long", (tool.name,), message, hint)]
     return []
 
 
 def _similarity_warnings(tools: Sequence[Tool]) -> list[RoutingWarning]:
-    """Return the tools whose descriptions are one, and the pairs whose descriptions nearly are."""
-    same: dict[str, list[str]] = {}
+    """Warn about tools with the same description, and pairs with nearly the same one."""
+    names_by_text: dict[str, list[str]] = {}
     for tool in tools:
         if text := " ".join(tool.description.split()).casefold():
-            same.setdefault(text, []).append(tool.name)
-    found = []
-    for names in same.values():
+            names_by_text.setdefault(text, []).append(tool.name)
+    warnings = []
+    for names in names_by_text.values():
         if len(names) > 1:
             message = f"{', '.join(names[:-1])} and {names[-1]} have the same description"
-            found.append(
-                RoutingWarning("same", tuple(names), message, f"Say what sets them apart. {_describe_hint(names[-1])}")
+            warnings.append(
+                RoutingWarning("same", tuple(names), message, f"Describe how they differ. {_describe_hint(names[-1])}")
             )
-    firsts = {names[0]: _distinctive_words(text) for text, names in same.items()}
-    for (one, a), (other, b) in combinations(firsts.items(), 2):
-        if a & b and len(a & b) >= _SIMILAR_SHARE * len(a | b):
-            message = f"{one} and {other} are described in nearly the same words"
-            found.append(
-                RoutingWarning("alike", (one, other), message, f"Say what sets them apart. {_describe_hint(other)}")
+    words_by_tool = {names[0]: _distinctive_words(text) for text, names in names_by_text.items()}
+    for (tool_a, words_a), (tool_b, words_b) in combinations(words_by_tool.items(), 2):
+        if words_a & words_b and len(words_a & words_b) >= _SIMILAR_SHARE * len(words_a | words_b):
+            message = f"{tool_a} and {tool_b} are described in nearly the same words"
+            warnings.append(
+                RoutingWarning(
+                    "alike", (tool_a, tool_b), message, f"Describe how they differ. {_describe_hint(tool_b)}"
+                )
             )
-    return found
+    return warnings
 
 
 def _misrouting_warnings(route: Route) -> list[RoutingWarning]:
-    """Return whether too many of a tool's questions went elsewhere."""
+    """Warn if too many of a tool's questions were routed to other tools."""
     matched = route.questions - route.unmatched
     lost = matched - route.right - route.tied / 2
     if matched < _MIN_QUESTIONS or lost <= _MAX_LOST_SHARE * matched:
@@ -235,9 +239,9 @@ def _misrouting_warnings(route: Route) -> list[RoutingWarning]:
         f"{route.tool}: {matched - route.right} of {matched} questions fit another tool as well or better,"
         f" {count} of them {other}, e.g. {route.examples[other][0]}"
     )
-    hint = f"Say what sets it apart from {other}. {_describe_hint(route.tool)}"
+    hint = f"Describe how it differs from {other}. {_describe_hint(route.tool)}"
     return [RoutingWarning("lost", (route.tool, other), message, hint)]
 
 
 def _describe_hint(name: str) -> str:
-    return f"Take one from its documents: bunko tool describe -n {shlex.quote(name)} --write"
+    return f"Generate one from its documents: bunko tool describe -n {shlex.quote(name)} --write"

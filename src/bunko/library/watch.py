@@ -1,4 +1,4 @@
-"""A way to open a library in, its tools kept up to date until somebody stops it; what happens is told meanwhile."""
+"""Watch the folders of a library and import their changes until stopped."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from bunko.sources import WATCHABLE_KINDS
 from bunko.sources.events import FolderWatcher, StopSignal, remote_file_system
 from bunko.types import Problem, Report
 
-# Events are hints: a system that is flooded drops some, and a folder may be closed to us when they are asked for.
+# Events are hints: an overloaded system drops some, and a folder may be unreadable when the watch starts.
 _RECHECK_SECONDS = 60.0
 _POLL_SECONDS = 5.0
-# How often tools, folders and the library's file are compared with what they were; events come at once.
+# How often tools, folders and the library's file are checked for changes; events arrive at once.
 _TICK_SECONDS = 1.0
-# What trouble is about where it is not a tool's; no tool is called so.
+# Subjects of problems that do not belong to a tool; no tool has such a name.
 _LIBRARY_SUBJECT, _EVENTS_SUBJECT = "~library", "~events"
-# An import of fewer files is over before anybody wonders.
+# A smaller import finishes too soon to be announced.
 _LARGE_IMPORT_FILES = 500
 
 EventKind = Literal["watching", "importing", "imported", "problem", "recovered", "waiting", "stopped"]
@@ -40,16 +40,16 @@ EventKind = Literal["watching", "importing", "imported", "problem", "recovered",
 
 @dataclass(frozen=True, slots=True)
 class WatchedTool:
-    """A tool's folder or file, and what it is looked at by."""
+    """The folder or file of a tool, and how it is watched."""
 
     tool: str
     path: str
-    poll_reason: str = ""  # why it is looked at every few seconds; empty where events tell of changes
+    poll_reason: str = ""  # why it is polled; empty if file events report changes
 
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """Something that whoever started the watch may want to know."""
+    """Something that happened during a watch."""
 
     kind: EventKind
     message: str = ""
@@ -70,45 +70,45 @@ def watch_library(
     name: str | None = None,
     poll: float | None = None,
 ) -> None:
-    """Keep one tool of a library, or all active ones, fresh until stopped.
+    """Keep one tool of a library, or all active ones, up to date until stopped.
 
-    The library of a folder may lie in that folder and vanish with it: then it is waited for and opened again.
+    A library inside its documents folder may disappear with it: then wait for it and open it again.
     """
-    voice = _EventReporter(on_event)
+    reporter = _EventReporter(on_event)
     with open_library() as library:
         if name is not None and catalog.get_tool(library.store, name).kind not in WATCHABLE_KINDS:
-            raise SourceError(f"{name} has no folder or file to watch", hint="Its texts were put in by a command.")
-        _WatchSession(library, voice, stop, name, poll).run()
+            raise SourceError(f"{name} has no folder or file to watch", hint="Its texts were added by a command.")
+        _WatchSession(library, reporter, stop, name, poll).run()
     while not stop.is_set():
         try:
             library = open_library()
         except BunkoError as error:
-            if error.code not in ("source", "library"):  # those two say that it is not back yet
+            if error.code not in ("source", "library"):  # these two mean that it is not back yet
                 raise
             _sleep(_TICK_SECONDS, stop)
             continue
         with library:
-            voice.report_recovery(_LIBRARY_SUBJECT, "The library is back.")
-            _WatchSession(library, voice, stop, name, poll).run()
+            reporter.report_recovery(_LIBRARY_SUBJECT, "The library is back.")
+            _WatchSession(library, reporter, stop, name, poll).run()
     on_event(WatchEvent("stopped"))
 
 
 @dataclass(frozen=True, slots=True)
 class _WatchedSource:
-    """A tool's folder or file as it was found; where anything of it differs, it is watched and looked at anew."""
+    """The folder or file of a tool as last seen; if anything differs, the watch is restarted."""
 
     source: str
     kind: str
     options: str
-    root: str  # where it really lies
-    file_id: tuple[int, int] | None  # None while it is not there
+    root: str  # the real path, without symbolic links
+    file_id: tuple[int, int] | None  # None while it does not exist
 
     def contains(self, path: str) -> bool:
         return path == self.root or path.startswith(self.root.rstrip(os.sep) + os.sep)
 
 
 class _WatchSession:
-    """One opened library, watched until it goes away or somebody stops us."""
+    """Watch one open library until it disappears or the watch is stopped."""
 
     def __init__(
         self, library: Library, reporter: _EventReporter, stop: StopSignal, name: str | None, poll: float | None
@@ -120,36 +120,35 @@ class _WatchSession:
         self._checked_at: dict[str, float] = {}
         self._due_tools: set[str] = set()
         self._events: FolderWatcher | None = None
-        self._retry_events_at = float("inf")  # when to ask once more for events that were refused
+        self._retry_events_at = float("inf")  # when to try again after file events were refused
         self._library_folder = os.path.realpath(library.paths.folder)
-        self._database = str(
-            Path(self._library_folder, library.paths.database.name)
-        )  # and what SQLite writes beside it
+        # A prefix of the files that SQLite writes beside the database, too.
+        self._database = str(Path(self._library_folder, library.paths.database.name))
         scanner = library.settings.scanner
         self._exclude_dirs = frozenset(scanner.exclude_dirs)
-        self._extensions = tuple(f".{ending.lower().removeprefix('.')}" for ending in scanner.file_extensions)
+        self._extensions = tuple(f".{extension.lower().removeprefix('.')}" for extension in scanner.file_extensions)
 
     def run(self) -> None:
         database = self._library.paths.database
-        file = _file_id(database)
-        outdated = True  # a library without tools says so too
+        file_id = _file_id(database)
+        needs_watch = True  # a library without tools is reported too
         try:
             while not self._stop.is_set():
-                if _file_id(database) != file:
+                if _file_id(database) != file_id:
                     self._reporter.report_problem(
-                        _LIBRARY_SUBJECT, f"{database} is not there any more; waiting for it to come back."
+                        _LIBRARY_SUBJECT, f"{database} has disappeared; waiting for it to come back."
                     )
                     return
-                spots = self._current_sources()
-                if outdated or spots != self._sources:
-                    self._start_watch(spots)
-                # The watch stands before we look: what changes from here on is an event.
+                sources = self._current_sources()
+                if needs_watch or sources != self._sources:
+                    self._start_watch(sources)
+                # The watch starts before the check, so every later change causes an event.
                 self._check_sources()
                 changed = self._wait_for_changes()
                 self._due_tools |= {
-                    name for name, spot in spots.items() if any(self._is_relevant(p, spot) for p in changed)
+                    name for name, source in sources.items() if any(self._is_relevant(path, source) for path in changed)
                 }
-                outdated = self._needs_new_watch(changed)
+                needs_watch = self._needs_new_watch(changed)
         finally:
             self._stop_watch()
 
@@ -159,46 +158,47 @@ class _WatchSession:
         return time.monotonic() >= self._retry_events_at
 
     def _current_sources(self) -> dict[str, _WatchedSource]:
-        found = {}
+        sources = {}
         for tool in self._library.tools():
             if tool.kind in WATCHABLE_KINDS and (tool.active if self._name is None else tool.name == self._name):
                 root = os.path.realpath(tool.source)
-                found[tool.name] = _WatchedSource(
+                sources[tool.name] = _WatchedSource(
                     tool.source, tool.kind, repr(tool.options), root, _file_id(Path(root))
                 )
-        return found
+        return sources
 
     def _start_watch(self, sources: dict[str, _WatchedSource]) -> None:
-        before, self._sources = self._sources, sources
-        self._due_tools |= {name for name, spot in sources.items() if spot != before.get(name)}
+        previous, self._sources = self._sources, sources
+        self._due_tools |= {name for name, source in sources.items() if source != previous.get(name)}
         self._due_tools &= sources.keys()
         self._stop_watch()
         self._retry_events_at = float("inf")
-        self._poll_reasons = {name: why for name, spot in sources.items() if (why := self._poll_reason(spot))}
-        roots = {spot.root for name, spot in sources.items() if spot.file_id and name not in self._poll_reasons}
+        self._poll_reasons = {name: reason for name, source in sources.items() if (reason := self._poll_reason(source))}
+        roots = {source.root for name, source in sources.items() if source.file_id and name not in self._poll_reasons}
         if roots:
             try:
                 self._events = FolderWatcher(roots, self._all_sources_ignore)
             except SourceError as error:
                 self._reporter.report_problem(
-                    _EVENTS_SUBJECT, f"{error.message}; looking every {self._poll_seconds:g} s instead.", error.hint
+                    _EVENTS_SUBJECT, f"{error.message}; polling every {self._poll_seconds:g} s instead.", error.hint
                 )
                 self._poll_reasons = {name: self._poll_reasons.get(name, error.message) for name in sources}
                 self._retry_events_at = time.monotonic() + _RECHECK_SECONDS
             else:
-                self._reporter.report_recovery(_EVENTS_SUBJECT, "File events are possible again.")
-        places = tuple(
-            WatchedTool(name, spot.source, self._poll_reasons.get(name, "")) for name, spot in sorted(sources.items())
+                self._reporter.report_recovery(_EVENTS_SUBJECT, "File events work again.")
+        watched_tools = tuple(
+            WatchedTool(name, source.source, self._poll_reasons.get(name, ""))
+            for name, source in sorted(sources.items())
         )
-        self._reporter.report_watching(places)
+        self._reporter.report_watching(watched_tools)
 
     def _poll_reason(self, source: _WatchedSource) -> str:
         if self._poll is not None:
-            return "as asked"
+            return "--poll was given"
         if Path(source.root).is_file():
-            return "it is one file"  # its folder may hold the whole disk
+            return "it is one file"  # watching its folder could mean the whole disk
         kind = remote_file_system(Path(source.root)) if source.file_id else ""
-        return f"{kind} gives no events" if kind else ""
+        return f"{kind} has no file events" if kind else ""
 
     def _stop_watch(self) -> None:
         if self._events is not None:
@@ -213,20 +213,20 @@ class _WatchSession:
 
     def _check_sources(self) -> None:
         now = time.monotonic()
-        for name, spot in self._sources.items():
-            seconds = self._poll_seconds if name in self._poll_reasons else _RECHECK_SECONDS
-            if name in self._due_tools or now - self._checked_at.get(name, now) >= seconds:
+        for name, source in self._sources.items():
+            interval = self._poll_seconds if name in self._poll_reasons else _RECHECK_SECONDS
+            if name in self._due_tools or now - self._checked_at.get(name, now) >= interval:
                 self._due_tools.add(name)
-                if self._import_changes(name, spot):
+                if self._import_changes(name, source):
                     self._due_tools.discard(name)
                 self._checked_at[name] = time.monotonic()
             if self._stop.is_set():
                 return
 
     def _import_changes(self, name: str, source: _WatchedSource) -> bool:
-        """Take in what changed for one tool; say whether that is all for now."""
+        """Import the changes of one tool; return whether it is up to date for now."""
         if source.file_id is None:
-            message = f"{source.source} is not there; what was indexed is kept, and it is watched once it is back."
+            message = f"{source.source} does not exist; its index is kept, and watching resumes when it is back."
             self._reporter.report_problem(name, message)
             return True
         try:
@@ -237,28 +237,28 @@ class _WatchSession:
                 stopped=self._stop.is_set,
             )
         except (LibraryDamaged, LibraryReadOnly, LibraryTooNew):
-            raise  # going on would only say so for ever
+            raise  # retrying would fail every time
         except (LibraryBusy, UnknownName) as error:
-            return isinstance(error, UnknownName)  # deleted a moment ago, and not to be looked at again
+            return isinstance(error, UnknownName)  # a tool that was just deleted needs no retry
         except BunkoError as error:
             self._reporter.report_problem(name, error.message, error.hint)
             return True
-        self._reporter.report_recovery(name, f"{source.source} is kept up to date again.")
+        self._reporter.report_recovery(name, f"{source.source} is up to date again.")
         self._reporter.report_import(name, report)
         return not report.interrupted
 
     def _is_relevant(self, path: str, source: _WatchedSource) -> bool:
-        """Say whether a change of a path may be one of a tool's documents; the scan that follows knows."""
+        """Return whether a changed path may be a document of a tool; the following scan decides."""
         if not source.contains(path) or self._source_ignores(path, source):
             return False
         name = Path(path).name.lower()
         if source.kind != "folder":
-            return True  # memos and entries have endings of their own
-        # Whatever is no file was perhaps a folder.
+            return True  # memos and JSON lines have other file extensions
+        # A path that is not a file may have been a folder.
         return name.endswith(self._extensions) or name == ".gitignore" or not Path(path).is_file()
 
     def _all_sources_ignore(self, path: str) -> bool:
-        return all(self._source_ignores(path, spot) for spot in self._sources.values() if spot.contains(path))
+        return all(self._source_ignores(path, source) for source in self._sources.values() if source.contains(path))
 
     def _source_ignores(self, path: str, source: _WatchedSource) -> bool:
         if not self._exclude_dirs.isdisjoint(Path(path[len(source.root) :]).parts) or path.startswith(self._database):
@@ -271,7 +271,7 @@ class _WatchSession:
 
 
 class _EventReporter:
-    """Tells what happens, and what stays as it is only once."""
+    """Report events, each lasting state and problem only once."""
 
     def __init__(self, on_event: EventHandler) -> None:
         self._on_event = on_event
@@ -296,8 +296,8 @@ class _EventReporter:
             self._on_event(WatchEvent("imported", tool=tool, report=report))
         for notice in report.notices:
             self._on_event(WatchEvent("problem", notice, tool))
-        before, self._document_problems[tool] = self._document_problems.get(tool, set()), set(report.problems)
-        for problem in sorted(self._document_problems[tool] - before, key=lambda one: one.uri):
+        reported, self._document_problems[tool] = self._document_problems.get(tool, set()), set(report.problems)
+        for problem in sorted(self._document_problems[tool] - reported, key=lambda problem: problem.uri):
             self._on_event(WatchEvent("problem", f"{problem.uri}: {problem.reason}", tool))
 
     def report_problem(self, subject: str, message: str, hint: str = "") -> None:
@@ -316,13 +316,13 @@ def _tool_name(subject: str) -> str:
 
 def _file_id(path: Path) -> tuple[int, int] | None:
     try:
-        seen = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return seen.st_dev, seen.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _sleep(seconds: float, stop: StopSignal) -> None:
-    end = time.monotonic() + seconds
-    while not stop.is_set() and (left := end - time.monotonic()) > 0:
-        time.sleep(min(0.1, left))
+    deadline = time.monotonic() + seconds
+    while not stop.is_set() and (remaining := deadline - time.monotonic()) > 0:
+        time.sleep(min(0.1, remaining))

@@ -1,15 +1,15 @@
-"""Addresses in, web pages that can be searched out: added, crawled, looked at again, removed."""
+"""Add, crawl, refresh and delete the web pages of a library."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import BunkoError, FetchFailed, SettingsError, SourceError, UnknownName
-from bunko.ingest.pipeline import ImportProgress as Imported
+from bunko.ingest.pipeline import ImportProgress
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.importing import Importer
@@ -25,33 +25,33 @@ if TYPE_CHECKING:
     from bunko.sources.web.crawl import Crawler, CrawlProgress, CrawlResult
     from bunko.sources.web.ssrf_guard import Guard
 
-# The tool that pages belong to where nobody names one.
+# The tool that pages are added to if none is named.
 DEFAULT_TOOL = "knowledge"
-_CRAWLS_OPTION = "crawls"  # the option of a tool that remembers crawls that did not end
-# How long one who collects waits for another to end: a crawl may take long.
+_CRAWLS_OPTION = "crawls"  # the option of a tool that stores its unfinished crawls
+# How long to wait for another process that collects pages: a crawl may take long.
 _LOCK_WAIT_SECONDS = 3600.0
 _READ_BATCH = 200
 
 
 @dataclass(slots=True)
 class CollectResult:
-    """What came of collecting pages: the pages themselves, and what their import did."""
+    """The result of collecting pages: the crawl and the import of its pages."""
 
     tool: str
     outcome: CrawlResult
     report: Report
-    chunk_counts: dict[str, int]  # of each page that is held now
+    chunk_counts: dict[str, int]  # of each page that is stored now
     resumed: bool = False
 
     @property
     def errors(self) -> int:
-        """How many pages could not be fetched or read."""
+        """The number of pages that could not be fetched or read."""
         return len(self.outcome.problems)
 
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedCrawl:
-    """A crawl that was interrupted; the same crawl goes on from there."""
+    """An interrupted crawl, which resumes when it is started again."""
 
     url: str
     waiting_pages: int
@@ -60,29 +60,29 @@ class UnfinishedCrawl:
 
 @dataclass(frozen=True, slots=True)
 class WebToolStatus:
-    """What a tool of web pages holds."""
+    """The contents of a tool of web pages."""
 
     tool: Tool
     pages: int
     chunks: int
-    hosts: list[tuple[str, int]]  # pages of each, the most first
-    oldest_check: str  # when the page that was looked at longest ago was
+    hosts: list[tuple[str, int]]  # with their number of pages, the largest first
+    oldest_check: str  # when the least recently checked page was checked
     problems: list[Problem]
     unfinished_crawls: list[UnfinishedCrawl]
 
 
 @dataclass(frozen=True, slots=True)
 class _Callbacks:
-    """How whoever collects hears of it."""
+    """The callbacks that report on collecting pages."""
 
     progress: Callable[[CrawlProgress], None]
-    import_progress: Callable[[Imported], None]
+    import_progress: Callable[[ImportProgress], None]
     waiting: Callable[[str], None]
     stopped: Callable[[], bool]
 
 
 class WebCollector:
-    """Collects the web pages of one library."""
+    """Collect the web pages of one library."""
 
     def __init__(
         self, paths: LibraryPaths, settings: Settings, store: Store, tool_config: ToolConfig, importer: Importer
@@ -96,17 +96,17 @@ class WebCollector:
         *,
         tool: str | None = None,
         progress: Callable[[CrawlProgress], None] = lambda _: None,
-        import_progress: Callable[[Imported], None] = lambda _: None,
+        import_progress: Callable[[ImportProgress], None] = lambda _: None,
         waiting: Callable[[str], None] = lambda _: None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> CollectResult:
-        """Fetch some pages and import them; one that cannot be had is among the problems, and none of it is kept."""
+        """Fetch and import pages; a page that cannot be fetched is reported as a problem and not stored."""
         guard = self._build_guard()
         if len(urls) == 1:
-            guard.canonical_url(urls[0])  # before anybody waits for another who collects
-        ways = _Callbacks(progress, import_progress, waiting, stopped)
-        with self._open_crawler(tool, ways, guard, create=True) as (owner, crawler):
-            return self._import_pages(owner, crawler.add_pages(urls), ways)
+            guard.canonical_url(urls[0])  # raises for a bad URL before waiting for another process
+        callbacks = _Callbacks(progress, import_progress, waiting, stopped)
+        with self._open_crawler(tool, callbacks, guard, create=True) as (owner, crawler):
+            return self._import_pages(owner, crawler.add_pages(urls), callbacks)
 
     def crawl_site(
         self,
@@ -118,13 +118,13 @@ class WebCollector:
         depth: int | None = None,
         sitemap: bool = False,
         progress: Callable[[CrawlProgress], None] = lambda _: None,
-        import_progress: Callable[[Imported], None] = lambda _: None,
+        import_progress: Callable[[ImportProgress], None] = lambda _: None,
         waiting: Callable[[str], None] = lambda _: None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> CollectResult:
-        """Fetch a page and what it links to on its site, and import all; one that was interrupted goes on.
+        """Fetch a page and the pages it links to on its site, and import them; resume an interrupted crawl.
 
-        Where the first page itself cannot be had, that is an error; any other is among the problems.
+        If the first page cannot be fetched, that is an error; failures of other pages are reported as problems.
         """
         from bunko.sources.web.links import CrawlRules, LinkFilter
 
@@ -136,18 +136,18 @@ class WebCollector:
             self._settings.crawl.max_pages if max_pages is None else max_pages,
             sitemap,
         )
-        LinkFilter(guard, rules)  # a pattern that makes no sense is told of before anything is made or fetched
-        ways = _Callbacks(progress, import_progress, waiting, stopped)
-        with self._open_crawler(tool, ways, guard, create=True) as (owner, crawler):
-            begun, goes_on = self._begin_crawl(owner, rules.root, asdict(rules), ways)
-            done = crawler.crawl(rules, begun, resume=goes_on)
-            if not done.interrupted:
-                self._save_crawl(owner, rules.root, None, ways)
-                if rules.root in done.errors and not done.held_urls:
-                    raise done.errors[rules.root]
-            found = self._import_pages(owner, done, ways)
-            found.resumed = goes_on
-            return found
+        LinkFilter(guard, rules)  # raises for an invalid pattern before anything is created or fetched
+        callbacks = _Callbacks(progress, import_progress, waiting, stopped)
+        with self._open_crawler(tool, callbacks, guard, create=True) as (owner, crawler):
+            started_at, resumes = self._begin_crawl(owner, rules.root, asdict(rules), callbacks)
+            outcome = crawler.crawl(rules, started_at, resume=resumes)
+            if not outcome.interrupted:
+                self._save_crawl(owner, rules.root, None, callbacks)
+                if rules.root in outcome.errors and not outcome.held_urls:
+                    raise outcome.errors[rules.root]
+            result = self._import_pages(owner, outcome, callbacks)
+            result.resumed = resumes
+            return result
 
     def refresh_pages(
         self,
@@ -155,55 +155,57 @@ class WebCollector:
         *,
         tool: str | None = None,
         progress: Callable[[CrawlProgress], None] = lambda _: None,
-        import_progress: Callable[[Imported], None] = lambda _: None,
+        import_progress: Callable[[ImportProgress], None] = lambda _: None,
         waiting: Callable[[str], None] = lambda _: None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> CollectResult:
-        """Ask again for the pages a tool has, or some of them, and import what changed.
+        """Fetch the pages of a tool again, or some of them, and import the changes.
 
-        A page that is gone, broken or empty now keeps what it said.
+        A page that is now missing, broken or empty keeps its stored text.
         """
         from bunko.sources.web.pages import is_document
 
-        ways = _Callbacks(progress, import_progress, waiting, stopped)
-        with self._open_crawler(tool, ways, self._build_guard()) as (owner, crawler):
-            wanted = {self._get_page(owner, url).url for url in urls}
+        callbacks = _Callbacks(progress, import_progress, waiting, stopped)
+        with self._open_crawler(tool, callbacks, self._build_guard()) as (owner, crawler):
+            selected_urls = {self._get_page(owner, url).url for url in urls}
             pages = [
                 page
                 for page in self._store.pages(owner.id)
-                if (page.url in wanted if wanted else is_document(page) or page.problem)
+                if (page.url in selected_urls if selected_urls else is_document(page) or page.problem)
             ]
-            return self._import_pages(owner, crawler.refresh_pages(pages), ways)
+            return self._import_pages(owner, crawler.refresh_pages(pages), callbacks)
 
     def delete_page(
         self, url: str, *, tool: str | None = None, waiting: Callable[[str], None] = lambda _: None
     ) -> tuple[str, int]:
-        """Remove a page from a tool, or from the first that has it; return its address and how many chunks it had."""
-        owners = [one for one in self._web_tools() if tool is None or one.name == tool]
-        if tool is not None and not owners:
-            self._get_tool(tool)  # says what is the matter
-        found = None
-        for owner in owners:
-            try:
-                found = owner, self._get_page(owner, url)
-                break
-            except UnknownName:
-                continue
-        if found is None:
-            raise UnknownName(f"No tool holds the page {url}", hint=f"See what there is: {self._web_command('status')}")
-        owner, page = found
+        """Delete a page from a tool, or from the first tool that has it; return its URL and number of chunks."""
+        owner, page = self._find_page(url, tool)
         with self._importer.write_lock(waiting):
-            number = self._count_chunks(owner, [page.url]).get(page.url, 0)
-            also = [one.url for one in self._store.pages(owner.id) if one.state == "alias" and one.found_on == page.url]
-            self._store.write_pages(owner.id, remove=[page.url, *also])
+            chunk_count = self._count_chunks(owner, [page.url]).get(page.url, 0)
+            aliases = [
+                alias.url
+                for alias in self._store.pages(owner.id)
+                if alias.state == "alias" and alias.found_on == page.url
+            ]
+            self._store.write_pages(owner.id, remove=[page.url, *aliases])
             self._store.write(owner.id, remove=[page.url])
             self._store.delete_orphan_vectors()
             self._importer.update_index(owner, Report(deleted=1, total_chunks=self._store.totals(owner.id).chunks))
-        return page.url, number
+        return page.url, chunk_count
+
+    def _find_page(self, url: str, tool: str | None) -> tuple[Tool, WebPage]:
+        """Return a page and its tool: the named one, or the first that has the page."""
+        owners = [owner for owner in self._web_tools() if tool is None or owner.name == tool]
+        if tool is not None and not owners:
+            self._get_tool(tool)  # raises with the reason
+        for owner in owners:
+            with suppress(UnknownName):
+                return owner, self._get_page(owner, url)
+        raise UnknownName(f"No tool has the page {url}", hint=f"List the tools with: {self._web_command('status')}")
 
     def status(self, tool: str | None = None) -> list[WebToolStatus]:
-        """Return what a tool of web pages holds, or all of them."""
-        return [self._tool_status(one) for one in ([self._get_tool(tool)] if tool else self._web_tools())]
+        """Return the status of one tool of web pages, or of all."""
+        return [self._tool_status(selected) for selected in ([self._get_tool(tool)] if tool else self._web_tools())]
 
     def _tool_status(self, tool: Tool) -> WebToolStatus:
         from urllib.parse import urlsplit
@@ -215,7 +217,9 @@ class WebCollector:
         hosts = Counter(urlsplit(page.url).netloc for page in documents)
         crawls = tool.options.get(_CRAWLS_OPTION, {})
         unfinished = [
-            UnfinishedCrawl(url, sum(p.state == "waiting" and url in (p.url, p.found_on) for p in pages), rules)
+            UnfinishedCrawl(
+                url, sum(page.state == "waiting" and url in (page.url, page.found_on) for page in pages), rules
+            )
             for url, rules in crawls.items()
         ]
         return WebToolStatus(
@@ -237,61 +241,59 @@ class WebCollector:
     def _open_crawler(
         self, name: str | None, callbacks: _Callbacks, guard: Guard, *, create: bool = False
     ) -> Iterator[tuple[Tool, Crawler]]:
-        """Hold the right to collect, which one process has at a time, so that each host's pace holds."""
+        """Yield the tool and a crawler, under a lock: one process collects at a time, to respect each host's delay."""
         from bunko.library.build_crawler import open_crawler
 
         safety = self._settings.safety
         if safety.url_check and not safety.google_safe_browsing_api_key:
             raise SettingsError(
-                "Google Safe Browsing is to be asked, but there is no key for it",
-                hint="Set GOOGLE_SAFE_BROWSING_API_KEY, or safety.url_check to false.",
+                "safety.url_check is on, but there is no key for Google Safe Browsing",
+                hint="Set GOOGLE_SAFE_BROWSING_API_KEY, or set safety.url_check to false.",
             )
-        known = self._find_tool(name) if create else self._get_tool(name)
-        if known is not None:
-            self._tool_config.check_tool(known)  # what is wrong is told without waiting
-        lock = self._paths.database.with_name(f"{self._paths.database.name}.web.lock")
-        alone = hold_lock(
+        existing = self._find_tool(name) if create else self._get_tool(name)
+        if existing is not None:
+            self._tool_config.check_tool(existing)  # raises before waiting for the lock
+        lock_file = self._paths.database.with_name(f"{self._paths.database.name}.web.lock")
+        lock = hold_lock(
             self._paths,
             wait_seconds=_LOCK_WAIT_SECONDS,
             waiting=callbacks.waiting,
             stopped=callbacks.stopped,
-            lock_file=lock,
+            lock_file=lock_file,
             activity="collecting pages for",
         )
-        with alone, self._open_tool(name, create=create) as tool:
-            self._store.write_pages(tool.id)  # says that the library cannot be written before anything is fetched
-            parts = open_crawler(
+        with lock, self._open_tool(name, create=create) as tool:
+            self._store.write_pages(tool.id)  # raises if the library is not writable before anything is fetched
+            crawler_context = open_crawler(
                 self._settings, self._store, tool, guard, progress=callbacks.progress, stopped=callbacks.stopped
             )
-            with parts as made:
-                yield tool, made
+            with crawler_context as crawler:
+                yield tool, crawler
 
     @contextmanager
     def _open_tool(self, name: str | None, *, create: bool) -> Iterator[Tool]:
-        """Give the tool that pages belong to; one that was made for pages of which none came is removed again."""
-        tool, made = self._find_tool(name) if create else self._get_tool(name), False
+        """Yield the tool for pages; a tool created here is deleted again if it gets no page."""
+        tool, created = self._find_tool(name) if create else self._get_tool(name), False
         if tool is None:
             with self._importer.write_lock():
-                tool = catalog.add_tool(
-                    self._store, name or DEFAULT_TOOL, "Web pages that were collected", None, kind="web"
-                )
-            made = True
+                tool = catalog.add_tool(self._store, name or DEFAULT_TOOL, "Collected web pages", None, kind="web")
+            created = True
         try:
             yield tool
         except BunkoError as error:
             if not self._tool_exists(tool):
                 raise UnknownName(
-                    f"The tool {tool.name} was deleted while its pages were collected",
-                    hint="Nothing else is wrong; collect them again if they are wanted.",
+                    f"The tool {tool.name} was deleted while its pages were being collected",
+                    hint="To keep the pages, collect them again.",
                 ) from error
             raise
         finally:
-            if made and self._tool_exists(tool) and not any(map(_keeps_tool, self._store.pages(tool.id))):
+            if created and self._tool_exists(tool) and not any(map(_keeps_tool, self._store.pages(tool.id))):
                 with self._importer.write_lock():
                     self._store.drop_tool(tool.id)
 
     def _tool_exists(self, tool: Tool) -> bool:
-        return any(one.id == tool.id for one in self._web_tools())
+        return any(existing.id == tool.id for existing in self._web_tools())
 
     def _import_pages(self, tool: Tool, outcome: CrawlResult, callbacks: _Callbacks) -> CollectResult:
         report = self._importer.import_changes(
@@ -301,44 +303,48 @@ class WebCollector:
         return CollectResult(tool.name, outcome, report, self._count_chunks(tool, outcome.held_urls))
 
     def _report_unreadable(self, tool: Tool, outcome: CrawlResult, report: Report) -> None:
-        """Let pages that came and could not be read be among the problems; what failed long ago is no news."""
+        """Report fetched pages that could not be read as problems of the crawl; older failures are not repeated."""
         from bunko.sources.web.visit import NO_TEXT_HINT
 
         failed = {problem.uri: problem.reason for problem in report.problems if problem.uri in outcome.held_urls}
         rows = {page.url: page for page in self._store.pages(tool.id, list(failed))}
-        for url, why in failed.items():
-            for some in (outcome.added, outcome.updated, outcome.unchanged):
-                if url in some:
-                    some.remove(url)
-            outcome.problems.append(Problem(url, why))
-            outcome.errors[url] = FetchFailed(f"{url} {why}", hint=NO_TEXT_HINT)
-        self._store.write_pages(tool.id, upsert=[replace(rows[url], problem=why) for url, why in failed.items()])
+        for url, reason in failed.items():
+            for urls in (outcome.added, outcome.updated, outcome.unchanged):
+                if url in urls:
+                    urls.remove(url)
+            outcome.problems.append(Problem(url, reason))
+            outcome.errors[url] = FetchFailed(f"{url} {reason}", hint=NO_TEXT_HINT)
+        self._store.write_pages(tool.id, upsert=[replace(rows[url], problem=reason) for url, reason in failed.items()])
         report.problems = [problem for problem in report.problems if problem.uri not in failed]
 
     def _count_chunks(self, tool: Tool, urls: Sequence[str]) -> dict[str, int]:
-        found = {}
-        for at in range(0, len(urls), _READ_BATCH):
-            for one in self._store.export_documents(tool.id, urls[at : at + _READ_BATCH]):
-                found[one.document.uri] = len(one.chunks)
-        return found
+        counts = {}
+        for start in range(0, len(urls), _READ_BATCH):
+            for prepared in self._store.export_documents(tool.id, urls[start : start + _READ_BATCH]):
+                counts[prepared.document.uri] = len(prepared.chunks)
+        return counts
 
     def _begin_crawl(self, tool: Tool, root: str, rules: dict[str, Any], callbacks: _Callbacks) -> tuple[str, bool]:
-        """Return when a crawl began, and whether it goes on where it was interrupted."""
-        old = catalog.get_tool(self._store, tool.name).options.get(_CRAWLS_OPTION, {}).get(root)
-        if old and {name: old.get(name) for name in rules} == rules:
-            mine = [page for page in self._store.pages(tool.id) if root in (page.url, page.found_on)]
-            first = next((page for page in mine if page.url == root), None)
-            if first is not None and first.state != "waiting" and any(page.state == "waiting" for page in mine):
-                return str(old.get("begun", "")), True
-        begun = now()
-        self._save_crawl(tool, root, rules | {"begun": begun}, callbacks)
-        return begun, False
+        """Return when a crawl started, and whether it resumes an interrupted one."""
+        unfinished = catalog.get_tool(self._store, tool.name).options.get(_CRAWLS_OPTION, {}).get(root)
+        if unfinished and {name: unfinished.get(name) for name in rules} == rules:
+            crawl_pages = [page for page in self._store.pages(tool.id) if root in (page.url, page.found_on)]
+            root_page = next((page for page in crawl_pages if page.url == root), None)
+            if (
+                root_page is not None
+                and root_page.state != "waiting"
+                and any(page.state == "waiting" for page in crawl_pages)
+            ):
+                return str(unfinished.get("begun", "")), True
+        started_at = now()
+        self._save_crawl(tool, root, rules | {"begun": started_at}, callbacks)
+        return started_at, False
 
     def _save_crawl(self, tool: Tool, root: str, record: dict[str, Any] | None, callbacks: _Callbacks) -> None:
-        """Remember a crawl that is going on, or forget one that came to its end."""
+        """Store the rules of a running crawl, or delete those of a finished one."""
         with self._importer.write_lock(callbacks.waiting, stopped=callbacks.stopped):
             tool = catalog.get_tool(self._store, tool.name)
-            crawls = {url: one for url, one in tool.options.get(_CRAWLS_OPTION, {}).items() if url != root}
+            crawls = {url: rules for url, rules in tool.options.get(_CRAWLS_OPTION, {}).items() if url != root}
             crawls |= {root: record} if record else {}
             options = {name: value for name, value in tool.options.items() if name != _CRAWLS_OPTION}
             self._store.put_tool(replace(tool, options=options | ({_CRAWLS_OPTION: crawls} if crawls else {})))
@@ -347,42 +353,42 @@ class WebCollector:
         return [tool for tool in catalog.tools(self._store) if tool.kind == "web"]
 
     def _find_tool(self, name: str | None) -> Tool | None:
-        """Return the tool of a name, or the one that is meant where none is named; None where there is none."""
-        web = self._web_tools()
-        wanted = name or (web[0].name if len(web) == 1 else DEFAULT_TOOL)
-        tool = next((one for one in catalog.tools(self._store) if one.name == wanted), None)
+        """Return the tool of a name, or the default tool if none is named; None if it does not exist."""
+        web_tools = self._web_tools()
+        tool_name = name or (web_tools[0].name if len(web_tools) == 1 else DEFAULT_TOOL)
+        tool = next((candidate for candidate in catalog.tools(self._store) if candidate.name == tool_name), None)
         if tool is not None and tool.kind != "web":
-            raise SettingsError(f"{wanted} is not a tool of web pages", hint="Name another one with -n.")
+            raise SettingsError(f"{tool_name} is not a tool of web pages", hint="Choose another one with -n.")
         return tool
 
     def _get_tool(self, name: str | None) -> Tool:
-        """Return the tool of a name, or the one that is meant where none is named, or say which there are."""
+        """Return the tool of a name, or the default tool if none is named; raise if it does not exist."""
         tool = self._find_tool(name)
         if tool is None:
-            names = ", ".join(one.name for one in self._web_tools()) or "none yet"
+            names = ", ".join(web_tool.name for web_tool in self._web_tools()) or "none yet"
             raise UnknownName(
                 f"There is no tool of web pages called {name or DEFAULT_TOOL!r}",
-                hint=f"Tools of web pages: {names}. Bring pages in with: {self._web_command('add')}",
+                hint=f"Tools of web pages: {names}. Add pages with: {self._web_command('add')}",
             )
         return tool
 
     def _get_page(self, tool: Tool, url: str) -> WebPage:
-        """Return a page of a tool by any address it has."""
+        """Return a page of a tool by any of its URLs."""
         try:
-            names = [self._build_guard().canonical_url(url), url]
-        except SourceError:  # what may not be fetched any more may still be there
-            names = [url]
-        for page in self._store.pages(tool.id, names):
+            urls = [self._build_guard().canonical_url(url), url]
+        except SourceError:  # a page that may no longer be fetched may still be stored
+            urls = [url]
+        for page in self._store.pages(tool.id, urls):
             if page.state != "alias":
                 return page
-            for real in self._store.pages(tool.id, [page.found_on]):
-                return real
-        raise UnknownName(f"{tool.name} holds no page {url}", hint=f"See what there is: {self._web_command('status')}")
+            for target in self._store.pages(tool.id, [page.found_on]):
+                return target
+        raise UnknownName(f"{tool.name} has no page {url}", hint=f"List the tools with: {self._web_command('status')}")
 
     def _web_command(self, verb: str) -> str:
         return f"bunko web {verb}{' URL' if verb == 'add' else ''}{self._paths.cli_flags()}"
 
 
 def _keeps_tool(page: WebPage) -> bool:
-    """Say whether a page is a reason to have a tool: it is there, or it is waited for."""
+    """Return whether a page is a reason to keep its tool: it is stored or waiting to be fetched."""
     return page.state in ("held", "waiting")

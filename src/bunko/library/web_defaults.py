@@ -1,4 +1,4 @@
-"""Tools of web pages and the settings in, how they are searched and where each hit came from out."""
+"""Search defaults and hit provenance for tools of web pages."""
 
 from __future__ import annotations
 
@@ -11,50 +11,52 @@ from bunko.settings import Settings
 from bunko.types import Hit, Tool
 
 WEB_TRUST = "web"
-# What suits the embedders that `local` and `online` name, as they were tuned with them.
+# Tuned with the embedders that `local` and `online` name.
 _TUNED_REQUEST: dict[str, float] = {"vector_weight": 0.9, "k1": 2.5, "b": 0.5, "min_combined_score": 0.75}
 _TUNED_PROVIDERS = ("local", "online")
 _TUNED_CHUNK_SIZE, _TUNED_CHUNK_OVERLAP = 200, 30
-# Larger ones rank better with the bundled embedder, see docs/web.md; three of these are still a short answer.
+# Larger chunks rank better with the bundled embedder, see docs/web.md; three of these still make a short answer.
 _DEFAULT_CHUNK_SIZE = 800
 
 
 def chunk_size(settings: Settings) -> int:
-    """Return the most characters in a chunk of a page: as was set, else as suits the embedder."""
+    """Return the maximum characters in a chunk of a page: the setting, else the default for the embedder."""
     if settings.web.chunk_size is not None:
         return settings.web.chunk_size
     return _TUNED_CHUNK_SIZE if settings.embedding.provider in _TUNED_PROVIDERS else _DEFAULT_CHUNK_SIZE
 
 
 def chunk_overlap(settings: Settings) -> int:
-    """Return how many characters the chunks of one long text share: as was set, else as suits the embedder."""
+    """Return how many characters neighbouring chunks share: the setting, else the default for the embedder."""
     if settings.web.chunk_overlap is not None:
         return settings.web.chunk_overlap
     return _TUNED_CHUNK_OVERLAP if settings.embedding.provider in _TUNED_PROVIDERS else 0
 
 
 def request_defaults(settings: Settings) -> dict[str, Any]:
-    """Return how web pages alone are searched: as was set for them, else as was set for all, else as suits."""
-    found: dict[str, Any] = {"top_k": settings.web.top_k}
-    for name, tuned in _TUNED_REQUEST.items():
-        if (own := getattr(settings.web, name)) is not None:
-            found[name] = own
+    """Return the request defaults for web pages: their own settings, else those tuned for the embedder."""
+    defaults: dict[str, Any] = {"top_k": settings.web.top_k}
+    for name, tuned_value in _TUNED_REQUEST.items():
+        if (value := getattr(settings.web, name)) is not None:
+            defaults[name] = value
         elif settings.embedding.provider in _TUNED_PROVIDERS:
-            found[name] = tuned
-    return found
+            defaults[name] = tuned_value
+    return defaults
 
 
 def add_provenance(store: Store, tools: Sequence[Tool], hits: list[Hit]) -> list[Hit]:
-    """Return hits with when they were fetched, those from the web marked as such."""
-    web = {tool.name: tool.id for tool in tools if tool.kind == "web"}
-    if not web:
+    """Return the hits, those from the web with their trust level and when they were fetched."""
+    web_tool_ids = {tool.name: tool.id for tool in tools if tool.kind == "web"}
+    if not web_tool_ids:
         return hits
-    fetched = {
+    fetched_at = {
         (name, page.url): page.fetched_at
-        for name, tool_id in web.items()
+        for name, tool_id in web_tool_ids.items()
         for page in store.pages(tool_id, sorted({hit.uri for hit in hits if hit.tool == name}))
     }
     return [
-        replace(hit, trust=WEB_TRUST, fetched_at=fetched.get((hit.tool, hit.uri), "")) if hit.tool in web else hit
+        replace(hit, trust=WEB_TRUST, fetched_at=fetched_at.get((hit.tool, hit.uri), ""))
+        if hit.tool in web_tool_ids
+        else hit
         for hit in hits
     ]

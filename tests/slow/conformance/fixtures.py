@@ -278,7 +278,9 @@ PROMPTS = [
     types.Prompt(name="test_prompt_with_image", description="An image inside"),
     types.Prompt(name="test_input_required_result_prompt", description="Asks before it answers"),
 ]
-_CONTEXT = {"user_context": form("What context should the prompt use?", {"context": {"type": "string"}})}
+_CONTEXT: types.InputRequests = {
+    "user_context": form("What context should the prompt use?", {"context": {"type": "string"}})
+}
 
 
 async def list_prompts(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:

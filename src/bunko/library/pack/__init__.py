@@ -1,4 +1,4 @@
-"""A tool in, one checked file out, and back into another library."""
+"""Write tools to pack files, and load them into another library."""
 
 from bunko.library.pack.file import SUFFIX, Pack, open_pack, write_pack
 from bunko.library.pack.load import load_pack

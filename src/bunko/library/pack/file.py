@@ -1,12 +1,12 @@
-"""A tool in, one checked file out that another library can take in: no folder needed there, nothing embedded twice.
+"""Write and read pack files: a tool with its documents and vectors in one file with a checksum.
 
-    bunko pack 1          the format's number
-    {"bunko": …}          one line of JSON: the tool's definition, what built it, how much it holds
-    …                     the documents in the order of their uris, as `records` writes them, compressed (zlib)
+    bunko pack 1          the format version
+    {"bunko": …}          one line of JSON: the tool's definition, its build facts, its number of documents
+    …                     the documents sorted by uri, as `records` writes them, compressed (zlib)
     32 bytes              SHA-256 of everything before
 
-Vectors travel without names: they are named by the text and the embedder where they arrive, so that a pack cannot
-bring one for a text that it does not hold.
+Vectors are stored without keys: the importing library computes the keys from the text and the embedder, so a pack
+cannot supply a vector for a text that it does not contain.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _DIGEST_BYTES = 32
 _MAX_HEADER_BYTES = 1_000_000
 _BLOCK_BYTES = 1 << 18
 _DOCUMENT_BATCH = 20
-# Text shrinks to a third or a tenth. A file that would grow by more than this is made to fill a disk.
+# Text compresses to a third or a tenth. A file that grows by more than this factor is made to fill a disk.
 _MAX_GROWTH = 200
 _MIN_SIZE_LIMIT = 100_000_000
 _PACKABLE_KINDS = ("folder",)
@@ -53,18 +53,19 @@ _OPTION_TYPES: dict[str, type] = {
 
 
 def write_pack(store: Store, tool: Tool, path: Path) -> int:
-    """Write a tool into a file, under a temporary name until it is whole; return how many bytes it has."""
+    """Write a tool to a file, under a temporary name until it is complete; return its size in bytes."""
     with store.read_transaction():
         totals = store.totals(tool.id)
         if not totals.documents:
             raise LibraryError(
-                f"{tool.name} holds no documents yet", hint=f"Import it first: bunko import -n {tool.name}"
+                f"{tool.name} has no documents yet", hint=f"Import it first: bunko import -n {tool.name}"
             )
         if tool.kind not in _PACKABLE_KINDS:
             raise LibraryError(
-                f"{tool.name} is of kind {tool.kind!r}", hint=f"Packs carry only: {', '.join(_PACKABLE_KINDS)}."
+                f"A tool of kind {tool.kind!r} cannot be exported: {tool.name}",
+                hint=f"Packs support only: {', '.join(_PACKABLE_KINDS)}.",
             )
-        head = {
+        header = {
             "bunko": __version__,
             "made_at": now(),
             "documents": totals.documents,
@@ -73,19 +74,19 @@ def write_pack(store: Store, tool: Tool, path: Path) -> int:
             "tool": {name: getattr(tool, name) for name in (*_TOOL_FIELDS, "active", "built", "options")},
         }
         with _atomic_file(path) as file:
-            sums = hashlib.sha256()
+            digest = hashlib.sha256()
 
-            def put(data: bytes) -> None:
-                sums.update(data)
+            def write(data: bytes) -> None:
+                digest.update(data)
                 file.write(data)
 
-            put(b"%s%d\n" % (_MAGIC, FORMAT_VERSION))
-            put(json.dumps(head, ensure_ascii=False).encode() + b"\n")
-            squeeze = zlib.compressobj()
+            write(b"%s%d\n" % (_MAGIC, FORMAT_VERSION))
+            write(json.dumps(header, ensure_ascii=False).encode() + b"\n")
+            compressor = zlib.compressobj()
             for record in _encode_documents(store, tool):
-                put(squeeze.compress(record))
-            put(squeeze.flush())
-            file.write(sums.digest())
+                write(compressor.compress(record))
+            write(compressor.flush())
+            file.write(digest.digest())
             return file.tell()
 
 
@@ -93,19 +94,19 @@ def _encode_documents(store: Store, tool: Tool) -> Iterator[bytes]:
     after = ""
     while uris := store.uris(tool.id, after=after, limit=_DOCUMENT_BATCH):
         after = uris[-1]
-        for one in store.export_documents(tool.id, uris):
-            rows = store.vectors(one.vector_keys)
-            complete = one.vector_keys and all(key in rows for key in one.vector_keys)
-            vectors = np.stack([rows[key] for key in one.vector_keys]) if complete else None
-            yield records.encode_record(one, vectors)
+        for prepared in store.export_documents(tool.id, uris):
+            rows = store.vectors(prepared.vector_keys)
+            complete = prepared.vector_keys and all(key in rows for key in prepared.vector_keys)
+            vectors = np.stack([rows[key] for key in prepared.vector_keys]) if complete else None
+            yield records.encode_record(prepared, vectors)
 
 
 @contextmanager
 def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
-    """Give a file that takes its name when it is whole; only another pack is replaced."""
+    """Yield a file that gets its name when it is complete; an existing file is replaced only if it is a pack."""
     try:
         if path.exists() and not _is_pack(path):
-            raise SourceError(f"{path} is there already and is not a pack", hint="Choose another name with -o.")
+            raise SourceError(f"{path} already exists and is not a pack", hint="Choose another name with -o.")
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
         try:
             with temporary.open("xb") as file:
@@ -119,9 +120,9 @@ def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
                 temporary.unlink()
             raise
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        raise (DiskFull if full else SourceError)(
-            f"{path} cannot be written: {error.strerror or error}", hint="Choose another place with -o."
+        is_disk_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise (DiskFull if is_disk_full else SourceError)(
+            f"{path} cannot be written: {error.strerror or error}", hint="Choose another path with -o."
         ) from error
 
 
@@ -131,7 +132,7 @@ def _is_pack(path: Path) -> bool:
 
 
 class Pack:
-    """A pack that was read to its end once and is what it says."""
+    """A pack file whose checksum and documents have been verified."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self._path, self._file = path, file
@@ -140,18 +141,18 @@ class Pack:
         self._check_digest()
         file.seek(0)
         file.readline()
-        head = records.parse_json_line(file.readline(_MAX_HEADER_BYTES))
+        header = records.parse_json_line(file.readline(_MAX_HEADER_BYTES))
         self._records_offset = file.tell()
-        self.version = records.get_text(head, "bunko")
-        self.documents = records.get_number(head, "documents")
-        self.chunks = records.get_number(head, "chunks")
-        self.tool = _parse_tool(head.get("tool"))
-        found = [len(record.prepared.chunks) for record in self.records()]
-        if (len(found), sum(found)) != (self.documents, self.chunks):
-            raise PackDamaged("it does not hold what it says it holds")
+        self.version = records.get_text(header, "bunko")
+        self.documents = records.get_number(header, "documents")
+        self.chunks = records.get_number(header, "chunks")
+        self.tool = _parse_tool(header.get("tool"))
+        chunk_counts = [len(record.prepared.chunks) for record in self.records()]
+        if (len(chunk_counts), sum(chunk_counts)) != (self.documents, self.chunks):
+            raise PackDamaged("its number of documents or chunks is wrong")
 
     def records(self) -> Iterator[PackRecord]:
-        """Return the documents, one at a time."""
+        """Yield the documents, one at a time."""
         self._file.seek(self._records_offset)
         raw = _InflateStream(
             self._file,
@@ -166,7 +167,7 @@ class Pack:
                 yield record
 
     def matches_folder(self, folder: Path) -> bool:
-        """Say whether a folder of this machine holds at least one of the documents, unchanged."""
+        """Return whether a folder on this machine has at least one of the documents, unchanged."""
         for record in self.records():
             document = record.prepared.document
             with suppress(OSError):
@@ -178,34 +179,35 @@ class Pack:
         return False
 
     def _check_format(self) -> None:
-        first = self._file.readline(len(_MAGIC) + 20)
-        number = first.removeprefix(_MAGIC).removesuffix(b"\n")
-        if not first.startswith(_MAGIC) or not number.isdigit():
-            raise SourceError(f"{self._path} is not a bunko pack", hint="Packs are made with: bunko export -n NAME")
-        if int(number) > FORMAT_VERSION:
+        first_line = self._file.readline(len(_MAGIC) + 20)
+        version = first_line.removeprefix(_MAGIC).removesuffix(b"\n")
+        if not first_line.startswith(_MAGIC) or not version.isdigit():
+            raise SourceError(f"{self._path} is not a bunko pack", hint="Create a pack with: bunko export -n NAME")
+        if int(version) > FORMAT_VERSION:
             raise LibraryTooNew(
-                f"{self._path} was made by a newer bunko (pack format {int(number)}, this one knows {FORMAT_VERSION})",
+                f"{self._path} was written by a newer bunko"
+                f" (pack format {int(version)}, this one reads {FORMAT_VERSION})",
                 hint="Upgrade bunko (pip install -U bunko), or export it with an older one.",
             )
 
     def _check_digest(self) -> None:
-        left = self.bytes - _DIGEST_BYTES
+        remaining = self.bytes - _DIGEST_BYTES
         self._file.seek(0)
-        sums = hashlib.sha256()
-        while left > 0 and (block := self._file.read(min(_BLOCK_BYTES, left))):
-            sums.update(block)
-            left -= len(block)
-        if left or self._file.read() != sums.digest():
-            raise PackDamaged("its checksum is wrong: it was cut short or changed on the way")
+        digest = hashlib.sha256()
+        while remaining > 0 and (block := self._file.read(min(_BLOCK_BYTES, remaining))):
+            digest.update(block)
+            remaining -= len(block)
+        if remaining or self._file.read() != digest.digest():
+            raise PackDamaged("its checksum is wrong: it was truncated or changed")
 
 
 @contextmanager
 def open_pack(path: Path) -> Iterator[Pack]:
-    """Open a pack and read it to its end: what is wrong with it is told before anything is written."""
+    """Open a pack and verify all of it, so that errors are raised before anything is written."""
     path = path.expanduser()
     try:
         if not path.is_file():
-            raise SourceError(f"There is no file {path}", hint="Name a file made with: bunko export -n NAME")
+            raise SourceError(f"There is no file {path}", hint="Give a file written by: bunko export -n NAME")
         file = path.open("rb")
     except OSError as error:
         raise SourceError(
@@ -223,68 +225,68 @@ def _translate_errors(path: Path) -> Iterator[None]:
         yield
     except (PackDamaged, zlib.error) as error:
         raise SourceError(
-            f"{path} is not a whole pack: {error}",
+            f"{path} is not a valid pack: {error}",
             hint="Nothing was changed. Copy the file again, or export it again.",
         ) from error
 
 
 class _InflateStream(io.RawIOBase):
-    """The documents' bytes, unfolded a block at a time and never more than allowed."""
+    """The documents' bytes, decompressed block by block up to a limit."""
 
     def __init__(self, file: IO[bytes], size: int, limit: int) -> None:
         self._file, self._compressed_left, self._bytes_left = file, size, limit
         self._inflate = zlib.decompressobj()
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return that the stream is readable."""
         return True
 
     def count_bytes(self, size: int) -> None:
-        """Take note of bytes that came out; refuse to unfold without end."""
+        """Count decompressed bytes and raise beyond the limit."""
         self._bytes_left -= size
         if self._bytes_left < 0:
-            raise PackDamaged("it would grow far beyond what documents do")
+            raise PackDamaged("it decompresses to far more than documents would")
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer; 0 at the end."""
+        """Fill a buffer and return how many bytes; 0 at the end."""
         while not self._inflate.eof:
-            packed = self._inflate.unconsumed_tail or self._file.read(min(_BLOCK_BYTES, self._compressed_left))
+            block = self._inflate.unconsumed_tail or self._file.read(min(_BLOCK_BYTES, self._compressed_left))
             if not self._inflate.unconsumed_tail:
-                self._compressed_left -= len(packed)
-            if not packed:
-                raise PackDamaged("it ends too soon")
-            data = self._inflate.decompress(packed, len(buffer))
+                self._compressed_left -= len(block)
+            if not block:
+                raise PackDamaged("it is truncated")
+            data = self._inflate.decompress(block, len(buffer))
             if data:
                 self.count_bytes(len(data))
                 buffer[: len(data)] = data
                 return len(data)
         if self._compressed_left or self._inflate.unused_data:
-            raise PackDamaged("something follows its end")
+            raise PackDamaged("it has data after its end")
         return 0
 
 
 def _parse_tool(table: object) -> Tool:
     if not isinstance(table, dict):
         raise PackDamaged("it has no tool")
-    facts: dict[str, Any] = {name: records.get_text(table, name) for name in _TOOL_FIELDS}
+    fields: dict[str, Any] = {name: records.get_text(table, name) for name in _TOOL_FIELDS}
     built, options = table.get("built"), table.get("options")
     if not isinstance(built, dict) or not isinstance(options, dict) or not isinstance(table.get("active"), bool):
-        raise PackDamaged("its tool is not described")
-    if facts["kind"] not in _PACKABLE_KINDS:
-        raise PackDamaged(f"it is of kind {facts['kind']!r}, which this bunko does not know")
-    if not (PurePosixPath(facts["source"]).is_absolute() or PureWindowsPath(facts["source"]).is_absolute()):
-        raise PackDamaged("its folder is no full path")
+        raise PackDamaged("the definition of its tool is incomplete")
+    if fields["kind"] not in _PACKABLE_KINDS:
+        raise PackDamaged(f"its tool is of kind {fields['kind']!r}, which this bunko does not support")
+    if not (PurePosixPath(fields["source"]).is_absolute() or PureWindowsPath(fields["source"]).is_absolute()):
+        raise PackDamaged("the path of its folder is not absolute")
     for name, value in options.items():
         if not _is_valid_option(name, value):
-            raise PackDamaged(f"its option {name!r} is not of the right kind")
-    return Tool(**facts, active=table["active"], built=built, options=options)
+            raise PackDamaged(f"the value of its option {name!r} has the wrong type")
+    return Tool(**fields, active=table["active"], built=built, options=options)
 
 
 def _is_valid_option(name: str, value: object) -> bool:
     if name == "search":
-        return isinstance(value, dict) and all(is_tool_search_setting(key, one) for key, one in value.items())
+        return isinstance(value, dict) and all(is_tool_search_setting(key, item) for key, item in value.items())
     if type(value) is not _OPTION_TYPES.get(name, type(value)):
         return False
     if isinstance(value, list):
-        return all(isinstance(one, str) for one in value)
+        return all(isinstance(item, str) for item in value)
     return isinstance(value, str | int | float)

@@ -1,4 +1,4 @@
-"""A pack in, its documents in a tool out: as they are if both libraries work alike, else made anew from their texts."""
+"""Load the documents of a pack into a tool, chunking and embedding them again where the settings differ."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bunko.ingest.embed import as_remote, embed_documents
 from bunko.ingest.pipeline import ChunkerSettings, ImportProgress, make_batches, pack_terms
 from bunko.library.pack.file import Pack
 from bunko.library.pack.records import PackRecord
-from bunko.protocols import Embedder, Store
+from bunko.protocols import Chunker, Embedder, Store
 from bunko.records import EmbeddingUsage, PreparedDocument
 from bunko.types import Report, Tool
 
 if TYPE_CHECKING:
     from bunko.types import Vectors
 
-# What does not change how documents are cut.
+# Build facts that do not affect the chunks.
 _NOT_CHUNKING_FACTS = {"words", "grams", "embedder"}
 
 
@@ -35,48 +35,57 @@ def load_pack(
     *,
     progress: Callable[[ImportProgress], None] = lambda _: None,
 ) -> Report:
-    """Put a pack's documents into a tool; what was made otherwise than here is made anew from their texts."""
-    theirs = pack.tool.built
-    different = {name for name in (build_facts.keys() | theirs.keys()) if build_facts.get(name) != theirs.get(name)}
+    """Load a pack's documents into a tool; chunks, terms and vectors built with other settings are computed again."""
+    pack_facts = pack.tool.built
+    different = {
+        name for name in (build_facts.keys() | pack_facts.keys()) if build_facts.get(name) != pack_facts.get(name)
+    }
     chunker = chunker_settings.build() if different - _NOT_CHUNKING_FACTS else None
-    report, costly = Report(added=pack.documents), as_remote(embedder)
-    done = ImportProgress(0, pack.documents, 0, 0, 0)
+    report, remote = Report(added=pack.documents), as_remote(embedder)
+    import_progress = ImportProgress(0, pack.documents, 0, 0, 0)
     for batch in make_batches(pack.records(), lambda record: len(record.prepared.document.text.text)):
-        carried = _PackEmbedder(embedder) if embedder is not None else None
-        put = []
+        pack_embedder = _PackEmbedder(embedder) if embedder is not None else None
+        documents = []
         for record in batch:
-            if carried is not None and "embedder" not in different:
-                carried.add_vectors(record)
-            document, chunks = record.prepared.document, record.prepared.chunks
-            if chunker is not None:
-                chunks = chunker.chunks(document.text) or chunks
-            if chunker is not None or "words" in different:
-                put.append(PreparedDocument(document, chunks, pack_terms(document, chunks)))
-            else:
-                put.append(record.prepared)
-        calls = costly.stats.calls if costly else 0
-        named, vectors, _ = embed_documents(store, carried, put)
-        spent = {}
-        if carried is not None and carried.embedded_count:
-            made = costly.stats.calls - calls if costly else -(-carried.embedded_count // carried.batch_size)
-            spent[carried.name] = EmbeddingUsage(carried.embedded_count, made)
-        store.write(target.id, upsert=named, vectors=vectors, usage=spent)
+            if pack_embedder is not None and "embedder" not in different:
+                pack_embedder.add_vectors(record)
+            documents.append(_prepare_document(record.prepared, chunker, new_terms="words" in different))
+        calls_before = remote.stats.calls if remote else 0
+        keyed_documents, vectors, _ = embed_documents(store, pack_embedder, documents)
+        usage = {}
+        if pack_embedder is not None and pack_embedder.embedded_count:
+            texts = pack_embedder.embedded_count
+            calls = remote.stats.calls - calls_before if remote else -(-texts // pack_embedder.batch_size)
+            usage[pack_embedder.name] = EmbeddingUsage(texts, calls)
+        store.write(target.id, upsert=keyed_documents, vectors=vectors, usage=usage)
         reach_failpoint("pack.batch")
-        report.total_chunks += sum(len(one.chunks) for one in put)
-        report.embedded += carried.embedded_count if carried is not None else 0
-        done = replace(done, files=done.files + len(put), chunks=report.total_chunks)
-        progress(done)
+        report.total_chunks += sum(len(prepared.chunks) for prepared in documents)
+        report.embedded += pack_embedder.embedded_count if pack_embedder is not None else 0
+        import_progress = replace(
+            import_progress, files=import_progress.files + len(documents), chunks=report.total_chunks
+        )
+        progress(import_progress)
     if chunker is not None:
-        report.notices.append("This library cuts documents another way: they were cut anew from their texts.")
+        report.notices.append("This library uses another chunker, so the documents were chunked again.")
     elif "words" in different:
-        report.notices.append("This library finds words another way: they were found anew in the texts.")
+        report.notices.append("This library uses another tokenizer, so the words of the texts were extracted again.")
     if report.embedded:
-        report.notices.append(f"{report.embedded} texts were embedded here: the pack has no vectors that fit.")
+        report.notices.append(f"{report.embedded} texts were embedded again, because the pack has no matching vectors.")
     return report
 
 
+def _prepare_document(prepared: PreparedDocument, chunker: Chunker | None, *, new_terms: bool) -> PreparedDocument:
+    """Return a document with chunks of this library's chunker, if one is given, and terms that match them."""
+    if chunker is None and not new_terms:
+        return prepared
+    document, chunks = prepared.document, prepared.chunks
+    if chunker is not None:
+        chunks = chunker.chunks(document.text) or chunks
+    return PreparedDocument(document, chunks, pack_terms(document, chunks))
+
+
 class _PackEmbedder:
-    """An embedder that knows the vectors a pack brought, and asks another for the rest."""
+    """An embedder that returns the vectors of a pack, and calls another embedder for other texts."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.name, self.size, self.noise_floor, self.embedded_count = (
@@ -89,7 +98,7 @@ class _PackEmbedder:
         self._embedder, self._vectors = embedder, dict[str, "Vectors"]()
 
     def add_vectors(self, record: PackRecord) -> None:
-        """Take note of a document's vectors."""
+        """Add the vectors of a document."""
         if record.vectors is None or record.vectors.shape[1] != self.size:
             return
         title = record.prepared.document.text.title
@@ -97,13 +106,13 @@ class _PackEmbedder:
         self._vectors.update(zip(texts, record.vectors, strict=True))
 
     def unavailable_reason(self) -> str:
-        """Return what the other one lacks."""
+        """Return why the wrapped embedder cannot be used."""
         return self._embedder.unavailable_reason()
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Return one row for each text."""
-        new = [text for text in texts if text not in self._vectors]
-        if new:
-            self.embedded_count += len(new)
-            self._vectors.update(zip(new, embed_and_check(self._embedder, new, query=query), strict=True))
+        new_texts = [text for text in texts if text not in self._vectors]
+        if new_texts:
+            self.embedded_count += len(new_texts)
+            self._vectors.update(zip(new_texts, embed_and_check(self._embedder, new_texts, query=query), strict=True))
         return np.stack([self._vectors[text] for text in texts])

@@ -1,7 +1,7 @@
-"""One document with its terms and vectors in, one record of a pack out; and back, with everything checked.
+"""Encode documents as records of a pack, and decode and validate them.
 
-A record is a line of JSON, then the terms as `index.terms` packs them, then a row of little-endian float32 for each
-chunk. Whoever wrote a pack may have meant harm: what is read here is used as text and numbers only, in limits.
+A record is a line of JSON, then the packed terms of the chunks, then a row of little-endian float32 for each chunk.
+A pack may be malicious: what is read here is used only as text and numbers, within limits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bunko.types import Chunk, Document, SourceEntry, Text
 if TYPE_CHECKING:
     from bunko.types import Vectors
 
-# A file that bunko reads has 20 MB at most by default; its line has its chunks' texts beside it.
+# bunko reads files of at most 20 MB by default; the line also contains the texts of the chunks.
 MAX_LINE_BYTES = 256_000_000
 _MAX_VECTOR_SIZE = 65_536
 _MAX_INTEGER = 2**63 - 1  # SQLite's largest integer
@@ -28,21 +28,21 @@ _SHA256_LENGTH = 64
 
 
 class PackDamaged(Exception):
-    """The bytes are not what a pack holds."""
+    """The bytes are not those of a valid pack."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackRecord:
-    """A document as it travels: its vectors come along, and are named anew where they arrive."""
+    """A document with its vectors, whose keys the importing library computes."""
 
     prepared: PreparedDocument
     vectors: Vectors | None
 
 
 def encode_record(prepared: PreparedDocument, vectors: Vectors | None) -> bytes:
-    """Return a document as a record."""
+    """Encode a document as a record."""
     document, text = prepared.document, prepared.document.text
-    head = {
+    fields = {
         "uri": document.uri,
         "size": document.entry.size,
         "modified_ns": document.entry.modified_ns,
@@ -65,76 +65,76 @@ def encode_record(prepared: PreparedDocument, vectors: Vectors | None) -> bytes:
         "terms": len(prepared.packed_terms),
         "vectors": 0 if vectors is None else vectors.shape[1],
     }  # fmt: skip
-    line = json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode()
+    line = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
     return line + b"\n" + prepared.packed_terms + (b"" if vectors is None else vectors.astype("<f4").tobytes())
 
 
 def read_record(stream: IO[bytes], count_bytes: Callable[[int], None], after: str) -> PackRecord | None:
-    """Return the next record, whose uri must follow the last one; None at the end. `spend` is told what it unfolds."""
+    """Return the next record, None at the end; its uri must sort behind `after`, and `count_bytes` limits its texts."""
     line = stream.readline(MAX_LINE_BYTES)
     if not line:
         return None
-    head = parse_json_line(line)
-    uri = get_text(head, "uri")
+    fields = parse_json_line(line)
+    uri = get_text(fields, "uri")
     if not is_safe_uri(uri):
         raise PackDamaged(f"{uri!r} is not a path inside a folder")
     if uri <= after:
         raise PackDamaged("documents are out of order")
-    tags = head.get("tags")
+    tags = fields.get("tags")
     if not isinstance(tags, list):
-        raise PackDamaged("tags are no list")
-    whole = get_text(head, "text")
+        raise PackDamaged("tags is not a list")
+    full_text = get_text(fields, "text")
     text = Text(
-        whole,
-        get_text(head, "media_type"),
-        get_text(head, "encoding"),
-        get_text(head, "title"),
-        get_text(head, "date"),
+        full_text,
+        get_text(fields, "media_type"),
+        get_text(fields, "encoding"),
+        get_text(fields, "title"),
+        get_text(fields, "date"),
         tuple(_check_text(tag, "tags") for tag in tags),
-        get_number(head, "body", maximum=len(whole)),
+        get_number(fields, "body", maximum=len(full_text)),
     )
-    content_hash = get_text(head, "hash")
+    content_hash = get_text(fields, "hash")
     if len(content_hash) != _SHA256_LENGTH or content_hash.strip("0123456789abcdef"):
-        raise PackDamaged("a content hash is none")
-    entry = SourceEntry(uri, *(get_number(head, name) for name in ("size", "modified_ns", "seen_ns")))
-    chunks = _parse_chunks(head.get("chunks"), text.text, count_bytes)
-    terms = _read_exactly(stream, get_number(head, "terms", maximum=MAX_LINE_BYTES))
+        raise PackDamaged("a content hash is invalid")
+    entry = SourceEntry(uri, *(get_number(fields, name) for name in ("size", "modified_ns", "seen_ns")))
+    chunks = _parse_chunks(fields.get("chunks"), text.text, count_bytes)
+    terms = _read_exactly(stream, get_number(fields, "terms", maximum=MAX_LINE_BYTES))
     _check_terms(terms, len(chunks))
-    vectors = _read_vectors(stream, len(chunks), get_number(head, "vectors", maximum=_MAX_VECTOR_SIZE))
+    vectors = _read_vectors(stream, len(chunks), get_number(fields, "vectors", maximum=_MAX_VECTOR_SIZE))
     return PackRecord(PreparedDocument(Document(entry, text, content_hash), chunks, terms), vectors)
 
 
 def parse_json_line(line: bytes) -> dict[str, Any]:
-    """Return the JSON object of a line."""
+    """Parse a line that holds one JSON object."""
     try:
-        found = json.loads(line.decode())
+        value = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
         raise PackDamaged("a line is not JSON") from error
-    if not line.endswith(b"\n") or not isinstance(found, dict):
+    if not line.endswith(b"\n") or not isinstance(value, dict):
         raise PackDamaged("a line is not a JSON object")
-    return found
+    return value
 
 
 def get_text(table: dict[str, Any], name: str) -> str:
-    """Return a text of a JSON object."""
+    """Return a string of a JSON object."""
     return _check_text(table.get(name), name)
 
 
 def get_number(table: dict[str, Any], name: str, *, maximum: int = _MAX_INTEGER) -> int:
-    """Return a whole number of a JSON object, 0 or more."""
+    """Return an integer of a JSON object, from 0 to `maximum`."""
     return _check_number(table.get(name), name, maximum)
 
 
 def is_safe_uri(uri: str) -> bool:
-    """Say whether a uri names something below a folder, on this system and on others."""
-    here = PurePath(uri)  # on Windows a backslash parts too, and there are drives
-    inside = not (here.drive or here.root or ".." in here.parts)
-    return inside and "\0" not in uri and not {"", ".", ".."} & set(uri.split("/"))
+    """Return whether a uri names something inside a folder, on this system and on others."""
+    path = PurePath(uri)  # on Windows, a backslash is a separator too, and there are drives
+    is_relative = not (path.drive or path.root or ".." in path.parts)
+    return is_relative and "\0" not in uri and not {"", ".", ".."} & set(uri.split("/"))
 
 
 def _check_text(value: object, name: str) -> str:
     if not isinstance(value, str):
-        raise PackDamaged(f"{name} is no text")
+        raise PackDamaged(f"{name} is not a string")
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -144,7 +144,7 @@ def _check_text(value: object, name: str) -> str:
 
 def _check_number(value: object, name: str, maximum: int = _MAX_INTEGER) -> int:
     if type(value) is not int or not 0 <= value <= maximum:
-        raise PackDamaged(f"{name} is no number from 0 to {maximum}")
+        raise PackDamaged(f"{name} is not an integer from 0 to {maximum}")
     return value
 
 
@@ -154,32 +154,32 @@ def _parse_chunks(rows: object, text: str, count_bytes: Callable[[int], None]) -
     chunks = []
     for index, row in enumerate(rows):
         if not isinstance(row, list) or len(row) != 7 or not isinstance(row[5], list):
-            raise PackDamaged("a chunk has not its seven parts")
+            raise PackDamaged("a chunk does not have seven fields")
         end = _check_number(row[1], "end", len(text))
         start = _check_number(row[0], "start", end)
         last = _check_number(row[3], "last_line")
         first = _check_number(row[2], "first_line", last)
-        # A few bytes can ask for the same long text a million times over.
+        # A few bytes can refer to the same long text a million times.
         count_bytes(end - start)
-        own = text[start:end] if row[6] is None else _check_text(row[6], "a chunk's text")
-        path = tuple(_check_text(part, "a heading") for part in row[5])
-        chunks.append(Chunk(index, start, end, first, last, own, _check_text(row[4], "a heading"), path))
+        chunk_text = text[start:end] if row[6] is None else _check_text(row[6], "a chunk's text")
+        heading_path = tuple(_check_text(part, "a heading") for part in row[5])
+        chunks.append(Chunk(index, start, end, first, last, chunk_text, _check_text(row[4], "a heading"), heading_path))
     return chunks
 
 
 def _check_terms(blob: bytes, chunks: int) -> None:
     if len(blob) < 4 + 4 * chunks or int.from_bytes(blob[:4], "little") != chunks:
-        raise PackDamaged("the terms are not those of the chunks")
+        raise PackDamaged("the terms do not match the chunks")
     sizes = np.frombuffer(blob, np.uint32, chunks, 4).astype(np.int64)
     total = int(sizes.sum())
     if len(blob) != 4 + 4 * chunks + 10 * total:
-        raise PackDamaged("the terms are too many or too few")
+        raise PackDamaged("the number of terms is wrong")
     keys = np.frombuffer(blob, np.uint64, total, 4 + 4 * chunks)
     owners = np.repeat(np.arange(chunks), sizes)
     if ((keys[1:] <= keys[:-1]) & (owners[1:] == owners[:-1])).any():
         raise PackDamaged("the terms are out of order")
     if not np.frombuffer(blob, np.uint16, total, 4 + 4 * chunks + 8 * total).all():
-        raise PackDamaged("a term occurs never")
+        raise PackDamaged("a term has the frequency 0")
 
 
 def _read_vectors(stream: IO[bytes], chunks: int, size: int) -> Vectors | None:
@@ -187,7 +187,7 @@ def _read_vectors(stream: IO[bytes], chunks: int, size: int) -> Vectors | None:
         return None
     rows = np.frombuffer(_read_exactly(stream, 4 * size * chunks), "<f4").astype(np.float32).reshape(chunks, size)
     lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
-    # They are unit vectors: anything longer would stand before all others, and a number that is none nowhere.
+    # Vectors have unit length: a longer one would outrank all others, and NaN has no rank.
     if not (lengths <= 1.01).all():
         raise PackDamaged("a vector is not of unit length")
     return rows
@@ -196,5 +196,5 @@ def _read_vectors(stream: IO[bytes], chunks: int, size: int) -> Vectors | None:
 def _read_exactly(stream: IO[bytes], size: int) -> bytes:
     data = stream.read(size)
     if len(data) != size:
-        raise PackDamaged("it ends too soon")
+        raise PackDamaged("it is truncated")
     return data

@@ -1,0 +1,132 @@
+"""Packs through the commands: killed and interrupted imports, exit codes and output."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bunko.library import catalog
+from tests.conftest import Run
+from tests.library.packs import OpenNamed, answers, import_pack_file, library_contents
+
+
+def bunko(tmp_path: Path, *arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("BUNKO_", "RAG_", "EMBEDDING_"))}
+    environ = kept | {"XDG_CONFIG_HOME": str(tmp_path / "config"), "PYTHONUTF8": "1"} | environ
+    command = [sys.executable, "-m", "bunko", *map(str, arguments)]
+    return subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("failpoint", ["pack.batch", "store.document", "store.swapped", "store.commit:3"])
+def test_a_killed_import_leaves_the_old_tool_and_the_next_one_is_whole(
+    open_named: OpenNamed, packed: Path, tmp_path: Path, failpoint: str
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "kobe.md").write_text("# 神戸\n\n神戸の港から船に乗った日の、少し長めの記録です。", encoding="utf-8")
+    with open_named("there") as there:
+        catalog.add_tool(there.store, "notes", "前からあるもの", other)
+        there.import_tools(["notes"])
+        before = answers(there, "notes")
+    into = ("import-pack", packed, "--library", tmp_path / "there")
+    killed = bunko(tmp_path, *into, "--replace", BUNKO_FAILPOINT=failpoint)
+    assert killed.returncode == -9
+    fresh = bunko(tmp_path, "import-pack", packed, "--library", tmp_path / "new", BUNKO_FAILPOINT=failpoint)
+    assert fresh.returncode == -9
+    there, new = open_named("there"), open_named("new")
+    assert answers(there, "notes") == before
+    assert catalog.get_tool(there.store, "notes").description == "前からあるもの"
+    assert new.tools() == []
+    for library, options in ((there, {"replace_existing": True}), (new, {})):
+        import_pack_file(library, packed, **options)
+        assert [one.name for one in library.store.tools()] == ["notes"]
+        assert library.store.totals(catalog.get_tool(library.store, "notes").id).documents == 4
+    assert answers(new, "notes") == answers(open_named("home"), "notes")
+
+
+def test_an_interrupted_import_leaves_the_library_as_it_was(open_named: OpenNamed, packed: Path) -> None:
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    there = open_named("there")
+    import_pack_file(there, packed, name="first")
+    before = library_contents(there)
+    with pytest.raises(KeyboardInterrupt):
+        import_pack_file(there, packed, progress=interrupt)
+    assert library_contents(there) == before
+    assert answers(there, "first") == answers(open_named("home"), "notes")
+
+
+def test_a_rebuild_does_not_go_on_from_what_a_killed_import_left(
+    open_named: OpenNamed, packed: Path, tmp_path: Path
+) -> None:
+    killed = bunko(
+        tmp_path, "import-pack", packed, "--library", tmp_path / "home", "--replace", BUNKO_FAILPOINT="pack.batch"
+    )
+    assert killed.returncode == -9
+    home = open_named("home")
+    assert "~notes" in [one.name for one in home.store.tools()]
+    (tmp_path / "away").rename(tmp_path / "notes")
+    (tmp_path / "notes" / "表.md").unlink()
+    report = home.import_tools(["notes"], "replace")
+    assert (report.updated, report.deleted) == (3, 1)
+    assert [one.name for one in home.store.tools()] == ["notes"]
+
+
+def test_the_commands_tell_sizes_and_exit_codes_and_json(open_named: OpenNamed, packed: Path, tmp_path: Path) -> None:
+    home, there = ("--library", tmp_path / "home"), ("--library", tmp_path / "there")
+    packed.unlink()
+    wrote = bunko(tmp_path, "export", "-n", "notes", *home)
+    assert wrote.returncode == 0
+    assert wrote.stdout.startswith("Wrote notes.bunko: 4 documents, ")
+    assert "kB" in wrote.stdout
+    told = json.loads(bunko(tmp_path, "export", "-n", "notes", "-o", "x.bunko", *home, "--json").stdout)
+    assert (told["name"], told["documents"]) == ("notes", 4)
+    assert told["bytes"] == (tmp_path / told["file"]).stat().st_size
+    (tmp_path / "broken.bunko").write_bytes((tmp_path / "x.bunko").read_bytes()[:-1])
+    failed = bunko(tmp_path, "import-pack", "broken.bunko", *there)
+    assert (failed.returncode, "checksum" in failed.stderr) == (3, True)
+    assert not (tmp_path / "there").exists()
+    took = bunko(tmp_path, "import-pack", "x.bunko", *there)
+    assert took.returncode == 0
+    assert took.stdout.startswith("Took in notes: 4 documents")
+    assert "is not on this machine" in took.stderr
+    again = bunko(tmp_path, "import-pack", "x.bunko", *there)
+    assert again.returncode == 2
+    assert "--replace" in again.stderr
+    told = json.loads(bunko(tmp_path, "import-pack", "x.bunko", *there, "-n", "two", "--json").stdout)
+    assert (told["name"], told["added"], told["source_exists"]) == ("two", 4, False)
+    found = bunko(tmp_path, "search", "京都の寺", "-n", "two", *there)
+    assert "kyoto.md" in found.stdout
+    assert "is missing or empty" in found.stderr
+
+
+def test_a_folder_with_its_own_index_can_be_packed_too(tmp_path: Path, notes_folder: Path) -> None:
+    assert bunko(tmp_path, "reindex", "--docs-dir", notes_folder).returncode == 0
+    wrote = bunko(tmp_path, "export", "--docs-dir", notes_folder, "-o", "d.bunko")
+    assert wrote.returncode == 0, wrote.stderr
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a.md").write_text("# 神戸\n\n神戸の港から船に乗った日の、少し長めの記録です。", encoding="utf-8")
+    took = bunko(tmp_path, "import-pack", "d.bunko", "--docs-dir", other, "-n", "theirs")
+    assert took.returncode == 0, took.stderr
+    assert "Searches follow" in took.stderr
+    assert "kyoto.md" in bunko(tmp_path, "search", "京都の寺", "--docs-dir", other).stdout
+
+
+def test_a_refused_pack_leaves_no_new_library_behind(run: Run, packed: Path, tmp_path: Path) -> None:
+    place, file = tmp_path / "fresh", tmp_path / "kept" / "one.db"
+    file.parent.mkdir()
+    for flags in (("--library", place), ("--database", file)):
+        for wrong in (("-n", "search"), ("-s", tmp_path / "nowhere")):
+            assert run("import-pack", packed, *wrong, *flags).code in (2, 3)
+            assert not place.exists()
+            assert list(file.parent.iterdir()) == []
+    assert run("import-pack", packed, "--library", place).code == 0
+    assert run("import-pack", packed, "--library", place).code == 2
+    assert run("tool", "ls", "--library", place).out == "notes\n"
