@@ -57,7 +57,7 @@ def test_where_the_system_watches_no_more_folders_it_says_so_and_looks_instead(t
     command = [sys.executable, "-m", "bunko", "watch", "--json", "--docs-dir", str(docs)]
     with WatchProcess(["unshare", "-Ur", "sh", "-c", limited, "sh", *command], tmp_path) as printed:
         problem = printed.wait_for("problem")
-        assert "watches no more folders" in problem["message"]
+        assert "limit for watched folders is reached" in problem["message"]
         assert "tool" not in problem
         assert "max_user_watches" in problem["hint"]
         printed.wait_for("imported")
