@@ -12,7 +12,7 @@ from bunko.types import Chunk, Text
 
 
 class WholeEntry:
-    """Keeps an entry that fits whole; splits longer Markdown at headings, other text at paragraphs and sentences."""
+    """Keeps an entry whole if it fits; splits longer Markdown at headings, other text at paragraphs and sentences."""
 
     def __init__(self, max_chars: int, headings: Headings) -> None:
         self._max_chars = max_chars

@@ -114,7 +114,7 @@ def _guess_codec(file: BinaryIO, position: int) -> str:
 
 
 def _find_damage(file: BinaryIO, codec: str) -> int | None:
-    """Return the offset of the first byte that the codec cannot decode, or None if it decodes the whole file."""
+    """Return the approximate offset at which the codec fails, or None if it decodes the whole file."""
     decoder = getincrementaldecoder(codec)()
     file.seek(0)
     position = 0
