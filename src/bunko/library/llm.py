@@ -107,11 +107,11 @@ class _AnswerCache:
         return self._store.cached_answer(self._kind, key, time()) if self._lifetime_seconds else None
 
     def put(self, key: bytes, value: str) -> None:
-        at = time()
+        now = time()
         if self._lifetime_seconds:
             try:
                 self._store.cache_answer(
-                    self._kind, key, value, at=at, until=at + self._lifetime_seconds, limit=_MAX_CACHED_ANSWERS
+                    self._kind, key, value, now=now, expires_at=now + self._lifetime_seconds, limit=_MAX_CACHED_ANSWERS
                 )
             except BunkoError as error:
                 _log.warning("What the chat model said was not kept: %s", error.message)
