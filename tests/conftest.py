@@ -1,4 +1,4 @@
-"""What most tests start from: a folder of documents and the library over it."""
+"""Fixtures for a docs folder, its library and the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 
-# Whoever is started in the background ignores Ctrl-C, and hands that down to the processes that tests interrupt.
+# A process started in the background ignores Ctrl-C, and so would the child processes that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -36,9 +36,9 @@ class Ran:
     def json(self) -> dict[str, object]:
         """Return the object it printed."""
         assert self.code == 0, self.err
-        found = json.loads(self.out)
-        assert isinstance(found, dict)
-        return found
+        parsed = json.loads(self.out)
+        assert isinstance(parsed, dict)
+        return parsed
 
 
 Run = Callable[..., Ran]
@@ -59,9 +59,9 @@ def open_docs(docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     opened: list[Library] = []
 
     def opener(*, read_only: bool = False, **environ: str) -> Library:
-        home = locate_library(docs_dir=docs, environ=environ)
+        paths = locate_library(docs_dir=docs, environ=environ)
         environ.setdefault("BUNKO_SEARCH_FRESHNESS_SECONDS", "0")
-        opened.append(open_library(home, environ=environ, read_only=read_only))
+        opened.append(open_library(paths, environ=environ, read_only=read_only))
         return opened[-1]
 
     yield opener

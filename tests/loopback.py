@@ -1,4 +1,4 @@
-"""A service of vectors and chat on loopback that speaks as OpenAI and Gemini do, and answers what a test tells it."""
+"""Run an embedding and chat service on loopback with the APIs of OpenAI and Gemini, for tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Asked:
     @property
     def texts(self) -> list[str]:
         if "requests" in self.body:
-            return [one["content"]["parts"][0]["text"] for one in self.body["requests"]]
+            return [request["content"]["parts"][0]["text"] for request in self.body["requests"]]
         return list(self.body["input"])
 
 
@@ -56,8 +56,8 @@ class Loopback:
                 with service._lock:
                     service.asked.append(asked)
                     answer = service.answers.pop(0) if service.answers else service.always
-                found = answer(asked) if callable(answer) else answer
-                status, headers, content = found or service.well(asked)
+                reply = answer(asked) if callable(answer) else answer
+                status, headers, content = reply or service.well(asked)
                 self.send_response(status)
                 for name, value in {"content-type": "application/json", **headers}.items():
                     self.send_header(name, value)
@@ -94,8 +94,8 @@ class Loopback:
     def well(self, asked: Asked) -> Reply:
         if "requests" in asked.body:
             return told({"embeddings": [
-                {"values": self.numbers(text, one.get("outputDimensionality", 3072))}
-                for text, one in zip(asked.texts, asked.body["requests"], strict=True)
+                {"values": self.numbers(text, request.get("outputDimensionality", 3072))}
+                for text, request in zip(asked.texts, asked.body["requests"], strict=True)
             ]})  # fmt: skip
         size = asked.body.get("dimensions", self.size)
         rows = [self.numbers(text, size) for text in asked.texts]
@@ -119,7 +119,7 @@ def told(content: object, status: int = 200, **headers: str) -> Reply:
 
 
 def listed(rows: Sequence[object]) -> Reply:
-    data = [{"object": "embedding", "index": at, "embedding": row} for at, row in enumerate(rows)]
+    data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)]
     usage = {"prompt_tokens": 1, "total_tokens": 1}
     return told({"object": "list", "data": data[::-1], "model": "m", "usage": usage})
 
@@ -163,9 +163,9 @@ def chatting(service: Loopback, **environ: str) -> dict[str, str]:
 @contextmanager
 def saying(text: str) -> Iterator[Loopback]:
     """Run a service that answers every chat with this text."""
-    found = Loopback()
-    found.always = lambda _: said(text)
+    service = Loopback()
+    service.always = lambda _: said(text)
     try:
-        yield found
+        yield service
     finally:
-        found.close()
+        service.close()

@@ -1,4 +1,4 @@
-"""A web site on loopback: paths go in with what they answer, and every request is kept with its headers and time."""
+"""Run a web site on loopback that records every request, for tests."""
 
 from __future__ import annotations
 

@@ -294,7 +294,7 @@ class Store(Protocol):
     ) -> None:
         """Write pages atomically; a page without new content keeps its old content."""
 
-    def log_search(self, query: str, tool: str, at: str, *, limit: int) -> bool:
+    def log_search(self, query: str, tool: str, searched_at: str, *, limit: int) -> bool:
         """Add a search to the log, which keeps `limit` searches; return False if another process is writing."""
 
     def logged_searches(self) -> list[LoggedSearch]:
@@ -303,10 +303,10 @@ class Store(Protocol):
     def clear_searches(self) -> int:
         """Delete the search log; return how many searches it had."""
 
-    def cached_answer(self, kind: str, key: bytes, at: float) -> str | None:
-        """Return a cached model answer, or None if there is none or it expired; `at` is in seconds since 1970."""
+    def cached_answer(self, kind: str, key: bytes, now: float) -> str | None:
+        """Return a cached model answer, or None if there is none or it expired; `now` is in seconds since 1970."""
 
-    def cache_answer(self, kind: str, key: bytes, value: str, *, at: float, until: float, limit: int) -> bool:
+    def cache_answer(self, kind: str, key: bytes, value: str, *, now: float, expires_at: float, limit: int) -> bool:
         """Cache a model answer, keeping `limit` per kind; return False if another process is writing."""
 
     def check(self) -> str:

@@ -95,15 +95,15 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 def test_a_store_keeps_the_latest_answers_of_each_kind_while_they_are_worth_something(store: Store) -> None:
     for number in range(5):
-        assert store.cache_answer("rewrite", b"%d" % number, f"words {number}", at=0.0, until=100.0 + number, limit=3)
-    store.cache_answer("summary", b"1", "text", at=0.0, until=50.0, limit=3)
+        assert store.cache_answer("rewrite", b"%d" % number, f"words {number}", now=0.0, expires_at=100.0 + number, limit=3)
+    store.cache_answer("summary", b"1", "text", now=0.0, expires_at=50.0, limit=3)
     assert [store.cached_answer("rewrite", b"%d" % number, 0.0) for number in range(5)] == [
         None, None, "words 2", "words 3", "words 4",
     ]  # fmt: skip
     assert store.cached_answer("summary", b"1", 0.0) == "text"
     assert store.cached_answer("summary", b"1", 50.0) is None
     assert store.cached_answer("rewrite", b"2", 102.0) is None
-    store.cache_answer("rewrite", b"4", "other words", at=103.5, until=200.0, limit=3)
+    store.cache_answer("rewrite", b"4", "other words", now=103.5, expires_at=200.0, limit=3)
     assert store.cached_answer("rewrite", b"4", 150.0) == "other words"
     assert store.cached_answer("rewrite", b"3", 0.0) is None  # it was out of date, and was forgotten
     assert store.generation() == 0

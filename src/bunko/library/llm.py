@@ -114,8 +114,8 @@ class _AnswerCache:
                     self._kind,
                     key,
                     value,
-                    at=timestamp,
-                    until=timestamp + self._lifetime_seconds,
+                    now=timestamp,
+                    expires_at=timestamp + self._lifetime_seconds,
                     limit=_MAX_CACHED_ANSWERS,
                 )
             except BunkoError as error:

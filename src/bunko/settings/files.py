@@ -30,8 +30,8 @@ def read_config(path: Path) -> dict[object, object]:
     return content
 
 
-def find_config(folders: Sequence[Path], notices: list[str]) -> tuple[Path, dict[object, object]] | None:
-    """Read the first config file in the folders; skip files of other programs."""
+def find_config(folders: Sequence[Path], notices: list[str]) -> tuple[Path | None, dict[object, object]]:
+    """Return path and content of the first config file in the folders; skip files of other programs."""
     for folder in folders:
         for name in CONFIG_NAMES:
             path = folder / name
@@ -41,7 +41,7 @@ def find_config(folders: Sequence[Path], notices: list[str]) -> tuple[Path, dict
             if isinstance(content, dict) and (name == "bunko.toml" or not SECTIONS.keys().isdisjoint(content)):
                 return path, content
             notices.append(f"Skipped {path}: it has no section of bunko's settings.")
-    return None
+    return None, {}
 
 
 def _is_readable_file(path: Path) -> bool:

@@ -71,7 +71,11 @@ def load_settings(
     what is fetched from the web and how.
     """
     notices: list[str] = []
-    file = (config, files.read_config(config)) if config is not None else files.find_config(config_folders, notices)
+    config_path = config
+    if config is None:
+        config_path, table = files.find_config(config_folders, notices)
+    else:
+        table = files.read_config(config)
     values: dict[str, object] = {key: setting.default for key, setting in SETTINGS.items()}
     origins = dict.fromkeys(SETTINGS, "default")
 
@@ -84,10 +88,10 @@ def load_settings(
             values[key] = value if is_key_file else check_value(SETTINGS[key], value, origin)
             origins[key] = origin
 
-    if file:
-        apply(_file_assignments(*file), file[0].parent if config is None else None)
-    config_folder = [file[0].parent] if file else []
-    for folder in reversed(list(dict.fromkeys([*dotenv_folders, *config_folder]))):
+    if config_path is not None:
+        apply(_file_assignments(config_path, table), config_path.parent if config is None else None)
+        dotenv_folders = [*dotenv_folders, config_path.parent]
+    for folder in reversed(list(dict.fromkeys(dotenv_folders))):
         path = folder / ".env"
         apply(
             _env_assignments(files.read_dotenv(path, notices), f".env {path}", folder),
@@ -101,7 +105,7 @@ def load_settings(
             origins[key] = f"file {value.path()}, named by {origins[key]}"
     _set_implied_values(values, origins)
     check_pairs(values, origins)
-    return LoadedSettings(_build_settings(values), origins, notices, file[0] if file else None)
+    return LoadedSettings(_build_settings(values), origins, notices, config_path)
 
 
 def _set_implied_values(values: dict[str, object], origins: dict[str, str]) -> None:

@@ -311,7 +311,7 @@ class SafetySection(Section):
 
 
 class ServeSection(Section):
-    """How assistants connect and what they get."""
+    """How bunko serves assistants."""
 
     max_result_tokens: int = setting(
         8000, "Maximum length of an answer to an assistant, in tokens", low=500, high=100_000

@@ -233,10 +233,10 @@ class Memory:
         with self._tables.lock:
             pages.write_pages(self._tables, tool_id, upsert=upsert, contents=contents, remove=remove)
 
-    def log_search(self, query: str, tool: str, at: str, *, limit: int) -> bool:
+    def log_search(self, query: str, tool: str, searched_at: str, *, limit: int) -> bool:
         """Add a search to the log, which keeps `limit` searches; return False if another process is writing."""
         with self._tables.lock:
-            cache.log_search(self._tables, query, tool, at, limit=limit)
+            cache.log_search(self._tables, query, tool, searched_at, limit=limit)
         return True
 
     def logged_searches(self) -> list[LoggedSearch]:
@@ -247,14 +247,14 @@ class Memory:
         """Delete the search log; return how many searches it had."""
         return cache.clear_searches(self._tables)
 
-    def cached_answer(self, kind: str, key: bytes, at: float) -> str | None:
-        """Return a cached model answer, or None if there is none or it expired; `at` is in seconds since 1970."""
-        return cache.cached_answer(self._tables, kind, key, at)
+    def cached_answer(self, kind: str, key: bytes, now: float) -> str | None:
+        """Return a cached model answer, or None if there is none or it expired; `now` is in seconds since 1970."""
+        return cache.cached_answer(self._tables, kind, key, now)
 
-    def cache_answer(self, kind: str, key: bytes, value: str, *, at: float, until: float, limit: int) -> bool:
+    def cache_answer(self, kind: str, key: bytes, value: str, *, now: float, expires_at: float, limit: int) -> bool:
         """Cache a model answer, keeping `limit` per kind; return False if another process is writing."""
         with self._tables.lock:
-            cache.cache_answer(self._tables, kind, key, value, at=at, until=until, limit=limit)
+            cache.cache_answer(self._tables, kind, key, value, now=now, expires_at=expires_at, limit=limit)
         return True
 
     def check(self) -> str:

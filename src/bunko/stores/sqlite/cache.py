@@ -7,7 +7,7 @@ from bunko.stores.sqlite import schema
 from bunko.stores.sqlite.connection import Database
 
 
-def log_search(database: Database, query: str, tool: str, at: str, *, limit: int) -> bool:
+def log_search(database: Database, query: str, tool: str, searched_at: str, *, limit: int) -> bool:
     """Add a search to the log, which keeps `limit` searches; return False if another process is writing."""
     return database.try_transaction(
         [
@@ -15,7 +15,7 @@ def log_search(database: Database, query: str, tool: str, at: str, *, limit: int
             (
                 "INSERT INTO asked VALUES (?, ?, 1, ?)"
                 " ON CONFLICT (query, tool) DO UPDATE SET count = count + 1, last = excluded.last",
-                (query, tool, at),
+                (query, tool, searched_at),
             ),
             (
                 "DELETE FROM asked WHERE (query, tool) IN"
@@ -50,18 +50,20 @@ def _has_search_log(database: Database) -> bool:
     return bool(database.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'asked'"))
 
 
-def cached_answer(database: Database, kind: str, key: bytes, at: float) -> str | None:
-    """Return a cached model answer, or None if there is none or it expired; `at` is in seconds since 1970."""
-    rows = database.rows("SELECT value FROM answers WHERE kind = ? AND key = ? AND until > ?", (kind, key, at))
+def cached_answer(database: Database, kind: str, key: bytes, now: float) -> str | None:
+    """Return a cached model answer, or None if there is none or it expired; `now` is in seconds since 1970."""
+    rows = database.rows("SELECT value FROM answers WHERE kind = ? AND key = ? AND until > ?", (kind, key, now))
     return str(rows[0][0]) if rows else None
 
 
-def cache_answer(database: Database, kind: str, key: bytes, value: str, *, at: float, until: float, limit: int) -> bool:
+def cache_answer(
+    database: Database, kind: str, key: bytes, value: str, *, now: float, expires_at: float, limit: int
+) -> bool:
     """Cache a model answer, keeping `limit` per kind; return False if another process is writing."""
     return database.try_transaction(
         [
-            ("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)", (kind, key, value, until)),
-            ("DELETE FROM answers WHERE until <= ?", (at,)),
+            ("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)", (kind, key, value, expires_at)),
+            ("DELETE FROM answers WHERE until <= ?", (now,)),
             (
                 "DELETE FROM answers WHERE kind = ?1 AND key IN"
                 " (SELECT key FROM answers WHERE kind = ?1 ORDER BY until DESC, key LIMIT -1 OFFSET ?2)",

@@ -248,9 +248,9 @@ class Sqlite:
         with self._database.transaction() as connection:
             pages.write_pages(connection, tool_id, upsert, contents or {}, remove)
 
-    def log_search(self, query: str, tool: str, at: str, *, limit: int) -> bool:
+    def log_search(self, query: str, tool: str, searched_at: str, *, limit: int) -> bool:
         """Add a search to the log, which keeps `limit` searches; return False if another process is writing."""
-        return cache.log_search(self._database, query, tool, at, limit=limit)
+        return cache.log_search(self._database, query, tool, searched_at, limit=limit)
 
     def logged_searches(self) -> list[LoggedSearch]:
         """Return the logged searches, most frequent first."""
@@ -260,13 +260,13 @@ class Sqlite:
         """Delete the search log; return how many searches it had."""
         return cache.clear_searches(self._database)
 
-    def cached_answer(self, kind: str, key: bytes, at: float) -> str | None:
-        """Return a cached model answer, or None if there is none or it expired; `at` is in seconds since 1970."""
-        return cache.cached_answer(self._database, kind, key, at)
+    def cached_answer(self, kind: str, key: bytes, now: float) -> str | None:
+        """Return a cached model answer, or None if there is none or it expired; `now` is in seconds since 1970."""
+        return cache.cached_answer(self._database, kind, key, now)
 
-    def cache_answer(self, kind: str, key: bytes, value: str, *, at: float, until: float, limit: int) -> bool:
+    def cache_answer(self, kind: str, key: bytes, value: str, *, now: float, expires_at: float, limit: int) -> bool:
         """Cache a model answer, keeping `limit` per kind; return False if another process is writing."""
-        return cache.cache_answer(self._database, kind, key, value, at=at, until=until, limit=limit)
+        return cache.cache_answer(self._database, kind, key, value, now=now, expires_at=expires_at, limit=limit)
 
     def check(self) -> str:
         """Return the problems found in the stored data, or an empty string."""
