@@ -148,8 +148,8 @@ def test_reindex_counts_what_it_did(run: Run, notes: Path) -> None:
     (notes / "empty.md").touch()
     second = run("reindex", "--docs-dir", notes)
     assert second.code == 0
-    assert second.out == "0 added, 1 updated, 1 deleted, 1 unchanged, 2 chunks in all\n"
-    assert "1 could not be indexed, or not whole:" in second.err
+    assert second.out == "0 added, 1 updated, 1 deleted, 1 unchanged, 2 chunks in total\n"
+    assert "1 document failed or only partly indexed:" in second.err
     assert "empty.md: is empty" in second.err
     assert run("reindex", "--docs-dir", notes, "--force", "--json").json()["updated"] == 2
 
@@ -248,14 +248,14 @@ def test_every_error_has_an_exit_code_of_its_own() -> None:
         (("status", "--database", "gone.db"), "library", "gone.db"),
         (("status", "--database", "folder"), "library", "folder is a folder, not the file of a library"),
         (("status", "--library", "no.db"), "library", "no.db is a file, not the folder of a library"),
-        (("init", "--database", "no.db/deep/my.db"), "read-only", "cannot be written"),
+        (("init", "--database", "no.db/deep/my.db"), "read-only", "Cannot write "),
         (("build", "-i", "no.db", "--database", "no.db/deep/my.db"), "read-only", "my.db cannot be opened or made: "),
         (("status", "--database", "x" * 300), "read-only", "cannot be opened or made: "),
-        (("tool", "add", "-n", "b\udcff", "-d", "x", "-s", "."), "settings", "argument of -n is not valid Unicode"),
-        (("tool", "add", "-n", "b", "-d", "x\udcff", "-s", "."), "settings", "argument of -d is not valid Unicode"),
-        (("tool", "add", "-n", "b", "-d", "x", "-s", "x\udcff"), "settings", "argument of -s is not valid Unicode"),
+        (("tool", "add", "-n", "b\udcff", "-d", "x", "-s", "."), "settings", "argument of -n is not valid UTF-8"),
+        (("tool", "add", "-n", "b", "-d", "x\udcff", "-s", "."), "settings", "argument of -d is not valid UTF-8"),
+        (("tool", "add", "-n", "b", "-d", "x", "-s", "x\udcff"), "settings", "argument of -s is not valid UTF-8"),
         (("tool", "add", "--name=b\udcff", "-d", "x", "-s", "."), "settings", "--name=b"),
-        (("search", "京都", "--path", "\udcff"), "settings", "argument of --path is not valid Unicode"),
+        (("search", "京都", "--path", "\udcff"), "settings", "argument of --path is not valid UTF-8"),
         (("config", "show", "--config", "wrong.toml"), "settings", "top_kk"),
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value else "",

@@ -91,10 +91,10 @@ def test_what_is_judged_is_not_asked_again(judge: Callable[..., str], output: Pa
     assert judged(output) == {"京都の寺": {"temple.md": 3}}
     again = judge("京都の寺", keys="nnn")
     assert "temple.md:L" not in again
-    assert "1 judged already" in again
+    assert "1 already judged" in again
     assert len(judged(output)["京都の寺"]) == 4
-    assert "Right?" not in judge("京都の寺", keys="")
-    assert "Right?" not in judge("  京都の寺 ", keys=""), "the same query in other spaces"
+    assert "Relevant?" not in judge("京都の寺", keys="")
+    assert "Relevant?" not in judge("  京都の寺 ", keys=""), "the same query in other spaces"
 
 
 def test_undo_goes_back_also_to_the_query_before(judge: Callable[..., str], output: Path) -> None:
@@ -104,8 +104,8 @@ def test_undo_goes_back_also_to_the_query_before(judge: Callable[..., str], outp
     judge("京都の寺", "backup", "-k", "1", keys="uq")
     assert not output.exists(), "there was nothing to undo, and nothing was judged"
     first = judge("京都の寺", "-k", "1", keys="yyyy")
-    pooled = first.count("Right?")
-    assert "That was the last." in first
+    pooled = first.count("Relevant?")
+    assert "No more results." in first
     output.unlink()
     judge("京都の寺", "backup", "-k", "1", keys="y" * pooled + "un" + "q")
     grades = judged(output)
@@ -123,7 +123,7 @@ def test_taking_everything_back_leaves_no_file(judge: Callable[..., str], output
 def test_skipping_writes_nothing_and_other_keys_mean_nothing(judge: Callable[..., str], output: Path) -> None:
     printed = judge("京都の寺", "-k", "1", keys="sx?s")
     assert not output.exists()
-    assert "Right?" in printed
+    assert "Relevant?" in printed
 
 
 def test_queries_come_from_a_file_and_each_is_judged_once(judge: Callable[..., str], output: Path) -> None:
@@ -174,7 +174,7 @@ def test_one_of_a_thing_is_not_told_as_many(judge: Callable[..., str]) -> None:
 def test_without_a_query_and_without_kept_ones_there_is_nothing_to_do(run: Run, notes: Path) -> None:
     ran = run("judge", "--docs-dir", notes)
     assert ran.code == 2
-    assert "Which query is to be judged?" in ran.err
+    assert "No query given" in ran.err
 
 
 def terminal(notes: Path, output: Path, tmp_path: Path) -> tuple[subprocess.Popen[bytes], int]:
@@ -194,7 +194,7 @@ def asked(ours: int) -> str:
     import termios
 
     written = b""
-    while b"Right?" not in written:
+    while b"Relevant?" not in written:
         written += os.read(ours, 65536)
     while termios.tcgetattr(ours)[3] & termios.ICANON:
         time.sleep(0.01)
@@ -214,7 +214,7 @@ def test_single_keys_are_enough_at_a_terminal_and_a_kill_loses_none(notes: Path,
     os.close(ours)
     assert len(judged(output)["京都の寺"]) == 2
     process, ours = terminal(notes, output, tmp_path)
-    assert "2 judged already" in asked(ours)
+    assert "2 already judged" in asked(ours)
     os.write(ours, b"q")
     assert process.wait() == 0
     os.close(ours)

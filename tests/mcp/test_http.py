@@ -72,14 +72,14 @@ class Process:
         for reader in self._readers:
             reader.start()
         assert listens.wait(PATIENCE), self.output
-        [found] = re.findall(r"listens on (http://[^/]+)/mcp", "".join(self.output))
+        [found] = re.findall(r"Listening on (http://[^/]+)/mcp", "".join(self.output))
         self.origin = found
         self.port = int(found.rpartition(":")[2])
 
     def _read(self, stream: IO[str], listens: threading.Event) -> None:
         for line in stream:
             self.output.append(line)
-            if "listens on" in line:
+            if "Listening on" in line:
                 listens.set()
         listens.set()
 
