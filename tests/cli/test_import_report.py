@@ -19,7 +19,7 @@ from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
-from tests.cli.test_cli import at_a_terminal, subprocess_environment
+from tests.cli.processes import at_a_terminal, subprocess_environment
 
 # Several transactions; with --verbose they say more than a pipe holds, so an import whose pipe nobody reads cannot end.
 FILES = 800

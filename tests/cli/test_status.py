@@ -21,7 +21,7 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
 from bunko.library.status import LengthBin, length_distribution
-from tests.cli.test_cli import at_a_terminal, subprocess_environment
+from tests.cli.processes import at_a_terminal, subprocess_environment
 
 TOOL = {
     "name", "kind", "active", "source", "source_state", "documents", "chunks", "vectors", "characters", "bytes",

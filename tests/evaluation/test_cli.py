@@ -11,7 +11,7 @@ from typing import Any
 import ir_measures
 import pytest
 
-from tests.cli.test_cli import at_a_terminal, subprocess_environment
+from tests.cli.processes import at_a_terminal, subprocess_environment
 from tests.conftest import Run
 
 HOSTILE = "<script>alert('x')</script> & <img src=http://evil.example/x onerror=alert(1)> \u202eabc"
@@ -290,7 +290,7 @@ def test_a_former_report_is_compared_question_by_question(run: Run, public: tupl
     assert "report.json" in missing.err
     assert "--save-baseline" not in missing.err
     fewer = run("evaluate", *public, "--mode", "bm25", "--n-results", "3", "--against", "before/report.json")
-    assert "judged 10 results and this 3" in fewer.err
+    assert "scored 10 results and this run 3" in fewer.err
 
 
 def test_a_former_report_that_shares_nothing_is_refused(

@@ -18,7 +18,7 @@ import pytest
 
 from bunko.protocols import Store
 from bunko.stores import memory, sqlite
-from tests.cli.test_cli import subprocess_environment
+from tests.cli.processes import subprocess_environment
 from tests.conftest import Opener, Run
 
 ESCAPE = "\x1b"
@@ -168,7 +168,7 @@ def test_a_file_with_an_empty_question_is_told_with_its_line(run: Run, notes: Pa
 
 
 def test_one_of_a_thing_is_not_told_as_many(judge: Callable[..., str]) -> None:
-    assert "1 judgement about 1 query in" in judge("京都の寺", keys="yq")
+    assert "1 judgement for 1 query in" in judge("京都の寺", keys="yq")
 
 
 def test_without_a_query_and_without_kept_ones_there_is_nothing_to_do(run: Run, notes: Path) -> None:
@@ -242,7 +242,7 @@ def test_a_document_that_is_gone_is_left_out_of_the_evaluation(
     )
     ran = run(*asked)
     assert ran.code == 0, ran.err
-    assert "1 judged document is not in documents any more" in ran.err
+    assert "1 judged document is no longer in documents" in ran.err
     for name in ("deer.md", "server.md", "backup.md"):
         (notes / name).unlink()
     (notes / "new.md").write_text("# new", encoding="utf-8")
@@ -276,8 +276,8 @@ def test_an_evaluation_of_a_tool_uses_its_own_settings_unless_told_otherwise(
     ("more", "said"),
     [
         (("--with", "max_chunk_chars=100"), "measured as it is"),
-        (("--chunk-size", "100"), "--chunk-size does not go with --name"),
-        (("--fixture", "x.json"), "--fixture does not go with --name"),
+        (("--chunk-size", "100"), "--chunk-size cannot be used with --name"),
+        (("--fixture", "x.json"), "--fixture cannot be used with --name"),
     ],
 )
 def test_a_tool_is_never_cut_anew_to_be_measured(
@@ -351,7 +351,7 @@ def test_searches_are_kept_offered_most_frequent_first_and_forgotten(
     assert "Query 1 of 2: 京都の寺" in printed
     assert "Query 2 of 2: backup" in printed
     assert run("judge", "--docs-dir", notes, "--output", output).code == 2, "all are judged"
-    assert run("judge", "--clear-kept", "--docs-dir", notes).out == "Forgot 3 searches.\n"
+    assert run("judge", "--clear-kept", "--docs-dir", notes).out == "Deleted 3 recorded searches.\n"
     assert run("judge", "--kept", "--docs-dir", notes, "--json").json()["searches"] == []
     assert run("judge", "--kept", "--clear-kept", "--docs-dir", notes).code == 2
 

@@ -29,7 +29,7 @@ from bunko.evaluation.sweep.result import PointScore, SweepPlan, SweepResult, ch
 from bunko.evaluation.sweep.run import run_sweep
 from bunko.settings import Settings
 from bunko.settings.load import load_settings
-from tests.cli.test_cli import ESCAPE, at_a_terminal, subprocess_environment
+from tests.cli.processes import ESCAPE, at_a_terminal, subprocess_environment
 from tests.conftest import Run
 
 OURS = files.find_judged_set(None, None, None, Settings())

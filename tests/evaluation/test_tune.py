@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_cli import at_a_terminal, subprocess_environment
+from tests.cli.processes import at_a_terminal, subprocess_environment
 from tests.conftest import Opener, Run
 
 # By these vectors alone a name is lost in a long text: bad where long texts are what people look for.

@@ -59,7 +59,7 @@ def test_pages_are_added_searched_and_deleted(web: Web, site: Site) -> None:
 def test_a_crawl_says_what_came_and_what_did_not(web: Web, site: Site) -> None:
     ran = web("web", "crawl", site.url())
     assert ran.code == 0
-    assert ran.out == "3 pages, 3 chunks, 3 added, 0 updated, 0 unchanged, 1 left alone, 1 error\n"
+    assert ran.out == "3 pages, 3 chunks, 3 added, 0 updated, 0 unchanged, 1 skipped, 1 error\n"
     assert f"Error: {site.url('/gone')}: the server answered 404" in ran.err
     assert f"Skipped: {site.url('/secret')}: robots.txt does not allow it" in ran.err
     found = web("web", "crawl", site.url(), "/[ab]$", "--max-pages", "1", "--json").json()
