@@ -34,7 +34,7 @@ def command(
 ) -> None:
     """Import memos into the library, or update them.
 
-    They become the tool `memos`. Memos are changelogs (`* Title 2024-01-15`, or items below a date), Markdown files
+    The memos become the tool `memos`. They are changelogs (`* Title 2024-01-15`, or items below a date), Markdown files
     with front matter, and JSON lines with title, date, tags and text.
 
     \b

@@ -20,7 +20,7 @@ from bunko.interfaces.cli.options import (
 
 
 @click.command()
-@click.option("--name", "-n", metavar="NAME", help="The tool. [the only one]", shell_complete=complete_tool_names)
+@click.option("--name", "-n", metavar="NAME", help="Tool name. [the only tool]", shell_complete=complete_tool_names)
 @click.option("--output", "-o", type=PATH, metavar="FILE", help="File to write, or its folder. [NAME.bunko]")
 @shared_options
 def command(name: str | None, output: Path | None, **options: Any) -> None:

@@ -33,7 +33,7 @@ _QUIT_KEYS = ("q", "\x03", "\x04", "")
 
 @click.command()
 @click.argument("queries", nargs=-1, metavar="[QUERY]...")
-@click.option("--name", "-n", metavar="TOOL", help="The tool. [the only one]", shell_complete=complete_tool_names)
+@click.option("--name", "-n", metavar="TOOL", help="Tool name. [the only tool]", shell_complete=complete_tool_names)
 @click.option("--queries", "listed", type=PATH, metavar="FILE", help="File of queries, one per line.")
 @click.option("--output", type=PATH, metavar="FILE", help="Judgements file. [judged/TOOL.json in the library]")
 @click.option("--top-k", "-k", type=click.IntRange(1, 100), default=5, metavar="N", help="Results per search mode. [5]")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--name", "-n", metavar="TOOL", help="The tool. [the only one]", shell_complete=complete_tool_names)
+@click.option("--name", "-n", metavar="TOOL", help="Tool name. [the only tool]", shell_complete=complete_tool_names)
 @click.option("--all", "everything", is_flag=True, help="All tools whose vectors come from another embedder.")
 @shared_options
 def command(name: str | None, everything: bool, **options: Any) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--name", "-n", metavar="TOOL", help="The tool. [the only one]", shell_complete=complete_tool_names)
+@click.option("--name", "-n", metavar="TOOL", help="Tool name. [the only tool]", shell_complete=complete_tool_names)
 @click.option("--dry-run", is_flag=True, help="Show the result without changing anything.")
 @click.option("--undo", is_flag=True, help="Remove the search settings of the tool.")
 @shared_options

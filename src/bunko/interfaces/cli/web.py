@@ -33,7 +33,7 @@ _MAX_PROBLEMS = 10
 _MAX_HOSTS = 5
 _SECONDS_BETWEEN_LINES = 2.0
 _name_option = click.option(
-    "--name", "-n", metavar="TOOL", help="Tool of the pages. [knowledge]", shell_complete=complete_tool_names
+    "--name", "-n", metavar="TOOL", help="Tool that holds the pages. [knowledge]", shell_complete=complete_tool_names
 )
 
 
@@ -81,7 +81,9 @@ def add(urls: Sequence[str], name: str | None, **options: Any) -> None:
 @click.argument("url")
 @click.argument("pattern", default="")
 @click.option("--max-pages", type=click.IntRange(1, 100_000), metavar="N", help="Maximum number of pages. [50]")
-@click.option("--depth", type=click.IntRange(0, 100), metavar="N", help="Maximum links from the first page. [1]")
+@click.option(
+    "--depth", type=click.IntRange(0, 100), metavar="N", help="Maximum link distance from the first page. [1]"
+)
 @click.option("--sitemap", is_flag=True, help="Also fetch pages listed in the site's sitemaps and llms.txt.")
 @_name_option
 @shared_options
