@@ -17,16 +17,16 @@ from bunko.settings.docs import settings_reference
 HEAD = """\
 # The command line
 
-Answers are plain text in a pipe and JSON with `--json`. What is not the answer goes to stderr.
+Output is plain text in a pipe and JSON with `--json`. Notices, progress and errors go to stderr.
 """
 EXITS = """
 ## Exit codes
 
-A message says what happened and what to do next; scripts can tell the cases apart by the exit code.
+An error message says what happened and what to do next. Each kind of error has its own exit code.
 
-| exit | code | what is the matter |
+| exit | code | meaning |
 |---:|---|---|
-| 0 | | Nothing. A search that found nothing is no error. |
+| 0 | | Success. A search without results is not an error. |
 """
 
 
@@ -53,9 +53,9 @@ def _helps(context: click.Context) -> Iterator[tuple[str, str]]:
 def _exits() -> Iterator[tuple[int, str, str]]:
     told = {error.code: error.__doc__ or "" for error in _tree(BunkoError)}
     rows = [(exit, f"`{code}`", told[code]) for code, exit in EXIT_CODES.items()]
-    rows.append((1, "", "`bunko doctor` found something that is wrong."))
-    rows.append((2, "", "The command line itself makes no sense."))
-    rows.append((INTERRUPTED_EXIT_CODE, "", "Ctrl-C. What was written stays, and the next run goes on from there."))
+    rows.append((1, "", "`bunko doctor` found an error."))
+    rows.append((2, "", "The command line is invalid."))
+    rows.append((INTERRUPTED_EXIT_CODE, "", "Ctrl-C. Finished work is saved; run the command again to continue."))
     yield from sorted(rows, key=lambda row: row[0])
 
 

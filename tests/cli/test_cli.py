@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import date, timedelta
 from pathlib import Path
 
 import click
@@ -16,9 +14,9 @@ import pytest
 
 from bunko.errors import BunkoError
 from bunko.interfaces.cli.main import COMMANDS, EXIT_CODES, bunko
+from tests.cli.processes import ESCAPE, subprocess_environment
 from tests.conftest import Ran, Run
 
-ESCAPE = "\x1b"
 RESULT = {
     "file_path", "heading", "content", "score", "chunk_index", "heading_path", "citation", "line_start", "line_end",
     "char_start", "char_end", "title", "date", "tags", "content_hash", "tool", "vector_distance", "bm25_score",
@@ -26,34 +24,11 @@ RESULT = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def notes(docs: Path) -> Path:
-    """Three documents, two languages, tags and dates."""
-    (docs / "guide").mkdir()
-    (docs / "guide" / "setup.md").write_text(
-        "---\ntitle: 環境構築の手引き\ndate: 2024-01-15\ntags: [環境, python]\n---\n"
-        "# 環境構築\n\n## インストール手順\n\n環境構築の方法を説明します。まず Python を入れます。\n",
-        encoding="utf-8",
-    )
-    (docs / "temple.md").write_text(
-        f"---\ndate: {date.today() - timedelta(days=3)}\ntags: [旅行]\n---\n"
-        "# 京都の寺\n\n秋の京都で寺の庭を巡り、環境のよい宿に泊まった日の記録です。\n",
-        encoding="utf-8",
-    )
-    (docs / "notes.txt").write_text("The patent was filed in spring; the server keeps the index.\n", encoding="utf-8")
-    return docs
-
-
 def files(ran: Ran) -> list[str]:
     """Return the documents of an answer, best first."""
     results = ran.json()["results"]
     assert isinstance(results, list)
     return [hit["file_path"] for hit in results]
-
-
-def subprocess_environment(tmp_path: Path, **more: str) -> dict[str, str]:
-    plain = {name: value for name, value in os.environ.items() if not name.startswith(("BUNKO_", "RAG_"))}
-    return {**plain, "XDG_CONFIG_HOME": str(tmp_path / "config"), "PYTHONUTF8": "1", **more}
 
 
 def test_a_search_prints_the_object_that_assistants_get_too(run: Run, notes: Path) -> None:
@@ -148,8 +123,8 @@ def test_reindex_counts_what_it_did(run: Run, notes: Path) -> None:
     (notes / "empty.md").touch()
     second = run("reindex", "--docs-dir", notes)
     assert second.code == 0
-    assert second.out == "0 added, 1 updated, 1 deleted, 1 unchanged, 2 chunks in all\n"
-    assert "1 could not be indexed, or not whole:" in second.err
+    assert second.out == "0 added, 1 updated, 1 deleted, 1 unchanged, 2 chunks in total\n"
+    assert "1 document failed or only partly indexed:" in second.err
     assert "empty.md: is empty" in second.err
     assert run("reindex", "--docs-dir", notes, "--force", "--json").json()["updated"] == 2
 
@@ -238,11 +213,7 @@ def test_every_error_has_an_exit_code_of_its_own() -> None:
     ("arguments", "code", "said"),
     [
         (("search", "京都", "--docs-dir", "nowhere"), "source", "There is no folder nowhere"),
-        (
-            ("search", "京都", "--docs-dir", ".", "--library", "."),
-            "settings",
-            "--docs-dir cannot be used with --library or --database",
-        ),
+        (("search", "京都", "--docs-dir", ".", "--library", "."), "settings", "--docs-dir has a library of its own"),
         (("search", "京都", "--docs-dir", ".", "--since", "someday"), "query", "'someday' is not a date"),
         (("search", "京都", "--docs-dir", ".", "--name", "nothing"), "unknown", "no tool called 'nothing'"),
         (("search", "京都", "--library", "nowhere"), "library", "There is no library at"),
@@ -252,18 +223,14 @@ def test_every_error_has_an_exit_code_of_its_own() -> None:
         (("status", "--database", "gone.db"), "library", "gone.db"),
         (("status", "--database", "folder"), "library", "folder is a folder, not a library file"),
         (("status", "--library", "no.db"), "library", "no.db is a file, not a library folder"),
-        (("init", "--database", "no.db/deep/my.db"), "read-only", "cannot be written"),
-        (
-            ("build", "-i", "no.db", "--database", "no.db/deep/my.db"),
-            "read-only",
-            "my.db cannot be opened or created: ",
-        ),
-        (("status", "--database", "x" * 300), "read-only", "cannot be opened or created: "),
-        (("tool", "add", "-n", "b\udcff", "-d", "x", "-s", "."), "settings", "argument of -n is not valid Unicode"),
-        (("tool", "add", "-n", "b", "-d", "x\udcff", "-s", "."), "settings", "argument of -d is not valid Unicode"),
-        (("tool", "add", "-n", "b", "-d", "x", "-s", "x\udcff"), "settings", "argument of -s is not valid Unicode"),
+        (("init", "--database", "no.db/deep/my.db"), "read-only", "Cannot write "),
+        (("build", "-i", "no.db", "--database", "no.db/deep/my.db"), "read-only", "my.db cannot be opened or made: "),
+        (("status", "--database", "x" * 300), "read-only", "cannot be opened or made: "),
+        (("tool", "add", "-n", "b\udcff", "-d", "x", "-s", "."), "settings", "argument of -n is not valid UTF-8"),
+        (("tool", "add", "-n", "b", "-d", "x\udcff", "-s", "."), "settings", "argument of -d is not valid UTF-8"),
+        (("tool", "add", "-n", "b", "-d", "x", "-s", "x\udcff"), "settings", "argument of -s is not valid UTF-8"),
         (("tool", "add", "--name=b\udcff", "-d", "x", "-s", "."), "settings", "--name=b"),
-        (("search", "京都", "--path", "\udcff"), "settings", "argument of --path is not valid Unicode"),
+        (("search", "京都", "--path", "\udcff"), "settings", "argument of --path is not valid UTF-8"),
         (("config", "show", "--config", "wrong.toml"), "settings", "top_kk"),
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value else "",
@@ -340,112 +307,6 @@ def test_verbose_tells_the_time_of_each_step_on_stderr_and_leaves_stdout_clean(r
     for step in ("file_scan", "chunk_split", "sqlite_write", "bm25_query", "vector_query", "search_total"):
         assert re.search(rf"\[TIMER\] +{step}: [\d.]+ms", ran.err), step
     assert "TIMER" not in run("search", "京都", "--docs-dir", notes, "--json").err
-
-
-def test_python_m_bunko_is_bunko_and_speaks_utf_8_into_a_pipe(notes: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "bunko", "search", "京都", "--docs-dir", str(notes)],
-        capture_output=True, text=True, encoding="utf-8", check=True, env=subprocess_environment(tmp_path),
-    )  # fmt: skip
-    assert done.stdout.startswith("[1] temple.md:")
-    assert "京都の寺" in done.stdout
-    assert ESCAPE not in done.stdout + done.stderr
-
-
-def test_a_terminal_that_cannot_show_japanese_gets_marks_instead_of_an_error(notes: Path, tmp_path: Path) -> None:
-    environment = subprocess_environment(tmp_path, PYTHONUTF8="0", PYTHONIOENCODING="ascii:strict", LC_ALL="C")
-    done = subprocess.run(
-        [sys.executable, "-m", "bunko", "search", "patent", "--docs-dir", str(notes), "--json"],
-        capture_output=True, text=True, encoding="ascii", check=False, env=environment,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "patent was filed" in done.stdout
-
-
-def test_a_reader_that_goes_away_ends_a_search_quietly(docs: Path, tmp_path: Path) -> None:
-    for number in range(40):
-        (docs / f"{number}.md").write_text(f"# {number}\n\n" + "京都の寺の庭を巡る。" * 250, encoding="utf-8")
-    command = [sys.executable, "-m", "bunko", "search", "京都", "--docs-dir", str(docs), "--top-k", "500"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
-        env=subprocess_environment(tmp_path),
-    ) as process:  # fmt: skip
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline().startswith("[1]")
-        process.stdout.close()
-        assert process.stderr.read() == ""
-
-
-def at_a_terminal(*arguments: str | Path, env: dict[str, str]) -> str:
-    """Run a command with a terminal for its output, and return all that was written to it."""
-    pty = pytest.importorskip("pty", reason="there are no terminals to open on this system")
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "bunko", *map(str, arguments)]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
-        os.close(theirs)
-        written = b""
-        while True:
-            try:
-                piece = os.read(ours, 65536)
-            except OSError:  # Linux tells the end of a terminal so
-                break
-            if not piece:
-                break
-            written += piece
-    os.close(ours)
-    assert process.returncode == 0, written
-    return written.decode()
-
-
-def test_a_terminal_gets_colours_tables_and_a_progress_bar(notes: Path, tmp_path: Path) -> None:
-    terminal = subprocess_environment(tmp_path, TERM="xterm-256color", COLUMNS="160")
-    terminal.pop("NO_COLOR", None)
-    imported = at_a_terminal("reindex", "--docs-dir", notes, env=terminal)
-    assert "Importing" in imported
-    assert "3/3" in imported
-    assert "3 added" in imported
-    found = at_a_terminal("search", "京都", "--docs-dir", notes, "--explain", env=terminal)
-    assert f"{ESCAPE}[" in found
-    assert "temple.md:L" in found
-    status = at_a_terminal("status", "--docs-dir", notes, env=terminal)
-    assert "│ documents" in status
-    assert "━" in status
-    assert ESCAPE in at_a_terminal("doctor", "--docs-dir", notes, env=terminal)
-    assert "━" in at_a_terminal("config", "show", "search", "--docs-dir", notes, env=terminal)
-    plain = at_a_terminal("search", "京都", "--docs-dir", notes, env=terminal | {"TERM": "dumb"})
-    assert ESCAPE not in plain
-    as_json = at_a_terminal("search", "京都", "--docs-dir", notes, "--json", env=terminal)
-    assert json.loads(as_json)["results"]
-
-
-def test_a_document_cannot_steer_the_terminal_it_is_shown_on(docs: Path, tmp_path: Path) -> None:
-    (docs / "evil.md").write_text("# 京都 \x1b]0;owned\x07\n\n京都の寺 \x1b[2J\x1b[H \x9b31m です。", encoding="utf-8")
-    (docs / "na\x1b[2Jme.md").write_text("# 京都\n\n京都の寺の庭を巡る、少し長めの文章です。", encoding="utf-8")
-    (docs / "empty\x1b[2J.md").touch()
-    terminal = subprocess_environment(tmp_path, TERM="xterm-256color", COLUMNS="160")
-    for command in (("reindex",), ("search", "京都", "--explain"), ("status",)):
-        written = at_a_terminal(*command, "--docs-dir", docs, env=terminal)
-        assert f"{ESCAPE}[2J" not in written
-        assert f"{ESCAPE}]0;" not in written
-        assert "\x9b" not in written
-
-
-def test_records_in_a_pipe_stay_one_line_and_cannot_steer_a_terminal(run: Run, docs: Path) -> None:
-    text = "# 京都 \x1b]0;owned\x07\r\n\r\n京都の寺の庭を巡る、\x1b[2J 少し長めの文章です。\r\n"
-    (docs / "new\nline\x1b[2J.md").write_bytes(text.encode())
-    (docs / "empty\n.md").touch()
-    assert "  empty\\n.md: is empty" in run("reindex", "--docs-dir", docs).err
-    found = run("search", "京都", "--docs-dir", docs).out
-    assert found.startswith("[1] new\\nline\\x1b[2J.md:L1")
-    assert "少し長めの文章です。" in found
-    assert not {ESCAPE, "\x07", "\r"} & set(found)
-    listed = run("status", "-n", "documents", "--docs-dir", docs).out.splitlines()
-    assert sum(line.startswith("new\\nline\\x1b[2J.md\t") for line in listed) == 1
-    assert any(line.startswith("problem: empty\\n.md: is empty") for line in listed)
-    assert json.loads(run("search", "京都", "--docs-dir", docs, "--json").out)["results"][0]["file_path"] == (
-        "new\nline\x1b[2J.md"
-    )
 
 
 def test_the_next_step_names_the_library_that_a_flag_named(

@@ -89,7 +89,7 @@ def test_what_else_is_in_the_file_stays_and_the_old_file_is_kept_beside_it(
 ) -> None:
     path = usual(client, tmp_path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    before = {
+    before: dict[str, Any] = {
         "theme": "暗い",
         "inputs": [1, 2],
         ROOTS[client]: {"other": {"command": "x"}, "bunko": {"command": "old"}},

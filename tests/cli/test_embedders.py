@@ -99,7 +99,7 @@ def test_a_trial_compares_sentences_of_both_languages(run: Run) -> None:
 
 
 def test_a_model_that_knows_one_language_is_told_of(run: Run) -> None:
-    assert "does not put the two" in run("embedders", "test", "hashing").err
+    assert "does not know both languages" in run("embedders", "test", "hashing").err
 
 
 def test_a_trial_of_a_service_asks_it_once(run: Run, service: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
-from tests.cli.test_cli import at_a_terminal, subprocess_environment
+from tests.cli.processes import at_a_terminal, subprocess_environment
 
 # Several transactions; with --verbose they say more than a pipe holds, so an import whose pipe nobody reads cannot end.
 FILES = 800
@@ -62,10 +62,10 @@ def test_a_terminal_gets_a_bar_with_files_and_chunks_and_the_summary_stays(docs:
     shown = at_a_terminal("reindex", "--docs-dir", docs, env=terminal)
     assert "3/3 files" in shown
     assert "3 chunks" in shown
-    assert shown.rstrip().endswith("3 added, 0 updated, 0 deleted, 0 unchanged, 3 chunks in all")
+    assert shown.rstrip().endswith("3 added, 0 updated, 0 deleted, 0 unchanged, 3 chunks in total")
     (docs / "3.md").write_text("# 3\n\n京都の寺の庭を巡る、四つ目の文章です。", encoding="utf-8")
     plain = at_a_terminal("reindex", "--docs-dir", docs, env=terminal | {"TERM": "dumb"})
-    assert plain.split() == "1 added, 0 updated, 0 deleted, 3 unchanged, 4 chunks in all".split()
+    assert plain.split() == "1 added, 0 updated, 0 deleted, 3 unchanged, 4 chunks in total".split()
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_an_import_ended_by_ctrl_c_keeps_what_it_wrote_and_the_same_command_goes
     said = interrupted(library)
     assert "Traceback" not in said
     assert f" of {FILES} files." in said
-    assert "what was written stays" in said
+    assert "Finished work is saved" in said
     held = library.status().tools[0]
     assert 0 < held.totals.documents < FILES
     assert held.import_state == "unfinished"

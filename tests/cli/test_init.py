@@ -137,7 +137,7 @@ def test_init_does_not_silently_take_the_place_of_another_config_file(tmp_path: 
     assert "config.toml already" in bunko(tmp_path, "init", "--library", library).stderr
     forced = bunko(tmp_path, "init", "--library", library, "--force")
     assert forced.returncode == 0
-    assert "config.toml in that folder is not read any more" in forced.stderr
+    assert "config.toml is now ignored" in forced.stderr
     assert (library / "config.toml").exists()
 
 

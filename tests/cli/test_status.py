@@ -21,7 +21,7 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
 from bunko.library.status import LengthBin, length_distribution
-from tests.cli.test_cli import at_a_terminal, subprocess_environment
+from tests.cli.processes import at_a_terminal, subprocess_environment
 
 TOOL = {
     "name", "kind", "active", "source", "source_state", "documents", "chunks", "vectors", "characters", "bytes",
@@ -89,7 +89,7 @@ def test_a_source_that_vanished_is_told_and_its_index_stays(library: Library, do
     assert [one.source_state for one in library.status().tools] == ["missing", "missing"]
     found = library.tool_status("notes")
     assert (found.status.source_state, found.changes, len(found.documents)) == ("missing", None, 2)
-    assert "the source is not there; what was indexed is kept" in run(place)
+    assert "the source is missing; the index is kept" in run(place)
     docs.mkdir()
     # Nothing is known of the other tool: to it, an empty folder is a folder.
     assert [one.source_state for one in library.status().tools] == ["ok", "empty"]
@@ -156,8 +156,8 @@ def test_a_pipe_gets_plain_lines(library: Library, place: Path) -> None:
     details = run(place, "-n", "notes", "--page-size", "1")
     assert "exclude: *.txt\n" in details
     assert re.search(r"^chunk lengths: min \d+, median \d+, p90 \d+, max \d+, mean [\d.]+ characters$", details, re.M)
-    assert "now: 0 new, 0 changed, 0 gone, 0 moved\n" in details
-    assert "problem: blank.md: contains no text" in details
+    assert "changes: 0 new, 0 changed, 0 deleted, 0 moved\n" in details
+    assert "problem: blank.md: holds no text" in details
     assert "page 1 of 2, 2 documents; --page 2 shows the next" in details
     assert re.search(r"^server\.md\tThe server\t1\t\d+\ten$", details, re.M)
     assert "寺.md" not in details
@@ -180,7 +180,7 @@ def test_an_unknown_tool_and_a_page_without_a_tool_are_errors(library: Library, 
     said = run(place, "-n", "nothing", code=EXIT_CODES["unknown"])
     assert "There is no tool called 'nothing'" in said
     assert "later, notes" in said
-    assert "--page and --page-size go with --name" in run(place, "--page", "2", code=2)
+    assert "--page and --page-size require --name" in run(place, "--page", "2", code=2)
     assert "--page" in run(place, "-n", "notes", "--page", "0", code=2)
 
 
@@ -222,5 +222,5 @@ def test_a_spread_says_of_any_lengths_what_sorting_them_says(lengths: list[int])
 
 def test_a_page_that_is_not_there_says_how_many_there_are(library: Library, place: Path) -> None:
     told = run(place, "-n", "notes", "--page", "99")
-    assert "there is no page 99: 2 documents fill 1 page; --page 1 is the first" in told
+    assert "page 99 does not exist: 2 documents on 1 page; --page 1 shows the first" in told
     assert "page 99 of" not in told

@@ -134,7 +134,7 @@ def test_the_walk_through_tools_prints_what_the_readme_shows(tmp_path: Path) -> 
 
     answers = {
         "bunko tool delete -n copy": [("[y/N]: ", lambda: "y\n")],
-        "bunko watch": [("Ctrl-C stops it.", save), (" updated", lambda: "\x03")],
+        "bunko watch": [("Press Ctrl-C to stop.", save), (" updated", lambda: "\x03")],
     }
     walk = shown("README.md", at_a_terminal=True)
     assert answers.keys() <= dict(walk).keys()

@@ -127,7 +127,7 @@ def test_a_former_report_is_compared_question_by_question(run: Run, public: tupl
     assert "report.json" in missing.err
     assert "--save-baseline" not in missing.err
     fewer = run("evaluate", *public, "--mode", "bm25", "--n-results", "3", "--against", "before/report.json")
-    assert "judged 10 results and this 3" in fewer.err
+    assert "scored 10 results and this run 3" in fewer.err
 
 
 def test_a_former_report_that_shares_nothing_is_refused(

@@ -10,7 +10,7 @@ from pathlib import Path
 import ir_measures
 import pytest
 
-from tests.cli.test_cli import at_a_terminal, subprocess_environment
+from tests.cli.processes import at_a_terminal, subprocess_environment
 from tests.conftest import Run
 from tests.evaluation.small_set import DOCUMENTS, NEEDED, QUERIES, load_report
 

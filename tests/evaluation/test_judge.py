@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_cli import subprocess_environment
+from tests.cli.processes import subprocess_environment
 from tests.conftest import Opener, Run
 from tests.evaluation.conftest import ESCAPE, TEXTS
 
@@ -49,10 +49,10 @@ def test_what_is_judged_is_not_asked_again(judge: Callable[..., str], output: Pa
     assert judged(output) == {"京都の寺": {"temple.md": 3}}
     again = judge("京都の寺", keys="nnn")
     assert "temple.md:L" not in again
-    assert "1 judged already" in again
+    assert "1 already judged" in again
     assert len(judged(output)["京都の寺"]) == 4
-    assert "Right?" not in judge("京都の寺", keys="")
-    assert "Right?" not in judge("  京都の寺 ", keys=""), "the same query in other spaces"
+    assert "Relevant?" not in judge("京都の寺", keys="")
+    assert "Relevant?" not in judge("  京都の寺 ", keys=""), "the same query in other spaces"
 
 
 def test_undo_goes_back_also_to_the_query_before(judge: Callable[..., str], output: Path) -> None:
@@ -62,8 +62,8 @@ def test_undo_goes_back_also_to_the_query_before(judge: Callable[..., str], outp
     judge("京都の寺", "backup", "-k", "1", keys="uq")
     assert not output.exists(), "there was nothing to undo, and nothing was judged"
     first = judge("京都の寺", "-k", "1", keys="yyyy")
-    pooled = first.count("Right?")
-    assert "That was the last." in first
+    pooled = first.count("Relevant?")
+    assert "No more results." in first
     output.unlink()
     judge("京都の寺", "backup", "-k", "1", keys="y" * pooled + "un" + "q")
     grades = judged(output)
@@ -81,7 +81,7 @@ def test_taking_everything_back_leaves_no_file(judge: Callable[..., str], output
 def test_skipping_writes_nothing_and_other_keys_mean_nothing(judge: Callable[..., str], output: Path) -> None:
     printed = judge("京都の寺", "-k", "1", keys="sx?s")
     assert not output.exists()
-    assert "Right?" in printed
+    assert "Relevant?" in printed
 
 
 def test_queries_come_from_a_file_and_each_is_judged_once(judge: Callable[..., str], output: Path) -> None:
@@ -126,13 +126,13 @@ def test_a_file_with_an_empty_question_is_told_with_its_line(run: Run, notes: Pa
 
 
 def test_one_of_a_thing_is_not_told_as_many(judge: Callable[..., str]) -> None:
-    assert "1 judgement about 1 query in" in judge("京都の寺", keys="yq")
+    assert "1 judgement for 1 query in" in judge("京都の寺", keys="yq")
 
 
 def test_without_a_query_and_without_kept_ones_there_is_nothing_to_do(run: Run, notes: Path) -> None:
     ran = run("judge", "--docs-dir", notes)
     assert ran.code == 2
-    assert "Which query is to be judged?" in ran.err
+    assert "No query given" in ran.err
 
 
 def start_at_a_terminal(notes: Path, output: Path, tmp_path: Path) -> tuple[subprocess.Popen[bytes], int]:
@@ -152,7 +152,7 @@ def read_until_question(ours: int) -> str:
     import termios
 
     written = b""
-    while b"Right?" not in written:
+    while b"Relevant?" not in written:
         written += os.read(ours, 65536)
     while termios.tcgetattr(ours)[3] & termios.ICANON:
         time.sleep(0.01)
@@ -172,7 +172,7 @@ def test_single_keys_are_enough_at_a_terminal_and_a_kill_loses_none(notes: Path,
     os.close(ours)
     assert len(judged(output)["京都の寺"]) == 2
     process, ours = start_at_a_terminal(notes, output, tmp_path)
-    assert "2 judged already" in read_until_question(ours)
+    assert "2 already judged" in read_until_question(ours)
     os.write(ours, b"q")
     assert process.wait() == 0
     os.close(ours)
@@ -200,7 +200,7 @@ def test_a_document_that_is_gone_is_left_out_of_the_evaluation(
     )
     ran = run(*asked)
     assert ran.code == 0, ran.err
-    assert "1 judged document is not in documents any more" in ran.err
+    assert "1 judged document is no longer in documents" in ran.err
     for name in ("deer.md", "server.md", "backup.md"):
         (notes / name).unlink()
     (notes / "new.md").write_text("# new", encoding="utf-8")
@@ -234,8 +234,8 @@ def test_an_evaluation_of_a_tool_uses_its_own_settings_unless_told_otherwise(
     ("more", "said"),
     [
         (("--with", "max_chunk_chars=100"), "index of an existing tool is not rebuilt"),
-        (("--chunk-size", "100"), "--chunk-size does not go with --name"),
-        (("--fixture", "x.json"), "--fixture does not go with --name"),
+        (("--chunk-size", "100"), "--chunk-size cannot be used with --name"),
+        (("--fixture", "x.json"), "--fixture cannot be used with --name"),
     ],
 )
 def test_a_tool_is_never_cut_anew_to_be_measured(

@@ -72,7 +72,7 @@ def test_searches_are_kept_offered_most_frequent_first_and_forgotten(
     assert "Query 1 of 2: 京都の寺" in printed
     assert "Query 2 of 2: backup" in printed
     assert run("judge", "--docs-dir", notes, "--output", output).code == 2, "all are judged"
-    assert run("judge", "--clear-kept", "--docs-dir", notes).out == "Forgot 3 searches.\n"
+    assert run("judge", "--clear-kept", "--docs-dir", notes).out == "Deleted 3 recorded searches.\n"
     assert run("judge", "--kept", "--docs-dir", notes, "--json").json()["searches"] == []
     assert run("judge", "--kept", "--clear-kept", "--docs-dir", notes).code == 2
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_cli import ESCAPE, at_a_terminal, subprocess_environment
+from tests.cli.processes import ESCAPE, at_a_terminal, subprocess_environment
 from tests.conftest import Run
 from tests.evaluation.sweep_sets import generated_set
 

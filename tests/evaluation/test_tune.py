@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_cli import at_a_terminal, subprocess_environment
+from tests.cli.processes import at_a_terminal, subprocess_environment
 from tests.conftest import Opener, Run
 
 # By these vectors alone a name is lost in a long text: bad where long texts are what people look for.
@@ -92,7 +92,7 @@ def test_settings_that_prove_themselves_are_adopted_and_can_be_undone(run: Run, 
 
     assert "mode hybrid" in run("tune", "--undo", "--docs-dir", tool).out
     assert own(run, tool) is None
-    assert "no settings of its own" in run("tune", "--undo", "--docs-dir", tool).out
+    assert "no search settings of its own" in run("tune", "--undo", "--docs-dir", tool).out
 
 
 def test_a_tool_whose_own_settings_are_worse_than_the_librarys_gets_those_back(
@@ -107,7 +107,7 @@ def test_a_tool_whose_own_settings_are_worse_than_the_librarys_gets_those_back(
     assert dry["before"] == {"mode": "hybrid", "fusion": "cc", "vector_weight": 1.0, "loanwords": True}
     assert dry["best"] == {"mode": "hybrid", "fusion": "cc", "loanwords": True}
     assert own(run, docs) == {"mode": "hybrid", "fusion": "cc", "vector_weight": 1.0}
-    assert "searched as the settings say again" in run("tune", "--docs-dir", docs).out
+    assert "uses the search settings of the library again" in run("tune", "--docs-dir", docs).out
     assert own(run, docs) is None
     assert tuned(run, docs)["before"] == dry["best"]
 
@@ -122,7 +122,7 @@ def test_a_gain_on_the_half_that_chose_alone_is_not_adopted(run: Run, docs: Path
     assert done["adopted"] is False
     assert "does not confirm it" in done["reason"]
     assert own(run, docs) is None
-    assert "Nothing is adopted: the other half" in run("tune", "--docs-dir", docs).out
+    assert "Nothing was adopted: the other half" in run("tune", "--docs-dir", docs).out
 
 
 def test_a_dry_run_shows_the_same_and_changes_nothing(run: Run, tool: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_terminal_sees_tables(tool: Path, tmp_path: Path) -> None:
     shown = at_a_terminal("tune", "--docs-dir", tool, env=terminal)
     assert "Trying settings" in shown
     assert "│ checked on" in shown
-    assert "Adopted: documents is searched so from now on." in shown
+    assert "Adopted: documents uses these settings from now on." in shown
 
 
 def test_undo_and_dry_run_do_not_go_together(run: Run, docs: Path) -> None:

@@ -330,7 +330,7 @@ def test_status_shows_it_in_words_and_in_json(docs: Path, run: Run) -> None:
     assert run("reindex", "--docs-dir", docs).code == 0
     assert run("reindex", "--force", "--docs-dir", docs).code == 0
     (told,) = [line for line in run("status", "--docs-dir", docs).out.splitlines() if line.startswith("embedder ")]
-    assert told.endswith("3 texts embedded in 1 call; 3 texts known before, 1 call saved")
+    assert told.endswith("3 texts embedded in 1 call; 3 texts reused, 1 call saved")
     shown = json.loads(run("status", "--json", "--docs-dir", docs).out)["embedders"]
     assert list(shown.values()) == [{"texts": 3, "calls": 1, "saved_texts": 3, "saved_calls": 1}]
 

@@ -130,15 +130,15 @@ def test_one_import_takes_in_all_tools(tmp_path: Path) -> None:
         (tmp_path / name / "a.md").write_text(f"# {name}\n\nThe documents of {name} are about quite different things.")
         bunko(tmp_path, "tool", "add", "-n", name, "-d", f"About {name}", "-s", str(tmp_path / name))
     assert bunko(tmp_path, "import", "--all").stdout.startswith("2 added")
-    assert "Give --name or --all.\n" in bunko(tmp_path, "import").stderr
-    assert "not both" in bunko(tmp_path, "import", "--all", "-n", "one").stderr
+    assert "Specify --name or --all\n" in bunko(tmp_path, "import").stderr
+    assert "cannot be used together" in bunko(tmp_path, "import", "--all", "-n", "one").stderr
 
 
 def test_a_deletion_that_nobody_confirms_says_that_nothing_was_deleted(tmp_path: Path) -> None:
     bunko(tmp_path, "tool", "add", "-n", "one", "-d", "About one", "-s", str(tmp_path))
     unanswered = bunko(tmp_path, "tool", "delete", "-n", "one")
     assert unanswered.returncode == 1
-    assert "Nothing was deleted. Delete without being asked with -y." in unanswered.stderr
+    assert "Nothing was deleted; use -y to delete without confirmation" in unanswered.stderr
     assert "Interrupted" not in unanswered.stderr
     assert bunko(tmp_path, "tool", "ls").stdout == "one\n"
 

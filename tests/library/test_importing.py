@@ -184,7 +184,7 @@ def test_a_rebuild_without_its_folder_leaves_no_trace(api: Path, run: Run, tmp_p
     refused = run("import", "-n", "api", "--mode", "replace")
     assert refused.code == 3
     assert "bunko tool delete -n api" in refused.err
-    assert "a rebuild was begun" not in run("status").out
+    assert "a rebuild is unfinished" not in run("status").out
     assert asked(run("status", "--json"))["tools"][0]["rebuild_documents"] is None
 
 
@@ -194,7 +194,7 @@ def test_an_update_forgets_a_rebuild_that_never_came_to_anything(api: Path, run:
         library.store.put_tool(Tool("~api", active=False, built={"words": 0}))
     assert "holds 0 documents" in run("status").out
     assert run("import", "-n", "api", "--mode", "update").code == 0
-    assert "a rebuild was begun" not in run("status").out
+    assert "a rebuild is unfinished" not in run("status").out
 
 
 def test_a_folder_that_went_before_the_first_import_is_not_said_to_be_indexed(api: Path, run: Run) -> None:

@@ -266,7 +266,7 @@ def test_the_command_says_what_it_did(docs: Path, run: Run, monkeypatch: pytest.
     assert f"bunko reembed --docs-dir {docs}" in refused.err
     assert run("reembed", "--docs-dir", docs).out == "3 documents with new vectors, 6 texts embedded.\n"
     assert run("search", "犬", "--docs-dir", docs).code == 0
-    told = "0 documents with new vectors, 0 texts embedded, 3 documents had the right vectors already.\n"
+    told = "0 documents with new vectors, 0 texts embedded, 3 documents already up to date.\n"
     assert run("reembed", "--docs-dir", docs).out == told
     monkeypatch.delenv("EMBEDDING_PROVIDER")
     found = run("reembed", "--docs-dir", docs, "--json").json()

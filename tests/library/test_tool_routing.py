@@ -288,7 +288,7 @@ def test_a_person_sees_a_matrix_of_who_gets_whose_questions(
     monkeypatch.setenv("COLUMNS", "120")
     show_routing(shelf(cooking=GOOD["network"], network=GOOD["cooking"]).measure_routing())
     out = capsys.readouterr().out
-    assert "Which tool gets whose questions" in out
+    assert "Where questions are routed" in out
     assert "bunko tool describe -n cooking --write" in out.replace("\n", " ")
 
 

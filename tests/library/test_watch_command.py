@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import subprocess_environment
+from tests.cli.processes import subprocess_environment
 from tests.library.watching import (
     PATIENCE,
     WatchProcess,
@@ -110,10 +110,10 @@ def test_for_people_it_prints_a_line_for_each_change(docs: Path, tmp_path: Path)
         rest, err = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
-    assert lines[0].endswith("Watching 1 tool: documents. Ctrl-C stops it.\n")
+    assert lines[0].endswith("Watching 1 tool: documents. Press Ctrl-C to stop.\n")
     assert lines[1].endswith(f"documents: {docs}\n")
     assert lines[2].endswith("documents: 1 added\n")
-    assert rest.endswith("Stopped; what was written stays.\n")
+    assert rest.endswith("Stopped. Imported changes are kept.\n")
     assert "is empty" in err
     assert "\x1b" not in err
     assert process.returncode == 0

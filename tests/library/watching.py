@@ -18,7 +18,7 @@ from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library, paths_for_folder
-from tests.cli.test_cli import subprocess_environment
+from tests.cli.processes import subprocess_environment
 
 PATIENCE = 60.0
 linux = pytest.mark.skipif(sys.platform != "linux", reason="folders are watched one by one only where inotify is")

@@ -72,14 +72,14 @@ class Process:
         for reader in self._readers:
             reader.start()
         assert listens.wait(PATIENCE), self.output
-        [found] = re.findall(r"listens on (http://[^/]+)/mcp", "".join(self.output))
+        [found] = re.findall(r"Listening on (http://[^/]+)/mcp", "".join(self.output))
         self.origin = found
         self.port = int(found.rpartition(":")[2])
 
     def _read(self, stream: IO[str], listens: threading.Event) -> None:
         for line in stream:
             self.output.append(line)
-            if "listens on" in line:
+            if "Listening on" in line:
                 listens.set()
         listens.set()
 
@@ -232,7 +232,7 @@ def test_a_token_file_that_cannot_be_read_or_made_is_told_in_a_sentence(tmp_path
     with pytest.raises(SettingsError, match="cannot be read"):
         load_or_create_token(garbled)
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere" / "at all")
-    with pytest.raises(SettingsError, match="cannot be written") as caught:
+    with pytest.raises(SettingsError, match="Cannot write ") as caught:
         load_or_create_token(tmp_path / "gone" / "token")
     assert "BUNKO_TOKEN" in caught.value.hint
 

@@ -59,9 +59,9 @@ def test_pages_are_added_searched_and_deleted(web: Web, site: Site) -> None:
 def test_a_crawl_says_what_came_and_what_did_not(web: Web, site: Site) -> None:
     ran = web("web", "crawl", site.url())
     assert ran.code == 0
-    assert ran.out == "3 pages, 3 chunks, 3 added, 0 updated, 0 unchanged, 1 left alone, 1 error\n"
+    assert ran.out == "3 pages, 3 chunks, 3 added, 0 updated, 0 unchanged, 1 skipped, 1 error\n"
     assert f"Error: {site.url('/gone')}: the server answered 404" in ran.err
-    assert f"Left alone: {site.url('/secret')}: robots.txt does not allow it" in ran.err
+    assert f"Skipped: {site.url('/secret')}: robots.txt does not allow it" in ran.err
     found = web("web", "crawl", site.url(), "/[ab]$", "--max-pages", "1", "--json").json()
     assert (found["pages"], found["unchanged"], found["left_out"]) == (1, [site.url("/a")], 1)
     assert found["import"]["unchanged"] == 3  # type: ignore[index]
@@ -114,7 +114,7 @@ def test_other_commands_take_a_tool_of_web_pages_as_any(web: Web, site: Site, tm
     ran = web("watch", "-n", "site")
     assert (ran.code, "no folder or file to watch" in ran.err) == (3, True)
     assert web("tool", "delete", "-n", "site", "-y").code == 0
-    assert web("web", "status").out == "There are no web pages yet.\n"
+    assert web("web", "status").out == "No web pages yet.\n"
 
 
 def test_titles_and_addresses_cannot_steer_a_terminal(web: Web, site: Site) -> None:
@@ -161,4 +161,4 @@ def test_a_person_at_a_terminal_sees_a_bar_and_a_table(site: Site, tmp_path: Pat
         assert process.wait() == 0
     text_shown = shown.decode(errors="replace")
     assert "Crawling" in text_shown
-    assert "oldest look" in text_shown
+    assert "oldest check" in text_shown

@@ -1,1 +1,1 @@
-"""The command line: nouns and verbs for people, JSON for scripts."""
+"""The command line: commands for people, JSON for scripts."""

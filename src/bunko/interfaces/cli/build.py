@@ -1,4 +1,4 @@
-"""`bunko build`: a file or folder of memos in, the tool `memos` and what changed in it out."""
+"""The `bunko build` command: import memos into the tool `memos`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--input", "-i", "source", required=True, type=PATH, metavar="PATH", help="A file or folder of memos.")
-@click.option("--output", "-o", type=PATH, metavar="DIR", help="The library; the same as --library.")
-@click.option("--with-embeddings", is_flag=True, help="Make vectors, as is done anyway.")
-@click.option("--skip-embeddings", is_flag=True, help="Make no vectors: the memos are found by words alone.")
-@click.option("--incremental", is_flag=True, help="Take in only what changed, as is done anyway.")
-@click.option("--force", is_flag=True, help="Make the index anew.")
+@click.option("--input", "-i", "source", required=True, type=PATH, metavar="PATH", help="File or folder of memos.")
+@click.option("--output", "-o", type=PATH, metavar="DIR", help="Library folder (same as --library).")
+@click.option("--with-embeddings", is_flag=True, help="Compute embeddings (default).")
+@click.option("--skip-embeddings", is_flag=True, help="Do not compute embeddings; search memos by keywords only.")
+@click.option("--incremental", is_flag=True, help="Import only changes (default).")
+@click.option("--force", is_flag=True, help="Rebuild the index from scratch.")
 @shared_options
 def command(
     source: Path,
@@ -32,9 +32,9 @@ def command(
     force: bool,
     **options: Any,
 ) -> None:
-    """Bring memos into the library, or take in what changed in them.
+    """Import memos into the library, or update them.
 
-    They become its tool `memos`. Memos are changelogs (`* Title 2024-01-15`, or items below a date), Markdown files
+    The memos become the tool `memos`. They are changelogs (`* Title 2024-01-15`, or items below a date), Markdown files
     with front matter, and JSON lines with title, date, tags and text.
 
     \b
@@ -42,24 +42,24 @@ def command(
       bunko build --input ~/notes
       bunko build --input ~/ChangeLog --output ~/memos --skip-embeddings
     """
-    asked = pop_shared_options(options)
+    shared = pop_shared_options(options)
     if with_embeddings and skip_embeddings:
-        raise click.UsageError("Give --with-embeddings or --skip-embeddings, not both.")
+        raise click.UsageError("--with-embeddings and --skip-embeddings cannot be used together")
     if incremental and force:
-        raise click.UsageError("Give --incremental or --force, not both.")
-    if output is not None and asked.library is not None:
-        raise click.UsageError("Give --output or --library, not both.")
-    asked = replace(asked, library=output or asked.library)
+        raise click.UsageError("--incremental and --force cannot be used together")
+    if output is not None and shared.library is not None:
+        raise click.UsageError("--output and --library cannot be used together")
+    shared = replace(shared, library=output or shared.library)
     from bunko.library.memos import import_memos
 
-    with asked.open() as library, show_import_progress() as shown:
+    with shared.open() as library, show_import_progress() as progress:
         report = import_memos(
-            library, source, vectors=not skip_embeddings, rebuild=force, progress=shown, waiting=print_stderr
+            library, source, vectors=not skip_embeddings, rebuild=force, progress=progress, waiting=print_stderr
         )
-    if asked.as_json:
-        from bunko.interfaces.serialize import report_to_dict as payload
+    if shared.as_json:
+        from bunko.interfaces.serialize import report_to_dict
 
-        print_json(payload(report))
+        print_json(report_to_dict(report))
         return
     click.echo("\n".join(summary_lines(report)))
     for line in problem_lines(report):
@@ -67,9 +67,9 @@ def command(
 
 
 def summary_lines(report: Report) -> list[str]:
-    """Return what a build did, each number on its line."""
-    told = {"Added": report.added, "Modified": report.updated, "Deleted": report.deleted}
+    """Return the counts of a build, one per line."""
+    counts = {"Added": report.added, "Modified": report.updated, "Deleted": report.deleted}
     if report.moved:
-        told["Moved"] = report.moved
-    told |= {"Unchanged": report.unchanged, "Embeddings needed": report.embedded}
-    return [f"{name}: {number}" for name, number in told.items()]
+        counts["Moved"] = report.moved
+    counts |= {"Unchanged": report.unchanged, "Embeddings needed": report.embedded}
+    return [f"{label}: {count}" for label, count in counts.items()]

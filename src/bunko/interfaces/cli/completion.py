@@ -1,4 +1,4 @@
-"""`bunko completion`: a shell's name in, the script that completes commands, options and tools in it out."""
+"""The `bunko completion` command: print a shell completion script."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(shell: str, as_json: bool) -> None:
-    """Print a script that lets a shell complete commands, options and the names of tools.
+    """Print a shell script that completes commands, options and tool names.
 
     \b
-    Install it for good, then open a new terminal:
+    To install it permanently, run one of these and open a new terminal:
       bash  echo 'eval "$(bunko completion bash)"' >> ~/.bashrc     (bash 4.4 or newer)
       zsh   echo 'eval "$(bunko completion zsh)"' >> ~/.zshrc       (after compinit)
       fish  bunko completion fish > ~/.config/fish/completions/bunko.fish
@@ -29,9 +29,9 @@ def command(shell: str, as_json: bool) -> None:
 
     from bunko.interfaces.cli.main import bunko
 
-    kind = get_completion_class(shell)
-    assert kind is not None
-    script = kind(bunko, {}, "bunko", "_BUNKO_COMPLETE").source()
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None
+    script = completion_class(bunko, {}, "bunko", "_BUNKO_COMPLETE").source()
     if as_json:
         print_json({"shell": shell, "script": script})
     else:

@@ -1,4 +1,4 @@
-"""`bunko connect`: an assistant's name in, its configuration for this machine out, printed or merged."""
+"""The `bunko connect` command: print or write the configuration of an assistant."""
 
 from __future__ import annotations
 
@@ -21,69 +21,65 @@ CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode")
 
 @click.command()
 @click.argument("client", type=click.Choice(CLIENTS))
-@click.option(
-    "--name", default="bunko", show_default=True, metavar="NAME", help="What the assistant calls this server."
-)
-@click.option("--write", is_flag=True, help="Merge it into the assistant's file, after a backup.")
+@click.option("--name", default="bunko", show_default=True, metavar="NAME", help="Server name in the assistant.")
+@click.option("--write", is_flag=True, help="Write to the assistant's configuration file; the old file is backed up.")
 @click.option(
     "--file",
     "path",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The assistant's file, if not the usual one.",
+    help="Configuration file to use instead of the assistant's default.",
 )
 @shared_options
 def command(client: str, name: str, write: bool, path: Path | None, **options: Any) -> None:
-    """Tell an assistant about bunko: print or write its configuration.
+    """Print or write the configuration that connects an assistant to bunko.
 
     \b
     Example:
       bunko connect claude-code --docs-dir ~/notes
       bunko connect cursor --docs-dir ~/notes --write
     """
-    asked = pop_shared_options(options)
-    home = asked.library_paths()
-    place = home.cli_arguments()
-    place += ["--config", str(asked.config.expanduser().absolute())] if asked.config else []
-    program = launch_command()
-    entry = server_entry(client, [*program, "serve", *place])
+    shared = pop_shared_options(options)
+    arguments = ["serve", *shared.library_paths().cli_arguments()]
+    arguments += ["--config", str(shared.config.expanduser().absolute())] if shared.config else []
+    server_command = [*launch_command(), *arguments]
+    entry = server_entry(client, server_command)
     target = path or default_config_file(client)
-    root = "servers" if client == "vscode" else "mcpServers"
+    section = "servers" if client == "vscode" else "mcpServers"
     if write:
-        backup = merge_entry(target, root, name, entry)
-        print_stderr(
-            f"Wrote {target}" + (f"; the old one is {backup}" if backup else "") + ". Restart the assistant to see it."
-        )
+        backup = merge_entry(target, section, name, entry)
+        saved_as = f" (backup: {backup})" if backup else ""
+        print_stderr(f"Wrote {target}{saved_as}. Restart the assistant to load it.")
         return
-    if asked.as_json:
-        print_json({root: {name: entry}})
+    if shared.as_json:
+        print_json({section: {name: entry}})
         return
     if client == "claude-code":
         click.echo("Run this once:\n")
-        click.echo(f"  claude mcp add {shlex.quote(name)} -- {shlex.join([*program, 'serve', *place])}\n")
-        click.echo(f"or put this into {target} (add --write to have it done):\n")
+        click.echo(f"  claude mcp add {shlex.quote(name)} -- {shlex.join(server_command)}\n")
+        click.echo(f"Or add this to {target} (--write does it for you):\n")
     else:
-        click.echo(f"Put this into {target} (add --write to have it done):\n")
-    print_json({root: {name: entry}})
+        click.echo(f"Add this to {target} (--write does it for you):\n")
+    print_json({section: {name: entry}})
 
 
 def launch_command() -> list[str]:
-    """Return how another program starts this bunko: by full path, since assistants do not share our PATH."""
-    beside = Path(sys.executable).with_name("bunko.exe" if os.name == "nt" else "bunko")
-    if beside.exists():
-        return [str(beside)]
-    found = shutil.which("bunko")
-    return [found] if found else [sys.executable, "-m", "bunko"]
+    """Return the command that starts this bunko, with its full path: assistants do not share our PATH."""
+    installed = Path(sys.executable).with_name("bunko.exe" if os.name == "nt" else "bunko")
+    if installed.exists():
+        return [str(installed)]
+    program = shutil.which("bunko")
+    return [program] if program else [sys.executable, "-m", "bunko"]
 
 
 def server_entry(client: str, arguments: list[str]) -> dict[str, Any]:
-    """Return a server's entry in the form the assistant reads."""
+    """Return the server entry in the format of the assistant."""
     entry: dict[str, Any] = {"command": arguments[0], "args": arguments[1:]}
     return {"type": "stdio", **entry} if client in ("vscode", "claude-code") else entry
 
 
 def default_config_file(client: str) -> Path:
-    """Return where an assistant keeps its configuration on this machine."""
+    """Return the path of an assistant's configuration file on this machine."""
     home = Path.home()
     if client == "claude-code":
         return Path(".mcp.json").absolute()
@@ -101,23 +97,23 @@ def default_config_file(client: str) -> Path:
 
 
 def merge_entry(path: Path, section: str, name: str, entry: dict[str, Any]) -> Path | None:
-    """Put an entry into a file and leave everything else as it is; return the backup, if there was something."""
-    path = path.resolve()  # where a link leads, or it would be replaced by a file
-    whole: dict[str, Any] = {}
+    """Add an entry to a configuration file and keep everything else; return the backup, if the file existed."""
+    path = path.resolve()  # write through a symlink instead of replacing it with a file
+    config: dict[str, Any] = {}
     backup = None
     if path.exists():
         try:
-            whole = json.loads(path.read_text(encoding="utf-8") or "{}")
+            config = json.loads(path.read_text(encoding="utf-8") or "{}")
         except ValueError as error:
             raise SettingsError(f"{path} is not plain JSON: {error}", hint="Add the printed lines by hand.") from error
-        if not isinstance(whole, dict) or not isinstance(whole.get(section, {}), dict):
+        if not isinstance(config, dict) or not isinstance(config.get(section, {}), dict):
             raise SettingsError(f"{path} has no object {section!r}", hint="Add the printed lines by hand.")
         backup = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.backup")
         shutil.copy2(path, backup)
-    whole.setdefault(section, {})[name] = entry
+    config.setdefault(section, {})[name] = entry
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(whole, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    temporary.write_text(json.dumps(config, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     if backup is not None:
         shutil.copymode(path, temporary)
     temporary.replace(path)

@@ -1,4 +1,4 @@
-"""`bunko doctor`: a library in, what is wrong with it out."""
+"""The `bunko doctor` command: check a library for problems."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ _STATE_LABELS = {"ok": "ok", "warning": "warn", "error": "FAIL"}
 @click.command()
 @shared_options
 def command(**options: Any) -> None:
-    """Check a library, and that its texts can be found.
+    """Check a library for problems.
+
+    Also checks that searches find the indexed texts. Exits with 1 if there is an error.
 
     \b
     Example:
       bunko doctor --docs-dir ~/notes
     """
-    asked = pop_shared_options(options)
-    with asked.open(create=False) as library:
+    shared = pop_shared_options(options)
+    with shared.open(create=False) as library:
         findings = library.diagnose()
-    if asked.as_json:
+    if shared.as_json:
         print_json({"findings": [asdict(finding) for finding in findings]})
     elif is_terminal():
-        from bunko.interfaces.cli.render import show_findings as show
+        from bunko.interfaces.cli.render import show_findings
 
-        show(findings)
+        show_findings(findings)
     else:
         for finding in findings:
             hint = f" {finding.hint}" if finding.hint and finding.state != "ok" else ""

@@ -1,8 +1,7 @@
-"""`bunko embedders`: the settings in, what can make vectors and what each lacks out; or what one makes of sentences."""
+"""The `bunko embedders` commands: list the embedding providers, or test one."""
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,54 +17,41 @@ from bunko.interfaces.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from bunko.library.embedder_status import EmbedderTrial, ProviderStatus
     from bunko.settings import Settings
 
-_COLUMNS = ("embedder", "state", "model", "install", "key", "what it is")
+_COLUMNS = ("embedder", "state", "model", "install", "key", "description")
 
 
 @click.group(name="embedders", invoke_without_command=True)
 @shared_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """List what can make vectors, what each lacks, and try one.
+    """List the embedding providers and what each one needs, or test one.
 
-    Nothing is embedded, loaded or paid for by the list: packages and keys are looked for, and servers that need no key
-    are asked for their models.
+    Listing embeds no text, loads no model and costs nothing: it looks for packages and keys, and asks servers that
+    need no key for their models.
 
     \b
     Example:
       bunko embedders
       bunko embedders test gemini
     """
-    asked = pop_shared_options(options)
+    shared = pop_shared_options(options)
     if ctx.invoked_subcommand is not None:
-        ctx.obj = asked
+        ctx.obj = shared
         return
 
     from bunko.library.embedder_status import provider_statuses
 
-    found = provider_statuses(_load_settings(asked))
-    if asked.as_json:
-        print_json(
-            {
-                "embedders": [
-                    {
-                        "name": one.name,
-                        "about": one.description,
-                        "in_use": one.is_used,
-                        "ready": not one.unavailable_reason,
-                        "missing": one.unavailable_reason,
-                        "model": one.model,
-                        "install": one.install_command,
-                        "key": one.key_name,
-                        "remote": one.is_remote,
-                    }
-                    for one in found
-                ]
-            }
-        )
+    statuses = provider_statuses(_load_settings(shared))
+    if shared.as_json:
+        print_json({"embedders": [_status_to_dict(status) for status in statuses]})
         return
-    rows = [(one.name, one.state, one.model, one.install_command, one.key_name, one.description) for one in found]
+    rows = [
+        (status.name, status.state, status.model, status.install_command, status.key_name, status.description)
+        for status in statuses
+    ]
     if is_terminal():
         from bunko.interfaces.cli.render import show_table
 
@@ -81,64 +67,87 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 @shared_options
 @click.pass_obj
 def test(group_options: SharedOptions, /, name: str | None, **options: Any) -> None:
-    """Let an embedder, or the one in use, make vectors of three sentences, and compare them.
+    """Embed three sentences with a provider and compare them.
 
-    One says the same in Japanese and English, the third something else. A model that knows both languages finds the
-    first two nearer to each other. A remote one is asked once, which may cost a little.
+    Two sentences mean the same in Japanese and English, the third means something else. A model that knows both
+    languages rates the first two as most similar. Without NAME, the provider in use is tested. A remote provider is
+    called once, which may cost a little.
 
     \b
     Example:
       bunko embedders test
       bunko embedders test openai --json
     """
-    asked = pop_shared_options(options)
+    shared = pop_shared_options(options)
     for option in ("library", "database", "docs_dir", "data_dir", "config"):
-        if getattr(asked, option) is None:
-            setattr(asked, option, getattr(group_options, option))
-    from bunko.library import embedder_status
+        if getattr(shared, option) is None:
+            setattr(shared, option, getattr(group_options, option))
+    from bunko.library.embedder_status import try_embedder
 
-    asked.configure_logging()
-    settings = _load_settings(asked)
-    name = name or settings.embedding.provider
-    found = embedder_status.try_embedder(settings, name)
-    if asked.as_json or group_options.as_json:
-        print_json(
-            {
-                "name": found.name,
-                "dimension": found.size,
-                "seconds": round(found.seconds, 4),
-                "sentences": [
-                    embedder_status.JAPANESE_SENTENCE,
-                    embedder_status.ENGLISH_SENTENCE,
-                    embedder_status.OTHER_SENTENCE,
-                ],
-                "same_meaning": round(found.same_meaning, 4),
-                "other_meaning": [round(one, 4) for one in found.other_meaning],
-            }
-        )
+    shared.configure_logging()
+    settings = _load_settings(shared)
+    trial = try_embedder(settings, name or settings.embedding.provider)
+    if shared.as_json or group_options.as_json:
+        print_json(_trial_to_dict(trial))
         return
+    _print_trial(trial)
+    if trial.same_meaning <= max(trial.other_meaning):
+        print_stderr(
+            "The two sentences with the same meaning are not the most similar:"
+            " this model does not know both languages well enough."
+        )
+
+
+def _status_to_dict(status: ProviderStatus) -> dict[str, Any]:
+    return {
+        "name": status.name,
+        "about": status.description,
+        "in_use": status.is_used,
+        "ready": not status.unavailable_reason,
+        "missing": status.unavailable_reason,
+        "model": status.model,
+        "install": status.install_command,
+        "key": status.key_name,
+        "remote": status.is_remote,
+    }
+
+
+def _trial_to_dict(trial: EmbedderTrial) -> dict[str, Any]:
+    from bunko.library.embedder_status import ENGLISH_SENTENCE, JAPANESE_SENTENCE, OTHER_SENTENCE
+
+    return {
+        "name": trial.name,
+        "dimension": trial.size,
+        "seconds": round(trial.seconds, 4),
+        "sentences": [JAPANESE_SENTENCE, ENGLISH_SENTENCE, OTHER_SENTENCE],
+        "same_meaning": round(trial.same_meaning, 4),
+        "other_meaning": [round(similarity, 4) for similarity in trial.other_meaning],
+    }
+
+
+def _print_trial(trial: EmbedderTrial) -> None:
+    from bunko.library.embedder_status import ENGLISH_SENTENCE, JAPANESE_SENTENCE, OTHER_SENTENCE
+
     rows = [
-        (f"{found.same_meaning:.3f}", embedder_status.JAPANESE_SENTENCE, embedder_status.ENGLISH_SENTENCE),
-        (f"{found.other_meaning[0]:.3f}", embedder_status.JAPANESE_SENTENCE, embedder_status.OTHER_SENTENCE),
-        (f"{found.other_meaning[1]:.3f}", embedder_status.ENGLISH_SENTENCE, embedder_status.OTHER_SENTENCE),
+        (f"{trial.same_meaning:.3f}", JAPANESE_SENTENCE, ENGLISH_SENTENCE),
+        (f"{trial.other_meaning[0]:.3f}", JAPANESE_SENTENCE, OTHER_SENTENCE),
+        (f"{trial.other_meaning[1]:.3f}", ENGLISH_SENTENCE, OTHER_SENTENCE),
     ]
-    head = f"{replace_controls(found.name)}: {found.size} dimensions, {found.seconds * 1000:.0f} ms"
+    title = f"{replace_controls(trial.name)}: {trial.size} dimensions, {trial.seconds * 1000:.0f} ms"
     if is_terminal():
         from bunko.interfaces.cli.render import show_table
 
-        show_table(("similarity", "sentence", "and"), rows, title=head, number_columns=("similarity",))
+        show_table(
+            ("similarity", "first sentence", "second sentence"), rows, title=title, number_columns=("similarity",)
+        )
     else:
-        click.echo(head)
+        click.echo(title)
         for row in rows:
             click.echo("\t".join(row))
-    if found.same_meaning <= max(found.other_meaning):
-        print_stderr("It does not put the two that mean the same together: it knows one of the languages too little.")
 
 
 def _load_settings(shared: SharedOptions) -> Settings:
-    from bunko.library.open import load_library_settings
-
-    loaded = load_library_settings(shared.library_paths(), environ=os.environ, config=shared.config)
+    loaded = shared.load_settings()
     for notice in loaded.notices:
         print_stderr(notice)
     return loaded.settings

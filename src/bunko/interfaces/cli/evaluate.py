@@ -1,10 +1,10 @@
-"""`bunko evaluate`: judged questions in, scores, comparisons and reports out."""
+"""The `bunko evaluate` command: score searches on judged questions."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +22,14 @@ from bunko.interfaces.cli.options import (
 if TYPE_CHECKING:
     from bunko.evaluation.baseline import BaselineVerdict
     from bunko.evaluation.dataset import JudgedSet
-    from bunko.evaluation.evaluate import AlternativeSettings, Evaluation, ExistingTool
+    from bunko.evaluation.evaluate import (
+        AlternativeSettings,
+        Evaluation,
+        EvaluationPlan,
+        ExistingTool,
+        PreviousReport,
+    )
+    from bunko.evaluation.files import BaselineGate
     from bunko.interfaces.cli.options import SharedOptions
     from bunko.settings import Settings
 
@@ -32,53 +39,59 @@ _REGRESSION_EXIT_CODE = 1
 
 
 @click.command()
-@click.option("--chunk-size", type=click.IntRange(1), metavar="N", help="Most characters in a chunk.  [required]")
+@click.option("--chunk-size", type=click.IntRange(1), metavar="N", help="Maximum characters per chunk.  [required]")
 @click.option(
-    "--chunk-overlap", type=click.IntRange(0), metavar="N", help="Characters that neighbours share.  [required]"
+    "--chunk-overlap", type=click.IntRange(0), metavar="N", help="Characters shared by neighbouring chunks.  [required]"
 )
 @click.option(
     "--vector-weight", type=click.FloatRange(0, 1), metavar="A", help="Weight of the vectors, 0 to 1.  [required]"
 )
 @click.option(
-    "--dataset", type=PATH, metavar="FILE", help="The questions. [tests/fixtures/rag_evaluation_dataset.json, or ours]"
+    "--dataset",
+    type=PATH,
+    metavar="FILE",
+    help="Judged questions. [tests/fixtures/rag_evaluation_dataset.json, or the built-in ones]",
 )
 @click.option(
-    "--fixture", type=PATH, metavar="FILE", help="The documents. [tests/fixtures/rag_test_documents.json, or ours]"
+    "--fixture",
+    type=PATH,
+    metavar="FILE",
+    help="Documents. [tests/fixtures/rag_test_documents.json, or the built-in ones]",
 )
 @click.option(
-    "--name", "-n", metavar="TOOL", help="Ask this tool of the library as it is.", shell_complete=complete_tool_names
+    "--name", "-n", metavar="TOOL", help="Evaluate this tool of the library.", shell_complete=complete_tool_names
 )
-@click.option("--corpus", type=PATH, metavar="FILE", help="Documents in JSON lines: id, title, text.")
-@click.option("--queries", type=PATH, metavar="FILE", help="Questions in JSON lines: id, text; with --corpus.")
+@click.option("--corpus", type=PATH, metavar="FILE", help="Documents as JSON lines: id, title, text.")
+@click.option("--queries", type=PATH, metavar="FILE", help="Questions as JSON lines: id, text; with --corpus.")
 @click.option("--qrels", type=PATH, metavar="FILE", help="Judgements: query, document, grade; with --corpus.")
 @click.option(
     "--mode",
     "modes",
     multiple=True,
     type=click.Choice(["bm25", "semantic", "hybrid", "all"]),
-    help="How to search; may be repeated. [hybrid; with --corpus as the settings say]",
+    help="Search mode; may be repeated. [hybrid; with --corpus, from the settings]",
 )
-@click.option("--n-results", type=click.IntRange(1, 1000), metavar="N", help="Results to judge. [5; with --corpus 10]")
-@click.option("--threshold", type=click.FloatRange(0, 2), metavar="D", help="Largest cosine distance of a vector hit.")
+@click.option("--n-results", type=click.IntRange(1, 1000), metavar="N", help="Results to score. [5; with --corpus, 10]")
+@click.option("--threshold", type=click.FloatRange(0, 2), metavar="D", help="Maximum cosine distance of a vector hit.")
 @click.option("--with", "pairs", multiple=True, metavar="KEY=VALUE", help="Compare with this setting changed.")
-@click.option("--against", type=PATH, metavar="FILE", help="Compare with a former report.json.")
-@click.option("--output-dir", type=PATH, metavar="DIR", help="Where reports go. [.tmp/rag-evaluation]")
-@click.option("--run-file", type=PATH, metavar="FILE", help="Also write what was found, as TREC runs are written.")
-@click.option("--persist-dir", type=PATH, metavar="DIR", help="Keep the library there for the next time.")
-@click.option("--baseline-file", type=PATH, metavar="FILE", help="The scores that must not be lost.")
-@click.option("--save-baseline", is_flag=True, help="Let these scores be the baseline.")
-@click.option("--fail-on-regression", is_flag=True, help="End with exit code 1 where F1 is lost.")
+@click.option("--against", type=PATH, metavar="FILE", help="Compare with an earlier report.json.")
+@click.option("--output-dir", type=PATH, metavar="DIR", help="Folder for the reports. [.tmp/rag-evaluation]")
+@click.option("--run-file", type=PATH, metavar="FILE", help="Also write the results as a TREC run.")
+@click.option("--persist-dir", type=PATH, metavar="DIR", help="Keep the library in this folder and reuse it.")
+@click.option("--baseline-file", type=PATH, metavar="FILE", help="Baseline to compare with.")
+@click.option("--save-baseline", is_flag=True, help="Save these scores as the baseline.")
+@click.option("--fail-on-regression", is_flag=True, help="Exit with code 1 if F1 drops too far below the baseline.")
 @click.option(
-    "--regression-threshold", type=click.FloatRange(0, 1), default=0.1, metavar="X", help="Largest loss of F1. [0.1]"
+    "--regression-threshold", type=click.FloatRange(0, 1), default=0.1, metavar="X", help="Accepted drop of F1. [0.1]"
 )
 @shared_options
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> None:
-    """Measure how well questions with known answers are answered.
+    """Measure search quality on questions with known answers.
 
-    Documents are imported into a library of their own; yours is not touched. The first three options are required
-    unless --corpus or --name is given. --library and --docs-dir only say whose settings hold, unless --name is given:
-    then the questions are about the documents of that tool, which is searched as it is.
+    The documents are imported into a separate library; yours is not changed. The first three options are required
+    unless --corpus or --name is given. --library and --docs-dir only select the settings, unless --name is given: then
+    the questions are about the documents of that tool, which is searched with its existing index.
 
     \b
     Example:
@@ -88,88 +101,60 @@ def command(context: click.Context, /, **options: Any) -> None:
       bunko evaluate --dataset judged.json --name notes
     """
     _check_options(context, options)
-    asked = pop_shared_options(options)
-    asked.configure_logging()
-    from bunko.evaluation import baseline, files
-    from bunko.evaluation.evaluate import EvaluationPlan, evaluate, usable_modes
-    from bunko.evaluation.overrides import chunk_size_overrides
-    from bunko.evaluation.report import as_json
-    from bunko.library.open import load_library_settings
+    shared = pop_shared_options(options)
+    shared.configure_logging()
+    from bunko.evaluation import files
+    from bunko.evaluation.evaluate import evaluate
 
-    existing = _existing_tool(asked, options["name"])
-    is_public = options["corpus"] is not None
-    flags = chunk_size_overrides(options["chunk_size"], options["chunk_overlap"])
-    flags |= {"search.vector_weight": options["vector_weight"], "search.similarity_threshold": options["threshold"]}
-    if existing is not None:
-        # What the tool says of itself wins over settings, and what the command line says over both.
-        flags = existing.search_overrides() | {key: value for key, value in flags.items() if value is not None}
+    existing_tool = _existing_tool(shared, options["name"])
+    flags = _setting_flags(options, existing_tool)
 
-    def settings(more: dict[str, object]) -> Settings:
-        loaded = load_library_settings(
-            asked.library_paths(), environ=os.environ, flags=flags | more, config=asked.config
-        )
-        return loaded.settings
+    def load_settings(changes: dict[str, object]) -> Settings:
+        return shared.load_settings(flags | changes).settings
 
-    mine = settings({})
-    judged = _load_judged_set(options, mine, existing)
-    own = [str(flags["search.mode"])] if "search.mode" in flags else []
-    modes = _choose_modes(options["modes"] or own, default_to_settings=is_public or existing is not None)
-    n_results = options["n_results"] or (10 if is_public else 5)
-    # In the first form as many chunks are asked for as results are wanted; public sets judge whole documents.
-    plan = EvaluationPlan(usable_modes(modes, mine), n_results, None if is_public else n_results)
+    settings = load_settings({})
+    judged_set = _load_judged_set(options, settings, existing_tool)
+    plan = _evaluation_plan(options, flags, settings, existing_tool)
     output = options["output_dir"] or files.OUTPUT_DIR
-    former = baseline.load_report(options["against"]) if options["against"] else None
-    if former is not None and former.digest != judged.digest:
-        print_stderr(f"{former.name} is about other questions or judgements; those that both have are compared.")
-    if former is not None and former.n_results not in (None, n_results):
-        said = f"{former.name} judged {former.n_results} results and this {n_results}"
-        print_stderr(f"{said}: precision, recall and F1 do not compare.")
-    saving, failing = options["save_baseline"], options["fail_on_regression"]
-    threshold = mine.search.similarity_threshold
-    held = files.find_baseline(
-        options["baseline_file"], output, judged, n_results, threshold, will_save=saving, fail_on_regression=failing
-    )  # fmt: skip
-    if held.notice:
-        print_stderr(held.notice)
-    with show_evaluation_progress() as watch:
-        done = evaluate(
-            judged, mine, plan, persist_dir=options["persist_dir"], tool=existing,
-            alternative=_comparison_side(options["pairs"], settings), previous=former, report_progress=watch,
+    previous = _load_previous_report(options["against"], judged_set, plan.n_results)
+    gate = _find_baseline(options, output, judged_set, plan.n_results, settings)
+    with show_evaluation_progress() as report_progress:
+        evaluation = evaluate(
+            judged_set, settings, plan, persist_dir=options["persist_dir"], tool=existing_tool,
+            alternative=_alternative_settings(options["pairs"], load_settings), previous=previous,
+            report_progress=report_progress,
         )  # fmt: skip
-    verdict = files.check_gate(done, held, options["regression_threshold"])
-    written = files.save_reports(done, verdict, output, options["run_file"])
-    failed = verdict is not None and verdict.has_regression and failing
-    if saving and not failed:
-        written += files.save_baseline(done, output, options["baseline_file"])
-    if asked.as_json:
-        print_json(as_json(done, verdict, include_queries=False))
-    else:
-        print_evaluation(done, verdict)
-    for path in written:
-        print_stderr(f"Wrote {path}")
+    verdict = files.check_gate(evaluation, gate, options["regression_threshold"])
+    failed = verdict is not None and verdict.has_regression and options["fail_on_regression"]
+    paths = files.save_reports(evaluation, verdict, output, options["run_file"])
+    if options["save_baseline"] and not failed:
+        paths += files.save_baseline(evaluation, output, options["baseline_file"])
+    _print_result(evaluation, verdict, paths, as_json=shared.as_json)
     if failed:
-        print_stderr("Regression: see the baseline above.")
+        print_stderr("Regression: F1 dropped by more than --regression-threshold.")
         sys.exit(_REGRESSION_EXIT_CODE)
 
 
 def _check_options(context: click.Context, options: dict[str, Any]) -> None:
-    """Refuse options that do not go together, before anything is read."""
+    """Reject options that cannot be combined, before anything is read."""
     if options["name"] is not None:
         for name in ("fixture", *_CORPUS_OPTIONS, "persist_dir", "chunk_size", "chunk_overlap"):
             if options[name] is not None:
-                told = name.replace("_", "-")
-                raise click.UsageError(f"--{told} does not go with --name: the tool is asked as it is.", context)
+                flag = name.replace("_", "-")
+                raise click.UsageError(
+                    f"--{flag} cannot be used with --name: the tool is searched with its existing index", context
+                )
         if options["dataset"] is None:
-            raise click.UsageError("--name goes with --dataset, which is missing; make one with: bunko judge", context)
+            raise click.UsageError("--name requires --dataset; create one with: bunko judge", context)
         return
-    public = [name for name in _CORPUS_OPTIONS if options[name] is not None]
-    if public and len(public) < len(_CORPUS_OPTIONS):
+    corpus_options = [name for name in _CORPUS_OPTIONS if options[name] is not None]
+    if corpus_options and len(corpus_options) < len(_CORPUS_OPTIONS):
         missing = next(name for name in _CORPUS_OPTIONS if options[name] is None)
-        raise click.UsageError(f"--{public[0]} goes with --{missing}, which is missing.", context)
-    if public:
+        raise click.UsageError(f"--{corpus_options[0]} requires --{missing}", context)
+    if corpus_options:
         for name in ("dataset", "fixture"):
             if options[name] is not None:
-                raise click.UsageError(f"--{name} does not go with --corpus.", context)
+                raise click.UsageError(f"--{name} cannot be used with --corpus", context)
         return
     for name in _REQUIRED_OPTIONS:
         if options[name] is None:
@@ -186,19 +171,44 @@ def _existing_tool(shared: SharedOptions, name: str | None) -> ExistingTool | No
     return ExistingTool(library, library.resolve_tool(name).name)
 
 
+def _setting_flags(options: dict[str, Any], existing_tool: ExistingTool | None) -> dict[str, object]:
+    """Return the settings that the command line and the tool override."""
+    from bunko.evaluation.overrides import chunk_size_overrides
+
+    flags = chunk_size_overrides(options["chunk_size"], options["chunk_overlap"])
+    flags |= {"search.vector_weight": options["vector_weight"], "search.similarity_threshold": options["threshold"]}
+    if existing_tool is None:
+        return flags
+    # The tool's own settings override the library's, and the command line overrides both.
+    return existing_tool.search_overrides() | {key: value for key, value in flags.items() if value is not None}
+
+
 def _load_judged_set(options: dict[str, Any], settings: Settings, existing_tool: ExistingTool | None) -> JudgedSet:
     from bunko.evaluation import files
     from bunko.evaluation.report import format_count
 
     if existing_tool is not None:
-        found, gone = files.load_tool_queries(options["dataset"], existing_tool.uris(), existing_tool.name)
-        if gone:
-            left = format_count(gone, "judged document is", "judged documents are")
-            print_stderr(f"{left} not in {existing_tool.name} any more and left out.")
-        return found
+        judged_set, missing = files.load_tool_queries(options["dataset"], existing_tool.uris(), existing_tool.name)
+        if missing:
+            documents = format_count(missing, "judged document is", "judged documents are")
+            print_stderr(f"{documents} no longer in {existing_tool.name} and ignored.")
+        return judged_set
     if options["corpus"] is not None:
         return files.load_public_set(options["corpus"], options["queries"], options["qrels"])
     return files.find_judged_set(options["dataset"], options["fixture"], options["persist_dir"], settings)
+
+
+def _evaluation_plan(
+    options: dict[str, Any], flags: dict[str, object], settings: Settings, existing_tool: ExistingTool | None
+) -> EvaluationPlan:
+    from bunko.evaluation.evaluate import EvaluationPlan, usable_modes
+
+    is_public = options["corpus"] is not None
+    tool_mode = [str(flags["search.mode"])] if "search.mode" in flags else []
+    modes = _choose_modes(options["modes"] or tool_mode, default_to_settings=is_public or existing_tool is not None)
+    n_results = options["n_results"] or (10 if is_public else 5)
+    # Our own format retrieves as many chunks as it scores results; public sets judge whole documents.
+    return EvaluationPlan(usable_modes(modes, settings), n_results, None if is_public else n_results)
 
 
 def _choose_modes(mode_names: Sequence[str], *, default_to_settings: bool) -> tuple[Any, ...]:
@@ -209,7 +219,38 @@ def _choose_modes(mode_names: Sequence[str], *, default_to_settings: bool) -> tu
     return tuple(dict.fromkeys(mode_names)) or (() if default_to_settings else ("hybrid",))
 
 
-def _comparison_side(
+def _load_previous_report(path: Path | None, judged_set: JudgedSet, n_results: int) -> PreviousReport | None:
+    """Load the report given with --against, and print what cannot be compared with it."""
+    from bunko.evaluation.baseline import load_report
+
+    if not path:
+        return None
+    report = load_report(path)
+    if report.digest != judged_set.digest:
+        print_stderr(f"{report.name} has other questions or judgements; only questions in both are compared.")
+    if report.n_results not in (None, n_results):
+        print_stderr(
+            f"{report.name} scored {report.n_results} results and this run {n_results}:"
+            " precision, recall and F1 are not comparable."
+        )
+    return report
+
+
+def _find_baseline(
+    options: dict[str, Any], output: Path, judged_set: JudgedSet, n_results: int, settings: Settings
+) -> BaselineGate:
+    from bunko.evaluation import files
+
+    gate = files.find_baseline(
+        options["baseline_file"], output, judged_set, n_results, settings.search.similarity_threshold,
+        will_save=options["save_baseline"], fail_on_regression=options["fail_on_regression"],
+    )  # fmt: skip
+    if gate.notice:
+        print_stderr(gate.notice)
+    return gate
+
+
+def _alternative_settings(
     pairs: Sequence[str], load_settings: Callable[[dict[str, object]], Settings]
 ) -> AlternativeSettings | None:
     from bunko.evaluation.evaluate import AlternativeSettings
@@ -217,24 +258,41 @@ def _comparison_side(
 
     if not pairs:
         return None
-    changed = parse_overrides(pairs)
-    made = load_settings(changed)
-    return AlternativeSettings(" ".join(pairs), made, made.search.mode if "search.mode" in changed else None)
+    overrides = parse_overrides(pairs)
+    settings = load_settings(overrides)
+    return AlternativeSettings(" ".join(pairs), settings, settings.search.mode if "search.mode" in overrides else None)
+
+
+def _print_result(
+    evaluation: Evaluation, verdict: BaselineVerdict | None, paths: Sequence[Path], *, as_json: bool
+) -> None:
+    from bunko.evaluation import report
+
+    if as_json:
+        print_json(report.as_json(evaluation, verdict, include_queries=False))
+    else:
+        print_evaluation(evaluation, verdict)
+    for path in paths:
+        print_stderr(f"Wrote {path}")
 
 
 def print_evaluation(evaluation: Evaluation, verdict: BaselineVerdict | None) -> None:
     """Print scores, comparisons and the baseline: tables on a terminal, Markdown in a pipe."""
     from bunko.evaluation import report
 
-    counted, queries = report.format_count, evaluation.judged_set.queries
+    format_count, queries = report.format_count, evaluation.judged_set.queries
     unanswered = sum(not query.is_answerable for query in queries)
     print_table(
-        f"{counted(len(queries), 'question')}{f' ({unanswered} without an answer)' if unanswered else ''},"
-        f" {counted(evaluation.documents, 'document')}, {counted(evaluation.chunks, 'chunk')}",
+        f"{format_count(len(queries), 'question')}{f' ({unanswered} without an answer)' if unanswered else ''},"
+        f" {format_count(evaluation.documents, 'document')}, {format_count(evaluation.chunks, 'chunk')}",
         ["measure", *(run.name for run in evaluation.runs)],
         report.score_rows(evaluation.runs),
     )
-    for one in evaluation.comparisons:
-        print_table(f"{one.second} compared with {one.first}", report.COMPARISON_HEADERS, report.comparison_rows(one))
+    for comparison in evaluation.comparisons:
+        print_table(
+            f"{comparison.second} compared with {comparison.first}",
+            report.COMPARISON_HEADERS,
+            report.comparison_rows(comparison),
+        )
     if verdict is not None:
         print_table(f"Baseline {verdict.path}", report.BASELINE_HEADERS, report.baseline_rows(verdict))

@@ -1,4 +1,4 @@
-"""What commands that measure share: a bar while they are at it, tables when they are done."""
+"""Progress bars and tables shared by the commands that measure search quality."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ import click
 from bunko.interfaces.cli.options import is_terminal, replace_controls
 
 
-def print_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table: drawn on a terminal, Markdown in a pipe."""
     if is_terminal():
-        from bunko.interfaces.cli import render
+        from bunko.interfaces.cli.render import show_table
 
-        render.show_table(head, rows, title=title, number_columns=head[1:])
+        show_table(columns, rows, title=title, number_columns=columns[1:])
         return
     from bunko.evaluation.report import markdown_table
 
     click.echo(replace_controls(title) + "\n")
-    for line in markdown_table(head, rows):
+    for line in markdown_table(columns, rows):
         click.echo(replace_controls(line))
     click.echo()
 
 
 @contextmanager
 def show_evaluation_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """Draw a bar for each step on a terminal; a pipe gets nothing but the results."""
+    """Draw a progress bar for each step on a terminal; print nothing in a pipe."""
     if not sys.stderr.isatty():
-        yield lambda _what, _done, _total: None
+        yield lambda _step, _done, _total: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -40,9 +40,9 @@ def show_evaluation_progress() -> Iterator[Callable[[str, int, int], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         tasks: dict[str, Any] = {}
 
-        def watch(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(replace_controls(what), total=total)
-            bar.update(tasks[what], completed=done, total=total)
+        def report_progress(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = bar.add_task(replace_controls(step), total=total)
+            bar.update(tasks[step], completed=done, total=total)
 
-        yield watch
+        yield report_progress

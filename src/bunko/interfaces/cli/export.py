@@ -1,4 +1,4 @@
-"""`bunko export`: a tool in, one file that another machine can take in out."""
+"""The `bunko export` command: write a tool to one file."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from bunko.interfaces.cli.options import (
 
 
 @click.command()
-@click.option("--name", "-n", metavar="NAME", help="The tool. [the only one]", shell_complete=complete_tool_names)
-@click.option("--output", "-o", type=PATH, metavar="FILE", help="The file to write, or a folder for it. [NAME.bunko]")
+@click.option("--name", "-n", metavar="NAME", help="Tool name. [the only tool]", shell_complete=complete_tool_names)
+@click.option("--output", "-o", type=PATH, metavar="FILE", help="File to write, or its folder. [NAME.bunko]")
 @shared_options
 def command(name: str | None, output: Path | None, **options: Any) -> None:
-    """Write a tool into one file that another machine can take in.
+    """Export a tool to one file that can be imported on another machine.
 
-    The file holds the tool's definition, its documents and their index, so that the folder is not needed there and
-    nothing is embedded again. It holds no settings and no keys, but all the texts: give it only to whom you would
-    give the folder.
+    The file contains the tool's definition, documents and index: the other machine does not need the folder and
+    embeds nothing again. It contains no settings and no keys, but it contains all texts: share it only with people
+    who may read the folder.
 
     \b
     Example:
@@ -36,18 +36,18 @@ def command(name: str | None, output: Path | None, **options: Any) -> None:
       bunko export -n api-docs -o /media/stick
       bunko import-pack api-docs.bunko
     """
-    asked = pop_shared_options(options)
+    shared = pop_shared_options(options)
     from bunko.interfaces.cli.status import format_size
 
-    with asked.open(create=False, read_only=True) as library:
-        tool, path, number = library.export_tool(name, output or Path())
+    with shared.open(create=False, read_only=True) as library:
+        tool, path, size = library.export_tool(name, output or Path())
         totals = library.store.totals(tool.id)
-    if asked.as_json:
+    if shared.as_json:
         print_json(
             {
                 "name": tool.name,
                 "file": str(path),
-                "bytes": number,
+                "bytes": size,
                 "documents": totals.documents,
                 "chunks": totals.chunks,
                 "vectors": totals.vectors,
@@ -57,7 +57,7 @@ def command(name: str | None, output: Path | None, **options: Any) -> None:
         click.echo(
             replace_controls(
                 f"Wrote {path}: {format_count(totals.documents, 'document')}, {format_count(totals.chunks, 'chunk')},"
-                f" {format_size(number)}."
-                f" Take it in elsewhere with: bunko import-pack {shlex.quote(path.name)}"
+                f" {format_size(size)}."
+                f" Import it on another machine with: bunko import-pack {shlex.quote(path.name)}"
             )
         )

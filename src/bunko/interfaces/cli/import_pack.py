@@ -1,4 +1,4 @@
-"""`bunko import-pack`: a file made by `bunko export` in, its tool in the library out."""
+"""The `bunko import-pack` command: import a tool from an exported file."""
 
 from __future__ import annotations
 
@@ -22,56 +22,57 @@ from bunko.interfaces.cli.options import (
 
 @click.command(name="import-pack")
 @click.argument("file", type=PATH)
-@click.option("--name", "-n", metavar="NAME", help="What to call the tool here. [as in the file]")
-@click.option("--source", "-s", type=PATH, metavar="DIR", help="The folder it follows here. [as in the file]")
-@click.option("--replace", is_flag=True, help="Replace the tool of that name.")
+@click.option("--name", "-n", metavar="NAME", help="Name of the tool in this library. [as in the file]")
+@click.option("--source", "-s", type=PATH, metavar="DIR", help="Folder to follow on this machine. [as in the file]")
+@click.option("--replace", is_flag=True, help="Replace the existing tool of that name.")
 @shared_options
 def command(file: Path, name: str | None, source: Path | None, replace: bool, **options: Any) -> None:
-    """Take in a tool that `bunko export` wrote, ready to be searched.
+    """Import a tool from a file written by `bunko export`.
 
-    The file is read to its end and checked first. The tool is there in one step: until then, and if anything goes
-    wrong, the library stays as it was. If its folder is not on this machine, searches answer from what came in.
+    The whole file is read and checked first. The tool is added in one step: if anything goes wrong, the library stays
+    unchanged. If the tool's folder does not exist on this machine, searches use the imported documents.
 
     \b
     Example:
       bunko import-pack api-docs.bunko
       bunko import-pack api-docs.bunko -n team-api -s ~/work/api/docs
     """
-    asked = pop_shared_options(options)
+    shared = pop_shared_options(options)
     from bunko.interfaces.cli.status import format_size
-    from bunko.interfaces.serialize import report_to_dict as payload
+    from bunko.interfaces.serialize import report_to_dict
     from bunko.library.open import remove_new_library_on_error
     from bunko.library.pack import open_pack
 
-    # The pack first: a library must not come to be for one that cannot be read.
+    # The pack is opened first: an unreadable one must not create a library.
     with (
-        open_pack(file) as packed,
-        asked.open() as library,
+        open_pack(file) as pack,
+        shared.open() as library,
         remove_new_library_on_error(library),
-        show_import_progress() as shown,
+        show_import_progress() as progress,
     ):
         tool, report = library.import_pack(
-            packed, name=name, source=source, replace_existing=replace, progress=shown, waiting=print_stderr
+            pack, name=name, source=source, replace_existing=replace, progress=progress, waiting=print_stderr
         )
-        place = asked.library_flags(library)
-    there = Path(tool.source).is_dir()
-    if asked.as_json:
-        about = {"name": tool.name, "source": tool.source, "source_exists": there, "active": tool.active}
-        print_json(about | {"bytes": packed.bytes, "made_by": packed.version} | payload(report))
+        flags = shared.library_flags(library)
+    source_exists = Path(tool.source).is_dir()
+    if shared.as_json:
+        fields = {"name": tool.name, "source": tool.source, "source_exists": source_exists, "active": tool.active}
+        print_json(fields | {"bytes": pack.bytes, "made_by": pack.version} | report_to_dict(report))
         return
+    counts = f"{format_count(report.added, 'document')}, {format_count(report.total_chunks, 'chunk')}"
     click.echo(
         replace_controls(
-            f"Took in {tool.name}: {format_count(report.added, 'document')}, {format_count(report.total_chunks, 'chunk')},"  # noqa: E501
-            f" from {format_size(packed.bytes)}."
-            f" Search it with: bunko search QUERY -n {shlex.quote(tool.name)}{place}"
+            f"Imported {tool.name}: {counts}, from {format_size(pack.bytes)}."
+            f" Search it with: bunko search QUERY -n {shlex.quote(tool.name)}{flags}"
         )
     )
     for notice in report.notices:
         print_stderr(notice)
-    if there:
-        print_stderr(f"Searches follow {tool.source} from now on.")
+    if source_exists:
+        print_stderr(f"Searches pick up changes in {tool.source} from now on.")
     else:
-        follow = f"bunko tool update -n {shlex.quote(tool.name)} -s DIR{place}"
+        update = f"bunko tool update -n {shlex.quote(tool.name)} -s DIR{flags}"
         print_stderr(
-            f"{tool.source} is not on this machine: searches answer from what came in. Follow a folder with: {follow}"
+            f"{tool.source} does not exist on this machine: searches use the imported documents."
+            f" Follow a folder with: {update}"
         )

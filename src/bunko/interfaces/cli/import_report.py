@@ -1,4 +1,4 @@
-"""An import's progress and its report in, a bar or lines, a summary and its problems out."""
+"""Print the progress, summary and problems of an import."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from bunko.types import Report
 
 _MAX_PROBLEMS = 10
-# A log should show that an import lives, not fill up: what is done sooner says nothing but its summary.
+# A log should show that an import is alive without filling up: a shorter import prints only its summary.
 _SECONDS_BETWEEN_LINES = 2.0
 
 
 def print_report(report: Report, *, as_json: bool) -> None:
-    """Print what an import did: the answer to stdout, what went wrong to stderr; a tool that failed ends us so."""
+    """Print the summary to stdout and problems to stderr; exit with an error code if a tool failed."""
     if as_json:
-        from bunko.interfaces.serialize import report_to_dict as payload
+        from bunko.interfaces.serialize import report_to_dict
 
-        print_json(payload(report))
+        print_json(report_to_dict(report))
     else:
         click.echo(summary_line(report))
         for line in problem_lines(report):
@@ -36,7 +36,7 @@ def print_report(report: Report, *, as_json: bool) -> None:
 
 
 def exit_on_failures(report: Report) -> None:
-    """Tell why tools were passed over, and end us so if one was."""
+    """Print why tools failed, and exit with the code of the first failure if there is one."""
     for failure in report.failures:
         print_stderr(f"Error: {failure.tool}: {failure.message}")
         if failure.hint:
@@ -48,43 +48,45 @@ def exit_on_failures(report: Report) -> None:
 
 
 def summary_line(report: Report) -> str:
-    """Return what an import did, in one line."""
+    """Return the counts of an import in one line."""
     parts = [f"{report.added} added", f"{report.updated} updated", f"{report.deleted} deleted"]
     if report.moved:
         parts.append(f"{report.moved} moved")
-    parts += [f"{report.unchanged} unchanged", f"{format_count(report.total_chunks, 'chunk')} in all"]
+    parts += [f"{report.unchanged} unchanged", f"{format_count(report.total_chunks, 'chunk')} in total"]
     return ", ".join(parts)
 
 
 def problem_lines(report: Report) -> Iterator[str]:
-    """Return a line for each thing that went wrong, and how many more there are."""
+    """Yield the notices and the first problems of an import, and the number of further problems."""
     yield from report.notices
     if report.problems:
-        yield f"{len(report.problems)} could not be indexed, or not whole:"
+        yield f"{format_count(len(report.problems), 'document')} failed or only partly indexed:"
     for problem in report.problems[:_MAX_PROBLEMS]:
         tool = f"{problem.tool}: " if problem.tool else ""
         yield f"  {tool}{escape_controls(problem.uri)}: {' '.join(problem.reason.splitlines())}"
     if len(report.problems) > _MAX_PROBLEMS:
-        yield f"  … and {len(report.problems) - _MAX_PROBLEMS} more; --json lists them all."
+        yield f"  … and {len(report.problems) - _MAX_PROBLEMS} more; use --json to list all."
 
 
 @contextmanager
 def show_import_progress(label: str = "Importing") -> Iterator[Callable[[ImportProgress], None]]:
-    """Show how far an import has come: a bar on a terminal, a line now and then in a pipe.
+    """Show the progress of an import: a bar on a terminal, a line every few seconds in a pipe.
 
-    Where Ctrl-C ends it, the last thing it says is how far it came: every batch that was told of is stored.
+    On Ctrl-C the last line says how many files are done: every reported batch is stored.
     """
     last: ImportProgress | None = None
-    draw = _progress_bar(label) if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else _progress_lines(label)
+    display = (
+        _progress_bar(label) if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else _progress_lines(label)
+    )
 
-    def told(done: ImportProgress) -> None:
+    def report_progress(progress: ImportProgress) -> None:
         nonlocal last
-        last = done
-        drawn(done)
+        last = progress
+        update(progress)
 
     try:
-        with draw as drawn:
-            yield told
+        with display as update:
+            yield report_progress
     except KeyboardInterrupt:
         if last is not None and last.total_files:
             print_stderr(f"Stopped after {last.files:,} of {last.total_files:,} files.")
@@ -104,14 +106,14 @@ def _progress_bar(label: str) -> Iterator[Callable[[ImportProgress], None]]:
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("import", total=None, files="0", chunks="0")
 
-        def draw(done: ImportProgress) -> None:
-            if not done.files:  # the next tool begins
-                bar.reset(task, total=done.total_bytes)
-            # Files differ in size: what remains is told by their bytes.
-            files, chunks = f"{done.files:,}/{done.total_files:,}", f"{done.chunks:,}"
-            bar.update(task, completed=done.bytes, files=files, chunks=chunks)
+        def update(progress: ImportProgress) -> None:
+            if not progress.files:  # the next tool begins
+                bar.reset(task, total=progress.total_bytes)
+            # Files differ in size, so bytes predict the remaining time better than the number of files.
+            files, chunks = f"{progress.files:,}/{progress.total_files:,}", f"{progress.chunks:,}"
+            bar.update(task, completed=progress.bytes, files=files, chunks=chunks)
 
-        yield draw
+        yield update
 
 
 @contextmanager
@@ -122,36 +124,36 @@ def _progress_lines(label: str) -> Iterator[Callable[[ImportProgress], None]]:
 def progress_line_writer(
     write: Callable[[str], None], clock: Callable[[], float], label: str = "Importing"
 ) -> Callable[[ImportProgress], None]:
-    """Return what writes a line of progress every two seconds, and one at the end of what took longer."""
-    begin = wrote = clock()
+    """Return a callback that writes a progress line every two seconds, and a last one if it wrote any before."""
+    start = last_write = clock()
 
-    def tell(done: ImportProgress) -> None:
-        nonlocal begin, wrote
-        at = clock()
-        if not done.files:
-            begin = wrote = at
+    def update(progress: ImportProgress) -> None:
+        nonlocal start, last_write
+        now = clock()
+        if not progress.files:
+            start = last_write = now
             return
-        ended = done.files >= done.total_files
-        if at - wrote >= _SECONDS_BETWEEN_LINES or (ended and wrote > begin):
-            write(progress_line(done, at - begin, label))
-            wrote = at
+        finished = progress.files >= progress.total_files
+        if now - last_write >= _SECONDS_BETWEEN_LINES or (finished and last_write > start):
+            write(progress_line(progress, now - start, label))
+            last_write = now
 
-    return tell
+    return update
 
 
 def progress_line(progress: ImportProgress, seconds: float, label: str = "Importing") -> str:
-    """Return how far an import has come, how fast, and how long it will still take."""
-    told = f"{label}: {progress.files:,}/{progress.total_files:,} files, {progress.chunks:,} chunks"
+    """Return the progress, speed and remaining time of an import in one line."""
+    line = f"{label}: {progress.files:,}/{progress.total_files:,} files, {progress.chunks:,} chunks"
     if seconds > 0:
-        told += f", {progress.bytes / seconds / 1e6:.1f} MB/s"
+        line += f", {progress.bytes / seconds / 1e6:.1f} MB/s"
     if 0 < progress.bytes < progress.total_bytes:
-        told += f", about {_format_duration(seconds * (progress.total_bytes - progress.bytes) / progress.bytes)} left"
-    return told
+        line += f", about {_format_duration(seconds * (progress.total_bytes - progress.bytes) / progress.bytes)} left"
+    return line
 
 
 def _format_duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
         return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"

@@ -1,4 +1,4 @@
-"""`bunko import`: a tool's folder in, its documents in the library out."""
+"""The `bunko import` command: import the documents of tools."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 @click.command(name="import")
-@click.option("--name", "-n", metavar="NAME", help="The tool.", shell_complete=complete_tool_names)
-@click.option("--all", "everything", is_flag=True, help="All active tools, differentially.")
+@click.option("--name", "-n", metavar="NAME", help="Tool to import.", shell_complete=complete_tool_names)
+@click.option("--all", "everything", is_flag=True, help="Import all active tools.")
 @click.option(
     "--mode",
     "-m",
     type=click.Choice(["new", "replace", "update"]),
-    help="For the first time, all over again, or only what changed. [new; update with --all]",
+    help="First import, full rebuild, or only changes. [new; update with --all]",
 )
 @chunking_options
-@click.option("--workers", type=click.IntRange(1, 64), metavar="N", help="Processes to use. [one a core]")
+@click.option("--workers", type=click.IntRange(1, 64), metavar="N", help="Number of processes. [one per core]")
 @shared_options
 def command(
     name: str | None,
@@ -44,9 +44,9 @@ def command(
     workers: int | None,
     **options: Any,
 ) -> None:
-    """Bring a tool's documents into the library.
+    """Import a tool's documents into the library.
 
-    With --all, a tool that cannot be imported is told of, and the others are.
+    With --all, tools that fail are reported and the rest are still imported.
 
     \b
     Example:
@@ -55,34 +55,37 @@ def command(
       bunko import -n api-docs --mode replace --chunk-size 1024 --chunk-overlap 64
       bunko import -n api-docs --database ./custom.sqlite
     """
-    if (name is None) != everything:
-        raise click.UsageError("Give --name or --all." if name is None else "Give --name or --all, not both.")
-    asked = pop_shared_options(options)
-    with _open_library(asked, name) as library, show_import_progress() as shown:
+    if name is None and not everything:
+        raise click.UsageError("Specify --name or --all")
+    if name is not None and everything:
+        raise click.UsageError("--name and --all cannot be used together")
+    shared = pop_shared_options(options)
+    with _open_library(shared, name) as library, show_import_progress() as progress:
         report = library.import_tools(
             [tool.name for tool in library.tools() if tool.active] if name is None else [name],
             mode or ("update" if everything else "new"),
             chunker_options=lambda tool: library.chunker_options(chunker, chunk_size, chunk_overlap, tool=tool),
             workers=workers,
-            progress=shown,
+            progress=progress,
             waiting=print_stderr,
             keep_going=everything,
         )
-    print_report(report, as_json=asked.as_json)
+    print_report(report, as_json=shared.as_json)
 
 
 def _open_library(shared: SharedOptions, name: str | None) -> Library:
-    """Open the library that is meant; a file named for the first time takes a tool's definition from the usual one."""
+    """Open the library; a new --database file gets the tool's definition from the default library."""
     if shared.database is None or name is None:
         return shared.open(create=False)
     from bunko.library import catalog
 
-    known = None
+    definition = None
     if not shared.library_paths().database.exists():
-        known = _tool_from_default_library(shared, name)  # before a file is made that nobody needs
+        # Looked up before the new file is created: an unknown tool must not leave one behind.
+        definition = _tool_from_default_library(shared, name)
     library = shared.open()
     if all(tool.name != name for tool in library.tools()):
-        catalog.copy_tool(library.store, known or _tool_from_default_library(shared, name))
+        catalog.copy_tool(library.store, definition or _tool_from_default_library(shared, name))
     return library
 
 

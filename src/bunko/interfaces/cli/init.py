@@ -1,4 +1,4 @@
-"""`bunko init`: a place in, an empty library with a settings file to edit out."""
+"""The `bunko init` command: create a library and a settings file."""
 
 from __future__ import annotations
 
@@ -15,53 +15,53 @@ from bunko.interfaces.cli.options import pop_shared_options, print_json, print_s
 
 
 @click.command()
-@click.option("--force", is_flag=True, help="Write the settings file even if there is one; the old one is kept beside.")
+@click.option("--force", is_flag=True, help="Overwrite an existing settings file; the old file is backed up.")
 @shared_options
 def command(force: bool, **options: Any) -> None:
-    """Begin a library: make it and write a settings file to edit.
+    """Create a library and a settings file to edit.
 
-    The file is bunko.toml in the library's folder. It names every setting with its meaning, commented out at its
-    default, so that nothing changes until you change it. Keys and tokens belong into the environment or .env.
+    The settings file is bunko.toml in the library's folder. It lists every setting with its meaning, commented out at
+    its default, so nothing changes until you edit it. Keys and tokens belong in the environment or in .env.
 
     \b
     Example:
       bunko init --library ~/knowledge
     """
-    asked = pop_shared_options(options)
-    home = asked.library_paths()
+    shared = pop_shared_options(options)
+    folder = shared.library_paths().folder
     from bunko.settings import CONFIG_NAMES
 
-    path = home.folder / CONFIG_NAMES[0]
-    there = [name for name in CONFIG_NAMES if (home.folder / name).exists()]
-    if there and not force:
+    path = folder / CONFIG_NAMES[0]
+    existing = [name for name in CONFIG_NAMES if (folder / name).exists()]
+    if existing and not force:
         raise SettingsError(
-            f"There is {home.folder / there[0]} already",
-            hint="Edit it, or write a new bunko.toml, which comes before all others, with --force.",
+            f"{folder / existing[0]} already exists",
+            hint="Edit it, or use --force to write a new bunko.toml, which takes precedence over other files.",
         )
     try:
         backup = _write_settings_file(path)
     except OSError as error:
         raise LibraryReadOnly(
-            f"{path} cannot be written: {error.strerror or error}",
-            hint="Check who owns the folder, or choose another place with --library.",
+            f"Cannot write {path}: {error.strerror or error}",
+            hint="Check the permissions of the folder, or choose another one with --library.",
         ) from error
-    with asked.open() as library:
-        database, place = library.paths.database, shlex.join(library.paths.cli_arguments())
-    if asked.as_json:
+    with shared.open() as library:
+        database, flags = library.paths.database, shlex.join(library.paths.cli_arguments())
+    if shared.as_json:
         print_json({"settings": str(path), "library": str(database), "backup": None if backup is None else str(backup)})
         return
-    click.echo(f"Wrote {path}" + (f"; the old one is {backup}." if backup else "."))
-    click.echo(f"Your library is {database}. Next:")
-    click.echo(f"  bunko tool add -n NAME -d 'What the documents are about' -s FOLDER {place}")
-    click.echo(f"  bunko import -n NAME {place}")
-    click.echo(f"  bunko connect claude-code {place}")
-    for name in there:
+    click.echo(f"Wrote {path}{f' (backup: {backup})' if backup else ''}.")
+    click.echo(f"The library is {database}. Next steps:")
+    click.echo(f"  bunko tool add -n NAME -d 'What the documents are about' -s FOLDER {flags}")
+    click.echo(f"  bunko import -n NAME {flags}")
+    click.echo(f"  bunko connect claude-code {flags}")
+    for name in existing:
         if name != path.name:
-            print_stderr(f"{name} in that folder is not read any more: {path.name} comes before it.")
+            print_stderr(f"{folder / name} is now ignored: {path.name} takes precedence.")
 
 
 def _write_settings_file(path: Path) -> Path | None:
-    """Write the file, whole or not at all; return the old one's new name, if there was one."""
+    """Write the starter settings atomically; return the backup of an existing file."""
     from bunko.settings import starter_config
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

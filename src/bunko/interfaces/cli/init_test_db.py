@@ -1,8 +1,7 @@
-"""`bunko init-test-db`: a file of documents in, a kept library for evaluations out."""
+"""The `bunko init-test-db` command: create a persistent library for evaluations."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,49 +11,53 @@ from bunko.interfaces.cli.options import PATH, pop_shared_options, print_json, r
 
 
 @click.command("init-test-db")
-@click.option("--chunk-size", type=click.IntRange(1), required=True, metavar="N", help="Most characters in a chunk.")
+@click.option("--chunk-size", type=click.IntRange(1), required=True, metavar="N", help="Maximum characters per chunk.")
 @click.option(
-    "--chunk-overlap", type=click.IntRange(0), required=True, metavar="N", help="Characters that neighbours share."
+    "--chunk-overlap",
+    type=click.IntRange(0),
+    required=True,
+    metavar="N",
+    help="Characters shared by neighbouring chunks.",
 )
-@click.option("--persist-dir", type=PATH, metavar="DIR", help="Where the library goes. [.tmp/test_chroma_db]")
+@click.option("--persist-dir", type=PATH, metavar="DIR", help="Folder of the library. [.tmp/test_chroma_db]")
 @click.option(
-    "--fixture", type=PATH, metavar="FILE", help="The documents. [tests/fixtures/rag_test_documents.json, or ours]"
+    "--fixture",
+    type=PATH,
+    metavar="FILE",
+    help="Test documents. [tests/fixtures/rag_test_documents.json, or the built-in ones]",
 )
 @shared_options
 def command(
     chunk_size: int, chunk_overlap: int, persist_dir: Path | None, fixture: Path | None, **options: Any
 ) -> None:
-    """Keep a library of judged documents, for bunko evaluate.
+    """Create a library of test documents for bunko evaluate.
 
     \b
     Example:
       bunko init-test-db --chunk-size 200 --chunk-overlap 30 --fixture documents.json
     """
-    asked = pop_shared_options(options)
-    asked.configure_logging()
+    shared = pop_shared_options(options)
+    shared.configure_logging()
     from bunko.evaluation import files
     from bunko.evaluation.eval_library import judged_library
     from bunko.evaluation.overrides import chunk_size_overrides
     from bunko.interfaces.cli.evaluation_output import show_evaluation_progress
-    from bunko.library.open import load_library_settings
 
     documents = files.find_documents(fixture)
     flags = chunk_size_overrides(chunk_size, chunk_overlap)
-    settings = load_library_settings(
-        asked.library_paths(), environ=os.environ, flags=flags, config=asked.config
-    ).settings
+    settings = shared.load_settings(flags).settings
     folder = persist_dir or files.PERSIST_DIR
     with (
-        show_evaluation_progress() as watch,
+        show_evaluation_progress() as report_progress,
         judged_library(
             documents,
             settings,
             persist_dir=folder,
-            progress=lambda done: watch("Importing", done.files, done.total_files),
+            progress=lambda progress: report_progress("Importing", progress.files, progress.total_files),
         ) as library,
     ):
         totals = library.status().tools[0].totals
-    if asked.as_json:
+    if shared.as_json:
         print_json({"library": str(folder), "documents": totals.documents, "chunks": totals.chunks})
     else:
-        click.echo(replace_controls(f"{folder} holds {totals.documents} documents in {totals.chunks} chunks."))
+        click.echo(replace_controls(f"Wrote {folder}: {totals.documents} documents, {totals.chunks} chunks."))

@@ -1,4 +1,4 @@
-"""`bunko judge`: queries and keys in, a dataset of judgements for `bunko evaluate` out."""
+"""The `bunko judge` command: judge search results for `bunko evaluate`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bunko.library.library import Library
     from bunko.types import Hit, Tool
 
-_KEY_HELP = "y yes · n no · 1 2 3 how well · s skip · u undo · q quit"
+_KEY_HELP = "y yes · n no · 1 2 3 grade · s skip · u undo · q quit"
 _LAST_KEY_HELP = "u undo · q quit"
 _MAX_LINES, _MAX_LINE_CHARS = 6, 160
 _QUIT_KEYS = ("q", "\x03", "\x04", "")
@@ -33,19 +33,19 @@ _QUIT_KEYS = ("q", "\x03", "\x04", "")
 
 @click.command()
 @click.argument("queries", nargs=-1, metavar="[QUERY]...")
-@click.option("--name", "-n", metavar="TOOL", help="The tool. [the only one]", shell_complete=complete_tool_names)
-@click.option("--queries", "listed", type=PATH, metavar="FILE", help="Queries, one a line.")
-@click.option("--output", type=PATH, metavar="FILE", help="Where judgements go. [judged/TOOL.json in the library]")
-@click.option("--top-k", "-k", type=click.IntRange(1, 100), default=5, metavar="N", help="Results of each mode. [5]")
-@click.option("--kept", is_flag=True, help="List the searches that were kept.")
-@click.option("--clear-kept", is_flag=True, help="Forget the searches that were kept.")
+@click.option("--name", "-n", metavar="TOOL", help="Tool name. [the only tool]", shell_complete=complete_tool_names)
+@click.option("--queries", "listed", type=PATH, metavar="FILE", help="File of queries, one per line.")
+@click.option("--output", type=PATH, metavar="FILE", help="Judgements file. [judged/TOOL.json in the library]")
+@click.option("--top-k", "-k", type=click.IntRange(1, 100), default=5, metavar="N", help="Results per search mode. [5]")
+@click.option("--kept", is_flag=True, help="List the recorded searches.")
+@click.option("--clear-kept", is_flag=True, help="Delete the recorded searches.")
 @shared_options
 def command(queries: tuple[str, ...], listed: Path | None, **options: Any) -> None:
-    """Say which results are right, one key each, for bunko evaluate.
+    """Judge search results with single keys, for bunko evaluate.
 
-    Results of all modes are shown together, each document once. Without a query those searches are offered that were
-    kept (log.keep_searches) and not judged. Each key is written down at once; the next time goes on from there. In a
-    pipe each line is a key.
+    The results of all search modes are combined, and each document is shown once. Without a query, you judge recorded
+    searches (log.keep_searches) that have no judgements yet. Each judgement is saved at once, so you can quit at any
+    time and continue later. In a pipe, each line is a key.
 
     \b
     Example:
@@ -53,70 +53,71 @@ def command(queries: tuple[str, ...], listed: Path | None, **options: Any) -> No
       bunko judge -n notes --queries questions.txt --output judged.json
       bunko evaluate --dataset judged.json --name notes
     """
-    asked = pop_shared_options(options)
+    shared = pop_shared_options(options)
     if options["kept"] or options["clear_kept"]:
         if queries or listed or (options["kept"] and options["clear_kept"]):
-            raise click.UsageError("--kept and --clear-kept stand alone.")
-        with asked.open(create=False) as library:
-            _clear_logged_searches(library, asked.as_json) if options["clear_kept"] else _print_logged_searches(
-                library, asked.as_json
-            )
+            raise click.UsageError("--kept and --clear-kept cannot be combined with queries or each other")
+        with shared.open(create=False) as library:
+            if options["clear_kept"]:
+                _clear_logged_searches(library, shared.as_json)
+            else:
+                _print_logged_searches(library, shared.as_json)
         return
-    with asked.open(create=False) as library:
+    with shared.open(create=False) as library:
         from bunko.evaluation.judge import Judgements, default_file, unjudged_queries
 
         tool = library.resolve_tool(options["name"])
-        judged = Judgements(options["output"] or default_file(library, tool), tool.name)
-        wanted = [*queries, *(_read_queries(listed) if listed else ())]
-        if not wanted and not listed:
-            wanted = unjudged_queries(library.logged_searches(), tool, judged)
-            if not wanted:
-                raise click.UsageError("Which query is to be judged? No searches were kept that are not judged yet.")
-        before = judged.counts()[1]
-        _JudgingSession(library, tool, judged, options["top_k"], to_stderr=asked.as_json).run(
-            list(dict.fromkeys(wanted))
-        )
-        _print_summary(library, tool, judged, judged.counts()[1] - before, as_json=asked.as_json)
+        judgements = Judgements(options["output"] or default_file(library, tool), tool.name)
+        selected = [*queries, *(_read_queries(listed) if listed else ())]
+        if not selected and not listed:
+            selected = unjudged_queries(library.logged_searches(), tool, judgements)
+            if not selected:
+                raise click.UsageError("No query given, and there are no recorded searches to judge")
+        count_before = judgements.counts()[1]
+        session = _JudgingSession(library, tool, judgements, options["top_k"], to_stderr=shared.as_json)
+        session.run(list(dict.fromkeys(selected)))
+        new_judgements = judgements.counts()[1] - count_before
+        _print_summary(library, tool, judgements, new_judgements, as_json=shared.as_json)
 
 
 class _JudgingSession:
-    """Shows results one by one and takes keys; goes back across queries where that is asked for."""
+    """Shows results one by one and reads a key for each; undo goes back across queries."""
 
     def __init__(self, library: Library, tool: Tool, judgements: Judgements, depth: int, *, to_stderr: bool) -> None:
         self._library, self._tool, self._judgements, self._depth = library, tool, judgements, depth
-        self._to_stderr = to_stderr  # with --json only the summary is the answer
+        self._to_stderr = to_stderr  # with --json, stdout is for the summary only
 
     def run(self, queries: Sequence[str]) -> None:
-        """Ask about the results of each query until all are judged or somebody quits."""
+        """Ask about the results of each query until all are judged or the user quits."""
         from bunko.evaluation.judge import GRADES
 
-        waiting = self._unjudged_hits(queries)
-        asked: list[tuple[str, Hit]] = []
-        at = 0
+        unjudged = self._unjudged_hits(queries)
+        history: list[tuple[str, Hit]] = []
+        position = 0
         while True:
-            if at == len(asked):
-                following = next(waiting, None)
+            if position == len(history):
+                following = next(unjudged, None)
                 if following is not None:
-                    asked.append(following)
-                elif not at:
+                    history.append(following)
+                elif not position:
                     return
-            if at < len(asked):
-                self._print_hit(*asked[at])
-                key = self._read_key("Right?", _KEY_HELP, (*GRADES, "s", "u"))
+            if position < len(history):
+                self._print_hit(*history[position])
+                key = self._read_key("Relevant?", _KEY_HELP, (*GRADES, "s", "u"))
             else:
-                key = self._read_key("That was the last.", _LAST_KEY_HELP, ("u",))
+                key = self._read_key("No more results.", _LAST_KEY_HELP, ("u",))
             if key in _QUIT_KEYS:
                 return
             if key == "u":
-                if at == 0:
-                    self._print("There is nothing to undo.")
+                if position == 0:
+                    self._print("Nothing to undo.")
                     continue
-                at -= 1
-                self._save_grade(*asked[at], None)
+                position -= 1
+                self._save_grade(*history[position], None)
                 continue
             if key != "s":
-                self._save_grade(*asked[at], GRADES[key])
-            at += 1
+                self._save_grade(*history[position], GRADES[key])
+            position += 1
 
     def _unjudged_hits(self, queries: Sequence[str]) -> Iterator[tuple[str, Hit]]:
         from bunko.evaluation.judge import pool_hits, unjudged_hits
@@ -124,10 +125,10 @@ class _JudgingSession:
 
         for number, query in enumerate(queries, 1):
             hits = pool_hits(self._library, self._tool, query, depth=self._depth, refresh=number == 1)
-            left = unjudged_hits(hits, query, self._judgements)
-            done = f", {len(hits) - len(left)} judged already" if len(left) < len(hits) else ""
-            self._print(f"\nQuery {number} of {len(queries)}: {query} ({format_count(len(hits), 'document')}{done})")
-            yield from ((query, hit) for hit in left)
+            remaining = unjudged_hits(hits, query, self._judgements)
+            judged = f", {len(hits) - len(remaining)} already judged" if len(remaining) < len(hits) else ""
+            self._print(f"\nQuery {number} of {len(queries)}: {query} ({format_count(len(hits), 'document')}{judged})")
+            yield from ((query, hit) for hit in remaining)
 
     def _print_hit(self, query: str, hit: Hit) -> None:
         from bunko.interfaces.serialize import hit_citation
@@ -142,7 +143,7 @@ class _JudgingSession:
             self._print(f"    … {len(lines) - _MAX_LINES} more lines")
 
     def _read_key(self, question: str, key_help: str, keys: Sequence[str]) -> str:
-        """Return the next key that means something; the end of a pipe means to quit."""
+        """Return the next valid key; the end of a pipe quits."""
         while True:
             click.echo(f"{question} [{key_help}] ", nl=False, err=self._to_stderr)
             if sys.stdin.isatty():
@@ -166,20 +167,20 @@ class _JudgingSession:
         click.echo(replace_controls(text), err=self._to_stderr)
 
 
-def _print_summary(library: Library, tool: Tool, judged: Judgements, new_judgements: int, *, as_json: bool) -> None:
+def _print_summary(library: Library, tool: Tool, judgements: Judgements, new_judgements: int, *, as_json: bool) -> None:
     from bunko.evaluation.report import format_count
 
-    queries, judgements = judged.counts()
+    query_count, judgement_count = judgements.counts()
     if as_json:
-        facts = {"tool": tool.name, "file": str(judged.path), "new": new_judgements}
-        print_json(facts | {"queries": queries, "judgements": judgements})
+        fields = {"tool": tool.name, "file": str(judgements.path), "new": new_judgements}
+        print_json(fields | {"queries": query_count, "judgements": judgement_count})
         return
-    held = f"{format_count(judgements, 'judgement')} about {format_count(queries, 'query', 'queries')}"
-    click.echo(replace_controls(f"\n{held} in {judged.path}"))
-    if judgements:
-        place = library.paths.cli_arguments() if library.paths.is_explicit else []
-        line = ["bunko", "evaluate", "--dataset", str(judged.path), "--name", tool.name, *place]
-        print_stderr(f"Measure with: {shlex.join(line)}")
+    counts = f"{format_count(judgement_count, 'judgement')} for {format_count(query_count, 'query', 'queries')}"
+    click.echo(replace_controls(f"\n{counts} in {judgements.path}"))
+    if judgement_count:
+        location = library.paths.cli_arguments() if library.paths.is_explicit else []
+        evaluate = ["bunko", "evaluate", "--dataset", str(judgements.path), "--name", tool.name, *location]
+        print_stderr(f"Evaluate with: {shlex.join(evaluate)}")
 
 
 def _read_queries(path: Path) -> list[str]:
@@ -189,24 +190,26 @@ def _read_queries(path: Path) -> list[str]:
 
 
 def _print_logged_searches(library: Library, as_json: bool) -> None:
-    kept = library.logged_searches()
+    searches = library.logged_searches()
     if as_json:
         rows = [
-            {"query": one.query, "tool": one.tool, "count": one.count, "last": one.last_searched_at} for one in kept
+            {"query": search.query, "tool": search.tool, "count": search.count, "last": search.last_searched_at}
+            for search in searches
         ]
         print_json({"keeping": library.settings.log.keep_searches, "searches": rows})
         return
-    for one in kept:
-        click.echo(replace_controls(f"{one.count}\t{one.last_searched_at}\t{one.tool or '(all)'}\t{one.query}"))
-    if not kept:
-        click.echo("No searches are kept.")
+    for search in searches:
+        columns = (str(search.count), search.last_searched_at, search.tool or "(all)", search.query)
+        click.echo(replace_controls("\t".join(columns)))
+    if not searches:
+        click.echo("No recorded searches.")
     if not library.settings.log.keep_searches:
-        print_stderr("Searches are not being kept: log.keep_searches is false.")
+        print_stderr("Searches are not recorded: log.keep_searches is false.")
 
 
 def _clear_logged_searches(library: Library, as_json: bool) -> None:
-    number = library.clear_logged_searches()
+    count = library.clear_logged_searches()
     if as_json:
-        print_json({"forgotten": number})
+        print_json({"forgotten": count})
     else:
-        click.echo(f"Forgot {number} {'search' if number == 1 else 'searches'}.")
+        click.echo(f"Deleted {count} recorded {'search' if count == 1 else 'searches'}.")

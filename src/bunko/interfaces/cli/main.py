@@ -1,4 +1,4 @@
-"""Arguments in, an exit code out: finds the command, runs it, and turns errors into sentences."""
+"""The entry point: find the command, run it, and turn errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ if TYPE_CHECKING:
 
 # Named, not imported: `bunko --help` must not wait for a search engine to load.
 COMMANDS = {
-    "build": "Bring memos into the library, or take in what changed in them.",
-    "config": "Show the settings in force and where each came from.",
-    "completion": "Print a script that lets a shell complete commands, options and the names of tools.",
-    "connect": "Tell an assistant about bunko: print or write its configuration.",
-    "embedders": "List what can make vectors, what each lacks, and try one.",
-    "export": "Write a tool into one file that another machine can take in.",
-    "import": "Bring a tool's documents into the library.",
-    "import-pack": "Take in a tool that `bunko export` wrote, ready to be searched.",
-    "init": "Begin a library: make it and write a settings file to edit.",
-    "doctor": "Check a library, and that its texts can be found.",
-    "evaluate": "Measure how well questions with known answers are answered.",
-    "init-test-db": "Keep a library of judged documents, for bunko evaluate.",
-    "judge": "Say which results are right, one key each, for bunko evaluate.",
-    "recent": "List the newest documents and memos by their dates.",
-    "reembed": "Give tools the vectors of another embedder, from the texts they hold.",
-    "reindex": "Make a folder searchable, or bring it up to date.",
-    "search": "Find text in Japanese or English.",
-    "serve": "Serve assistants over MCP.",
+    "build": "Import memos into the library, or update them.",
+    "config": "Show the current settings and where each comes from.",
+    "completion": "Print a shell script that completes commands, options and tool names.",
+    "connect": "Print or write the configuration that connects an assistant to bunko.",
+    "embedders": "List the embedding providers and what each one needs, or test one.",
+    "export": "Export a tool to one file that can be imported on another machine.",
+    "import": "Import a tool's documents into the library.",
+    "import-pack": "Import a tool from a file written by `bunko export`.",
+    "init": "Create a library and a settings file to edit.",
+    "doctor": "Check a library for problems.",
+    "evaluate": "Measure search quality on questions with known answers.",
+    "init-test-db": "Create a library of test documents for bunko evaluate.",
+    "judge": "Judge search results with single keys, for bunko evaluate.",
+    "recent": "List the newest documents and memos by date.",
+    "reembed": "Embed the texts of tools again with the current embedder.",
+    "reindex": "Index a folder, or update its index.",
+    "search": "Search documents in Japanese and English.",
+    "serve": "Run an MCP server for assistants.",
     "status": "Show what is indexed.",
-    "sweep": "Find the settings that answer questions with known answers best.",
-    "tags": "List the tags of documents and memos, the most used first.",
-    "tool": "Name folders, describe them, and show them to assistants.",
-    "tune": "Find the settings that search a tool best, without judgements.",
-    "web": "Collect web pages, and keep them up to date.",
-    "watch": "Keep tools fresh as their files change, until Ctrl-C.",
+    "sweep": "Find the settings that score best on questions with known answers.",
+    "tags": "List the tags of documents and memos, most used first.",
+    "tool": "Manage tools: named and described folders that assistants search.",
+    "tune": "Find the best search settings for a tool, without judgements.",
+    "web": "Collect web pages and keep them up to date.",
+    "watch": "Import files as they change, until Ctrl-C.",
 }
 
-# A module cannot be named by a word of the language, nor with a dash.
+# A module name cannot be a Python keyword or contain a dash.
 _COMMAND_MODULES = {"import": "import_tools", "init-test-db": "init_test_db", "import-pack": "import_pack"}
 
-# Every error code has its exit code, so that scripts can tell them apart. 2 is a wrong command line or setting.
+# Every error code has its own exit code, so that scripts can tell errors apart. 2 is a usage or settings error.
 EXIT_CODES = {
     "error": 1,
     "settings": 2,
@@ -70,14 +70,14 @@ INTERRUPTED_EXIT_CODE = 130
 
 
 class LazyCommands(click.Group):
-    """Loads a command when it is called; lists all without loading any."""
+    """A group that imports a command only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return one command, loaded."""
+        """Import and return a command."""
         if cmd_name not in COMMANDS:
             return None
         module = _COMMAND_MODULES.get(cmd_name, cmd_name)
@@ -85,36 +85,37 @@ class LazyCommands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands with their one sentence each."""
+        """Write the list of commands with their descriptions."""
         with formatter.section("Commands"):
             formatter.write_dl(sorted(COMMANDS.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Offer the commands without loading any, and this program's own options."""
+        """Complete commands, without importing them, and the top-level options."""
         from click.shell_completion import CompletionItem
 
-        offered = [CompletionItem(name, help=text) for name, text in sorted(COMMANDS.items())]
-        options = click.Command.shell_complete(self, ctx, incomplete)
-        return [one for one in offered if one.value.startswith(incomplete)] + options
+        commands = [
+            CompletionItem(name, help=text) for name, text in sorted(COMMANDS.items()) if name.startswith(incomplete)
+        ]
+        return commands + click.Command.shell_complete(self, ctx, incomplete)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command, and name the nearest one where there is none."""
+        """Find a command; for an unknown name, suggest the closest one."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             from difflib import get_close_matches
 
-            near = get_close_matches(args[0], COMMANDS, n=1)
-            meant = f" Did you mean {near[0]!r}?" if near else ""
-            raise click.UsageError(error.message + meant, ctx) from error
+            matches = get_close_matches(args[0], COMMANDS, n=1)
+            suggestion = f" Did you mean {matches[0]!r}?" if matches else ""
+            raise click.UsageError(error.message + suggestion, ctx) from error
 
 
 @click.command(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, "--version", prog_name="bunko")
 def bunko() -> None:
-    """A local-first knowledge engine: folders become searchable, in Japanese and English, offline.
+    """A local-first knowledge engine: search folders, memos and web pages in Japanese and English, offline.
 
     \b
     Example:
@@ -124,29 +125,29 @@ def bunko() -> None:
 
 
 def _check_unicode(arguments: list[str]) -> None:
-    """Refuse what is not UTF-8: it can be neither stored nor printed. A query may be anything, as pasted."""
-    for before, argument in zip(["", *arguments], arguments, strict=False):
-        is_option = argument.startswith("-") or (before.startswith("-") and before != "--")
+    """Reject arguments that are not UTF-8: they cannot be stored or printed. A pasted query may be anything."""
+    for previous, argument in zip(["", *arguments], arguments, strict=False):
+        is_option = argument.startswith("-") or (previous.startswith("-") and previous != "--")
         if arguments[0] == "search" and not is_option:
             continue
         try:
             argument.encode("utf-8")
         except UnicodeEncodeError:
-            option = f" of {before}" if before.startswith("-") and not argument.startswith("-") else ""
-            shown = argument.encode("utf-8", "backslashreplace").decode("utf-8")
+            option = f" of {previous}" if previous.startswith("-") and not argument.startswith("-") else ""
+            escaped = argument.encode("utf-8", "backslashreplace").decode("utf-8")
             raise SettingsError(
-                f"The argument{option} is not valid Unicode: {shown}",
-                hint="Write it in UTF-8; a file or folder that is called so has to be renamed.",
+                f"The argument{option} is not valid UTF-8: {escaped}",
+                hint="Use UTF-8; a file or folder with such a name has to be renamed.",
             ) from None
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line; errors that the user can act on are told in sentences."""
-    # A second thread spins beside products this small, and on a busy machine they wait for each other for milliseconds.
+    """Run the command line, and print errors that the user can act on as messages."""
+    # Our matrix products are small: on a busy machine, a second BLAS thread spins and costs milliseconds of waiting.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A terminal that cannot show a character should show a mark instead of stopping us.
+            # A terminal that cannot show a character shows a replacement instead of raising an error.
             stream.reconfigure(errors="replace")
     try:
         _check_unicode(sys.argv[1:] if arguments is None else arguments)
@@ -162,9 +163,9 @@ def main(arguments: list[str] | None = None) -> Any:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted; what was written stays, and the next run goes on from there.", err=True)
+        click.echo("Interrupted. Finished work is saved; run the command again to continue.", err=True)
         sys.exit(INTERRUPTED_EXIT_CODE)
     except BrokenPipeError:
-        # Whoever read our output has gone (| head); flushing at exit would only complain.
+        # The reader of our output has exited (| head); flushing at exit would only raise again.
         sys.stderr.close()
         sys.exit(0)

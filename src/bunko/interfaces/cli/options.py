@@ -1,4 +1,4 @@
-"""The options that commands share: which library, which settings, how to print."""
+"""Options and output helpers that all commands share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,17 +17,17 @@ import click
 if TYPE_CHECKING:
     from bunko.library.library import Library
     from bunko.library.paths import LibraryPaths
+    from bunko.settings import LoadedSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
-_CONTROL_REPLACEMENTS = dict.fromkeys(
-    (*range(9), *range(11, 32), *range(127, 160)), "\ufffd"
-)  # all controls but tab and newline
+# All control characters except tab and newline.
+_CONTROL_REPLACEMENTS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), "\ufffd")
 
 
 @dataclass(slots=True)
 class SharedOptions:
-    """What the shared options say."""
+    """The values of the options that all commands share."""
 
     library: Path | None
     database: Path | None
@@ -38,7 +38,7 @@ class SharedOptions:
     verbose: bool
 
     def library_paths(self) -> LibraryPaths:
-        """Return the library that is meant."""
+        """Return the paths of the selected library."""
         from bunko.library.paths import locate_library
 
         return locate_library(
@@ -49,12 +49,18 @@ class SharedOptions:
             environ=os.environ,
         )
 
+    def load_settings(self, flags: Mapping[str, object] | None = None) -> LoadedSettings:
+        """Load the settings of the selected library without opening it; `flags` override them."""
+        from bunko.library.open import load_library_settings
+
+        return load_library_settings(self.library_paths(), environ=os.environ, flags=flags, config=self.config)
+
     def configure_logging(self) -> None:
-        """Show what takes how long, if that was asked for; `open` does so by itself."""
+        """Print timings to stderr with --verbose; `open` calls this itself."""
         _configure_logging(self.verbose, debug=False)
 
     def open(self, *, create: bool = True, read_only: bool = False) -> Library:
-        """Open the library that is meant; what the settings have to say goes to stderr."""
+        """Open the selected library and print its notices to stderr."""
         from bunko.library.open import open_library
 
         _configure_logging(self.verbose, debug=False)
@@ -67,34 +73,31 @@ class SharedOptions:
         return library
 
     def library_flags(self, library: Library) -> str:
-        """Return what the next command has to be told to mean the same library, after a space; often nothing."""
+        """Return the options, after a space, with which a suggested command opens this library; often none."""
         config = f" --config {shlex.quote(str(self.config))}" if self.config is not None else ""
         return library.paths.cli_flags() + config
 
 
 def shared_options(command: F) -> F:
-    """Give a command the shared options; it receives them as `chosen`."""
+    """Add the shared options to a command, which reads them with `pop_shared_options`."""
     for option in reversed(
         (
-            click.option("--docs-dir", type=PATH, metavar="DIR", help="A folder of documents, with its own index."),
+            click.option("--docs-dir", type=PATH, metavar="DIR", help="Folder of documents with its own index."),
             click.option(
-                "--data-dir",
-                type=PATH,
-                metavar="DIR",
-                help="Where the index of --docs-dir lies. [DIR/.rag-index]",
+                "--data-dir", type=PATH, metavar="DIR", help="Folder for the index of --docs-dir. [DIR/.rag-index]"
             ),
             click.option(
-                "--library", type=PATH, metavar="DIR", help="A library. [$BUNKO_LIBRARY, or your data folder]"
+                "--library", type=PATH, metavar="DIR", help="Library folder. [$BUNKO_LIBRARY, or your data folder]"
             ),
-            click.option("--database", type=PATH, metavar="FILE", help="A library in one file."),
+            click.option("--database", type=PATH, metavar="FILE", help="Library in a single file."),
             click.option(
                 "--config",
                 type=PATH,
                 metavar="FILE",
-                help="A settings file: bunko.toml, config.yaml, config.toml.",
+                help="Settings file: bunko.toml, config.yaml or config.toml.",
             ),
             click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-            click.option("--verbose", "-v", is_flag=True, help="Show what takes how long, on stderr."),
+            click.option("--verbose", "-v", is_flag=True, help="Print timings to stderr."),
         )
     ):
         command = option(command)
@@ -102,25 +105,25 @@ def shared_options(command: F) -> F:
 
 
 def chunking_options(command: F) -> F:
-    """Give a command the options that say how a tool's documents are cut."""
+    """Add the options that select how documents are split into chunks."""
     for option in reversed(
         (
             click.option(
                 "--chunker",
                 type=click.Choice(["auto", "headings", "paragraphs", "prose", "tables", "tokens"]),
-                help="How to cut its documents. [as the settings say: auto]",
+                help="How to split documents into chunks. [from the settings: auto]",
             ),
             click.option(
                 "--chunk-size",
                 type=click.IntRange(512, 4096),
                 metavar="N",
-                help="Tokens in a chunk; chooses the chunker tokens. [1024]",
+                help="Tokens per chunk; selects the chunker tokens. [1024]",
             ),
             click.option(
                 "--chunk-overlap",
                 type=click.IntRange(0, 4095),
                 metavar="N",
-                help="Tokens that neighbouring chunks share; chooses the chunker tokens. [64]",
+                help="Tokens shared by neighbouring chunks; selects the chunker tokens. [64]",
             ),
         )
     ):
@@ -129,50 +132,52 @@ def chunking_options(command: F) -> F:
 
 
 def pop_shared_options(options: dict[str, Any]) -> SharedOptions:
-    """Take the shared options out of a command's arguments."""
+    """Remove the shared options from a command's arguments and return them."""
     return SharedOptions(**{name: options.pop(name) for name in SharedOptions.__dataclass_fields__})
 
 
 def complete_tool_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Return the tools that a shell may complete to; where there is no library, none, and without a word."""
-    from bunko.library.open import tool_names as names
+    """Return the tool names that a shell may complete to; none, without an error, if there is no library."""
+    from bunko.library.open import tool_names
 
-    place = {name: ctx.params.get(name) for name in ("library", "database", "docs_dir", "data_dir", "config")}
+    location = {name: ctx.params.get(name) for name in ("library", "database", "docs_dir", "data_dir", "config")}
     try:
-        home = SharedOptions(**place, as_json=False, verbose=False).library_paths()
-        found = names(home, environ=os.environ, config=place["config"])
-    except Exception:  # whatever is the matter, a command line in the making is no place to tell
+        paths = SharedOptions(**location, as_json=False, verbose=False).library_paths()
+        names = tool_names(paths, environ=os.environ, config=location["config"])
+    except Exception:  # an error message would garble the command line that is being typed
         return []
-    return [name for name in found if name.startswith(incomplete)]
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def print_json(value: Any) -> None:
-    """Print JSON that people can read too."""
+    """Print a value as indented JSON."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def print_stderr(message: str) -> None:
-    """Tell the user something that is not the answer."""
+    """Print a message that is not part of the answer to stderr."""
     click.echo(replace_controls(message), err=True)
 
 
 def replace_controls(text: str) -> str:
-    """Return a text with marks for what a terminal would obey: a document or file name must not steer it."""
+    """Replace control characters, so that a document or file name cannot control the terminal."""
     return text.translate(_CONTROL_REPLACEMENTS)
 
 
 def escape_controls(text: str) -> str:
-    """Return a text with everything escaped that would end a line or a column, or steer a terminal: a file's name."""
-    return "".join(repr(c)[1:-1] if ord(c) < 32 or 126 < ord(c) < 160 or c in "\u2028\u2029" else c for c in text)
+    """Escape everything in a file name that would end a line or column, or control the terminal."""
+    return "".join(
+        repr(char)[1:-1] if ord(char) < 32 or 126 < ord(char) < 160 or char in "\u2028\u2029" else char for char in text
+    )
 
 
 def format_count(number: int, noun: str, plural: str = "", *, number_format: str = "") -> str:
-    """Return how many there are of something, in words: 1 file, 2 files; `form` may ask for commas."""
+    """Return a number with its noun: 1 file, 2 files; `number_format=","` adds thousands separators."""
     return f"{number:{number_format}} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def is_terminal() -> bool:
-    """Say whether a person is looking; a pipe gets plain text."""
+    """Return whether stdout is a terminal that can draw; a pipe gets plain text."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 

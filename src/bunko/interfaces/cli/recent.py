@@ -1,4 +1,4 @@
-"""`bunko recent`: a library in, its newest documents and memos by date out."""
+"""The `bunko recent` command: list the newest documents by date."""
 
 from __future__ import annotations
 
@@ -20,55 +20,52 @@ from bunko.types import format_citation
 if TYPE_CHECKING:
     from bunko.records import DatedDocument
 
-_MAX_TITLE_CHARS = 60  # characters that stand for a title where there is none
+_MAX_TITLE_CHARS = 60  # of the text, for a document without a title
 
 
 @click.command()
-@click.option("--name", "-n", metavar="TOOL", help="Only this tool of the library.", shell_complete=complete_tool_names)
-@click.option("--limit", type=click.IntRange(1, 1000), default=10, metavar="N", help="How many. [10]")
+@click.option("--name", "-n", metavar="TOOL", help="Only this tool.", shell_complete=complete_tool_names)
+@click.option("--limit", type=click.IntRange(1, 1000), default=10, metavar="N", help="Number of documents. [10]")
 @shared_options
 def command(name: str | None, limit: int, **options: Any) -> None:
-    """List the newest documents and memos by their dates.
+    """List the newest documents and memos by date.
 
     \b
     Example:
       bunko recent
       bunko recent -n memos --limit 3 --json
     """
-    asked = pop_shared_options(options)
-    with asked.open(create=asked.docs_dir is not None) as library:
-        found = library.recent_documents(name, limit=limit)
-    if not found:
-        print_stderr("There is nothing yet. Import memos with: bunko build --input FOLDER")
-    if asked.as_json:
-        print_json(
-            [
-                {
-                    "title": one.title,
-                    "date": one.date,
-                    "tags": list(one.tags),
-                    "file_path": one.uri,
-                    "citation": _document_citation(one),
-                    "beginning": one.beginning,
-                    "tool": tool.name,
-                }
-                for tool, one in found
-            ]
-        )
-    elif found and is_terminal():
+    shared = pop_shared_options(options)
+    with shared.open(create=shared.docs_dir is not None) as library:
+        results = library.recent_documents(name, limit=limit)
+    if not results:
+        print_stderr("No documents yet. Import memos with: bunko build --input FOLDER")
+    if shared.as_json:
+        print_json([_document_to_dict(document, tool.name) for tool, document in results])
+        return
+    rows = [
+        (document.date, _display_title(document), ", ".join(document.tags), _document_citation(document))
+        for _, document in results
+    ]
+    if rows and is_terminal():
         from bunko.interfaces.cli.render import show_table
 
-        show_table(
-            ("date", "title", "tags", "place"),
-            [(one.date, _display_title(one), ", ".join(one.tags), _document_citation(one)) for _, one in found],
-        )
+        show_table(("date", "title", "tags", "citation"), rows)
     else:
-        for _, one in found:
-            click.echo(
-                "\t".join(
-                    map(escape_controls, (one.date, _display_title(one), ", ".join(one.tags), _document_citation(one)))
-                )
-            )
+        for row in rows:
+            click.echo("\t".join(map(escape_controls, row)))
+
+
+def _document_to_dict(document: DatedDocument, tool_name: str) -> dict[str, Any]:
+    return {
+        "title": document.title,
+        "date": document.date,
+        "tags": list(document.tags),
+        "file_path": document.uri,
+        "citation": _document_citation(document),
+        "beginning": document.beginning,
+        "tool": tool_name,
+    }
 
 
 def _display_title(document: DatedDocument) -> str:
@@ -76,8 +73,6 @@ def _display_title(document: DatedDocument) -> str:
 
 
 def _document_citation(document: DatedDocument) -> str:
-    return (
-        format_citation(document.uri, document.lines.first, document.lines.last)
-        if document.lines.last
-        else document.uri
-    )
+    if not document.lines.last:
+        return document.uri
+    return format_citation(document.uri, document.lines.first, document.lines.last)

@@ -1,8 +1,8 @@
-"""`bunko reembed`: tools in, the same documents with the vectors that the settings name now out."""
+"""The `bunko reembed` command: recompute the vectors of tools."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,17 +16,20 @@ from bunko.interfaces.cli.options import (
     shared_options,
 )
 
+if TYPE_CHECKING:
+    from bunko.types import Report
+
 
 @click.command()
-@click.option("--name", "-n", metavar="TOOL", help="The tool. [the only one]", shell_complete=complete_tool_names)
-@click.option("--all", "everything", is_flag=True, help="All tools whose vectors were made by another embedder.")
+@click.option("--name", "-n", metavar="TOOL", help="Tool name. [the only tool]", shell_complete=complete_tool_names)
+@click.option("--all", "everything", is_flag=True, help="All tools whose vectors come from another embedder.")
 @shared_options
 def command(name: str | None, everything: bool, **options: Any) -> None:
-    """Give tools the vectors of another embedder, from the texts they hold.
+    """Embed the texts of tools again with the current embedder.
 
-    Change embedding.provider or its model first. Nothing is read from the source, nothing is cut anew. The old vectors
-    answer whoever still has the old settings until the new ones are whole. What was made before an interruption is not
-    made or paid for again.
+    Change embedding.provider or its model first. The stored texts are used: sources are not read and documents are not
+    split again. Processes with the old settings search the old vectors until the new ones are complete. After an
+    interruption, finished vectors are not computed or paid for again.
 
     \b
     Example:
@@ -34,21 +37,26 @@ def command(name: str | None, everything: bool, **options: Any) -> None:
       bunko reembed --all
     """
     if name is not None and everything:
-        raise click.UsageError("Give --name or --all, not both.")
-    asked = pop_shared_options(options)
-    with asked.open(create=False) as library, show_import_progress("Embedding") as shown:
+        raise click.UsageError("--name and --all cannot be used together")
+    shared = pop_shared_options(options)
+    with shared.open(create=False) as library, show_import_progress("Embedding") as progress:
         names = [tool.name for tool in library.tools()] if everything else [library.resolve_tool(name).name]
-        report = library.reembed(names, progress=shown, waiting=print_stderr, keep_going=everything)
-    if asked.as_json:
-        from bunko.interfaces.serialize import report_to_dict as payload
+        report = library.reembed(names, progress=progress, waiting=print_stderr, keep_going=everything)
+    if shared.as_json:
+        from bunko.interfaces.serialize import report_to_dict
 
-        print_json(payload(report))
+        print_json(report_to_dict(report))
     else:
-        texts, rest = format_count(report.embedded, "text", number_format=","), report.unchanged
-        known = f", {format_count(rest, 'document', number_format=',')} had the right vectors already" if rest else ""
-        click.echo(
-            f"{format_count(report.updated, 'document', number_format=',')} with new vectors, {texts} embedded{known}."
-        )
+        click.echo(_summary_line(report))
         for line in problem_lines(report):
             print_stderr(line)
     exit_on_failures(report)
+
+
+def _summary_line(report: Report) -> str:
+    documents = format_count(report.updated, "document", number_format=",")
+    texts = format_count(report.embedded, "text", number_format=",")
+    summary = f"{documents} with new vectors, {texts} embedded"
+    if report.unchanged:
+        summary += f", {format_count(report.unchanged, 'document', number_format=',')} already up to date"
+    return f"{summary}."

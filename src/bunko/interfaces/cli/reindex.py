@@ -1,4 +1,4 @@
-"""`bunko reindex`: a folder in, an up-to-date index and a summary out."""
+"""The `bunko reindex` command: index a folder, or update its index."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from bunko.interfaces.cli.options import complete_tool_names, pop_shared_options
 
 
 @click.command()
-@click.option("--force", is_flag=True, help="Rebuild everything, as after a change of settings.")
-@click.option("--name", "-n", metavar="TOOL", help="Only this tool of the library.", shell_complete=complete_tool_names)
-@click.option("--workers", type=click.IntRange(1, 64), metavar="N", help="Processes to use. [one a core]")
+@click.option("--force", is_flag=True, help="Rebuild everything, for example after changing settings.")
+@click.option("--name", "-n", metavar="TOOL", help="Only this tool.", shell_complete=complete_tool_names)
+@click.option("--workers", type=click.IntRange(1, 64), metavar="N", help="Number of processes. [one per core]")
 @shared_options
 def command(force: bool, name: str | None, workers: int | None, **options: Any) -> None:
-    """Make a folder searchable, or bring it up to date.
+    """Index a folder, or update its index.
 
     \b
     Example:
       bunko reindex --docs-dir ~/notes
     """
-    asked = pop_shared_options(options)
-    with asked.open(create=asked.docs_dir is not None) as library, show_import_progress() as shown:
+    shared = pop_shared_options(options)
+    with shared.open(create=shared.docs_dir is not None) as library, show_import_progress() as progress:
         report = library.reindex(
             tool=name,
             rebuild=force,
             workers=workers,
-            progress=shown,
+            progress=progress,
             waiting=print_stderr,
-            keep_going=name is None and asked.docs_dir is None,
+            keep_going=name is None and shared.docs_dir is None,
         )
-    print_report(report, as_json=asked.as_json)
+    print_report(report, as_json=shared.as_json)

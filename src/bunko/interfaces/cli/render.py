@@ -1,17 +1,17 @@
-"""Results in, what a person at a terminal sees out; everything here has a plain form for pipes elsewhere."""
+"""Render results for a terminal with Rich; each has a plain form for pipes elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bunko.interfaces.cli.options import escape_controls, replace_controls
+from bunko.interfaces.cli.options import escape_controls, format_count, replace_controls
 from bunko.interfaces.cli.status import (
     DOCUMENT_COLUMNS,
     embedder_usage,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bunko.library.status import LengthBin, LibraryStatus, ToolDetails, ToolStatus
     from bunko.types import Answer, Tool
 
-# A hit is shown to be recognised, not to be read whole; --json has all of it.
+# Enough of a hit to recognise it; --json prints all of it.
 _MAX_LINES = 8
 _MAX_BAR_CELLS = 40
 _EIGHTHS: tuple[str, ...] = ("", *"▏▎▍▌▋▊▉")
@@ -39,7 +39,7 @@ _STATE_STYLES = {"ok": "green", "warning": "yellow", "error": "red"}
 
 
 def show_answer(answer: Answer, *, show_tool_names: bool = False) -> None:
-    """Show hits, best first, named after their tools where there are several."""
+    """Show hits, best first, with the names of their tools if there are several."""
     console = Console(highlight=False)
     if not answer.hits:
         console.print(f"No results among {answer.total_chunks} chunks.", style="yellow")
@@ -60,39 +60,44 @@ def show_answer(answer: Answer, *, show_tool_names: bool = False) -> None:
         lines = [line for line in hit.chunk.text.splitlines() if line.strip()]
         for line in lines[:_MAX_LINES]:
             console.print(Padding.indent(_plain_text(line), 4))
-        if more := len(lines[_MAX_LINES:]):
-            console.print(Text(f"    … {more} more line{'s' if more > 1 else ''}", style="dim"))
+        if hidden := len(lines[_MAX_LINES:]):
+            console.print(Text(f"    … {format_count(hidden, 'more line')}", style="dim"))
         console.print()
     console.print(Text(f"{len(answer.hits)} of {answer.total_chunks} chunks", style="dim"))
 
 
 def show_status(status: LibraryStatus) -> None:
-    """Show what a library holds."""
+    """Show the tools and the size of a library."""
     console = Console(highlight=False)
     table = Table(title=_plain_text(f"Library {status.database}"), title_justify="left")
-    numbers = ("documents", "chunks", "vectors", "size")
-    for name in ("tool", "state", *numbers, "last import", "source"):
-        number = name in numbers
-        table.add_column(name, justify="right" if number else "left", overflow="fold", no_wrap=number)
-    for one in status.tools:
+    number_columns = ("documents", "chunks", "vectors", "size")
+    for name in ("tool", "state", *number_columns, "last import", "source"):
+        is_number = name in number_columns
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
+    for tool_status in status.tools:
+        tool, totals = tool_status.tool, tool_status.totals
         table.add_row(
-            _plain_text(one.tool.name), _styled_state(one), f"{one.totals.documents:,}", f"{one.totals.chunks:,}",
-            f"{one.totals.vectors:,}", format_size(one.bytes), _local_time(last_import_text(one)), _plain_text(one.tool.source),  # noqa: E501
-        )  # fmt: skip
+            _plain_text(tool.name),
+            _styled_state(tool_status),
+            f"{totals.documents:,}",
+            f"{totals.chunks:,}",
+            f"{totals.vectors:,}",
+            format_size(tool_status.bytes),
+            _local_time(last_import_text(tool_status)),
+            _plain_text(tool.source),
+        )
     console.print(table)
-    console.print(
-        f"{format_size(status.bytes)} on disk, {format_size(status.derived_bytes)} derived, generation {status.generation}",  # noqa: E501
-        style="dim",
-    )
-    for name, told in embedder_usage(status):
-        console.print(_plain_text(f"{name}: {told}", style="dim"))
-    for one in status.tools:
-        for line in (*tool_remarks(one), *problem_lines(one)):
-            console.print(_plain_text(f"{one.tool.name}: {line}", style="yellow"))
+    sizes = f"{format_size(status.bytes)} on disk, {format_size(status.derived_bytes)} derived"
+    console.print(f"{sizes}, generation {status.generation}", style="dim")
+    for name, usage in embedder_usage(status):
+        console.print(_plain_text(f"{name}: {usage}", style="dim"))
+    for tool_status in status.tools:
+        for line in (*tool_remarks(tool_status), *problem_lines(tool_status)):
+            console.print(_plain_text(f"{tool_status.tool.name}: {line}", style="yellow"))
 
 
 def show_details(details: ToolDetails) -> None:
-    """Show all about a tool: facts, the lengths of its chunks, a page of its documents, what went wrong."""
+    """Show a tool in detail: facts, chunk lengths, a page of its documents, and problems."""
     console = Console(highlight=False)
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold")
@@ -103,19 +108,19 @@ def show_details(details: ToolDetails) -> None:
     if details.chunk_lengths:
         console.print(_plain_text(f"\nchunk lengths: {length_summary(details)}"))
         console.print(_length_histogram(details.chunk_lengths.bins, ascii_only=console.options.ascii_only))
-    listed = Table(title=page_summary(details), title_justify="left")
+    documents = Table(title=page_summary(details), title_justify="left")
     for name in DOCUMENT_COLUMNS:
-        listed.add_column(name, justify="right" if name in ("chunks", "characters") else "left", overflow="fold")
-    for one in details.documents:
-        listed.add_row(
-            _plain_text(escape_controls(one.uri)),
-            _plain_text(" ".join(one.title.split())),
-            f"{one.chunks:,}",
-            f"{one.characters:,}",
-            one.language,
+        documents.add_column(name, justify="right" if name in ("chunks", "characters") else "left", overflow="fold")
+    for document in details.documents:
+        documents.add_row(
+            _plain_text(escape_controls(document.uri)),
+            _plain_text(" ".join(document.title.split())),
+            f"{document.chunks:,}",
+            f"{document.characters:,}",
+            document.language,
         )
     console.print()
-    console.print(listed)
+    console.print(documents)
     for line in (*tool_remarks(details.status), *problem_lines(details.status)):
         console.print(_plain_text(line, style="yellow"))
 
@@ -125,10 +130,10 @@ def _length_histogram(bins: Sequence[LengthBin], *, ascii_only: bool) -> Table:
     table.add_column(justify="right")
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(justify="right")
-    most = max(one.count for one in bins)
-    for one in bins:
-        drawn = _bar(one.count / most, ascii_only=ascii_only)
-        table.add_row(f"{one.low:,}–{one.high:,}", drawn, f"{one.count:,}")
+    highest = max(length_bin.count for length_bin in bins)
+    for length_bin in bins:
+        bar = _bar(length_bin.count / highest, ascii_only=ascii_only)
+        table.add_row(f"{length_bin.low:,}–{length_bin.high:,}", bar, f"{length_bin.count:,}")
     return table
 
 
@@ -136,12 +141,12 @@ def _bar(share: float, *, ascii_only: bool) -> str:
     if ascii_only:
         return "#" * max(1 if share else 0, round(share * _MAX_BAR_CELLS))
     # The smallest part of a bar is an eighth; one chunk among many must not look like none.
-    whole, rest = divmod(max(1 if share else 0, round(share * _MAX_BAR_CELLS * 8)), 8)
-    return "█" * whole + _EIGHTHS[rest]
+    cells, eighths = divmod(max(1 if share else 0, round(share * _MAX_BAR_CELLS * 8)), 8)
+    return "█" * cells + _EIGHTHS[eighths]
 
 
 def _local_time(timestamp: str) -> str:
-    # In the reader's own time, and to the minute: a table has little room.
+    # In the user's time zone, and to the minute: a table has little room.
     try:
         return datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M")
     except ValueError:
@@ -155,41 +160,43 @@ def _styled_state(tool_status: ToolStatus) -> Text:
 
 
 def show_tools(tools: list[Tool]) -> None:
-    """Show tools with what they are."""
+    """Show tools with their state, source and description."""
     table = Table()
     for name in ("tool", "state", "source", "last import", "description"):
         table.add_column(name, overflow="fold")
-    for one in tools:
-        state = Text("active", style="green") if one.active else Text("disabled", style="yellow")
-        when = _local_time(one.imported_at) if one.imported_at else "never"
-        table.add_row(_plain_text(one.name), state, _plain_text(one.source), when, _plain_text(one.description))
+    for tool in tools:
+        state = Text("active", style="green") if tool.active else Text("disabled", style="yellow")
+        last_import = _local_time(tool.imported_at) if tool.imported_at else "never"
+        table.add_row(
+            _plain_text(tool.name), state, _plain_text(tool.source), last_import, _plain_text(tool.description)
+        )
     Console(highlight=False).print(table)
 
 
 def show_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "", number_columns: Sequence[str] = ()
 ) -> None:
-    """Show rows under the names of their columns; those that hold numbers stand to the right."""
-    shown = Table(title=_plain_text(title) if title else None, title_justify="left")
+    """Show a table; columns of numbers are aligned to the right."""
+    table = Table(title=_plain_text(title) if title else None, title_justify="left")
     for name in columns:
-        shown.add_column(_plain_text(name), justify="right" if name in number_columns else "left", overflow="fold")
+        table.add_column(_plain_text(name), justify="right" if name in number_columns else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*(_plain_text(cell) for cell in row))
-    Console(highlight=False).print(shown)
+        table.add_row(*(_plain_text(cell) for cell in row))
+    Console(highlight=False).print(table)
 
 
 def show_findings(findings: list[Finding]) -> None:
-    """Show what was checked."""
+    """Show the results of the checks."""
     console = Console(highlight=False)
     table = Table()
-    for name in ("", "part", "finding"):
+    for name in ("", "check", "result"):
         table.add_column(name)
-    for one in findings:
-        hint = f"\n{one.hint}" if one.hint and one.state != "ok" else ""
+    for finding in findings:
+        hint = f"\n{finding.hint}" if finding.hint and finding.state != "ok" else ""
         table.add_row(
-            _plain_text(one.state, style=_STATE_STYLES[one.state]),
-            _plain_text(one.subject),
-            _plain_text(one.message + hint),
+            _plain_text(finding.state, style=_STATE_STYLES[finding.state]),
+            _plain_text(finding.subject),
+            _plain_text(finding.message + hint),
         )
     console.print(table)
 
@@ -206,6 +213,6 @@ def show_settings(rows: list[tuple[str, str, str]]) -> None:
     Console(highlight=False).print(table)
 
 
-def _plain_text(string: str, **how: Any) -> Text:
-    # A plain string would be read as Rich's own markup, and [/x] in a file name would be an error there.
-    return Text(replace_controls(string), **how)
+def _plain_text(text: str, *, style: str = "") -> Text:
+    # Rich parses a plain string as markup, in which [/x] in a file name would be an error.
+    return Text(replace_controls(text), style=style)

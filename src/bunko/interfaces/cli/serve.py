@@ -1,8 +1,7 @@
-"""`bunko serve`: a library in, an MCP server for assistants out."""
+"""The `bunko serve` command: run an MCP server for assistants."""
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,12 +13,16 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--toolsets", metavar="NAMES", help="folder, tools, memos, web. [folder with --docs-dir, else tools]")
-@click.option("--read-only", is_flag=True, help="Hide whatever changes the library, and stop refreshing.")
-@click.option("--http", is_flag=True, help="Streamable HTTP instead of stdio.")
-@click.option("--host", metavar="HOST", help="Where --http listens. [127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Where --http listens. [8765]")
-@click.option("--allow-remote", is_flag=True, help="Let --host be an address that other machines reach.")
+@click.option(
+    "--toolsets",
+    metavar="NAMES",
+    help="Comma-separated: folder, tools, memos, web. [folder with --docs-dir, else tools]",
+)
+@click.option("--read-only", is_flag=True, help="Hide tools that change the library, and do not refresh it.")
+@click.option("--http", is_flag=True, help="Use streamable HTTP instead of stdio.")
+@click.option("--host", metavar="HOST", help="Address for --http. [127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Port for --http. [8765]")
+@click.option("--allow-remote", is_flag=True, help="Allow a --host that other machines can reach.")
 @shared_options
 def command(
     toolsets: str | None,
@@ -30,46 +33,46 @@ def command(
     allow_remote: bool,
     **options: Any,
 ) -> None:
-    """Serve assistants over MCP.
+    """Run an MCP server for assistants.
 
     \b
     Example:
       bunko serve --docs-dir ~/notes
       bunko serve --library ~/library --http --port 8765
     """
-    asked = pop_shared_options(options)
-    home = asked.library_paths()  # a wrong folder is told at once, in the terminal
+    shared = pop_shared_options(options)
+    paths = shared.library_paths()  # reports a wrong folder now, in the terminal
     from bunko.interfaces.tools.registry import ToolRegistry
 
-    names = tuple(name.strip() for name in (toolsets or "").split(",") if name.strip())
-    folder = str(home.docs_dir) if home.docs_dir else ""
-    desk = ToolRegistry(lambda: asked.open(read_only=read_only), toolsets=names, read_only=read_only, folder=folder)
+    toolset_names = tuple(name.strip() for name in (toolsets or "").split(",") if name.strip())
+    folder = str(paths.docs_dir) if paths.docs_dir else ""
+    registry = ToolRegistry(
+        lambda: shared.open(read_only=read_only), toolsets=toolset_names, read_only=read_only, folder=folder
+    )
     try:
         if http:
-            _serve_http(asked, desk, host, port, allow_remote)
+            _serve_http(shared, registry, host, port, allow_remote)
         else:
             import anyio
 
             from bunko.interfaces.mcp.server import serve_stdio
 
-            anyio.run(serve_stdio, desk)
+            anyio.run(serve_stdio, registry)
     finally:
-        desk.close()
+        registry.close()
 
 
 def _serve_http(
     shared: SharedOptions, registry: ToolRegistry, host: str | None, port: int | None, allow_remote: bool
 ) -> None:
     from bunko.interfaces.mcp.http import load_or_create_token, open_listening_socket, serve_http
-    from bunko.library.open import load_library_settings
 
-    home = shared.library_paths()
-    settings = load_library_settings(home, environ=os.environ, config=shared.config).settings.serve
+    settings = shared.load_settings().settings.serve
     host, port = host or settings.host, settings.port if port is None else port
-    with open_listening_socket(host, port, allow_remote=allow_remote) as ear:
-        path = home.folder / "token"
+    with open_listening_socket(host, port, allow_remote=allow_remote) as listener:
+        path = shared.library_paths().folder / "token"
         token = settings.token or load_or_create_token(path)
-        shown = "BUNKO_TOKEN" if settings.token else f"the token in {path}"
-        address = f"http://{f'[{host}]' if ':' in host else host}:{ear.getsockname()[1]}/mcp"
-        print_stderr(f"bunko listens on {address}; clients need {shown} as bearer token. Ctrl-C stops it.")
-        serve_http(registry, ear, token=token, host=host, allowed_hosts=settings.allowed_hosts)
+        token_name = "BUNKO_TOKEN" if settings.token else f"the token in {path}"
+        address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/mcp"
+        print_stderr(f"Listening on {address}; clients need {token_name} as bearer token. Press Ctrl-C to stop.")
+        serve_http(registry, listener, token=token, host=host, allowed_hosts=settings.allowed_hosts)

@@ -1,4 +1,4 @@
-"""`bunko status`: a library in, what it holds, or all about one of its tools, out."""
+"""The `bunko status` command: show what a library or a tool contains."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from bunko.library.status import LibraryStatus, ToolDetails, ToolStatus
 
 SOURCE_REMARKS = {
-    "missing": "the source is not there; what was indexed is kept",
-    "empty": "the source is empty; what was indexed is kept",
-    "unreadable": "the source cannot be read; what was indexed is kept",
+    "missing": "the source is missing; the index is kept",
+    "empty": "the source is empty; the index is kept",
+    "unreadable": "the source cannot be read; the index is kept",
 }
 DOCUMENT_COLUMNS = ("document", "title", "chunks", "characters", "language")
 _PAGE_SIZE = 20
@@ -35,32 +35,32 @@ _PAGE_SIZE = 20
     "--name",
     "-n",
     metavar="TOOL",
-    help="All about this tool: its documents, its chunks, what changed.",
+    help="Show details of this tool: documents, chunks and changes.",
     shell_complete=complete_tool_names,
 )
-@click.option("--page", type=click.IntRange(min=1), metavar="N", help="Which page of its documents. [1]")
-@click.option("--page-size", type=click.IntRange(1, 1000), metavar="N", help=f"Documents on a page. [{_PAGE_SIZE}]")
+@click.option("--page", type=click.IntRange(min=1), metavar="N", help="Page of the document list. [1]")
+@click.option("--page-size", type=click.IntRange(1, 1000), metavar="N", help=f"Documents per page. [{_PAGE_SIZE}]")
 @shared_options
 def command(name: str | None, page: int | None, page_size: int | None, **options: Any) -> None:
     """Show what is indexed.
 
-    A tool's size is the bytes of its texts, terms, chunks and vectors and of its derived files, without what SQLite
-    adds. With --name its source is looked at for changes, and nothing is imported.
+    A tool's size is the bytes of its texts, terms, chunks, vectors and derived files, without the overhead of SQLite.
+    With --name, the source is checked for changes, but nothing is imported.
 
     \b
     Example:
       bunko status --docs-dir ~/notes
       bunko status -n documents --page 2 --docs-dir ~/notes
     """
-    asked = pop_shared_options(options)
+    shared = pop_shared_options(options)
     if name is None and (page is not None or page_size is not None):
-        raise click.UsageError("--page and --page-size go with --name.")
-    with asked.open(create=False) as library:
+        raise click.UsageError("--page and --page-size require --name")
+    with shared.open(create=False) as library:
         if name is None:
-            found: LibraryStatus | ToolDetails = library.status()
+            result: LibraryStatus | ToolDetails = library.status()
         else:
-            found = library.tool_status(name, page=page or 1, page_size=page_size or _PAGE_SIZE)
-    _print_status(found, as_json=asked.as_json)
+            result = library.tool_status(name, page=page or 1, page_size=page_size or _PAGE_SIZE)
+    _print_status(result, as_json=shared.as_json)
 
 
 def _print_status(result: LibraryStatus | ToolDetails, *, as_json: bool) -> None:
@@ -87,24 +87,25 @@ def status_to_dict(status: LibraryStatus) -> dict[str, Any]:
         "generation": status.generation,
         "bytes": status.bytes,
         "derived_bytes": status.derived_bytes,
-        "tools": [_tool_status_to_dict(one) for one in status.tools],
-        "embedders": {name: asdict(one) for name, one in status.embedding_usage.items()},
+        "tools": [_tool_status_to_dict(tool_status) for tool_status in status.tools],
+        "embedders": {name: asdict(usage) for name, usage in status.embedding_usage.items()},
     }
 
 
 def details_to_dict(details: ToolDetails) -> dict[str, Any]:
-    """Return all about a tool as a plain dictionary."""
-    held, changes, lengths = details.status, details.changes, details.chunk_lengths
-    return _tool_status_to_dict(held) | {
-        "description": held.tool.description,
-        "created_at": held.tool.created_at,
-        "options": held.tool.options,
-        "embedding": {"model": held.tool.built.get("embedder", ""), "dimension": held.storage.dimension},
+    """Return the details of a tool as a plain dictionary."""
+    tool_status, tool, storage = details.status, details.status.tool, details.status.storage
+    changes, lengths = details.changes, details.chunk_lengths
+    return _tool_status_to_dict(tool_status) | {
+        "description": tool.description,
+        "created_at": tool.created_at,
+        "options": tool.options,
+        "embedding": {"model": tool.built.get("embedder", ""), "dimension": storage.dimension},
         "room": {
-            "text": held.storage.text,
-            "index": held.storage.index,
-            "vectors": held.storage.vectors,
-            "derived": held.derived_bytes,
+            "text": storage.text,
+            "index": storage.index,
+            "vectors": storage.vectors,
+            "derived": tool_status.derived_bytes,
         },
         "freshness": {
             "last_look": details.checked_at,
@@ -121,20 +122,23 @@ def details_to_dict(details: ToolDetails) -> dict[str, Any]:
             "p90": lengths.p90,
             "max": lengths.maximum,
             "mean": lengths.mean,
-            "bins": [{"from": one.low, "to": one.high, "chunks": one.count} for one in lengths.bins],
+            "bins": [
+                {"from": length_bin.low, "to": length_bin.high, "chunks": length_bin.count}
+                for length_bin in lengths.bins
+            ],
         },
         "page": details.page,
         "page_size": details.page_size,
         "pages": details.pages,
         "document_list": [
             {
-                "file_path": one.uri,
-                "title": one.title,
-                "chunks": one.chunks,
-                "characters": one.characters,
-                "language": one.language,
+                "file_path": document.uri,
+                "title": document.title,
+                "chunks": document.chunks,
+                "characters": document.characters,
+                "language": document.language,
             }
-            for one in details.documents
+            for document in details.documents
         ],
     }
 
@@ -155,7 +159,7 @@ def _tool_status_to_dict(tool_status: ToolStatus) -> dict[str, Any]:
         "last_import": tool_status.tool.imported_at,
         "rebuild_documents": tool_status.rebuild_documents,
         "built": tool_status.tool.built,
-        "problems": [{"file_path": p.uri, "reason": p.reason} for p in tool_status.problems],
+        "problems": [{"file_path": problem.uri, "reason": problem.reason} for problem in tool_status.problems],
     }
 
 
@@ -165,112 +169,133 @@ def status_lines(status: LibraryStatus) -> list[str]:
         f"library: {status.database} ({format_size(status.bytes)}, derived {format_size(status.derived_bytes)},"
         f" generation {status.generation})"
     ]
-    for one in status.tools:
+    for tool_status in status.tools:
+        tool, size = tool_status.tool, format_size(tool_status.bytes)
         lines.append(
-            f"{one.tool.name}: {state_text(one)}, {_format_counts(one)}, {format_size(one.bytes)}, last import {last_import_text(one)},"  # noqa: E501
-            f" from {escape_controls(one.tool.source) or 'the web'}"
+            f"{tool.name}: {state_text(tool_status)}, {_format_counts(tool_status)}, {size},"
+            f" last import {last_import_text(tool_status)}, from {escape_controls(tool.source) or 'the web'}"
         )
-        lines += [f"  {line}" for line in (*tool_remarks(one), *problem_lines(one))]
+        lines += [f"  {line}" for line in (*tool_remarks(tool_status), *problem_lines(tool_status))]
     if not status.tools:
-        lines.append("There are no tools yet.")
-    return lines + [f"embedder {name}: {told}" for name, told in embedder_usage(status)]
+        lines.append("No tools yet.")
+    return lines + [f"embedder {name}: {usage}" for name, usage in embedder_usage(status)]
 
 
 def embedder_usage(status: LibraryStatus) -> list[tuple[str, str]]:
-    """Return what imports had of each embedder, and what they were spared because a text was known."""
+    """Return how many texts each embedder embedded, and how many were reused, by embedder name."""
     return [
         (
             name,
-            f"{format_count(one.texts, 'text', number_format=',')} embedded in {format_count(one.calls, 'call', number_format=',')};"  # noqa: E501
-            f" {format_count(one.saved_texts, 'text', number_format=',')} known before,"
-            f" {format_count(one.saved_calls, 'call', number_format=',')} saved",
+            f"{format_count(usage.texts, 'text', number_format=',')} embedded"
+            f" in {format_count(usage.calls, 'call', number_format=',')};"
+            f" {format_count(usage.saved_texts, 'text', number_format=',')} reused,"
+            f" {format_count(usage.saved_calls, 'call', number_format=',')} saved",
         )
-        for name, one in status.embedding_usage.items()
+        for name, usage in status.embedding_usage.items()
     ]
 
 
 def details_lines(details: ToolDetails) -> list[str]:
-    """Return all about a tool as lines for a pipe; the documents are in columns with tabs between."""
+    """Return the details of a tool as lines for a pipe; documents are in tab-separated columns."""
     lines = [f"{name}: {value}" for name, value in tool_facts(details)]
     if details.chunk_lengths:
         lines.append(f"chunk lengths: {length_summary(details)}")
-        lines += [f"  {one.low}-{one.high}: {one.count}" for one in details.chunk_lengths.bins]
+        lines += [
+            f"  {length_bin.low}-{length_bin.high}: {length_bin.count}" for length_bin in details.chunk_lengths.bins
+        ]
     lines += [*tool_remarks(details.status), *problem_lines(details.status)]
     lines.append(page_summary(details))
     lines.append("\t".join(DOCUMENT_COLUMNS))
-    for one in details.documents:
-        title = escape_controls(" ".join(one.title.split()))
-        lines.append(f"{escape_controls(one.uri)}\t{title}\t{one.chunks}\t{one.characters}\t{one.language}")
+    for document in details.documents:
+        uri, title = escape_controls(document.uri), escape_controls(" ".join(document.title.split()))
+        lines.append(f"{uri}\t{title}\t{document.chunks}\t{document.characters}\t{document.language}")
     return lines
 
 
 def tool_facts(details: ToolDetails) -> list[tuple[str, str]]:
-    """Return what there is to say about a tool, in names and values."""
-    held, tool, totals, room = details.status, details.status.tool, details.status.totals, details.status.storage
-    told = [
-        ("tool", f"{tool.name} ({tool.kind}, {state_text(held)})"),
+    """Return the facts about a tool as names and values."""
+    tool_status, tool, totals = details.status, details.status.tool, details.status.totals
+    facts = [
+        ("tool", f"{tool.name} ({tool.kind}, {state_text(tool_status)})"),
         ("description", tool.description or "none"),
         ("source", escape_controls(tool.source) or "the web"),
         *((name, _format_value(value)) for name, value in tool.options.items()),
         ("created", tool.created_at or "unknown"),
-        ("last import", last_import_text(held)),
-        ("holds", f"{_format_counts(held, ',')}, {format_count(totals.characters, 'character', number_format=',')}"),
-        ("size", f"{format_size(held.bytes)} (text {format_size(room.text)}, index {format_size(room.index)}, vectors {format_size(room.vectors)},"  # noqa: E501
-         f" derived {format_size(held.derived_bytes)})"),
-    ]  # fmt: skip
+        ("last import", last_import_text(tool_status)),
+        (
+            "contents",
+            f"{_format_counts(tool_status, ',')}, {format_count(totals.characters, 'character', number_format=',')}",
+        ),
+        ("size", _format_storage(tool_status)),
+    ]
     if tool.built:
-        vectors = f", {room.dimension} dimensions" if room.dimension else ""
-        rest = ", ".join(f"{name} {_format_value(value)}" for name, value in tool.built.items() if name != "embedder")
-        told += [("embedding", f"{tool.built.get('embedder', 'none')}{vectors}"), ("built with", rest)]
-    told.append(("last look", details.checked_at or "never"))
+        dimension = tool_status.storage.dimension
+        dimensions = f", {dimension} dimensions" if dimension else ""
+        built = ", ".join(f"{name} {_format_value(value)}" for name, value in tool.built.items() if name != "embedder")
+        facts += [("embedding", f"{tool.built.get('embedder', 'none')}{dimensions}"), ("built with", built)]
+    facts.append(("last check", details.checked_at or "never"))
     if details.changes:
         changes = details.changes
-        told.append(
-            ("now", f"{changes.new} new, {changes.changed} changed, {changes.gone} gone, {changes.moved} moved")
-        )
-    return told
+        counts = f"{changes.new} new, {changes.changed} changed, {changes.gone} deleted, {changes.moved} moved"
+        facts.append(("changes", counts))
+    return facts
+
+
+def _format_storage(tool_status: ToolStatus) -> str:
+    storage = tool_status.storage
+    parts = (
+        ("text", storage.text),
+        ("index", storage.index),
+        ("vectors", storage.vectors),
+        ("derived", tool_status.derived_bytes),
+    )
+    return f"{format_size(tool_status.bytes)} ({', '.join(f'{name} {format_size(size)}' for name, size in parts)})"
 
 
 def length_summary(details: ToolDetails) -> str:
-    """Return how long chunks are, in one line."""
-    spread = details.chunk_lengths
-    if spread is None:
+    """Return the distribution of chunk lengths in one line."""
+    lengths = details.chunk_lengths
+    if lengths is None:
         return "no chunks"
     return (
-        f"min {spread.minimum:,}, median {spread.median:,}, p90 {spread.p90:,}, max {spread.maximum:,},"
-        f" mean {spread.mean:,.1f} characters"
+        f"min {lengths.minimum:,}, median {lengths.median:,}, p90 {lengths.p90:,}, max {lengths.maximum:,},"
+        f" mean {lengths.mean:,.1f} characters"
     )
 
 
 def page_summary(details: ToolDetails) -> str:
-    """Return which documents of how many are listed, and how to see others."""
+    """Return which page of the documents is listed, and the option for the next one."""
     documents = format_count(details.status.totals.documents, "document", number_format=",")
     if details.page > details.pages:
-        return f"there is no page {details.page}: {documents} fill {format_count(details.pages, 'page')}; --page 1 is the first"  # noqa: E501
-    told = f"page {details.page} of {details.pages}, {documents}"
-    return f"{told}; --page {details.page + 1} shows the next" if details.page < details.pages else told
+        pages = format_count(details.pages, "page")
+        return f"page {details.page} does not exist: {documents} on {pages}; --page 1 shows the first"
+    summary = f"page {details.page} of {details.pages}, {documents}"
+    return f"{summary}; --page {details.page + 1} shows the next" if details.page < details.pages else summary
 
 
 def tool_remarks(tool_status: ToolStatus) -> list[str]:
-    """Return what a user should know about a tool beside its numbers."""
-    told = [SOURCE_REMARKS[tool_status.source_state]] if tool_status.source_state in SOURCE_REMARKS else []
+    """Return remarks about a missing source, an unfinished import and an unfinished rebuild."""
+    remarks = [SOURCE_REMARKS[tool_status.source_state]] if tool_status.source_state in SOURCE_REMARKS else []
     if tool_status.import_state == "unfinished":
-        told.append("its first import was not finished; importing it again goes on from there")
+        remarks.append("the first import is unfinished; import the tool again to continue")
     if tool_status.rebuild_documents is not None:
-        held = format_count(tool_status.rebuild_documents, "document", number_format=",")
-        told.append(f"a rebuild was begun and holds {held}; until it is whole, the old index answers")
-    return told
+        documents = format_count(tool_status.rebuild_documents, "document", number_format=",")
+        remarks.append(f"a rebuild is unfinished ({documents} so far); searches use the old index until it is complete")
+    return remarks
 
 
 def problem_lines(tool_status: ToolStatus) -> list[str]:
-    """Return a line for each thing that could not be indexed."""
-    return [f"problem: {escape_controls(p.uri)}: {' '.join(p.reason.splitlines())}" for p in tool_status.problems]
+    """Return a line for each document that could not be indexed."""
+    return [
+        f"problem: {escape_controls(problem.uri)}: {' '.join(problem.reason.splitlines())}"
+        for problem in tool_status.problems
+    ]
 
 
 def state_text(tool_status: ToolStatus) -> str:
-    """Return whether assistants see a tool, and whether its source is gone."""
-    told = "active" if tool_status.tool.active else "disabled"
-    return told if tool_status.source_state == "ok" else f"{told}, source {tool_status.source_state}"
+    """Return whether a tool is active, and the state of its source if it has a problem."""
+    state = "active" if tool_status.tool.active else "disabled"
+    return state if tool_status.source_state == "ok" else f"{state}, source {tool_status.source_state}"
 
 
 def _format_counts(tool_status: ToolStatus, number_format: str = "") -> str:
@@ -280,20 +305,20 @@ def _format_counts(tool_status: ToolStatus, number_format: str = "") -> str:
 
 
 def last_import_text(tool_status: ToolStatus) -> str:
-    """Return when a tool was last imported, or why there is no such time."""
+    """Return the time of the last import, or the import state if there was none."""
     return tool_status.tool.imported_at or tool_status.import_state
 
 
-def format_size(number: float) -> str:
-    """Return a number of bytes as people read it."""
+def format_size(size: float) -> str:
+    """Return a number of bytes with a readable unit."""
     for unit in ("B", "kB", "MB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1000
-    return f"{number:.1f} GB"
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
 
 
 def _format_value(value: Any) -> str:
     if isinstance(value, dict):
-        return " ".join(f"{name}={_format_value(one)}" for name, one in value.items())
+        return " ".join(f"{name}={_format_value(item)}" for name, item in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

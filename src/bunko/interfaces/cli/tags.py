@@ -1,4 +1,4 @@
-"""`bunko tags`: a library in, its tags and how often each is used out."""
+"""The `bunko tags` command: list tags and how often each is used."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from bunko.interfaces.cli.options import (
 
 
 @click.command()
-@click.option("--name", "-n", metavar="TOOL", help="Only this tool of the library.", shell_complete=complete_tool_names)
+@click.option("--name", "-n", metavar="TOOL", help="Only this tool.", shell_complete=complete_tool_names)
 @shared_options
 def command(name: str | None, **options: Any) -> None:
-    """List the tags of documents and memos, the most used first.
+    """List the tags of documents and memos, most used first.
 
     \b
     Example:
       bunko tags
       bunko tags -n memos --json
     """
-    asked = pop_shared_options(options)
-    with asked.open(create=asked.docs_dir is not None) as library:
-        found = library.tags(name)
-    if not found:
-        print_stderr("There are no tags yet.")
-    if asked.as_json:
-        print_json([{"tag": tag, "count": count} for tag, count in found])
-    elif found and is_terminal():
+    shared = pop_shared_options(options)
+    with shared.open(create=shared.docs_dir is not None) as library:
+        tags = library.tags(name)
+    if not tags:
+        print_stderr("No tags yet.")
+    if shared.as_json:
+        print_json([{"tag": tag, "count": count} for tag, count in tags])
+    elif tags and is_terminal():
         from bunko.interfaces.cli.render import show_table
 
-        show_table(("tag", "count"), [(tag, f"{count:,}") for tag, count in found], number_columns=("count",))
+        show_table(("tag", "count"), [(tag, f"{count:,}") for tag, count in tags], number_columns=("count",))
     else:
-        for tag, count in found:
+        for tag, count in tags:
             click.echo(replace_controls(f"{tag}\t{count}"))

@@ -1,4 +1,4 @@
-"""`bunko tool`: named, described folders, each something an assistant can call."""
+"""The `bunko tool` commands: add, change, list and check tools."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 _EXTRACT_CHOICE = click.Choice(["chunk", "section", "full"])
 _name_option = click.option(
-    "--name", "-n", required=True, metavar="NAME", help="The tool.", shell_complete=complete_tool_names
+    "--name", "-n", required=True, metavar="NAME", help="Name of the tool.", shell_complete=complete_tool_names
 )
 
 
 @click.group(name="tool")
 def command() -> None:
-    """Name folders, describe them, and show them to assistants.
+    """Manage tools: named and described folders that assistants search.
 
     \b
     Example:
@@ -51,16 +51,16 @@ def command() -> None:
 @command.command()
 @_name_option
 @click.option("--description", "-d", required=True, metavar="TEXT", help="What the documents are about.")
-@click.option("--source", "-s", type=PATH, metavar="PATH", help="The folder; or a file of entries. Not for web pages.")
+@click.option("--source", "-s", type=PATH, metavar="PATH", help="Folder, or file of entries; none for web pages.")
 @click.option(
     "--kind",
     type=click.Choice(["folder", "memos", "jsonl", "web"]),
     default="folder",
-    help="A folder of documents; dated memos, or JSON lines, in a file or a folder; web pages. [folder]",
+    help="A folder of documents; memos or JSON lines, in a file or folder; or web pages. [folder]",
 )
-@click.option("--include", multiple=True, metavar="GLOB", help="Only these files; may be repeated.")
-@click.option("--exclude", multiple=True, metavar="GLOB", help="Not these files; may be repeated.")
-@click.option("--extract", type=_EXTRACT_CHOICE, help="How much of each hit comes back unless a search says. [chunk]")
+@click.option("--include", multiple=True, metavar="GLOB", help="Include only these files; may be repeated.")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="Exclude these files; may be repeated.")
+@click.option("--extract", type=_EXTRACT_CHOICE, help="Default text returned for each hit. [chunk]")
 @chunking_options
 @shared_options
 def add(
@@ -76,22 +76,22 @@ def add(
     chunk_overlap: int | None,
     **options: Any,
 ) -> None:
-    """Register a folder or a file under a name; `bunko import` then brings its documents in.
+    """Add a folder or file as a tool; import its documents with `bunko import`.
 
-    A tool of web pages has neither: `bunko web` brings its pages in.
+    A tool of web pages has no source: add its pages with `bunko web`.
 
     \b
     Example:
       bunko tool add -n api-docs -d "API documentation for user authentication" -s ./docs/api
       bunko tool add -n diary -d "What we did on which day" -s ~/ChangeLog --kind memos
     """
-    asked = pop_shared_options(options)
+    shared = pop_shared_options(options)
     if source is None and kind != "web":
         raise click.UsageError("Missing option '--source' / '-s'.")
     from bunko.library import catalog
     from bunko.library.open import remove_new_library_on_error
 
-    with asked.open() as library, remove_new_library_on_error(library):
+    with shared.open() as library, remove_new_library_on_error(library):
         tool = catalog.add_tool(
             library.store,
             name,
@@ -104,26 +104,25 @@ def add(
             chunker_options=library.chunker_options(chunker, chunk_size, chunk_overlap),
         )
         files = library.count_importable(tool)
-        seen = catalog.public_name(name)
-        called = f" Assistants see it as {seen}." if seen != name else ""
-        them = "it" if files == 1 else "them"
-        next_step = f"Bring {them} in with: bunko import -n {shlex.quote(name)}{asked.library_flags(library)}"
+        assistant_name = catalog.public_name(name)
+        alias = f" Assistants see it as {assistant_name}." if assistant_name != name else ""
+        arguments = f"-n {shlex.quote(name)}{shared.library_flags(library)}"
         if kind == "web":
-            next_step = f"Bring pages in with: bunko web add URL -n {shlex.quote(name)}{asked.library_flags(library)}"
-        found = format_count(files, "file") if kind == "folder" else format_count(files, "entry", "entries")
-        sentence = f"Added {name}: {found} to import.{called} {next_step}"
-        if kind == "web":
-            sentence = f"Added {name}.{called} {next_step}"
-        _print_result(asked, tool, sentence, files=files, assistant_name=seen)
+            message = f"Added {name}.{alias} Add pages with: bunko web add URL {arguments}"
+        else:
+            count = format_count(files, "file") if kind == "folder" else format_count(files, "entry", "entries")
+            object_pronoun = "it" if files == 1 else "them"
+            message = f"Added {name}: {count} to import.{alias} Import {object_pronoun} with: bunko import {arguments}"
+        _print_result(shared, tool, message, files=files, assistant_name=assistant_name)
 
 
 @command.command()
 @_name_option
-@click.option("--description", "-d", metavar="TEXT", help="A new description.")
-@click.option("--source", "-s", type=PATH, metavar="DIR", help="Another folder.")
-@click.option("--include", multiple=True, metavar="GLOB", help="Only these files from now on; '' for all.")
-@click.option("--exclude", multiple=True, metavar="GLOB", help="Not these files from now on; '' for none.")
-@click.option("--extract", type=_EXTRACT_CHOICE, help="How much of each hit comes back unless a search says.")
+@click.option("--description", "-d", metavar="TEXT", help="New description.")
+@click.option("--source", "-s", type=PATH, metavar="DIR", help="New folder.")
+@click.option("--include", multiple=True, metavar="GLOB", help="Include only these files from now on; '' for all.")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="Exclude these files from now on; '' for none.")
+@click.option("--extract", type=_EXTRACT_CHOICE, help="New default text returned for each hit.")
 @shared_options
 def update(
     name: str,
@@ -134,18 +133,20 @@ def update(
     extract: str | None,
     **options: Any,
 ) -> None:
-    """Change a tool's description, folder, or what is taken from it; how it is cut changes with `bunko import`.
+    """Change a tool's description, folder or file filters.
+
+    To change how documents are split into chunks, use `bunko import`.
 
     \b
     Example:
       bunko tool update -n api-docs -d "How users sign in, and what the API answers"
     """
-    asked = pop_shared_options(options)
+    shared = pop_shared_options(options)
     from bunko.library import catalog
 
     if description is None and source is None and not include and not exclude and extract is None:
-        raise click.UsageError("Give --description, --source, --include, --exclude or --extract.")
-    with _open_library(asked) as library:
+        raise click.UsageError("Specify --description, --source, --include, --exclude or --extract")
+    with _open_library(shared) as library:
         tool = catalog.update_tool(
             library.store,
             name,
@@ -155,41 +156,36 @@ def update(
             exclude=[glob for glob in exclude if glob] if exclude else None,
             extract=extract,
         )
-        follows = source is not None or include or exclude
-        next_step = f"bunko import -n {shlex.quote(name)} --mode update{asked.library_flags(library)}"
-        _print_result(asked, tool, f"Updated {name}." + (f" Its documents follow with: {next_step}" if follows else ""))
+        message = f"Updated {name}."
+        if source is not None or include or exclude:
+            flags = shared.library_flags(library)
+            message += f" Update its documents with: bunko import -n {shlex.quote(name)} --mode update{flags}"
+        _print_result(shared, tool, message)
 
 
 @command.command()
 @_name_option
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @shared_options
 def delete(name: str, yes: bool, **options: Any) -> None:
-    """Remove a tool and its index; the folder is left alone.
+    """Delete a tool and its index; the files in its folder are kept.
 
     \b
     Example:
       bunko tool delete -n api-docs
     """
-    asked = pop_shared_options(options)
+    shared = pop_shared_options(options)
     from bunko.library import catalog
 
-    with _open_library(asked) as library:
+    with _open_library(shared) as library:
         tool = catalog.get_tool(library.store, name)
         totals = library.store.totals(tool.id)
-        lost = f"{format_count(totals.documents, 'document')} and {format_count(totals.chunks, 'chunk')} of its index"
+        counts = f"{format_count(totals.documents, 'document')} and {format_count(totals.chunks, 'chunk')}"
         if not yes:
-            stays = f"; the files in {tool.source} stay" if tool.source else ", and its pages with them"
-            question = f"Delete {name}? {lost} will be lost{stays}."
-            try:
-                sure = click.confirm(replace_controls(question), err=True)
-            except click.Abort:  # Ctrl-C, or nobody is there to answer
-                click.echo(err=True)
-                raise click.ClickException("Nothing was deleted. Delete without being asked with -y.") from None
-            if not sure:
-                raise click.ClickException("Nothing was deleted.")
+            consequence = f"the files in {tool.source} are kept" if tool.source else "its web pages are deleted too"
+            _confirm(f"This deletes {counts} from the index; {consequence}. Delete {name}?")
         library.delete_tool(name, waiting=print_stderr)
-        _print_result(asked, tool, f"Deleted {name}: {lost}.")
+        _print_result(shared, tool, f"Deleted {name}: {counts}.")
 
 
 @command.command()
@@ -209,7 +205,7 @@ def enable(name: str, **options: Any) -> None:
 @_name_option
 @shared_options
 def disable(name: str, **options: Any) -> None:
-    """Hide a tool from assistants; its index stays.
+    """Hide a tool from assistants; its index is kept.
 
     \b
     Example:
@@ -219,8 +215,8 @@ def disable(name: str, **options: Any) -> None:
 
 
 @command.command(name="ls")
-@click.option("--all", "everything", is_flag=True, help="All tools with what they are, not only active ones.")
-@click.option("--format", "form", type=click.Choice(["json", "table"]), help="How to print them.")
+@click.option("--all", "everything", is_flag=True, help="List disabled tools too, with details.")
+@click.option("--format", "form", type=click.Choice(["json", "table"]), help="Output format.")
 @shared_options
 def ls(everything: bool, form: str | None, **options: Any) -> None:
     """List tools.
@@ -229,10 +225,10 @@ def ls(everything: bool, form: str | None, **options: Any) -> None:
     Example:
       bunko tool ls --all
     """
-    asked = pop_shared_options(options)
-    with _open_library(asked) as library:
+    shared = pop_shared_options(options)
+    with _open_library(shared) as library:
         tools = [tool for tool in library.tools() if everything or tool.active]
-        form = "json" if asked.as_json else form
+        form = "json" if shared.as_json else form
         if form is None and not everything:
             for tool in tools:
                 click.echo(tool.name)
@@ -240,9 +236,9 @@ def ls(everything: bool, form: str | None, **options: Any) -> None:
         if (form or library.settings.display.default_format) == "json":
             print_json([tool_to_dict(tool) for tool in tools])
         elif is_terminal():
-            from bunko.interfaces.cli.render import show_tools as show
+            from bunko.interfaces.cli.render import show_tools
 
-            show(tools)
+            show_tools(tools)
         else:
             for tool in tools:
                 state = "active" if tool.active else "disabled"
@@ -251,26 +247,26 @@ def ls(everything: bool, form: str | None, **options: Any) -> None:
 
 @command.command()
 @_name_option
-@click.option("--write", is_flag=True, help="Keep the proposal as the tool's description.")
-@click.option("--language", type=click.Choice(["ja", "en"]), help="[the one most of its documents are in]")
+@click.option("--write", is_flag=True, help="Save the proposal as the tool's description.")
+@click.option("--language", type=click.Choice(["ja", "en"]), help="Language of the proposal. [that of most documents]")
 @shared_options
 def describe(name: str, write: bool, language: Literal["ja", "en"] | None, **options: Any) -> None:
-    """Propose a description, made from the tool's own documents.
+    """Propose a description based on the tool's documents.
 
     \b
     Example:
       bunko tool describe -n api-docs
       bunko tool describe -n api-docs --write
     """
-    asked = pop_shared_options(options)
+    shared = pop_shared_options(options)
     from bunko.library import catalog
 
-    with _open_library(asked) as library:
-        flags = asked.library_flags(library)
+    with _open_library(shared) as library:
+        flags = shared.library_flags(library)
         proposal = library.propose_description(name, language=language)
         if write:
             catalog.update_tool(library.store, name, description=proposal.description)
-    if asked.as_json:
+    if shared.as_json:
         print_json(
             {
                 "name": name,
@@ -282,31 +278,31 @@ def describe(name: str, write: bool, language: Literal["ja", "en"] | None, **opt
             }
         )
         return
-    click.echo(replace_controls(f"present:  {proposal.tool.description or '(none)'}"))
+    click.echo(replace_controls(f"current:  {proposal.tool.description or '(none)'}"))
     click.echo(replace_controls(f"proposal: {proposal.description}"))
     click.echo(replace_controls(f"phrases:  {', '.join(phrase.text for phrase in proposal.phrases)}"))
-    own = f"bunko tool update -n {shlex.quote(name)} -d TEXT{flags}"
-    print_stderr(f"Updated {name}." if write else f"Keep it with --write, or write your own: {own}")
+    update = f"bunko tool update -n {shlex.quote(name)} -d TEXT{flags}"
+    print_stderr(f"Updated {name}." if write else f"Save it with --write, or write your own with: {update}")
 
 
 @command.command()
 @shared_options
 def check(**options: Any) -> None:
-    """Check that an assistant can tell the active tools apart by their descriptions.
+    """Check that assistants can tell the active tools apart by their descriptions.
 
-    Questions made from each tool's titles and headings are given to the tool whose name and description fit best.
-    Exits with 0 if all is well, with 1 if there is a warning.
+    Questions made from each tool's titles and headings are routed to the tool whose name and description match best.
+    Exits with 1 if there is a warning.
 
     \b
     Example:
       bunko tool check
     """
-    asked = pop_shared_options(options)
+    shared = pop_shared_options(options)
     from bunko.interfaces.cli import tool_check
 
-    with _open_library(asked) as library:
-        routing, flags = library.measure_routing(), asked.library_flags(library)
-    if asked.as_json:
+    with _open_library(shared) as library:
+        routing, flags = library.measure_routing(), shared.library_flags(library)
+    if shared.as_json:
         print_json(tool_check.routing_to_dict(routing))
     elif is_terminal():
         tool_check.show_routing(routing, flags)
@@ -330,6 +326,17 @@ def tool_to_dict(tool: Tool) -> dict[str, Any]:
     }
 
 
+def _confirm(question: str) -> None:
+    """Ask the user, and raise an error unless the answer is yes."""
+    try:
+        confirmed = click.confirm(replace_controls(question), err=True)
+    except click.Abort:  # Ctrl-C, or stdin is closed
+        click.echo(err=True)
+        raise click.ClickException("Nothing was deleted; use -y to delete without confirmation") from None
+    if not confirmed:
+        raise click.ClickException("Nothing was deleted")
+
+
 def _set_active(shared: SharedOptions, name: str, *, active: bool) -> None:
     from bunko.library import catalog
 
@@ -342,8 +349,8 @@ def _open_library(shared: SharedOptions) -> Library:
     return shared.open(create=shared.docs_dir is not None)
 
 
-def _print_result(shared: SharedOptions, tool: Tool, message: str, **more: Any) -> None:
+def _print_result(shared: SharedOptions, tool: Tool, message: str, **fields: Any) -> None:
     if shared.as_json:
-        print_json(tool_to_dict(tool) | more)
+        print_json(tool_to_dict(tool) | fields)
     else:
         click.echo(replace_controls(message))

@@ -1,4 +1,4 @@
-"""A measured routing in, JSON, lines for a pipe or tables for a person out."""
+"""Print how `bunko tool check` routes questions to tools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_MATRIX_TOOLS = 8
 
 
 def routing_to_dict(routing: RoutingReport) -> dict[str, Any]:
-    """Return a routing as a plain dictionary."""
+    """Return a routing report as a plain dictionary."""
     accuracy = routing.accuracy
     right, matched = routing.matched_counts
     return {
@@ -37,20 +37,20 @@ def routing_to_dict(routing: RoutingReport) -> dict[str, Any]:
             }
             for route in routing.routes
         ],
-        "warnings": [asdict(warned) for warned in routing.warnings],
+        "warnings": [asdict(warning) for warning in routing.warnings],
     }
 
 
 def format_routing(routing: RoutingReport, flags: str = "") -> str:
-    """Return a routing as lines for a pipe."""
+    """Return a routing report as lines for a pipe."""
     lines = []
     if routing.accuracy is not None:
         for route in routing.routes:
             lines.append(f"{route.tool}: {_format_share(route)}")
             for other, count in route.lost_to.most_common():
-                lines.append(f"  {other} takes {count}: {'; '.join(route.examples[other])}")
+                lines.append(f"  {count} routed to {other}: {'; '.join(route.examples[other])}")
         lines.append(_accuracy_summary(routing))
-    lines += [f"warn {warned.message}. {warned.hint}" for warned in routing.warnings]
+    lines += [f"warn {warning.message}. {warning.hint}" for warning in routing.warnings]
     lines += [_no_questions_message(name) + flags for name in routing.empty_tools]
     if not routing.warnings:
         lines.append(_no_warnings_message(routing))
@@ -58,7 +58,7 @@ def format_routing(routing: RoutingReport, flags: str = "") -> str:
 
 
 def show_routing(routing: RoutingReport, flags: str = "") -> None:
-    """Show a routing at a terminal: who gets whose questions, and what is wrong."""
+    """Show a routing report on a terminal: which tool gets which questions, and warnings."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -66,9 +66,14 @@ def show_routing(routing: RoutingReport, flags: str = "") -> None:
     console = Console(highlight=False)
     if routing.accuracy is not None:
         names = [route.tool for route in routing.routes]
-        table = Table(title="Which tool gets whose questions", title_justify="left")
-        table.add_column("questions of")
-        for name in ("right", *(names if len(names) <= _MAX_MATRIX_TOOLS else ["taken by"]), "tied", "no match"):
+        table = Table(title="Where questions are routed", title_justify="left")
+        table.add_column("questions about")
+        for name in (
+            "right",
+            *(names if len(names) <= _MAX_MATRIX_TOOLS else ["routed to others"]),
+            "tied",
+            "no match",
+        ):
             table.add_column(Text(replace_controls(name)), justify="right", overflow="fold")
         for route in routing.routes:
             if len(names) <= _MAX_MATRIX_TOOLS:
@@ -80,11 +85,11 @@ def show_routing(routing: RoutingReport, flags: str = "") -> None:
             table.add_row(*(Text(replace_controls(cell)) for cell in row))
         console.print(table)
         console.print(Text(_accuracy_summary(routing), style="dim"))
-    for warned in routing.warnings:
-        console.print(Text(replace_controls(warned.message), style="yellow"))
-        if len(warned.tools) == 2 and (examples := _taken_examples(routing, *warned.tools)):
+    for warning in routing.warnings:
+        console.print(Text(replace_controls(warning.message), style="yellow"))
+        if len(warning.tools) == 2 and (examples := _misrouted_examples(routing, *warning.tools)):
             console.print(Text(replace_controls(f"    e.g. {'; '.join(examples)}"), style="dim"))
-        console.print(Text(replace_controls(f"    {warned.hint}")))
+        console.print(Text(replace_controls(f"    {warning.hint}")))
     for name in routing.empty_tools:
         console.print(Text(replace_controls(_no_questions_message(name) + flags), style="dim"))
     if not routing.warnings:
@@ -99,30 +104,33 @@ def _format_share(route: Route) -> str:
     if not route.questions:
         return "no questions"
     text = f"{route.share:.0%} of {route.questions} questions routed to it"
-    more = [f"{count} {what}" for count, what in ((route.tied, "tied"), (route.unmatched, "without a match")) if count]
-    return f"{text} ({', '.join(more)})" if more else text
+    counts = ((route.tied, "tied"), (route.unmatched, "without a match"))
+    details = [f"{count} {label}" for count, label in counts if count]
+    return f"{text} ({', '.join(details)})" if details else text
 
 
 def _accuracy_summary(routing: RoutingReport) -> str:
-    asked = sum(route.questions for route in routing.routes)
+    questions = sum(route.questions for route in routing.routes)
     right, matched = routing.matched_counts
-    text = f"{routing.accuracy or 0:.0%} of {asked} questions, made from titles and headings, go to the right tool"
-    if not matched or matched == asked:
+    text = f"{routing.accuracy or 0:.0%} of {questions} questions, made from titles and headings, go to the right tool"
+    if not matched or matched == questions:
         return f"{text}."
     return f"{text}; {right / matched:.0%} of the {matched} that share a word with a description."
 
 
 def _no_questions_message(name: str) -> str:
-    return f"{name} has no titles or headings to ask about; import it with: bunko import -n {shlex.quote(name)}"
+    return (
+        f"{name} has no titles or headings to make questions from; import it with: bunko import -n {shlex.quote(name)}"
+    )
 
 
 def _no_warnings_message(routing: RoutingReport) -> str:
     if not routing.routes:
-        return "There are no active tools to check. Add one with bunko tool add, or show one with bunko tool enable."
+        return "No active tools to check. Add one with bunko tool add, or enable one with bunko tool enable."
     return "An assistant can tell these tools apart." if len(routing.routes) > 1 else "The description is fine."
 
 
-def _taken_examples(routing: RoutingReport, tool: str, other: str) -> list[str]:
+def _misrouted_examples(routing: RoutingReport, tool: str, other: str) -> list[str]:
     for route in routing.routes:
         if route.tool == tool:
             return route.examples.get(other, [])

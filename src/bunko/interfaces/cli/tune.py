@@ -1,4 +1,4 @@
-"""`bunko tune`: a tool in, the settings that find its documents best out, kept if they prove themselves."""
+"""The `bunko tune` command: find and adopt better search settings for a tool."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--name", "-n", metavar="TOOL", help="The tool. [the only one]", shell_complete=complete_tool_names)
-@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
-@click.option("--undo", is_flag=True, help="Search the tool as the settings say again.")
+@click.option("--name", "-n", metavar="TOOL", help="Tool name. [the only tool]", shell_complete=complete_tool_names)
+@click.option("--dry-run", is_flag=True, help="Show the result without changing anything.")
+@click.option("--undo", is_flag=True, help="Remove the search settings of the tool.")
 @shared_options
 def command(name: str | None, dry_run: bool, undo: bool, **options: Any) -> None:
-    """Find the settings that search a tool best, without judgements.
+    """Find the best search settings for a tool, without judgements.
 
-    Questions are made from its titles, headings and key phrases, typed as people type: another form, order or script,
-    a slip, a part. One half of them chooses, the other half checks; what does not prove itself there is not kept.
-    Only how it is searched changes, never its index.
+    Questions are made from the titles, headings and key phrases, varied as people type them: in another form, order or
+    script, with a typo, or in part. One half chooses the settings, the other half checks them; settings that are not
+    proven better are not adopted. The index is never changed.
 
     \b
     Example:
@@ -37,40 +37,40 @@ def command(name: str | None, dry_run: bool, undo: bool, **options: Any) -> None
       bunko tune -n notes
       bunko tune -n notes --undo
     """
-    asked = pop_shared_options(options)
+    shared = pop_shared_options(options)
     if undo and dry_run:
-        raise click.UsageError("--undo and --dry-run do not go together.")
-    with asked.open(create=False) as library:
+        raise click.UsageError("--undo and --dry-run cannot be used together")
+    with shared.open(create=False) as library:
         tool = library.resolve_tool(name)
         if undo:
-            own = tool.options.get("search")
+            removed = tool.options.get("search") or {}
             library.set_search_settings(tool.name, {})
-            if asked.as_json:
-                print_json({"tool": tool.name, "removed": own or {}})
-            elif own:
-                click.echo(
-                    replace_controls(
-                        f"{tool.name} is searched as the settings say again; its own were {format_settings(own)}."
-                    )
-                )
-            else:
-                click.echo(replace_controls(f"{tool.name} has no settings of its own."))
+            _print_removal(tool.name, removed, as_json=shared.as_json)
             return
         from bunko.evaluation.tune import tune_tool
 
-        with show_evaluation_progress() as watch:
-            done = tune_tool(library, tool.name, report_progress=watch)
-        adopted = done.is_better and not dry_run
+        with show_evaluation_progress() as report_progress:
+            tuning = tune_tool(library, tool.name, report_progress=report_progress)
+        adopted = tuning.is_better and not dry_run
         if adopted:
-            library.set_search_settings(tool.name, done.tool_options)
-    if asked.as_json:
-        print_json(tuning_to_dict(done, adopted=adopted))
+            library.set_search_settings(tool.name, tuning.tool_options)
+    if shared.as_json:
+        print_json(tuning_to_dict(tuning, adopted=adopted))
     else:
-        _print_tuning(done, adopted=adopted)
+        _print_tuning(tuning, adopted=adopted)
+
+
+def _print_removal(tool_name: str, removed: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"tool": tool_name, "removed": removed})
+    elif removed:
+        click.echo(replace_controls(f"Removed the search settings of {tool_name}: {format_settings(removed)}."))
+    else:
+        click.echo(replace_controls(f"{tool_name} has no search settings of its own."))
 
 
 def tuning_to_dict(tuning: Tuning, *, adopted: bool) -> dict[str, Any]:
-    """Return what was tried and found as a plain dictionary."""
+    """Return the result of tuning as a plain dictionary."""
     from bunko.evaluation.tune import MEASURE, relevant_options
 
     result: dict[str, Any] = {
@@ -97,12 +97,12 @@ def tuning_to_dict(tuning: Tuning, *, adopted: bool) -> dict[str, Any]:
         }  # fmt: skip
         result["kinds"] = [
             {
-                "kind": one.name,
-                "questions": one.query_count,
-                "before": round(one.before, 6),
-                "after": round(one.after, 6),
+                "kind": score.name,
+                "questions": score.query_count,
+                "before": round(score.before, 6),
+                "after": round(score.after, 6),
             }
-            for one in (*tuning.kind_scores, *tuning.family_scores)
+            for score in (*tuning.kind_scores, *tuning.family_scores)
         ]
     return result
 
@@ -110,33 +110,37 @@ def tuning_to_dict(tuning: Tuning, *, adopted: bool) -> dict[str, Any]:
 def _print_tuning(tuning: Tuning, *, adopted: bool) -> None:
     from bunko.evaluation.tune import MEASURE, relevant_options
 
-    made = ", ".join(f"{kind} {number}" for kind, number in tuning.queries_by_kind.items())
-    click.echo(f"Questions: {sum(tuning.query_counts)}{f' ({made})' if made else ''}")
+    kinds = ", ".join(f"{kind} {count}" for kind, count in tuning.queries_by_kind.items())
+    click.echo(f"Questions: {sum(tuning.query_counts)}{f' ({kinds})' if kinds else ''}")
     if tuning.trial_count:
-        click.echo(f"Now: {format_settings(relevant_options(tuning.current))}")
+        click.echo(f"Current: {format_settings(relevant_options(tuning.current))}")
         click.echo(f"Best of {tuning.trial_count} tried: {format_settings(relevant_options(tuning.best))}\n")
         halves = [["chosen on", *_half_counts(tuning, 0), *_format_change(*tuning.choice_scores), ""]]
         if tuning.holdout_difference is not None:
             row = tuning.holdout_difference
             interval = f"[{row.low:+.4f}, {row.high:+.4f}]"
             halves.append(["checked on", *_half_counts(tuning, 1), *_format_change(row.first, row.second), interval])
-        head = ["half", "questions", "documents", "before", "after", "gain", "95 % interval"]
-        print_table(f"{MEASURE}, documents drawn anew for the interval", head, halves)
+        columns = ["half", "questions", "documents", "before", "after", "gain", "95 % interval"]
+        print_table(f"{MEASURE}, interval by resampling documents", columns, halves)
     if tuning.kind_scores:
         rows = [
-            [one.name, str(one.query_count), *_format_change(one.before, one.after)]
-            for one in (*tuning.kind_scores, *tuning.family_scores)
+            [score.name, str(score.query_count), *_format_change(score.before, score.after)]
+            for score in (*tuning.kind_scores, *tuning.family_scores)
         ]
-        print_table("The half that checked, by kind", ["kind", "questions", "before", "after", "gain"], rows)
+        print_table("Checking half, by kind", ["kind", "questions", "before", "after", "gain"], rows)
+    _print_conclusion(tuning, adopted=adopted)
+
+
+def _print_conclusion(tuning: Tuning, *, adopted: bool) -> None:
     name = replace_controls(tuning.tool.name)
     if adopted and not tuning.tool_options:
-        click.echo(f"Adopted: {name} is searched as the settings say again.")
+        click.echo(f"Adopted: {name} uses the search settings of the library again.")
     elif adopted:
-        click.echo(f"Adopted: {name} is searched so from now on. Undo it with: bunko tune -n {name} --undo")
+        click.echo(f"Adopted: {name} uses these settings from now on. Undo with: bunko tune -n {name} --undo")
     elif tuning.is_better:
-        click.echo(f"Nothing was changed. Without --dry-run {name} would be searched so from now on.")
+        click.echo(f"Nothing was changed. Without --dry-run, {name} would use these settings from now on.")
     else:
-        click.echo(replace_controls(f"Nothing is adopted: {tuning.reason}."))
+        click.echo(replace_controls(f"Nothing was adopted: {tuning.reason}."))
 
 
 def _half_counts(tuning: Tuning, half: int) -> tuple[str, str]:

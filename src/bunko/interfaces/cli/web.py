@@ -1,4 +1,4 @@
-"""`bunko web`: addresses in, web pages in the library out, and what became of each."""
+"""The `bunko web` commands: collect web pages and keep them up to date."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.import_report import show_import_progress as importing
+from bunko.interfaces.cli.import_report import show_import_progress
 from bunko.interfaces.cli.options import (
     complete_tool_names,
     escape_controls,
@@ -26,22 +26,23 @@ from bunko.interfaces.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from bunko.library.web import CollectResult, WebToolStatus
+    from bunko.library.web import CollectResult, UnfinishedCrawl, WebToolStatus
     from bunko.sources.web.crawl import CrawlProgress
 
 _MAX_PROBLEMS = 10
+_MAX_HOSTS = 5
 _SECONDS_BETWEEN_LINES = 2.0
 _name_option = click.option(
-    "--name", "-n", metavar="TOOL", help="The tool that has them. [knowledge]", shell_complete=complete_tool_names
+    "--name", "-n", metavar="TOOL", help="Tool that holds the pages. [knowledge]", shell_complete=complete_tool_names
 )
 
 
 @click.group(name="web")
 def command() -> None:
-    """Collect web pages, and keep them up to date.
+    """Collect web pages and keep them up to date.
 
-    Pages are fetched politely: robots.txt is obeyed, a second lies between two requests to a host, and no address of
-    your own network is reached unless crawl.allowed_hosts names it.
+    The crawler obeys robots.txt, waits a second between two requests to a host, and blocks addresses in your own
+    network unless they are in crawl.allowed_hosts.
 
     \b
     Example:
@@ -58,33 +59,32 @@ def command() -> None:
 def add(urls: Sequence[str], name: str | None, **options: Any) -> None:
     """Fetch single pages and import them.
 
-    Fails with the code of the first page that could not be had; the others are there.
+    Pages that fail are reported and the rest are still imported. The first failure sets the exit code.
 
     \b
     Example:
       bunko web add https://example.com/guide https://example.com/faq
     """
-    asked = pop_shared_options(options)
-    with asked.open() as library, _show_fetch_progress("Fetching") as ways:
-        found = library.web.add_pages(urls, tool=name, waiting=print_stderr, **ways)
-    if asked.as_json:
-        print_json(_result_to_dict(found))
+    shared = pop_shared_options(options)
+    with shared.open() as library, _show_fetch_progress("Fetching") as callbacks:
+        result = library.web.add_pages(urls, tool=name, waiting=print_stderr, **callbacks)
+    if shared.as_json:
+        print_json(_result_to_dict(result))
     else:
-        for url in found.outcome.held_urls:
-            click.echo(
-                replace_controls(
-                    f"Added {escape_controls(url)} ({format_count(found.chunk_counts.get(url, 0), 'chunk')})"
-                )
-            )
-    _report_problems(found, exit_on_problem=True)
+        for url in result.outcome.held_urls:
+            chunks = format_count(result.chunk_counts.get(url, 0), "chunk")
+            click.echo(replace_controls(f"Added {escape_controls(url)} ({chunks})"))
+    _report_problems(result, exit_on_problem=True)
 
 
 @command.command()
 @click.argument("url")
 @click.argument("pattern", default="")
-@click.option("--max-pages", type=click.IntRange(1, 100_000), metavar="N", help="Most pages of this crawl. [50]")
-@click.option("--depth", type=click.IntRange(0, 100), metavar="N", help="How many links away from the first page. [1]")
-@click.option("--sitemap", is_flag=True, help="Also what the site's sitemaps and its llms.txt name.")
+@click.option("--max-pages", type=click.IntRange(1, 100_000), metavar="N", help="Maximum number of pages. [50]")
+@click.option(
+    "--depth", type=click.IntRange(0, 100), metavar="N", help="Maximum link distance from the first page. [1]"
+)
+@click.option("--sitemap", is_flag=True, help="Also fetch pages listed in the site's sitemaps and llms.txt.")
 @_name_option
 @shared_options
 def crawl(
@@ -96,10 +96,10 @@ def crawl(
     name: str | None,
     **options: Any,
 ) -> None:
-    """Fetch a page and what it links to on its site, and import all.
+    """Fetch a page and the pages it links to on the same site, and import them.
 
-    PATTERN is a regular expression that the address of a page must hold. A crawl that was interrupted goes on when it
-    is called again in the same words. A page that fails stops none of the others.
+    PATTERN is a regular expression; only pages whose address matches it anywhere are fetched. Run the same command
+    again to continue an interrupted crawl. Pages that fail are reported and the rest are still imported.
 
     \b
     Example:
@@ -107,20 +107,26 @@ def crawl(
       bunko web crawl https://example.com/docs '\\.html$' --depth 2 --max-pages 200
       bunko web crawl https://example.com --sitemap -n example
     """
-    asked = pop_shared_options(options)
-    with asked.open() as library, _show_fetch_progress("Crawling") as ways:
-        found = library.web.crawl_site(
-            url, pattern, tool=name, max_pages=max_pages, depth=depth, sitemap=sitemap, waiting=print_stderr, **ways
+    shared = pop_shared_options(options)
+    with shared.open() as library, _show_fetch_progress("Crawling") as callbacks:
+        result = library.web.crawl_site(
+            url,
+            pattern,
+            tool=name,
+            max_pages=max_pages,
+            depth=depth,
+            sitemap=sitemap,
+            waiting=print_stderr,
+            **callbacks,
         )
-    if asked.as_json:
-        print_json(_result_to_dict(found))
+    if shared.as_json:
+        print_json(_result_to_dict(result))
     else:
-        click.echo(_summary_line(found))
-        if found.outcome.omitted_links:
-            print_stderr(
-                f"{format_count(found.outcome.omitted_links, 'more link')} left out; raise --max-pages to have them too."  # noqa: E501
-            )
-    _report_problems(found, exit_on_problem=not found.outcome.held_urls)
+        click.echo(_summary_line(result))
+        if result.outcome.omitted_links:
+            links = format_count(result.outcome.omitted_links, "more link")
+            print_stderr(f"{links} not followed; raise --max-pages to include them.")
+    _report_problems(result, exit_on_problem=not result.outcome.held_urls)
 
 
 @command.command()
@@ -128,23 +134,23 @@ def crawl(
 @_name_option
 @shared_options
 def refresh(urls: Sequence[str], name: str | None, **options: Any) -> None:
-    """Ask again for pages that are there, and import what changed.
+    """Fetch collected pages again and import changes.
 
-    What did not change is not sent again. A page that is gone, broken or empty now keeps what it said.
+    Unchanged pages are not downloaded again. Pages that are now missing, broken or empty keep their last content.
 
     \b
     Example:
       bunko web refresh
       bunko web refresh https://example.com/guide
     """
-    asked = pop_shared_options(options)
-    with asked.open(create=False) as library, _show_fetch_progress("Asking") as ways:
-        found = library.web.refresh_pages(urls, tool=name, waiting=print_stderr, **ways)
-    if asked.as_json:
-        print_json(_result_to_dict(found))
+    shared = pop_shared_options(options)
+    with shared.open(create=False) as library, _show_fetch_progress("Refreshing") as callbacks:
+        result = library.web.refresh_pages(urls, tool=name, waiting=print_stderr, **callbacks)
+    if shared.as_json:
+        print_json(_result_to_dict(result))
     else:
-        click.echo(_summary_line(found))
-    _report_problems(found, exit_on_problem=not found.outcome.held_urls)
+        click.echo(_summary_line(result))
+    _report_problems(result, exit_on_problem=not result.outcome.held_urls)
 
 
 @command.command()
@@ -158,162 +164,187 @@ def delete(url: str, name: str | None, **options: Any) -> None:
     Example:
       bunko web delete https://example.com/guide
     """
-    asked = pop_shared_options(options)
-    with asked.open(create=False) as library:
-        gone, chunks = library.web.delete_page(url, tool=name, waiting=print_stderr)
-    if asked.as_json:
-        print_json({"url": gone, "chunks": chunks})
+    shared = pop_shared_options(options)
+    with shared.open(create=False) as library:
+        deleted_url, chunks = library.web.delete_page(url, tool=name, waiting=print_stderr)
+    if shared.as_json:
+        print_json({"url": deleted_url, "chunks": chunks})
     else:
-        click.echo(replace_controls(f"Deleted {escape_controls(gone)} ({format_count(chunks, 'chunk')})"))
+        click.echo(replace_controls(f"Deleted {escape_controls(deleted_url)} ({format_count(chunks, 'chunk')})"))
 
 
 @command.command()
 @_name_option
 @shared_options
 def status(name: str | None, **options: Any) -> None:
-    """Show what was collected, from where, and what went wrong.
+    """Show the collected pages, their sites, and problems.
 
     \b
     Example:
       bunko web status
     """
-    asked = pop_shared_options(options)
-    with asked.open(create=False) as library:
-        found, flags = library.web.status(name), asked.library_flags(library)
-    if asked.as_json:
-        print_json({"tools": [_holdings_to_dict(one) for one in found]})
+    shared = pop_shared_options(options)
+    with shared.open(create=False) as library:
+        tools, flags = library.web.status(name), shared.library_flags(library)
+    if shared.as_json:
+        print_json({"tools": [_tool_to_dict(tool_status) for tool_status in tools]})
     elif is_terminal():
-        from bunko.interfaces.cli.render import show_table
-
-        rows = [
-            (one.tool.name, str(one.pages), str(one.chunks), _format_hosts(one), one.oldest_check or "never")
-            for one in found
-        ]
-        show_table(("tool", "pages", "chunks", "sites", "oldest look"), rows, number_columns=("pages", "chunks"))
-        for line in (line for one in found for line in _holdings_remarks(one, flags)):
-            print_stderr(line)
+        _show_tools(tools, flags)
     else:
-        for one in found:
-            holds = f"{format_count(one.pages, 'page')}, {format_count(one.chunks, 'chunk')}"
-            click.echo(replace_controls(f"{one.tool.name}: {holds}, from {_format_hosts(one) or 'nowhere'}"))
-            for line in _holdings_remarks(one, flags):
+        for tool_status in tools:
+            counts = f"{format_count(tool_status.pages, 'page')}, {format_count(tool_status.chunks, 'chunk')}"
+            hosts = _format_hosts(tool_status) or "no sites"
+            click.echo(replace_controls(f"{tool_status.tool.name}: {counts}, from {hosts}"))
+            for line in _tool_remarks(tool_status, flags):
                 click.echo(replace_controls(f"  {line}"))
-        if not found:
-            click.echo("There are no web pages yet.")
+        if not tools:
+            click.echo("No web pages yet.")
+
+
+def _show_tools(tools: Sequence[WebToolStatus], flags: str) -> None:
+    from bunko.interfaces.cli.render import show_table
+
+    rows = [
+        (
+            tool_status.tool.name,
+            str(tool_status.pages),
+            str(tool_status.chunks),
+            _format_hosts(tool_status),
+            tool_status.oldest_check or "never",
+        )
+        for tool_status in tools
+    ]
+    show_table(("tool", "pages", "chunks", "sites", "oldest check"), rows, number_columns=("pages", "chunks"))
+    for tool_status in tools:
+        for line in _tool_remarks(tool_status, flags):
+            print_stderr(line)
 
 
 def _result_to_dict(result: CollectResult) -> dict[str, Any]:
     from bunko.interfaces.serialize import report_to_dict
 
-    done = result.outcome
+    outcome = result.outcome
     return {
         "tool": result.tool,
-        "pages": len(done.held_urls),
+        "pages": len(outcome.held_urls),
         "chunks": sum(result.chunk_counts.values()),
         "errors": result.errors,
-        "added": done.added,
-        "updated": done.updated,
-        "unchanged": done.unchanged,
-        "skipped": [{"url": one.uri, "reason": one.reason} for one in done.skipped],
+        "added": outcome.added,
+        "updated": outcome.updated,
+        "unchanged": outcome.unchanged,
+        "skipped": [{"url": skipped.uri, "reason": skipped.reason} for skipped in outcome.skipped],
         "problems": [
-            {"url": one.uri, "reason": one.reason, "code": done.errors[one.uri].code if one.uri in done.errors else ""}
-            for one in done.problems
+            {
+                "url": problem.uri,
+                "reason": problem.reason,
+                "code": outcome.errors[problem.uri].code if problem.uri in outcome.errors else "",
+            }
+            for problem in outcome.problems
         ],
-        "aliases": done.aliases,
-        "left_out": done.omitted_links,
+        "aliases": outcome.aliases,
+        "left_out": outcome.omitted_links,
         "resumed": result.resumed,
-        "interrupted": done.interrupted,
+        "interrupted": outcome.interrupted,
         "import": report_to_dict(result.report),
     }
 
 
 def _summary_line(result: CollectResult) -> str:
-    done = result.outcome
-    parts = [format_count(len(done.held_urls), "page"), format_count(sum(result.chunk_counts.values()), "chunk")]
-    parts += [f"{len(done.added)} added", f"{len(done.updated)} updated", f"{len(done.unchanged)} unchanged"]
-    if done.skipped:
-        parts.append(f"{len(done.skipped)} left alone")
+    outcome = result.outcome
+    parts = [format_count(len(outcome.held_urls), "page"), format_count(sum(result.chunk_counts.values()), "chunk")]
+    parts += [f"{len(outcome.added)} added", f"{len(outcome.updated)} updated", f"{len(outcome.unchanged)} unchanged"]
+    if outcome.skipped:
+        parts.append(f"{len(outcome.skipped)} skipped")
     return ", ".join([*parts, format_count(result.errors, "error")])
 
 
 def _report_problems(result: CollectResult, *, exit_on_problem: bool) -> None:
-    """Tell what went wrong; with `failing`, the first page that did decides the exit code."""
-    done = result.outcome
-    problems = done.problems
-    for one in problems[:_MAX_PROBLEMS]:
-        print_stderr(f"Error: {escape_controls(one.uri)}: {' '.join(one.reason.splitlines())}")
-        if one.uri in done.errors and done.errors[one.uri].hint:
-            print_stderr(f"  {done.errors[one.uri].hint}")
-    for one in done.skipped[:_MAX_PROBLEMS]:
-        print_stderr(f"Left alone: {escape_controls(one.uri)}: {one.reason}")
-    if max(len(problems), len(done.skipped)) > _MAX_PROBLEMS:
-        print_stderr("… and more; --json lists them all.")
+    """Print problems; with `exit_on_problem`, the first one sets the exit code."""
+    outcome = result.outcome
+    for problem in outcome.problems[:_MAX_PROBLEMS]:
+        print_stderr(f"Error: {escape_controls(problem.uri)}: {' '.join(problem.reason.splitlines())}")
+        if problem.uri in outcome.errors and outcome.errors[problem.uri].hint:
+            print_stderr(f"  {outcome.errors[problem.uri].hint}")
+    for skipped in outcome.skipped[:_MAX_PROBLEMS]:
+        print_stderr(f"Skipped: {escape_controls(skipped.uri)}: {skipped.reason}")
+    if max(len(outcome.problems), len(outcome.skipped)) > _MAX_PROBLEMS:
+        print_stderr("… and more; use --json to list all.")
     for notice in result.report.notices:
         print_stderr(notice)
-    if exit_on_problem and problems:
+    if exit_on_problem and outcome.problems:
         from bunko.interfaces.cli.main import EXIT_CODES
 
-        sys.exit(EXIT_CODES[next(iter(done.errors.values())).code])
+        sys.exit(EXIT_CODES[next(iter(outcome.errors.values())).code])
 
 
-def _holdings_to_dict(holdings: WebToolStatus) -> dict[str, Any]:
+def _tool_to_dict(tool_status: WebToolStatus) -> dict[str, Any]:
     return {
-        "name": holdings.tool.name,
-        "description": holdings.tool.description,
-        "active": holdings.tool.active,
-        "pages": holdings.pages,
-        "chunks": holdings.chunks,
-        "sites": [{"host": host, "pages": pages} for host, pages in holdings.hosts],
-        "oldest_look": holdings.oldest_check,
-        "problems": [{"url": problem.uri, "reason": problem.reason} for problem in holdings.problems],
+        "name": tool_status.tool.name,
+        "description": tool_status.tool.description,
+        "active": tool_status.tool.active,
+        "pages": tool_status.pages,
+        "chunks": tool_status.chunks,
+        "sites": [{"host": host, "pages": pages} for host, pages in tool_status.hosts],
+        "oldest_look": tool_status.oldest_check,
+        "problems": [{"url": problem.uri, "reason": problem.reason} for problem in tool_status.problems],
         "unfinished": [
-            {"url": crawl.url, "waiting": crawl.waiting_pages} | crawl.rules for crawl in holdings.unfinished_crawls
+            {"url": crawl.url, "waiting": crawl.waiting_pages} | crawl.rules for crawl in tool_status.unfinished_crawls
         ],
     }
 
 
-def _format_hosts(holdings: WebToolStatus) -> str:
-    shown = ", ".join(f"{escape_controls(host)} ({pages})" for host, pages in holdings.hosts[:5])
-    return shown + (", …" if len(holdings.hosts) > 5 else "")
+def _format_hosts(tool_status: WebToolStatus) -> str:
+    hosts = ", ".join(f"{escape_controls(host)} ({pages})" for host, pages in tool_status.hosts[:_MAX_HOSTS])
+    return hosts + (", …" if len(tool_status.hosts) > _MAX_HOSTS else "")
 
 
-def _holdings_remarks(holdings: WebToolStatus, flags: str) -> list[str]:
-    told = []
-    for crawl in holdings.unfinished_crawls:
-        words = ["bunko", "web", "crawl", crawl.url, *([crawl.rules["pattern"]] if crawl.rules.get("pattern") else [])]
-        words += ["--max-pages", str(crawl.rules.get("max_pages", 50)), "--depth", str(crawl.rules.get("depth", 1))]
-        words += ["--sitemap"] if crawl.rules.get("sitemap") else []
-        again = f"{shlex.join([*words, '-n', holdings.tool.name])}{flags}"
-        told.append(f"a crawl was not finished, {format_count(crawl.waiting_pages, 'page')} wait; go on with: {again}")
-    told += [
-        f"{escape_controls(bad.uri)}: {' '.join(bad.reason.splitlines())}" for bad in holdings.problems[:_MAX_PROBLEMS]
+def _tool_remarks(tool_status: WebToolStatus, flags: str) -> list[str]:
+    """Return remarks about unfinished crawls and the first problems of a tool."""
+    remarks = []
+    for crawl in tool_status.unfinished_crawls:
+        pages = format_count(crawl.waiting_pages, "page")
+        command_line = f"{shlex.join(_crawl_arguments(crawl))} -n {shlex.quote(tool_status.tool.name)}{flags}"
+        remarks.append(f"a crawl is unfinished, with {pages} to fetch; continue with: {command_line}")
+    remarks += [
+        f"{escape_controls(problem.uri)}: {' '.join(problem.reason.splitlines())}"
+        for problem in tool_status.problems[:_MAX_PROBLEMS]
     ]
-    if len(holdings.problems) > _MAX_PROBLEMS:
-        told.append(f"… and {len(holdings.problems) - _MAX_PROBLEMS} more; --json lists them all.")
-    return told
+    if len(tool_status.problems) > _MAX_PROBLEMS:
+        remarks.append(f"… and {len(tool_status.problems) - _MAX_PROBLEMS} more; use --json to list all.")
+    return remarks
+
+
+def _crawl_arguments(crawl: UnfinishedCrawl) -> list[str]:
+    rules = crawl.rules
+    arguments = ["bunko", "web", "crawl", crawl.url, *([rules["pattern"]] if rules.get("pattern") else [])]
+    arguments += ["--max-pages", str(rules.get("max_pages", 50)), "--depth", str(rules.get("depth", 1))]
+    return arguments + (["--sitemap"] if rules.get("sitemap") else [])
 
 
 @contextmanager
 def _show_fetch_progress(label: str) -> Iterator[dict[str, Any]]:
-    """Show how far fetching, then importing, has come: a bar on a terminal, a line now and then in a pipe."""
+    """Show the progress of fetching, then importing: a bar on a terminal, a line every few seconds in a pipe.
+
+    Yields the callbacks as keyword arguments for the library.
+    """
     last: CrawlProgress | None = None
-    bar = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    with_import: list[Callable[[Any], None]] = []
+    has_bar = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    import_callbacks: list[Callable[[Any], None]] = []
 
-    def told(done: CrawlProgress) -> None:
+    def report_fetch(progress: CrawlProgress) -> None:
         nonlocal last
-        last = done
-        drawn(done)
+        last = progress
+        update(progress)
 
-    def imported(done: Any) -> None:
-        if not with_import:  # a terminal has room for one bar: the other has ended by now
-            with_import.append(stack.enter_context(importing()))
-        with_import[0](done)
+    def report_import(progress: Any) -> None:
+        if not import_callbacks:  # a terminal shows one bar at a time: fetching has ended by now
+            import_callbacks.append(stack.enter_context(show_import_progress()))
+        import_callbacks[0](progress)
 
     try:
         with ExitStack() as stack:
-            drawn = stack.enter_context(_progress_bar(label) if bar else _progress_lines(label))
-            yield {"progress": told, "import_progress": imported}
+            update = stack.enter_context(_progress_bar(label) if has_bar else _progress_lines(label))
+            yield {"progress": report_fetch, "import_progress": report_import}
     except KeyboardInterrupt:
         if last is not None:
             print_stderr(f"Stopped after {last.pages:,} of {format_count(last.total, 'page', number_format=',')}.")
@@ -333,29 +364,28 @@ def _progress_bar(label: str) -> Iterator[Callable[[CrawlProgress], None]]:
     )  # fmt: skip
     task = bar.add_task("crawl", total=1, problems=0)
 
-    def draw(done: CrawlProgress) -> None:
+    def update(progress: CrawlProgress) -> None:
         if not bar.live.is_started:
             bar.start()
-        bar.update(task, completed=done.pages, total=done.total, problems=done.problems)
-        if done.pages == done.total:
+        bar.update(task, completed=progress.pages, total=progress.total, problems=progress.problems)
+        if progress.pages == progress.total:
             bar.stop()
 
     try:
-        yield draw
+        yield update
     finally:
         bar.stop()
 
 
 @contextmanager
 def _progress_lines(label: str) -> Iterator[Callable[[CrawlProgress], None]]:
-    wrote = time.monotonic()
+    last_line = time.monotonic()
 
-    def tell(done: CrawlProgress) -> None:
-        nonlocal wrote
-        if time.monotonic() - wrote >= _SECONDS_BETWEEN_LINES:
-            wrote = time.monotonic()
-            print_stderr(
-                f"{label}: {done.pages:,}/{format_count(done.total, 'page', number_format=',')}, {format_count(done.problems, 'error')}"  # noqa: E501
-            )
+    def update(progress: CrawlProgress) -> None:
+        nonlocal last_line
+        if time.monotonic() - last_line >= _SECONDS_BETWEEN_LINES:
+            last_line = time.monotonic()
+            pages = f"{progress.pages:,}/{format_count(progress.total, 'page', number_format=',')}"
+            print_stderr(f"{label}: {pages}, {format_count(progress.problems, 'error')}")
 
-    yield tell
+    yield update

@@ -1,0 +1,38 @@
+"""Run bunko in a process of its own, at a terminal if a test needs one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ESCAPE = "\x1b"
+
+
+def subprocess_environment(tmp_path: Path, **more: str) -> dict[str, str]:
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("BUNKO_", "RAG_"))}
+    return {**plain, "XDG_CONFIG_HOME": str(tmp_path / "config"), "PYTHONUTF8": "1", **more}
+
+
+def at_a_terminal(*arguments: str | Path, env: dict[str, str]) -> str:
+    """Run a command with a terminal for its output, and return all that was written to it."""
+    pty = pytest.importorskip("pty", reason="there are no terminals to open on this system")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "bunko", *map(str, arguments)]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
+        os.close(theirs)
+        written = b""
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # Linux tells the end of a terminal so
+                break
+            if not piece:
+                break
+            written += piece
+    os.close(ours)
+    assert process.returncode == 0, written
+    return written.decode()
