@@ -45,8 +45,8 @@ def changes_since(database: Database, tool_id: int, since: int) -> Iterator[Stor
     documents = database.rows(
         "SELECT id FROM documents WHERE tool_id = ? AND generation > ? ORDER BY id", (tool_id, since)
     )
-    for start in range(0, len(documents), 200):
-        batch = [row[0] for row in documents[start : start + 200]]
+    for batch_start in range(0, len(documents), 200):
+        batch = [row[0] for row in documents[batch_start : batch_start + 200]]
         rows = {
             row[0]: row[1:]
             for row in database.rows(
