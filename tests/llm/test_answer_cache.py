@@ -95,7 +95,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 def test_a_store_keeps_the_latest_answers_of_each_kind_while_they_are_worth_something(store: Store) -> None:
     for number in range(5):
-        assert store.cache_answer("rewrite", b"%d" % number, f"words {number}", now=0.0, expires_at=100.0 + number, limit=3)
+        words = f"words {number}"
+        assert store.cache_answer("rewrite", b"%d" % number, words, now=0.0, expires_at=100.0 + number, limit=3)
     store.cache_answer("summary", b"1", "text", now=0.0, expires_at=50.0, limit=3)
     assert [store.cached_answer("rewrite", b"%d" % number, 0.0) for number in range(5)] == [
         None, None, "words 2", "words 3", "words 4",
