@@ -264,6 +264,6 @@ def test_ctrl_c_ends_an_import_with_workers_in_a_sentence(large: Case, tmp_path:
         os.kill(pid, signal.SIGINT)
     _, err = process.communicate(timeout=corpus.PATIENCE)
     assert process.returncode == INTERRUPTED_EXIT_CODE
-    assert "what was written stays" in err
+    assert "Finished work is saved" in err
     assert "Traceback" not in err
     check_completed(docs, large)
