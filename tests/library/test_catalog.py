@@ -101,7 +101,7 @@ def test_the_life_of_a_tool_on_the_command_line(tmp_path: Path) -> None:
     (docs / "a.md").write_text("# 京都\n\n京都の寺を三日かけて巡った。庭園の紅葉がとても美しかったことを覚えている。")
     (docs / "draft.md").write_text("# 下書き\n\nこれはまだ下書きなので、検索の対象にはしないでおくつもりの文章である。")
     added = bunko(tmp_path, "tool", "add", "-n", "travel", "-d", "旅の記録", "-s", str(docs), "--exclude", "draft.md")
-    assert "1 file to import. Bring it in with: bunko import -n travel\n" in added.stdout
+    assert "1 file to import. Import it with: bunko import -n travel\n" in added.stdout
     assert bunko(tmp_path, "tool", "ls").stdout == "travel\n"
     assert bunko(tmp_path, "import", "-n", "travel").stdout.startswith("1 added")
     again = bunko(tmp_path, "import", "-n", "travel")
@@ -117,7 +117,7 @@ def test_the_life_of_a_tool_on_the_command_line(tmp_path: Path) -> None:
     assert [(one["name"], one["active"], one["exclude"]) for one in listed] == [("travel", False, ["draft.md"])]
     kept = bunko(tmp_path, "tool", "delete", "-n", "travel", answer="n\n")
     assert kept.returncode == 1
-    assert "1 document and 1 chunk of its index" in kept.stderr
+    assert "1 document and 1 chunk from the index" in kept.stderr
     assert "Nothing was deleted" in kept.stderr
     assert "Deleted travel" in bunko(tmp_path, "tool", "delete", "-n", "travel", "-y").stdout
     assert list((tmp_path / "library" / "index").glob("*.segment")) == []

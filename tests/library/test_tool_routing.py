@@ -247,7 +247,7 @@ def test_the_command_shows_the_proposal_beside_the_present_one_and_keeps_it_if_a
     code, out, err = run(capsys, tmp_path, "tool", "describe", "-n", "ryori")
     assert code == 0
     lines = out.splitlines()
-    assert lines[0] == "present:  資料"
+    assert lines[0] == "current:  資料"
     assert lines[1].startswith("proposal: 「ryori」フォルダの文書3件。")
     assert "天ぷら" in lines[2]
     assert "--write" in err
@@ -266,7 +266,7 @@ def test_the_check_ends_with_1_if_it_warns_and_0_if_all_is_well(
     library = shelf(cooking=GOOD["network"], network=GOOD["cooking"])
     code, out, _ = run(capsys, tmp_path, "tool", "check")
     assert code == 1
-    assert "network takes" in out
+    assert "routed to network" in out
     assert "warn cooking:" in out
     code, out, _ = run(capsys, tmp_path, "tool", "check", "--json")
     told = json.loads(out)
@@ -297,4 +297,4 @@ def test_where_no_tool_is_active_the_check_says_so(run: Run, docs: Path) -> None
     run("tool", "disable", "-n", "api")
     ran = run("tool", "check")
     assert ran.code == 0
-    assert ran.out.startswith("There are no active tools to check.")
+    assert ran.out.startswith("No active tools to check.")

@@ -315,5 +315,5 @@ def test_the_command_line_refuses_other_machines_before_it_says_that_it_listens(
     )  # fmt: skip
     assert ended.returncode == 2
     assert "other machines" in ended.stderr
-    assert "listens" not in ended.stderr
+    assert "Listening on" not in ended.stderr
     assert not (tmp_path / "library" / "token").exists()
