@@ -1,4 +1,4 @@
-# `make demo` and `make test` are all a newcomer needs; each makes its own environment in .venv.
+# `make demo` and `make test` are all a newcomer needs; both use one environment of their own, .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,17 +7,27 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo test test-slow test-models check format bench docs mcpb node clean
 
-$(VENV)/.installed: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+# Two installers in one environment would get in each other's way.
+.NOTPARALLEL:
+
+# What developers need nearly doubles the environment, so the demo does without.
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $(VENV)/.product $@
+
+$(VENV)/.product: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	touch $@
 
 ## A small bilingual library, real searches, and how to go on.
-demo: $(VENV)/.installed
+demo: $(VENV)/.product
 	$(BIN)/python examples/demo.py
 
 ## The test suite, without the slow proofs.

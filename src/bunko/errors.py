@@ -22,6 +22,7 @@ Any other exception is a bug in bunko and keeps its traceback.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 
@@ -134,3 +135,11 @@ class DiskFull(LibraryError):
     """The disk is full."""
 
     code = "disk-full"
+
+
+def rebuild_hint(database: Path) -> str:
+    """Return the hint for a library that no command can repair."""
+    return (
+        f"Delete {database} or move it away, then import again: bunko reindex --docs-dir DIR, or bunko tool add and"
+        " bunko import. Your documents are not affected."
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import tomllib
 from importlib.resources import files
@@ -16,6 +17,7 @@ import bunko
 from bunko.interfaces.cli.main import bunko as program
 
 ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 FOLDER_TOOLS = [tool.name for tool in runpy.run_path(str(ROOT / "docs" / "tools.py"))["fixed"](("folder",))]
 
 
@@ -27,7 +29,7 @@ def read(name: str) -> dict[str, Any]:
 def test_the_version_is_the_same_everywhere() -> None:
     server = read("server.json")
     versions = {
-        "pyproject.toml": tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"],
+        "pyproject.toml": PROJECT["version"],
         "server.json": server["version"],
         "server.json, package": server["packages"][0]["version"],
         "mcpb/manifest.json": read("mcpb/manifest.json")["version"],
@@ -46,6 +48,25 @@ def test_server_json_follows_the_official_schema() -> None:
     package = schema["definitions"]["Package"]["properties"]
     assert server.keys() <= schema["definitions"]["ServerDetail"]["properties"].keys()
     assert all(one.keys() <= package.keys() for one in server["packages"])
+
+
+def test_the_links_on_the_package_index_lead_to_the_repository_that_the_registry_names() -> None:
+    owner, name = read("server.json")["name"].removeprefix("io.github.").split("/")
+    links = PROJECT["urls"]
+    assert links.keys() == {"Homepage", "Documentation", "Source", "Issues", "Changelog"}
+    assert all(link.startswith(f"https://github.com/{owner}/{name}") for link in links.values())
+    paths = [re.sub(".*/main/", "", link) for link in links.values() if "/main/" in link]
+    assert paths
+    assert all((ROOT / path).exists() for path in paths)
+
+
+def test_the_classifiers_name_the_same_systems_and_pythons_as_the_rest() -> None:
+    named = {"Linux": "linux", "MacOS": "darwin", "Windows": "win32"}
+    systems = [line.split(" :: ")[-1] for line in PROJECT["classifiers"] if line.startswith("Operating System")]
+    compatible = read("mcpb/manifest.json")["compatibility"]
+    assert sorted(named[system] for system in systems) == sorted(compatible["platforms"])
+    pythons = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    assert f">={pythons[0]}" == PROJECT["requires-python"] == compatible["runtimes"]["python"]
 
 
 def test_the_readme_on_the_package_index_proves_whose_server_it_is() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from bunko.embedders import embed_and_check
-from bunko.errors import BunkoError, EmbedderError
+from bunko.errors import BunkoError, EmbedderError, rebuild_hint
 from bunko.indexes.embedded.snapshot import Snapshot
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Embedder, Store
@@ -44,21 +45,14 @@ class Finding:
     hint: str = ""
 
 
-def check_storage(store: Store) -> list[Finding]:
+def check_storage(store: Store, database: Path) -> list[Finding]:
     """Check the integrity of the library's file."""
     try:
         problem = store.check()
     except BunkoError as error:
         return [Finding("error", "library", error.message, error.hint)]
     if problem:
-        return [
-            Finding(
-                "error",
-                "library",
-                problem,
-                "Move the file away and import again. Your documents are not affected.",
-            )
-        ]
+        return [Finding("error", "library", problem, rebuild_hint(database))]
     return [Finding("ok", "library", "the file is intact")]
 
 

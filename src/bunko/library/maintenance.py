@@ -61,7 +61,7 @@ class Maintenance:
 
     def diagnose(self) -> list[doctor.Finding]:
         """Check the database file, the derived indexes, and that searches find the indexed texts."""
-        findings = doctor.check_storage(self._store)
+        findings = doctor.check_storage(self._store, self._paths.database)
         for tool in catalog.tools(self._store):
             index = self._indexes.index_of(tool.id)
             findings += doctor.check_index(index, tool)

@@ -32,12 +32,13 @@ def open_library(
     paths = _paths_from_settings(paths, loaded)
     try:
         missing = _missing_paths(paths)
+        is_empty = not missing and not paths.database.stat().st_size
     except OSError as error:  # a parent folder is not accessible, or a name is too long
         raise _creation_error(paths, error.strerror or str(error)) from error
-    if not create and missing:
+    if not create and (missing or is_empty):
         command = f"bunko tool add -n NAME -d TEXT -s DIR{paths.cli_flags() if paths.docs_dir is None else ''}"
         raise LibraryError(
-            f"There is no library at {paths.display_path}",
+            f"{paths.database} is an empty file" if is_empty else f"There is no library at {paths.display_path}",
             hint=f"Add a folder: {command}; or index one: bunko reindex --docs-dir DIR.",
         )
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 import threading
 import time
@@ -65,7 +66,7 @@ class Database:
         if version > schema.VERSION:
             raise LibraryTooNew(
                 f"{self.path} was made by a newer bunko (schema {version}, this one knows {schema.VERSION})",
-                hint="Upgrade bunko (pip install -U bunko), or use another library.",
+                hint="Upgrade bunko (pip install -U bunko), or name another library with --library.",
             )
         if version < schema.VERSION:
             self._migrate(version)
@@ -81,9 +82,10 @@ class Database:
 
     def _migrate(self, version: int) -> None:
         if self._read_only:
+            command = shlex.join(["bunko", "status", "--database", str(self.path)])
             raise LibraryReadOnly(
                 f"{self.path} has the older schema {version} and is open for reading only",
-                hint="Open it for writing once to upgrade it.",
+                hint=f"Upgrade it first, as a user who can write to it: {command}",
             )
         backup = self.path.with_name(f"{self.path.name}.schema{version}.backup")
         if not backup.exists():

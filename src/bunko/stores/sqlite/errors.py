@@ -10,7 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bunko.errors import BunkoError, DiskFull, LibraryBusy, LibraryDamaged, LibraryError, LibraryReadOnly
+from bunko.errors import (
+    BunkoError,
+    DiskFull,
+    LibraryBusy,
+    LibraryDamaged,
+    LibraryError,
+    LibraryReadOnly,
+    rebuild_hint,
+)
 
 # How long a write waits for another process's transaction.
 BUSY_SECONDS = 30.0
@@ -56,12 +64,13 @@ def _library_error(path: Path, error: sqlite3.Error) -> BunkoError:
             f"{path} cannot be opened for writing: {text}",
             hint="Check the permissions of the folder, or choose another one with --library or --data-dir.",
         )
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        return LibraryDamaged(
-            f"{path} is not a readable library: {text}",
-            hint="Move the file away and import again. Your documents are not affected.",
-        )
-    return LibraryError(f"{path}: {text}", hint="Run bunko doctor to find the problem.")
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or text.startswith(("no such table", "no such column")):
+        return LibraryDamaged(f"{path} is not a readable library: {text}", hint=rebuild_hint(path))
+    # Any command can fail this way, `bunko doctor` too, so the hint must not name it.
+    return LibraryError(
+        f"{path}: {text}",
+        hint=f"Check the disk and run the same command again. If it still fails, start over. {rebuild_hint(path)}",
+    )
 
 
 def _disk_full_error(path: Path) -> DiskFull:
