@@ -94,8 +94,8 @@ def test_the_commands_tell_sizes_and_exit_codes_and_json(open_named: OpenNamed, 
     assert not (tmp_path / "there").exists()
     took = bunko(tmp_path, "import-pack", "x.bunko", *there)
     assert took.returncode == 0
-    assert took.stdout.startswith("Took in notes: 4 documents")
-    assert "is not on this machine" in took.stderr
+    assert took.stdout.startswith("Imported notes: 4 documents")
+    assert "does not exist on this machine" in took.stderr
     again = bunko(tmp_path, "import-pack", "x.bunko", *there)
     assert again.returncode == 2
     assert "--replace" in again.stderr
