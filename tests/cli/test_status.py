@@ -157,7 +157,7 @@ def test_a_pipe_gets_plain_lines(library: Library, place: Path) -> None:
     assert "exclude: *.txt\n" in details
     assert re.search(r"^chunk lengths: min \d+, median \d+, p90 \d+, max \d+, mean [\d.]+ characters$", details, re.M)
     assert "changes: 0 new, 0 changed, 0 deleted, 0 moved\n" in details
-    assert "problem: blank.md: holds no text" in details
+    assert "problem: blank.md: contains no text" in details
     assert "page 1 of 2, 2 documents; --page 2 shows the next" in details
     assert re.search(r"^server\.md\tThe server\t1\t\d+\ten$", details, re.M)
     assert "寺.md" not in details

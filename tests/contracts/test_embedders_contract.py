@@ -118,7 +118,7 @@ def test_a_server_is_asked_for_its_models_alone(service: Loopback) -> None:
     assert found.unavailable_reason() == ""
     assert (service.looked, service.asked) == (["/v1/models"], [])
     service.listing = (401, b"who are you")
-    assert "wants a key" in found.unavailable_reason()
+    assert "rejects the key" in found.unavailable_reason()
     service.listing = (404, b"no such page")
     assert found.unavailable_reason() == "", "not every server lists its models"
 

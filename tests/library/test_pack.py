@@ -180,7 +180,7 @@ def test_an_export_replaces_a_pack_but_nothing_else_and_leaves_nothing_half_writ
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(SourceError, match="not a pack"):
         home.export_tool("notes", tmp_path / "letter.txt")
-    with pytest.raises(SourceError, match="Cannot write "):
+    with pytest.raises(SourceError, match="cannot be written"):
         home.export_tool("notes", tmp_path / "nowhere" / "x.bunko")
     assert (tmp_path / "letter.txt").read_text() == "dear"
     assert not list(tmp_path.rglob("*.tmp"))

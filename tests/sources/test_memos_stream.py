@@ -268,7 +268,7 @@ def test_what_changes_between_looking_and_reading_again_is_taken_by_the_next_imp
 
     report = memos.import_memos(library, path, vectors=False, progress=meanwhile)
     assert report.problems
-    assert all("changed while it was imported" in problem.reason for problem in report.problems)
+    assert all("changed during the import" in problem.reason for problem in report.problems)
     assert len(stored_memos(library)) == 20
     assert memos.import_memos(library, path, vectors=False).problems == []
     assert all("三度目" in text for text, *_ in stored_memos(library).values())

@@ -101,7 +101,7 @@ def test_one_page_that_fails_is_counted_and_stops_no_other(opener: WebLibrary, s
     assert set(reasons) == {"/gone", "/broken", "/picture", "/moved", "/empty", "/slow"}
     assert reasons["/gone"] == "the server answered 410"
     assert "redirects to" in reasons["/moved"]
-    assert "holds no text" in reasons["/empty"]
+    assert "contains no text" in reasons["/empty"]
     assert found.errors == 6
     assert {one.uri for one in library.web.status()[0].problems} == {one.uri for one in found.outcome.problems}
 
