@@ -141,34 +141,33 @@ class SelfReadingSource(Protocol):
         """Return the text of an entry; raise SourceError if it has none."""
 
 
-class Store(Protocol):
-    """Stores the tools and documents of a library."""
+class ToolStore(Protocol):
+    """The tools of a library."""
 
-    id: str  # unique to the library
-
-    def read_transaction(self) -> AbstractContextManager[None]:
-        """Read everything inside the block from one state, unaffected by concurrent writes."""
-
-    def tools(self) -> list[Tool]:
+    def all(self) -> list[Tool]:
         """Return all tools, sorted by name."""
 
-    def put_tool(self, tool: Tool) -> Tool:
+    def put(self, tool: Tool) -> Tool:
         """Add a tool or replace the tool of the same name; return it with its id."""
 
-    def ensure_tool(self, tool: Tool) -> None:
+    def ensure(self, tool: Tool) -> None:
         """Add a tool unless one of that name exists."""
 
     def update_build_info(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
         """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
 
-    def drop_tool(self, tool_id: int) -> None:
+    def drop(self, tool_id: int) -> None:
         """Delete a tool with its documents, pages and pinned vectors."""
 
-    def swap_tools(self, tool: Tool, shadow: Tool) -> int:
+    def swap(self, tool: Tool, shadow: Tool) -> int:
         """Replace a tool's documents by those of its shadow and delete the shadow, atomically."""
 
     def adopt_documents(self, tool: Tool, shadow: Tool) -> Tool:
         """Store a tool with the documents of its shadow, atomically; a tool of the same name is replaced."""
+
+
+class DocumentStore(Protocol):
+    """The documents of all tools, with their chunks."""
 
     def fingerprints(self, tool_id: int) -> dict[str, Fingerprint]:
         """Return the fingerprint of each document and of each failed entry, by URI."""
@@ -192,7 +191,35 @@ class Store(Protocol):
         `usage` is added to the totals of each embedder.
         """
 
-    def pin_vectors(
+    def get(self, tool_id: int, uri: str) -> StoredDocument | None:
+        """Return the document with this URI, or None."""
+
+    def chunks(self, ids: Sequence[int]) -> dict[int, ChunkRow]:
+        """Return the chunks with these ids that still exist."""
+
+    def select(self, tool_id: int, where: Filter) -> list[int]:
+        """Return the ids of the documents that match a filter."""
+
+    def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
+        """Return the URIs after a given one, sorted."""
+
+    def uris_with_hash(self, tool_id: int, prefix: str) -> list[str]:
+        """Return the URIs of documents whose content hash starts with a prefix."""
+
+    def export(self, tool_id: int, uris: Sequence[str]) -> list[PreparedDocument]:
+        """Return the documents as they were written, sorted by URI."""
+
+
+class VectorStore(Protocol):
+    """The vectors of chunks by key, and the usage of the embedders that computed them."""
+
+    def get(self, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
+        """Return the stored vectors among these keys."""
+
+    def missing(self, keys: Iterable[bytes]) -> set[bytes]:
+        """Return the keys that have no stored vector."""
+
+    def pin(
         self,
         tool_id: int,
         embedder: str,
@@ -202,26 +229,27 @@ class Store(Protocol):
     ) -> None:
         """Store vectors that no chunk uses yet, and keep them from being deleted as orphans until they are unpinned."""
 
-    def unpin_vectors(self, tool_id: int, embedder: str | None = None) -> None:
+    def unpin(self, tool_id: int, embedder: str | None = None) -> None:
         """Unpin the vectors of a tool, of one embedder or of all."""
 
-    def replace_vectors(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
+    def replace(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
         """Assign new vectors to all chunks of a tool, atomically; return the new generation.
 
         `keys` holds the vector keys of each document by URI, in chunk order; an empty mapping removes all vectors.
         Texts and terms do not change. Raises LibraryError if a key is missing or has no stored vector.
         """
 
-    def embedding_usage(self) -> dict[str, EmbeddingUsage]:
+    def delete_orphans(self) -> None:
+        """Delete vectors that no chunk uses and that are not pinned."""
+
+    def usage(self) -> dict[str, EmbeddingUsage]:
         """Return how much imports have used each embedder, by embedder name."""
 
-    def missing_vectors(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Return the keys that have no stored vector."""
 
-    def generation(self) -> int:
-        """Return a number that grows with every change that affects search results."""
+class ChangeStore(Protocol):
+    """What changed since a generation, for indexes that follow the store."""
 
-    def changes_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
+    def chunks_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
         """Yield the chunks of all documents written after a generation, in the order they were written."""
 
     def removed_since(self, tool_id: int, since: int) -> list[int] | None:
@@ -236,29 +264,48 @@ class Store(Protocol):
     def index_file(self, tool_id: int) -> str:
         """Return the name of the tool's current index file, or an empty string."""
 
-    def delete_orphan_vectors(self) -> None:
-        """Delete vectors that no chunk uses and that are not pinned."""
 
-    def chunks(self, ids: Sequence[int]) -> dict[int, ChunkRow]:
-        """Return the chunks with these ids that still exist."""
+class WebPageStore(Protocol):
+    """The fetched web pages of all tools."""
 
-    def document(self, tool_id: int, uri: str) -> StoredDocument | None:
-        """Return the document with this URI, or None."""
+    def select(self, tool_id: int, urls: Sequence[str] | None = None) -> list[WebPage]:
+        """Return all pages of a tool, or those with the given URLs, sorted by URL."""
 
-    def export_documents(self, tool_id: int, uris: Sequence[str]) -> list[PreparedDocument]:
-        """Return the documents as they were written, sorted by URI."""
+    def content(self, tool_id: int, url: str) -> bytes | None:
+        """Return the content of a page as it was fetched, or None."""
 
-    def vectors(self, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
-        """Return the stored vectors among these keys."""
+    def write(
+        self,
+        tool_id: int,
+        *,
+        upsert: Sequence[WebPage] = (),
+        contents: Mapping[str, bytes] | None = None,
+        remove: Sequence[str] = (),
+    ) -> None:
+        """Write pages atomically; a page without new content keeps its old content."""
 
-    def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
-        """Return the URIs after a given one, sorted."""
 
-    def uris_with_hash(self, tool_id: int, prefix: str) -> list[str]:
-        """Return the URIs of documents whose content hash starts with a prefix."""
+class CacheStore(Protocol):
+    """The search log and cached model answers: data that may be lost."""
 
-    def select_documents(self, tool_id: int, where: Filter) -> list[int]:
-        """Return the ids of the documents that match a filter."""
+    def log_search(self, query: str, tool: str, searched_at: str, *, limit: int) -> bool:
+        """Add a search to the log, which keeps `limit` searches; return False if another process is writing."""
+
+    def logged_searches(self) -> list[LoggedSearch]:
+        """Return the logged searches, most frequent first."""
+
+    def clear_searches(self) -> int:
+        """Delete the search log; return how many searches it had."""
+
+    def cached_answer(self, kind: str, key: bytes, now: float) -> str | None:
+        """Return a cached model answer, or None if there is none or it expired; `now` is in seconds since 1970."""
+
+    def cache_answer(self, kind: str, key: bytes, value: str, *, now: float, expires_at: float, limit: int) -> bool:
+        """Cache a model answer, keeping `limit` per kind; return False if another process is writing."""
+
+
+class StatsStore(Protocol):
+    """Counts, sizes and lists of a tool's documents, without their texts."""
 
     def totals(self, tool_id: int) -> Totals:
         """Return how many documents, chunks, vectors and characters a tool has."""
@@ -278,36 +325,24 @@ class Store(Protocol):
     def recent_documents(self, tool_id: int, *, limit: int = 10) -> list[DatedDocument]:
         """Return the most recent documents, newest first; documents without a date come last."""
 
-    def pages(self, tool_id: int, urls: Sequence[str] | None = None) -> list[WebPage]:
-        """Return all pages of a tool, or those with the given URLs, sorted by URL."""
 
-    def page_content(self, tool_id: int, url: str) -> bytes | None:
-        """Return the content of a page as it was fetched, or None."""
+class Store(Protocol):
+    """Stores the tools and documents of a library, by subject."""
 
-    def write_pages(
-        self,
-        tool_id: int,
-        *,
-        upsert: Sequence[WebPage] = (),
-        contents: Mapping[str, bytes] | None = None,
-        remove: Sequence[str] = (),
-    ) -> None:
-        """Write pages atomically; a page without new content keeps its old content."""
+    id: str  # unique to the library
+    tools: ToolStore
+    documents: DocumentStore
+    vectors: VectorStore
+    changes: ChangeStore
+    pages: WebPageStore
+    cache: CacheStore
+    stats: StatsStore
 
-    def log_search(self, query: str, tool: str, searched_at: str, *, limit: int) -> bool:
-        """Add a search to the log, which keeps `limit` searches; return False if another process is writing."""
+    def read_transaction(self) -> AbstractContextManager[None]:
+        """Read everything inside the block from one state, unaffected by concurrent writes."""
 
-    def logged_searches(self) -> list[LoggedSearch]:
-        """Return the logged searches, most frequent first."""
-
-    def clear_searches(self) -> int:
-        """Delete the search log; return how many searches it had."""
-
-    def cached_answer(self, kind: str, key: bytes, now: float) -> str | None:
-        """Return a cached model answer, or None if there is none or it expired; `now` is in seconds since 1970."""
-
-    def cache_answer(self, kind: str, key: bytes, value: str, *, now: float, expires_at: float, limit: int) -> bool:
-        """Cache a model answer, keeping `limit` per kind; return False if another process is writing."""
+    def generation(self) -> int:
+        """Return a number that grows with every change that affects search results."""
 
     def check(self) -> str:
         """Return the problems found in the stored data, or an empty string."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -56,3 +57,17 @@ class MemoryTables:
     def documents_of(self, tool_id: int) -> list[DocumentRow]:
         """Return the documents of a tool, in the order they were written."""
         return [row for row in self.documents.values() if row.tool_id == tool_id]
+
+    def remove_document(self, tool_id: int, uri: str) -> None:
+        """Remove a document or a failure, and record the removal under the current generation."""
+        self.failures.pop((tool_id, uri), None)
+        if row := self.documents.pop((tool_id, uri), None):
+            self.removals.append((tool_id, row.id, self.generation))
+
+    def store_vectors(
+        self, vectors: Mapping[bytes, npt.NDArray[np.float32]], usage: Mapping[str, EmbeddingUsage]
+    ) -> None:
+        """Store vectors and add the usage to the totals of each embedder."""
+        self.vectors.update(vectors)
+        for embedder, added in usage.items():
+            self.usage[embedder] = self.usage.get(embedder, EmbeddingUsage()) + added

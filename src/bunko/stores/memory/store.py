@@ -1,35 +1,31 @@
-"""Provide the store interface over the in-memory tables."""
+"""Keep a library in memory, by subject."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from bunko.records import (
-    ChunkRow,
-    DatedDocument,
-    DocumentSummary,
-    EmbeddingUsage,
-    FailedDocument,
-    Filter,
-    LoggedSearch,
-    PreparedDocument,
-    StorageSize,
-    StoredChunk,
-    StoredDocument,
-    Totals,
-    WebPage,
-)
-from bunko.stores.memory import cache, documents, pages, stats, tools
-from bunko.stores.memory import vectors as vector_table
+from bunko.stores.memory.cache import MemoryCache
+from bunko.stores.memory.changes import MemoryChanges
 from bunko.stores.memory.data import MemoryTables
-from bunko.types import Fingerprint, Problem, SourceEntry, Tool
+from bunko.stores.memory.documents import MemoryDocuments
+from bunko.stores.memory.pages import MemoryPages
+from bunko.stores.memory.stats import MemoryStats
+from bunko.stores.memory.tools import MemoryTools
+from bunko.stores.memory.vectors import MemoryVectors
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    from bunko.protocols import (
+        CacheStore,
+        ChangeStore,
+        DocumentStore,
+        StatsStore,
+        ToolStore,
+        VectorStore,
+        WebPageStore,
+    )
 
 
 class Memory:
@@ -37,7 +33,14 @@ class Memory:
 
     def __init__(self) -> None:
         self.id = uuid4().hex
-        self._tables = MemoryTables()
+        tables = self._tables = MemoryTables()
+        self.tools: ToolStore = MemoryTools(tables)
+        self.documents: DocumentStore = MemoryDocuments(tables)
+        self.vectors: VectorStore = MemoryVectors(tables)
+        self.changes: ChangeStore = MemoryChanges(tables)
+        self.pages: WebPageStore = MemoryPages(tables)
+        self.cache: CacheStore = MemoryCache(tables)
+        self.stats: StatsStore = MemoryStats(tables)
 
     @contextmanager
     def read_transaction(self) -> Iterator[None]:
@@ -45,217 +48,9 @@ class Memory:
         with self._tables.lock:
             yield
 
-    def tools(self) -> list[Tool]:
-        """Return all tools, sorted by name."""
-        return tools.list_tools(self._tables)
-
-    def put_tool(self, tool: Tool) -> Tool:
-        """Add a tool or replace the tool of the same name; return it with its id."""
-        return tools.put_tool(self._tables, tool)
-
-    def ensure_tool(self, tool: Tool) -> None:
-        """Add a tool unless one of that name exists."""
-        tools.ensure_tool(self._tables, tool)
-
-    def update_build_info(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
-        """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
-        tools.update_build_info(self._tables, tool_id, built=built, imported_at=imported_at)
-
-    def drop_tool(self, tool_id: int) -> None:
-        """Delete a tool with its documents, pages and pinned vectors."""
-        with self._tables.lock:
-            tools.drop_tool(self._tables, tool_id)
-
-    def swap_tools(self, tool: Tool, shadow: Tool) -> int:
-        """Replace a tool's documents by those of its shadow and delete the shadow, atomically."""
-        with self._tables.lock:
-            return tools.swap_tools(self._tables, tool, shadow)
-
-    def adopt_documents(self, tool: Tool, shadow: Tool) -> Tool:
-        """Store a tool with the documents of its shadow, atomically; a tool of the same name is replaced."""
-        with self._tables.lock:
-            return tools.adopt_documents(self._tables, tool, shadow)
-
-    def fingerprints(self, tool_id: int) -> dict[str, Fingerprint]:
-        """Return the fingerprint of each document and of each failed entry, by URI."""
-        return documents.fingerprints(self._tables, tool_id)
-
-    def failures(self, tool_id: int) -> list[Problem]:
-        """Return the entries that could not be imported."""
-        return documents.failures(self._tables, tool_id)
-
-    def write(
-        self,
-        tool_id: int,
-        *,
-        upsert: Sequence[PreparedDocument] = (),
-        fail: Sequence[FailedDocument] = (),
-        remove: Sequence[str] = (),
-        touch: Sequence[SourceEntry] = (),
-        vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
-        usage: Mapping[str, EmbeddingUsage] | None = None,
-    ) -> int:
-        """Write documents atomically and return the new generation; a failed entry replaces its document."""
-        with self._tables.lock:
-            vector_table.store_vectors(self._tables, vectors or {}, usage or {})
-            return documents.write_documents(
-                self._tables, tool_id, upsert=upsert, fail=fail, remove=remove, touch=touch
-            )
-
-    def pin_vectors(
-        self,
-        tool_id: int,
-        embedder: str,
-        vectors: Mapping[bytes, npt.NDArray[np.float32]],
-        *,
-        usage: Mapping[str, EmbeddingUsage] | None = None,
-    ) -> None:
-        """Store vectors that no chunk uses yet, and keep them from being deleted as orphans until they are unpinned."""
-        with self._tables.lock:
-            vector_table.store_vectors(self._tables, vectors, usage or {})
-            vector_table.pin_vectors(self._tables, tool_id, embedder, vectors)
-
-    def unpin_vectors(self, tool_id: int, embedder: str | None = None) -> None:
-        """Unpin the vectors of a tool, of one embedder or of all."""
-        vector_table.unpin_vectors(self._tables, tool_id, embedder)
-
-    def replace_vectors(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
-        """Assign new vectors to all chunks of a tool, atomically; return the new generation."""
-        with self._tables.lock:
-            generation = vector_table.replace_vectors(self._tables, tool_id, keys)
-            tools.update_build_info(self._tables, tool_id, built=built)
-            return generation
-
-    def embedding_usage(self) -> dict[str, EmbeddingUsage]:
-        """Return how much imports have used each embedder, by embedder name."""
-        return dict(sorted(self._tables.usage.items()))
-
-    def missing_vectors(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Return the keys that have no stored vector."""
-        return vector_table.missing_vectors(self._tables, keys)
-
     def generation(self) -> int:
         """Return a number that grows with every change that affects search results."""
         return self._tables.generation
-
-    def changes_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
-        """Yield the chunks of all documents written after a generation, in the order they were written."""
-        return documents.changes_since(self._tables, tool_id, since)
-
-    def removed_since(self, tool_id: int, since: int) -> list[int] | None:
-        """Return the ids of the documents removed after a generation, or None if those records were pruned."""
-        return documents.removed_since(self._tables, tool_id, since)
-
-    def prune_removals(self, tool_id: int, before: int) -> None:
-        """Do nothing: removal records are never pruned here."""
-
-    def set_index_file(self, tool_id: int, name: str) -> None:
-        """Do nothing: there are no index files here."""
-
-    def index_file(self, tool_id: int) -> str:
-        """Return the name of the tool's current index file, or an empty string."""
-        return ""
-
-    def delete_orphan_vectors(self) -> None:
-        """Delete vectors that no chunk uses and that are not pinned."""
-        vector_table.delete_orphan_vectors(self._tables)
-
-    def chunks(self, ids: Sequence[int]) -> dict[int, ChunkRow]:
-        """Return the chunks with these ids that still exist."""
-        return documents.chunks(self._tables, ids)
-
-    def document(self, tool_id: int, uri: str) -> StoredDocument | None:
-        """Return the document with this URI, or None."""
-        return documents.document(self._tables, tool_id, uri)
-
-    def export_documents(self, tool_id: int, uris: Sequence[str]) -> list[PreparedDocument]:
-        """Return the documents as they were written, sorted by URI."""
-        return documents.export_documents(self._tables, tool_id, uris)
-
-    def vectors(self, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
-        """Return the stored vectors among these keys."""
-        stored = self._tables.vectors
-        return {key: stored[key] for key in keys if key in stored}
-
-    def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
-        """Return the URIs after a given one, sorted."""
-        return documents.uris(self._tables, tool_id, after=after, limit=limit)
-
-    def uris_with_hash(self, tool_id: int, prefix: str) -> list[str]:
-        """Return the URIs of documents whose content hash starts with a prefix."""
-        return documents.uris_with_hash(self._tables, tool_id, prefix)
-
-    def select_documents(self, tool_id: int, where: Filter) -> list[int]:
-        """Return the ids of the documents that match a filter."""
-        return documents.select_documents(self._tables, tool_id, where)
-
-    def totals(self, tool_id: int) -> Totals:
-        """Return how many documents, chunks, vectors and characters a tool has."""
-        return stats.totals(self._tables, tool_id)
-
-    def storage_size(self, tool_id: int) -> StorageSize:
-        """Return how many bytes a tool's rows would take in a file."""
-        return stats.storage_size(self._tables, tool_id)
-
-    def chunk_lengths(self, tool_id: int) -> list[tuple[int, int]]:
-        """Return pairs of chunk length in characters and number of chunks, shortest first."""
-        return stats.chunk_lengths(self._tables, tool_id)
-
-    def list_documents(self, tool_id: int, *, skip: int = 0, limit: int = 20) -> list[DocumentSummary]:
-        """Return a page of documents, sorted by URI."""
-        return stats.list_documents(self._tables, tool_id, skip=skip, limit=limit)
-
-    def tags(self, tool_id: int) -> list[tuple[str, int]]:
-        """Return each tag with its number of documents, most used first."""
-        return stats.tags(self._tables, tool_id)
-
-    def recent_documents(self, tool_id: int, *, limit: int = 10) -> list[DatedDocument]:
-        """Return the most recent documents, newest first; documents without a date come last."""
-        return stats.recent_documents(self._tables, tool_id, limit=limit)
-
-    def pages(self, tool_id: int, urls: Sequence[str] | None = None) -> list[WebPage]:
-        """Return all pages of a tool, or those with the given URLs, sorted by URL."""
-        return pages.list_pages(self._tables, tool_id, urls)
-
-    def page_content(self, tool_id: int, url: str) -> bytes | None:
-        """Return the content of a page as it was fetched, or None."""
-        return pages.page_content(self._tables, tool_id, url)
-
-    def write_pages(
-        self,
-        tool_id: int,
-        *,
-        upsert: Sequence[WebPage] = (),
-        contents: Mapping[str, bytes] | None = None,
-        remove: Sequence[str] = (),
-    ) -> None:
-        """Write pages atomically; a page without new content keeps its old content."""
-        with self._tables.lock:
-            pages.write_pages(self._tables, tool_id, upsert=upsert, contents=contents, remove=remove)
-
-    def log_search(self, query: str, tool: str, searched_at: str, *, limit: int) -> bool:
-        """Add a search to the log, which keeps `limit` searches; return False if another process is writing."""
-        with self._tables.lock:
-            cache.log_search(self._tables, query, tool, searched_at, limit=limit)
-        return True
-
-    def logged_searches(self) -> list[LoggedSearch]:
-        """Return the logged searches, most frequent first."""
-        return cache.logged_searches(self._tables)
-
-    def clear_searches(self) -> int:
-        """Delete the search log; return how many searches it had."""
-        return cache.clear_searches(self._tables)
-
-    def cached_answer(self, kind: str, key: bytes, now: float) -> str | None:
-        """Return a cached model answer, or None if there is none or it expired; `now` is in seconds since 1970."""
-        return cache.cached_answer(self._tables, kind, key, now)
-
-    def cache_answer(self, kind: str, key: bytes, value: str, *, now: float, expires_at: float, limit: int) -> bool:
-        """Cache a model answer, keeping `limit` per kind; return False if another process is writing."""
-        with self._tables.lock:
-            cache.cache_answer(self._tables, kind, key, value, now=now, expires_at=expires_at, limit=limit)
-        return True
 
     def check(self) -> str:
         """Return the problems found in the stored data, or an empty string."""

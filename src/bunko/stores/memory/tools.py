@@ -1,73 +1,89 @@
-"""Add, change and delete tools in memory."""
+"""Keep the tools of a library in memory."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from bunko.stores.memory import documents, pages, vectors
 from bunko.stores.memory.data import MemoryTables
 from bunko.types import Tool
 
 
-def list_tools(tables: MemoryTables) -> list[Tool]:
-    """Return all tools, sorted by name."""
-    return sorted(tables.tools.values(), key=lambda tool: tool.name)
+class MemoryTools:
+    """The tools of a library."""
 
+    def __init__(self, tables: MemoryTables) -> None:
+        self._tables = tables
 
-def put_tool(tables: MemoryTables, tool: Tool) -> Tool:
-    """Add a tool or replace the tool of the same name; return it with its id."""
-    if old := tables.tools.get(tool.name):
-        tables.tools[tool.name] = replace(tool, id=old.id)
-    else:
-        tables.tools[tool.name] = replace(tool, id=tables.next_tool)
-        tables.next_tool += 1
-    return tables.tools[tool.name]
+    def all(self) -> list[Tool]:
+        """Return all tools, sorted by name."""
+        return sorted(self._tables.tools.values(), key=lambda tool: tool.name)
 
+    def put(self, tool: Tool) -> Tool:
+        """Add a tool or replace the tool of the same name; return it with its id."""
+        tables = self._tables
+        with tables.lock:
+            if old := tables.tools.get(tool.name):
+                tables.tools[tool.name] = replace(tool, id=old.id)
+            else:
+                tables.tools[tool.name] = replace(tool, id=tables.next_tool)
+                tables.next_tool += 1
+            return tables.tools[tool.name]
 
-def ensure_tool(tables: MemoryTables, tool: Tool) -> None:
-    """Add a tool unless one of that name exists."""
-    if tool.name not in tables.tools:
-        put_tool(tables, tool)
+    def ensure(self, tool: Tool) -> None:
+        """Add a tool unless one of that name exists."""
+        with self._tables.lock:
+            if tool.name not in self._tables.tools:
+                self.put(tool)
 
+    def update_build_info(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
+        """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
+        with self._tables.lock:
+            for name, tool in self._tables.tools.items():
+                if tool.id == tool_id:
+                    updated = replace(tool, built=tool.built if built is None else built)
+                    if imported_at:
+                        updated = replace(updated, imported_at=imported_at, checked_at=imported_at)
+                    self._tables.tools[name] = updated
 
-def update_build_info(
-    tables: MemoryTables, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = ""
-) -> None:
-    """Record how or when a tool's index was built, and change no other field."""
-    for name, tool in tables.tools.items():
-        if tool.id == tool_id:
-            updated = replace(tool, built=tool.built if built is None else built)
-            if imported_at:
-                updated = replace(updated, imported_at=imported_at, checked_at=imported_at)
-            tables.tools[name] = updated
+    def drop(self, tool_id: int) -> None:
+        """Delete a tool with its documents, pages and pinned vectors."""
+        tables = self._tables
+        with tables.lock:
+            self._remove_documents(tool_id)
+            for rows in (tables.pinned, tables.pages, tables.contents):
+                for key in [key for key in rows if key[0] == tool_id]:
+                    del rows[key]
+            tables.tools = {name: tool for name, tool in tables.tools.items() if tool.id != tool_id}
 
+    def swap(self, tool: Tool, shadow: Tool) -> int:
+        """Replace a tool's documents by those of its shadow and delete the shadow, atomically."""
+        tables = self._tables
+        with tables.lock:
+            generation = self._remove_documents(tool.id)
+            for (tool_id, uri), row in list(tables.documents.items()):
+                if tool_id == shadow.id:
+                    row.tool_id, row.generation = tool.id, generation
+                    tables.documents[tool.id, uri] = tables.documents.pop((tool_id, uri))
+            for (tool_id, uri), failed in list(tables.failures.items()):
+                if tool_id == shadow.id:
+                    tables.failures[tool.id, uri] = failed
+            self.drop(shadow.id)
+            self.put(tool)
+            return generation
 
-def drop_tool(tables: MemoryTables, tool_id: int) -> None:
-    """Delete a tool with its documents, pages and pinned vectors."""
-    documents.write_documents(tables, tool_id, remove=list(documents.fingerprints(tables, tool_id)))
-    vectors.unpin_vectors(tables, tool_id)
-    pages.write_pages(tables, tool_id, remove=[page.url for page in pages.list_pages(tables, tool_id)])
-    tables.tools = {name: tool for name, tool in tables.tools.items() if tool.id != tool_id}
+    def adopt_documents(self, tool: Tool, shadow: Tool) -> Tool:
+        """Store a tool with the documents of its shadow, atomically; a tool of the same name is replaced."""
+        with self._tables.lock:
+            tool = self.put(tool)
+            self.swap(tool, shadow)
+            return tool
 
-
-def swap_tools(tables: MemoryTables, tool: Tool, shadow: Tool) -> int:
-    """Replace a tool's documents by those of its shadow and delete the shadow; return the new generation."""
-    generation = documents.write_documents(tables, tool.id, remove=list(documents.fingerprints(tables, tool.id)))
-    for (tool_id, uri), row in list(tables.documents.items()):
-        if tool_id == shadow.id:
-            row.tool_id, row.generation = tool.id, generation
-            tables.documents[tool.id, uri] = tables.documents.pop((tool_id, uri))
-    for (tool_id, uri), failed in list(tables.failures.items()):
-        if tool_id == shadow.id:
-            tables.failures[tool.id, uri] = failed
-    drop_tool(tables, shadow.id)
-    put_tool(tables, tool)
-    return generation
-
-
-def adopt_documents(tables: MemoryTables, tool: Tool, shadow: Tool) -> Tool:
-    """Store a tool with the documents of its shadow; a tool of the same name is replaced."""
-    tool = put_tool(tables, tool)
-    swap_tools(tables, tool, shadow)
-    return tool
+    def _remove_documents(self, tool_id: int) -> int:
+        """Remove the documents and failures of a tool; return the new generation."""
+        tables = self._tables
+        tables.generation += 1
+        for owner_id, uri in (*tables.documents, *tables.failures):
+            if owner_id == tool_id:
+                tables.remove_document(tool_id, uri)
+        return tables.generation

@@ -1,68 +1,86 @@
-"""Store, pin and replace vectors in memory."""
+"""Keep vectors and the usage of embedders in memory."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bunko.errors import LibraryError
 from bunko.records import EmbeddingUsage
 from bunko.stores.memory.data import MemoryTables
+from bunko.stores.memory.tools import MemoryTools
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 
-def store_vectors(
-    tables: MemoryTables, vectors: Mapping[bytes, npt.NDArray[np.float32]], usage: Mapping[str, EmbeddingUsage]
-) -> None:
-    """Store vectors and add the usage to the totals of each embedder."""
-    tables.vectors.update(vectors)
-    for embedder, added in usage.items():
-        tables.usage[embedder] = tables.usage.get(embedder, EmbeddingUsage()) + added
+class MemoryVectors:
+    """The vectors of chunks by key, and the usage of the embedders that computed them."""
 
+    def __init__(self, tables: MemoryTables) -> None:
+        self._tables = tables
 
-def pin_vectors(tables: MemoryTables, tool_id: int, embedder: str, keys: Iterable[bytes]) -> None:
-    """Keep vectors from being deleted as orphans."""
-    tables.pinned.setdefault((tool_id, embedder), set()).update(keys)
+    def get(self, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
+        """Return the stored vectors among these keys."""
+        stored = self._tables.vectors
+        return {key: stored[key] for key in keys if key in stored}
 
+    def missing(self, keys: Iterable[bytes]) -> set[bytes]:
+        """Return the keys that have no stored vector."""
+        return {key for key in keys if key not in self._tables.vectors}
 
-def unpin_vectors(tables: MemoryTables, tool_id: int, embedder: str | None = None) -> None:
-    """Unpin the vectors of a tool, of one embedder or of all."""
-    for owner_id, name in list(tables.pinned):
-        if owner_id == tool_id and embedder in (None, name):
-            del tables.pinned[owner_id, name]
+    def pin(
+        self,
+        tool_id: int,
+        embedder: str,
+        vectors: Mapping[bytes, npt.NDArray[np.float32]],
+        *,
+        usage: Mapping[str, EmbeddingUsage] | None = None,
+    ) -> None:
+        """Store vectors that no chunk uses yet, and keep them from being deleted as orphans until they are unpinned."""
+        with self._tables.lock:
+            self._tables.store_vectors(vectors, usage or {})
+            self._tables.pinned.setdefault((tool_id, embedder), set()).update(vectors)
 
+    def unpin(self, tool_id: int, embedder: str | None = None) -> None:
+        """Unpin the vectors of a tool, of one embedder or of all."""
+        for owner_id, name in list(self._tables.pinned):
+            if owner_id == tool_id and embedder in (None, name):
+                del self._tables.pinned[owner_id, name]
 
-def replace_vectors(tables: MemoryTables, tool_id: int, keys: Mapping[str, Sequence[bytes]]) -> int:
-    """Assign new vectors to all chunks of a tool; return the new generation."""
-    rows = tables.documents_of(tool_id)
-    has_vectors = any(keys.values())
-    for row in rows:
-        document_keys = keys.get(row.prepared.document.uri, ())
-        expected = len(row.prepared.chunks) if has_vectors else 0
-        if len(document_keys) != expected or missing_vectors(tables, document_keys):
-            raise LibraryError(
-                "The documents changed while their vectors were computed",
-                hint="Run bunko reembed again; the computed vectors are kept.",
-            )
-    tables.generation += 1
-    for row in rows:
-        row.prepared = replace(row.prepared, vector_keys=list(keys.get(row.prepared.document.uri, ())))
-        row.generation = tables.generation
-        tables.removals.append((tool_id, row.id, tables.generation))
-    return tables.generation
+    def replace(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
+        """Assign new vectors to all chunks of a tool, atomically; return the new generation."""
+        tables = self._tables
+        with tables.lock:
+            rows = tables.documents_of(tool_id)
+            has_vectors = any(keys.values())
+            for row in rows:
+                document_keys = keys.get(row.prepared.document.uri, ())
+                expected = len(row.prepared.chunks) if has_vectors else 0
+                if len(document_keys) != expected or self.missing(document_keys):
+                    raise LibraryError(
+                        "The documents changed while their vectors were computed",
+                        hint="Run bunko reembed again; the computed vectors are kept.",
+                    )
+            tables.generation += 1
+            for row in rows:
+                vector_keys = list(keys.get(row.prepared.document.uri, ()))
+                row.prepared = dataclasses.replace(row.prepared, vector_keys=vector_keys)
+                row.generation = tables.generation
+                tables.removals.append((tool_id, row.id, tables.generation))
+            MemoryTools(tables).update_build_info(tool_id, built=built)
+            return tables.generation
 
+    def delete_orphans(self) -> None:
+        """Delete vectors that no chunk uses and that are not pinned."""
+        tables = self._tables
+        with tables.lock:
+            used = {key for row in tables.documents.values() for key in row.prepared.vector_keys}
+            used = used.union(*tables.pinned.values())
+            tables.vectors = {key: vector for key, vector in tables.vectors.items() if key in used}
 
-def missing_vectors(tables: MemoryTables, keys: Iterable[bytes]) -> set[bytes]:
-    """Return the keys that have no stored vector."""
-    return {key for key in keys if key not in tables.vectors}
-
-
-def delete_orphan_vectors(tables: MemoryTables) -> None:
-    """Delete vectors that no chunk uses and that are not pinned."""
-    used = {key for row in tables.documents.values() for key in row.prepared.vector_keys}
-    used = used.union(*tables.pinned.values())
-    tables.vectors = {key: vector for key, vector in tables.vectors.items() if key in used}
+    def usage(self) -> dict[str, EmbeddingUsage]:
+        """Return how much imports have used each embedder, by embedder name."""
+        return dict(sorted(self._tables.usage.items()))

@@ -7,15 +7,37 @@ import shlex
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bunko.errors import LibraryBusy, LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew
 from bunko.failpoints import reach_failpoint
 from bunko.stores.sqlite import schema
 from bunko.stores.sqlite.errors import BUSY_SECONDS, translate_errors
+
+T = TypeVar("T")
+
+# What every other file of this folder uses are the names below and SQL that PostgreSQL runs too: `?` for values, `ON
+# CONFLICT`, `coalesce`, quoted reserved words. What only SQLite understands stands in this file and in schema.py.
+NO_LIMIT = 2**63 - 1  # the LIMIT of a query that only has an OFFSET
+_BATCH_SIZE = 500  # values in one query; old versions of SQLite allow 999
+
+
+class Connection(sqlite3.Connection):
+    """A connection inside a write transaction."""
+
+    def insert(self, statement: str, values: Sequence[Any]) -> int:
+        """Insert a row and return its id; SQLite knows RETURNING only since 3.35, which some systems do not have."""
+        row_id = self.execute(statement, values).lastrowid
+        assert row_id is not None
+        return row_id
+
+    def has_table(self, name: str) -> bool:
+        """Return whether a table exists."""
+        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        return self.execute(query, (name,)).fetchone() is not None
 
 
 class Database:
@@ -33,14 +55,21 @@ class Database:
             self._writer = self._reader if read_only else self._connect(read_only=False)
             self._check_schema()
 
-    def _connect(self, *, read_only: bool) -> sqlite3.Connection:
+    def _connect(self, *, read_only: bool) -> Connection:
         uri = f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
         wal = self.path.with_name(f"{self.path.name}-wal")
         if read_only and not wal.exists() and not os.access(self.path.parent, os.W_OK):
             # Even to read, SQLite creates files beside the library. If it may not, and no process has the library open,
             # tell SQLite that the file does not change.
             uri += "&immutable=1"
-        connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            uri,
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=Connection,
+        )
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA cache_size = -8000")
         if not read_only:
@@ -105,7 +134,7 @@ class Database:
         return int(self._reader.execute(query).fetchone()[0])
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[Connection]:
         """Run the block in one transaction, waiting for other writers."""
         if self._read_only:
             raise LibraryReadOnly(f"{self.path} is open for reading only", hint="Open it for writing to change it.")
@@ -168,10 +197,28 @@ class Database:
                     with suppress(sqlite3.Error):
                         self._reader.execute("COMMIT")
 
-    def rows(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query, from the state of the current read transaction."""
         with self._read_lock, translate_errors(self.path):
             return self._reader.execute(query, values).fetchall()
+
+    def has_table(self, name: str) -> bool:
+        """Return whether a table exists in the state of the current read transaction."""
+        with self._read_lock, translate_errors(self.path):
+            return self._reader.has_table(name)
+
+    def drop_table_securely(self, name: str) -> None:
+        """Delete a table, and overwrite its rows: they should not stay readable in the file's free pages."""
+        with self.transaction() as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute(f"DROP TABLE IF EXISTS {name}")
+            connection.execute("PRAGMA secure_delete = OFF")
+
+    def check(self) -> str:
+        """Return the problems found in the file, or an empty string."""
+        problems = [str(row[0]) for row in self.rows("PRAGMA integrity_check(5)") if row[0] != "ok"]
+        problems += [f"{row[0]} refers to a row that does not exist" for row in self.rows("PRAGMA foreign_key_check")]
+        return "; ".join(problems)
 
     def close(self) -> None:
         """Close both connections."""
@@ -183,6 +230,16 @@ class Database:
 def placeholders(values: Sequence[Any]) -> str:
     """Return a comma-separated question mark for each value, for an SQL list."""
     return ",".join("?" * len(values))
+
+
+def batches(values: Sequence[T], size: int = _BATCH_SIZE) -> Iterable[Sequence[T]]:
+    """Split values into batches that fit in one query."""
+    return (values[start : start + size] for start in range(0, len(values), size))
+
+
+def byte_length_sql(expression: str) -> str:
+    """Return the SQL for the length of a text in bytes; SQLite knows octet_length only since 3.43."""
+    return f"length(CAST({expression} AS BLOB))"
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:

@@ -6,86 +6,86 @@ import json
 
 from bunko.records import DatedDocument, DocumentSummary, StorageSize, Totals
 from bunko.stores.filters import BEGINNING_CHARS, count_tags, effective_date, newest_first
-from bunko.stores.sqlite.connection import Database
+from bunko.stores.sqlite.connection import Database, byte_length_sql
 from bunko.types import LineSpan
 
-_FROM_CHUNKS = "FROM chunks JOIN documents ON documents.id = document_id WHERE tool_id = :tool"
+_FROM_CHUNKS = "FROM chunks JOIN documents ON documents.id = document_id WHERE tool_id = ?"
 
 
-def totals(database: Database, tool_id: int) -> Totals:
-    """Return how many documents, chunks, vectors and characters a tool has."""
-    row = database.rows(
-        "SELECT (SELECT count(*) FROM documents WHERE tool_id = :tool), count(chunks.id), count(vector_key),"
-        f" (SELECT ifnull(sum(length(text)), 0) FROM documents WHERE tool_id = :tool) {_FROM_CHUNKS}",
-        {"tool": tool_id},
-    )[0]
-    return Totals(*row)
+class SqliteStats:
+    """Counts, sizes and lists of a tool's documents, without their texts."""
 
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-def storage_size(database: Database, tool_id: int) -> StorageSize:
-    """Return how many bytes a tool's rows take."""
-    parameters = {"tool": tool_id}
-    text, terms = database.rows(
-        f"SELECT ifnull(sum({_byte_length_sql('text')}), 0), ifnull(sum(length(terms)), 0)"
-        " FROM documents WHERE tool_id = :tool",
-        parameters,
-    )[0]
-    chunk_length = " + ".join(_byte_length_sql(name) for name in ("heading", "heading_path", "ifnull(chunks.text, '')"))
-    chunks, vector_count = database.rows(
-        f"SELECT ifnull(sum({chunk_length}), 0), count(DISTINCT vector_key) {_FROM_CHUNKS}", parameters
-    )[0]
-    # All vectors of a tool come from one embedder and have the same size, so measuring one is enough.
-    lengths = database.rows(
-        "SELECT length(vector) FROM vectors"
-        f" WHERE key = (SELECT vector_key {_FROM_CHUNKS} AND vector_key NOT NULL LIMIT 1)",
-        parameters,
-    )
-    vector_bytes = int(lengths[0][0]) if lengths else 0
-    return StorageSize(text, terms + chunks, vector_count * vector_bytes, vector_bytes // 4)
+    def totals(self, tool_id: int) -> Totals:
+        """Return how many documents, chunks, vectors and characters a tool has."""
+        row = self._database.rows(
+            "SELECT (SELECT count(*) FROM documents WHERE tool_id = ?), count(chunks.id), count(vector_key),"
+            f" (SELECT coalesce(sum(length(text)), 0) FROM documents WHERE tool_id = ?) {_FROM_CHUNKS}",
+            (tool_id, tool_id, tool_id),
+        )[0]
+        return Totals(*row)
 
-
-def chunk_lengths(database: Database, tool_id: int) -> list[tuple[int, int]]:
-    """Return pairs of chunk length in characters and number of chunks, shortest first."""
-    return [
-        (length, count)
-        for length, count in database.rows(
-            f"SELECT ifnull(length(chunks.text), end - start) AS characters, count(*) {_FROM_CHUNKS}"
-            " GROUP BY characters ORDER BY characters",
-            {"tool": tool_id},
+    def storage_size(self, tool_id: int) -> StorageSize:
+        """Return how many bytes a tool's rows take."""
+        text, terms = self._database.rows(
+            f"SELECT coalesce(sum({byte_length_sql('text')}), 0), coalesce(sum(length(terms)), 0)"
+            " FROM documents WHERE tool_id = ?",
+            (tool_id,),
+        )[0]
+        chunk_length = " + ".join(
+            byte_length_sql(name) for name in ("heading", "heading_path", "coalesce(chunks.text, '')")
         )
-    ]
+        chunks, vector_count = self._database.rows(
+            f"SELECT coalesce(sum({chunk_length}), 0), count(DISTINCT vector_key) {_FROM_CHUNKS}", (tool_id,)
+        )[0]
+        # All vectors of a tool come from one embedder and have the same size, so measuring one is enough.
+        lengths = self._database.rows(
+            "SELECT length(vector) FROM vectors"
+            f" WHERE key = (SELECT vector_key {_FROM_CHUNKS} AND vector_key IS NOT NULL LIMIT 1)",
+            (tool_id,),
+        )
+        vector_bytes = int(lengths[0][0]) if lengths else 0
+        return StorageSize(text, terms + chunks, vector_count * vector_bytes, vector_bytes // 4)
 
+    def chunk_lengths(self, tool_id: int) -> list[tuple[int, int]]:
+        """Return pairs of chunk length in characters and number of chunks, shortest first."""
+        return [
+            (length, count)
+            for length, count in self._database.rows(
+                f'SELECT coalesce(length(chunks.text), "end" - start) AS characters, count(*) {_FROM_CHUNKS}'
+                " GROUP BY characters ORDER BY characters",
+                (tool_id,),
+            )
+        ]
 
-def list_documents(database: Database, tool_id: int, *, skip: int, limit: int) -> list[DocumentSummary]:
-    """Return a page of documents, sorted by URI."""
-    rows = database.rows(
-        "SELECT uri, title, (SELECT count(*) FROM chunks WHERE document_id = documents.id), length(text),"
-        " substr(text, body + 1, ?) FROM documents WHERE tool_id = ? ORDER BY uri LIMIT ? OFFSET ?",
-        (BEGINNING_CHARS, tool_id, limit, skip),
-    )
-    return [DocumentSummary(*row) for row in rows]
+    def list_documents(self, tool_id: int, *, skip: int = 0, limit: int = 20) -> list[DocumentSummary]:
+        """Return a page of documents, sorted by URI."""
+        rows = self._database.rows(
+            "SELECT uri, title, (SELECT count(*) FROM chunks WHERE document_id = documents.id), length(text),"
+            " substr(text, body + 1, ?) FROM documents WHERE tool_id = ? ORDER BY uri LIMIT ? OFFSET ?",
+            (BEGINNING_CHARS, tool_id, limit, skip),
+        )
+        return [DocumentSummary(*row) for row in rows]
 
+    def tags(self, tool_id: int) -> list[tuple[str, int]]:
+        """Return each tag with its number of documents, most used first."""
+        rows = self._database.rows("SELECT tags FROM documents WHERE tool_id = ? AND tags <> '[]'", (tool_id,))
+        return count_tags(json.loads(row[0]) for row in rows)
 
-def tags(database: Database, tool_id: int) -> list[tuple[str, int]]:
-    """Return each tag with its number of documents, most used first."""
-    rows = database.rows("SELECT tags FROM documents WHERE tool_id = ? AND tags <> '[]'", (tool_id,))
-    return count_tags(json.loads(row[0]) for row in rows)
-
-
-def recent_documents(database: Database, tool_id: int, *, limit: int) -> list[DatedDocument]:
-    """Return the most recent documents, newest first; documents without a date come last."""
-    rows = database.rows("SELECT uri, date, modified_ns, last_line FROM documents WHERE tool_id = ?", (tool_id,))
-    documents = []
-    for uri, date in newest_first((uri, effective_date(*columns)) for uri, *columns in rows)[:limit]:
-        for title, tags_json, beginning, first_line, last_line in database.rows(
-            "SELECT title, tags, substr(text, body + 1, ?), first_line, last_line FROM documents"
-            " WHERE tool_id = ? AND uri = ?",
-            (BEGINNING_CHARS, tool_id, uri),
-        ):
-            document_tags, lines = tuple(json.loads(tags_json)), LineSpan(first_line, last_line)
-            documents.append(DatedDocument(uri, title, date, document_tags, beginning, lines))
-    return documents
-
-
-def _byte_length_sql(column: str) -> str:
-    return f"length(CAST({column} AS BLOB))"
+    def recent_documents(self, tool_id: int, *, limit: int = 10) -> list[DatedDocument]:
+        """Return the most recent documents, newest first; documents without a date come last."""
+        rows = self._database.rows(
+            "SELECT uri, date, modified_ns, last_line FROM documents WHERE tool_id = ?", (tool_id,)
+        )
+        documents = []
+        for uri, date in newest_first((uri, effective_date(*columns)) for uri, *columns in rows)[:limit]:
+            for title, tags_json, beginning, first_line, last_line in self._database.rows(
+                "SELECT title, tags, substr(text, body + 1, ?), first_line, last_line FROM documents"
+                " WHERE tool_id = ? AND uri = ?",
+                (BEGINNING_CHARS, tool_id, uri),
+            ):
+                document_tags, lines = tuple(json.loads(tags_json)), LineSpan(first_line, last_line)
+                documents.append(DatedDocument(uri, title, date, document_tags, beginning, lines))
+        return documents

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from dataclasses import replace
 from typing import Any
 
 from bunko.failpoints import reach_failpoint
-from bunko.stores.sqlite import generations
-from bunko.stores.sqlite.connection import Database
+from bunko.stores.sqlite.changes import advance_generation
+from bunko.stores.sqlite.connection import Connection, Database
 from bunko.types import Tool
 
 _COLUMNS = "id, name, kind, description, source, active, created_at, imported_at, checked_at, built, options"
@@ -19,13 +18,67 @@ _INSERT = (
 )
 
 
-def list_tools(database: Database) -> list[Tool]:
-    """Return all tools, sorted by name."""
-    return [_tool_from_row(row) for row in database.rows(f"SELECT {_COLUMNS} FROM tools ORDER BY name")]
+class SqliteTools:
+    """The tools of a library."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self) -> list[Tool]:
+        """Return all tools, sorted by name."""
+        return [_tool_from_row(row) for row in self._database.rows(f"SELECT {_COLUMNS} FROM tools ORDER BY name")]
+
+    def put(self, tool: Tool) -> Tool:
+        """Add a tool or replace the tool of the same name; return it with its id."""
+        with self._database.transaction() as connection:
+            return _put_tool(connection, tool)
+
+    def ensure(self, tool: Tool) -> None:
+        """Add a tool unless one of that name exists."""
+        with self._database.transaction() as connection:
+            connection.execute(f"{_INSERT} ON CONFLICT (name) DO NOTHING", _insert_values(tool))
+
+    def update_build_info(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
+        """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
+        with self._database.transaction() as connection:
+            if built is not None:
+                set_built(connection, tool_id, built)
+            if imported_at:
+                connection.execute(
+                    "UPDATE tools SET imported_at = ?, checked_at = ? WHERE id = ?", (imported_at, imported_at, tool_id)
+                )
+
+    def drop(self, tool_id: int) -> None:
+        """Delete a tool with its documents, pages and pinned vectors."""
+        with self._database.transaction() as connection:
+            _remove_documents(connection, tool_id)
+            connection.execute("DELETE FROM removed WHERE tool_id = ?", (tool_id,))
+            connection.execute("DELETE FROM tools WHERE id = ?", (tool_id,))
+
+    def swap(self, tool: Tool, shadow: Tool) -> int:
+        """Replace a tool's documents by those of its shadow and delete the shadow, atomically."""
+        with self._database.transaction() as connection:
+            generation = _move_documents(connection, tool, shadow)
+            connection.execute(
+                "UPDATE tools SET imported_at = ?, checked_at = ?, built = ?, options = ? WHERE id = ?",
+                (tool.imported_at, tool.checked_at, _to_json(tool.built), _to_json(tool.options), tool.id),
+            )
+            return generation
+
+    def adopt_documents(self, tool: Tool, shadow: Tool) -> Tool:
+        """Store a tool with the documents of its shadow, atomically; a tool of the same name is replaced."""
+        with self._database.transaction() as connection:
+            tool = _put_tool(connection, tool)
+            _move_documents(connection, tool, shadow)
+            return tool
 
 
-def put_tool(connection: sqlite3.Connection, tool: Tool) -> Tool:
-    """Add a tool or replace the tool of the same name; return it with its id."""
+def set_built(connection: Connection, tool_id: int, built: dict[str, Any]) -> None:
+    """Record how a tool's index was built."""
+    connection.execute("UPDATE tools SET built = ? WHERE id = ?", (_to_json(built), tool_id))
+
+
+def _put_tool(connection: Connection, tool: Tool) -> Tool:
     connection.execute(
         f"{_INSERT} ON CONFLICT (name) DO UPDATE SET"
         " kind = excluded.kind, description = excluded.description, source = excluded.source,"
@@ -37,48 +90,7 @@ def put_tool(connection: sqlite3.Connection, tool: Tool) -> Tool:
     return replace(tool, id=row[0])
 
 
-def ensure_tool(connection: sqlite3.Connection, tool: Tool) -> None:
-    """Add a tool unless one of that name exists."""
-    connection.execute(f"{_INSERT} ON CONFLICT (name) DO NOTHING", _insert_values(tool))
-
-
-def update_build_info(
-    connection: sqlite3.Connection, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = ""
-) -> None:
-    """Record how or when a tool's index was built, and change no other field."""
-    if built is not None:
-        connection.execute("UPDATE tools SET built = ? WHERE id = ?", (_to_json(built), tool_id))
-    if imported_at:
-        connection.execute(
-            "UPDATE tools SET imported_at = ?, checked_at = ? WHERE id = ?", (imported_at, imported_at, tool_id)
-        )
-
-
-def drop_tool(connection: sqlite3.Connection, tool_id: int) -> None:
-    """Delete a tool with its documents, pages and pinned vectors."""
-    _remove_documents(connection, tool_id)
-    connection.execute("DELETE FROM removed WHERE tool_id = ?", (tool_id,))
-    connection.execute("DELETE FROM tools WHERE id = ?", (tool_id,))
-
-
-def swap_tools(connection: sqlite3.Connection, tool: Tool, shadow: Tool) -> int:
-    """Replace a tool's documents by those of its shadow and delete the shadow; return the new generation."""
-    generation = _move_documents(connection, tool, shadow)
-    connection.execute(
-        "UPDATE tools SET imported_at = ?, checked_at = ?, built = ?, options = ? WHERE id = ?",
-        (tool.imported_at, tool.checked_at, _to_json(tool.built), _to_json(tool.options), tool.id),
-    )
-    return generation
-
-
-def adopt_documents(connection: sqlite3.Connection, tool: Tool, shadow: Tool) -> Tool:
-    """Store a tool with the documents of its shadow; a tool of the same name is replaced."""
-    tool = put_tool(connection, tool)
-    _move_documents(connection, tool, shadow)
-    return tool
-
-
-def _move_documents(connection: sqlite3.Connection, tool: Tool, shadow: Tool) -> int:
+def _move_documents(connection: Connection, tool: Tool, shadow: Tool) -> int:
     generation = _remove_documents(connection, tool.id)
     connection.execute(
         "UPDATE documents SET tool_id = ?, generation = ? WHERE tool_id = ?", (tool.id, generation, shadow.id)
@@ -89,8 +101,8 @@ def _move_documents(connection: sqlite3.Connection, tool: Tool, shadow: Tool) ->
     return generation
 
 
-def _remove_documents(connection: sqlite3.Connection, tool_id: int) -> int:
-    generation = generations.advance_generation(connection)
+def _remove_documents(connection: Connection, tool_id: int) -> int:
+    generation = advance_generation(connection)
     connection.execute(
         "INSERT INTO removed SELECT tool_id, id, ? FROM documents WHERE tool_id = ?", (generation, tool_id)
     )
@@ -109,7 +121,7 @@ def _tool_from_row(row: tuple[Any, ...]) -> Tool:
 
 def _insert_values(tool: Tool) -> tuple[Any, ...]:
     return (
-        tool.name, tool.kind, tool.description, tool.source, tool.active, tool.created_at,
+        tool.name, tool.kind, tool.description, tool.source, int(tool.active), tool.created_at,
         tool.imported_at, tool.checked_at, _to_json(tool.built), _to_json(tool.options),
     )  # fmt: skip
 

@@ -1,0 +1,114 @@
+"""Track generations, and what was written and removed since one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bunko.records import StoredChunk
+from bunko.stores.filters import tiebreak_order
+from bunko.stores.sqlite.connection import Connection, Database, batches, placeholders
+from bunko.text.term_codec import unpack_terms
+from bunko.types import text_in_context
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
+_ADVANCE_GENERATION = "UPDATE meta SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT) WHERE key = 'generation'"
+_PUT_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+_DOCUMENT_BATCH = 200  # documents whose texts are in memory at a time
+
+
+class SqliteChanges:
+    """What changed since a generation, for indexes that follow the store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def generation(self) -> int:
+        """Return the generation of the current read transaction."""
+        return int(self._database.rows(_SELECT_GENERATION)[0][0])
+
+    def chunks_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
+        """Yield the chunks of all documents written after a generation, in the order they were written."""
+        documents = self._database.rows(
+            "SELECT id FROM documents WHERE tool_id = ? AND generation > ? ORDER BY id", (tool_id, since)
+        )
+        for batch in batches([row[0] for row in documents], _DOCUMENT_BATCH):
+            rows = {
+                row[0]: row[1:]
+                for row in self._database.rows(
+                    f"SELECT id, uri, title, text, terms FROM documents WHERE id IN ({placeholders(batch)})", batch
+                )
+            }
+            current_id, position = 0, 0
+            terms: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]] = []
+            for chunk_id, document_id, ordinal, start, end, heading_path, text, vector in self._database.rows(
+                'SELECT chunks.id, document_id, ordinal, start, "end", heading_path, chunks.text, vector FROM chunks'
+                f" LEFT JOIN vectors ON key = vector_key WHERE document_id IN ({placeholders(batch)})"
+                " ORDER BY document_id, ordinal",
+                batch,
+            ):
+                uri, title, document_text, packed_terms = rows[document_id]
+                if document_id != current_id:
+                    current_id, position = document_id, 0
+                    terms = unpack_terms(packed_terms)
+                chunk_text = document_text[start:end] if text is None else text
+                yield StoredChunk(
+                    chunk_id,
+                    document_id,
+                    tiebreak_order(uri, ordinal),
+                    text_in_context(title, json.loads(heading_path), chunk_text),
+                    *terms[position],
+                    None if vector is None else np.frombuffer(vector, np.float32),
+                )
+                position += 1
+
+    def removed_since(self, tool_id: int, since: int) -> list[int] | None:
+        """Return the ids of the documents removed after a generation, or None if those records were pruned."""
+        pruned = self._meta_value(f"forgotten {tool_id}")
+        if pruned and since < int(pruned):
+            return None
+        rows = self._database.rows(
+            "SELECT document_id FROM removed WHERE tool_id = ? AND generation > ?", (tool_id, since)
+        )
+        return [row[0] for row in rows]
+
+    def prune_removals(self, tool_id: int, before: int) -> None:
+        """Delete the records of removals up to a generation."""
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM removed WHERE tool_id = ? AND generation <= ?", (tool_id, before))
+            put_meta(connection, f"forgotten {tool_id}", str(before))
+
+    def set_index_file(self, tool_id: int, name: str) -> None:
+        """Store the name of the tool's current index file."""
+        with self._database.transaction() as connection:
+            put_meta(connection, f"derived {tool_id}", name)
+
+    def index_file(self, tool_id: int) -> str:
+        """Return the name of the tool's current index file, or an empty string."""
+        return self._meta_value(f"derived {tool_id}")
+
+    def _meta_value(self, key: str) -> str:
+        rows = self._database.rows("SELECT value FROM meta WHERE key = ?", (key,))
+        return str(rows[0][0]) if rows else ""
+
+
+def generation_in_transaction(connection: Connection) -> int:
+    """Return the generation inside a write transaction."""
+    return int(connection.execute(_SELECT_GENERATION).fetchone()[0])
+
+
+def advance_generation(connection: Connection) -> int:
+    """Start a new generation and return it."""
+    connection.execute(_ADVANCE_GENERATION)
+    return generation_in_transaction(connection)
+
+
+def put_meta(connection: Connection, key: str, value: str) -> None:
+    """Store a value of the library by its key."""
+    connection.execute(_PUT_META, (key, value))

@@ -1,0 +1,243 @@
+"""Read and write documents and their chunks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from bunko.failpoints import reach_failpoint
+from bunko.records import ChunkRow, EmbeddingUsage, FailedDocument, Filter, PreparedDocument, StoredDocument
+from bunko.stores import filters
+from bunko.stores.filters import document_matcher, effective_date, separate_chunk_text
+from bunko.stores.sqlite.changes import advance_generation, generation_in_transaction
+from bunko.stores.sqlite.connection import Connection, Database, batches, placeholders
+from bunko.stores.sqlite.vectors import store_vectors
+from bunko.types import WHOLE_FILE, Chunk, Document, Fingerprint, LineSpan, Problem, SourceEntry, Text
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+# Created once: json.dumps creates an encoder for every list, which takes longer than encoding it.
+_encode_json = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class SqliteDocuments:
+    """The documents of all tools, with their chunks."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def fingerprints(self, tool_id: int) -> dict[str, Fingerprint]:
+        """Return the fingerprint of each document and of each failed entry, by URI."""
+        rows = self._database.rows(
+            "SELECT uri, content_hash, size, modified_ns, seen_ns, first_line FROM documents WHERE tool_id = ?"
+            " UNION ALL SELECT uri, content_hash, size, modified_ns, seen_ns, 1 FROM failures WHERE tool_id = ?",
+            (tool_id, tool_id),
+        )
+        return {
+            row[0]: filters.fingerprint(
+                row[1], SourceEntry(row[0], *row[2:5], lines=WHOLE_FILE if row[5] == 1 else LineSpan(row[5]))
+            )
+            for row in rows
+        }
+
+    def failures(self, tool_id: int) -> list[Problem]:
+        """Return the entries that could not be imported."""
+        rows = self._database.rows("SELECT uri, reason FROM failures WHERE tool_id = ? ORDER BY uri", (tool_id,))
+        return [Problem(*row) for row in rows]
+
+    def write(
+        self,
+        tool_id: int,
+        *,
+        upsert: Sequence[PreparedDocument] = (),
+        fail: Sequence[FailedDocument] = (),
+        remove: Sequence[str] = (),
+        touch: Sequence[SourceEntry] = (),
+        vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
+        usage: Mapping[str, EmbeddingUsage] | None = None,
+    ) -> int:
+        """Write documents atomically and return the new generation; a failed entry replaces its document."""
+        with self._database.transaction() as connection:
+            has_changes = upsert or fail or remove
+            generation = advance_generation(connection) if has_changes else generation_in_transaction(connection)
+            replaced = (*(prepared.document.uri for prepared in upsert), *(failure.entry.uri for failure in fail))
+            _remove_documents(connection, generation, [(tool_id, uri) for uri in (*remove, *replaced)])
+            _insert_failures(connection, tool_id, fail)
+            reach_failpoint("store.removed")
+            store_vectors(connection, vectors or {}, usage or {})
+            reach_failpoint("store.vectors")
+            for prepared in upsert:
+                _insert_document(connection, tool_id, generation, prepared)
+                reach_failpoint("store.document")
+            _touch_documents(connection, tool_id, touch)
+            return generation
+
+    def get(self, tool_id: int, uri: str) -> StoredDocument | None:
+        """Return the document with this URI, or None."""
+        rows = self._database.rows(
+            "SELECT title, date, modified_ns, last_line, tags, content_hash, media_type, text, body, first_line"
+            " FROM documents WHERE tool_id = ? AND uri = ?",
+            (tool_id, uri),
+        )
+        for title, date, modified_ns, last_line, tags, content_hash, media_type, text, body_start, first_line in rows:
+            date, lines = effective_date(date, modified_ns, last_line), LineSpan(first_line, last_line)
+            tags = tuple(json.loads(tags))
+            return StoredDocument(uri, title, date, tags, content_hash, media_type, text, body_start, lines)
+        return None
+
+    def chunks(self, ids: Sequence[int]) -> dict[int, ChunkRow]:
+        """Return the chunks with these ids that still exist."""
+        rows = self._database.rows(
+            'SELECT chunks.id, document_id, ordinal, start, "end", chunks.first_line, chunks.last_line, heading,'
+            " heading_path, chunks.text, uri, title, date, modified_ns, tags, content_hash,"
+            " CASE WHEN chunks.text IS NULL THEN documents.text END, tool_id, documents.last_line"
+            f" FROM chunks JOIN documents ON documents.id = document_id WHERE chunks.id IN ({placeholders(ids)})",
+            ids,
+        )
+        chunk_rows = {}
+        for row in rows:
+            text = row[16][row[3] : row[4]] if row[9] is None else row[9]
+            chunk = Chunk(row[2], row[3], row[4], row[5], row[6], text, row[7], tuple(json.loads(row[8])))
+            chunk_rows[row[0]] = ChunkRow(
+                row[17],
+                row[1],
+                row[10],
+                row[11],
+                effective_date(row[12], row[13], row[18]),
+                tuple(json.loads(row[14])),
+                row[15],
+                chunk,
+            )
+        return chunk_rows
+
+    def select(self, tool_id: int, where: Filter) -> list[int]:
+        """Return the ids of the documents that match a filter."""
+        matches = document_matcher(where)
+        rows = self._database.rows(
+            "SELECT id, uri, date, modified_ns, last_line, tags FROM documents WHERE tool_id = ?", (tool_id,)
+        )
+        return [row[0] for row in rows if matches(row[1], effective_date(*row[2:5]), frozenset(json.loads(row[5])))]
+
+    def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
+        """Return the URIs after a given one, sorted."""
+        rows = self._database.rows(
+            "SELECT uri FROM documents WHERE tool_id = ? AND uri > ? ORDER BY uri LIMIT ?", (tool_id, after, limit)
+        )
+        return [row[0] for row in rows]
+
+    def uris_with_hash(self, tool_id: int, prefix: str) -> list[str]:
+        """Return the URIs of documents whose content hash starts with a prefix."""
+        rows = self._database.rows(
+            "SELECT uri FROM documents WHERE tool_id = ? AND substr(content_hash, 1, ?) = ? ORDER BY uri",
+            (tool_id, len(prefix), prefix),
+        )
+        return [row[0] for row in rows]
+
+    def export(self, tool_id: int, uris: Sequence[str]) -> list[PreparedDocument]:
+        """Return the documents as they were written, sorted by URI."""
+        documents = []
+        for batch in batches(uris):
+            rows = self._database.rows(
+                "SELECT id, uri, size, modified_ns, seen_ns, text, media_type, encoding, title, date, tags, body,"
+                " content_hash, terms, first_line, last_line FROM documents"
+                f" WHERE tool_id = ? AND uri IN ({placeholders(batch)})",
+                [tool_id, *batch],
+            )
+            chunks_by_document = self._chunks_by_document({row[0]: row[5] for row in rows})
+            for row in rows:
+                text = Text(row[5], row[6], row[7], row[8], row[9], tuple(json.loads(row[10])), row[11])
+                chunks, chunk_keys = chunks_by_document[row[0]]
+                keys = [key for key in chunk_keys if key is not None]
+                document = Document(SourceEntry(*row[1:5], lines=LineSpan(*row[14:])), text, row[12])
+                documents.append(
+                    PreparedDocument(document, chunks, row[13], keys if len(keys) == len(chunk_keys) else [])
+                )
+        return sorted(documents, key=lambda prepared: prepared.document.uri)
+
+    def _chunks_by_document(self, texts: dict[int, str]) -> dict[int, tuple[list[Chunk], list[bytes | None]]]:
+        """Return the chunks and the vector keys of each document, by document id."""
+        by_document: dict[int, tuple[list[Chunk], list[bytes | None]]] = {
+            document_id: ([], []) for document_id in texts
+        }
+        ids = list(texts)
+        for row in self._database.rows(
+            'SELECT document_id, ordinal, start, "end", first_line, last_line, text, heading, heading_path, vector_key'
+            f" FROM chunks WHERE document_id IN ({placeholders(ids)}) ORDER BY document_id, ordinal",
+            ids,
+        ):
+            text = texts[row[0]][row[2] : row[3]] if row[6] is None else row[6]
+            chunks, keys = by_document[row[0]]
+            chunks.append(Chunk(row[1], row[2], row[3], row[4], row[5], text, row[7], tuple(json.loads(row[8]))))
+            keys.append(row[9])
+        return by_document
+
+
+def _remove_documents(connection: Connection, generation: int, removals: Sequence[tuple[int, str]]) -> None:
+    connection.executemany(
+        "INSERT INTO removed SELECT tool_id, id, ? FROM documents WHERE tool_id = ? AND uri = ?",
+        [(generation, tool_id, uri) for tool_id, uri in removals],
+    )
+    connection.executemany("DELETE FROM documents WHERE tool_id = ? AND uri = ?", removals)
+    connection.executemany("DELETE FROM failures WHERE tool_id = ? AND uri = ?", removals)
+
+
+def _insert_failures(connection: Connection, tool_id: int, failures: Sequence[FailedDocument]) -> None:
+    connection.executemany(
+        "INSERT INTO failures VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (tool_id, entry.uri, failure.content_hash, entry.size, entry.modified_ns, entry.seen_ns, failure.reason)
+            for failure in failures
+            for entry in (failure.entry,)
+        ],
+    )
+
+
+def _touch_documents(connection: Connection, tool_id: int, entries: Sequence[SourceEntry]) -> None:
+    connection.executemany(
+        "UPDATE chunks SET (first_line, last_line) = (SELECT chunks.first_line + ? - documents.first_line,"
+        " chunks.last_line + ? - documents.first_line FROM documents WHERE documents.id = document_id)"
+        " WHERE document_id = (SELECT id FROM documents WHERE tool_id = ? AND uri = ? AND first_line <> ?)",
+        [(line, line, tool_id, entry.uri, line) for entry in entries for line in (entry.lines.first,)],
+    )
+    connection.executemany(
+        "UPDATE documents SET size = ?, modified_ns = ?, seen_ns = ?, first_line = ?, last_line = ?"
+        " WHERE tool_id = ? AND uri = ?",
+        [
+            (entry.size, entry.modified_ns, entry.seen_ns, entry.lines.first, entry.lines.last, tool_id, entry.uri)
+            for entry in entries
+        ],
+    )
+    connection.executemany(
+        "UPDATE failures SET size = ?, modified_ns = ?, seen_ns = ? WHERE tool_id = ? AND uri = ?",
+        [(entry.size, entry.modified_ns, entry.seen_ns, tool_id, entry.uri) for entry in entries],
+    )
+
+
+def _insert_document(connection: Connection, tool_id: int, generation: int, prepared: PreparedDocument) -> None:
+    document, text = prepared.document, prepared.document.text
+    entry = document.entry
+    document_id = connection.insert(
+        "INSERT INTO documents (tool_id, uri, generation, content_hash, size, modified_ns, seen_ns, first_line,"
+        " last_line, media_type, encoding, title, date, tags, body, text, terms)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            tool_id, entry.uri, generation, document.content_hash, entry.size, entry.modified_ns, entry.seen_ns,
+            entry.lines.first, entry.lines.last, text.media_type, text.encoding, text.title, text.date,
+            _encode_json(text.tags), text.body_start, text.text, prepared.packed_terms,
+        ),
+    )  # fmt: skip
+    keys: Sequence[bytes | None] = prepared.vector_keys or [None] * len(prepared.chunks)
+    connection.executemany(
+        "INSERT INTO chunks (document_id, ordinal, start, \"end\", first_line, last_line, heading, heading_path, text,"
+        " vector_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                document_id, chunk.index, chunk.start, chunk.end, chunk.first_line, chunk.last_line, chunk.heading,
+                _encode_json(chunk.heading_path), separate_chunk_text(chunk, text.text), key,
+            )
+            for chunk, key in zip(prepared.chunks, keys, strict=True)
+        ],
+    )  # fmt: skip

@@ -1,0 +1,159 @@
+"""Store, pin, assign and delete vectors, and record the usage of embedders."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bunko.errors import LibraryError
+from bunko.failpoints import reach_failpoint
+from bunko.records import EmbeddingUsage
+from bunko.stores.sqlite import schema
+from bunko.stores.sqlite.changes import advance_generation, put_meta
+from bunko.stores.sqlite.connection import Connection, Database, batches, placeholders
+from bunko.stores.sqlite.tools import set_built
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_USAGE_PREFIX = "spent "  # of the keys in `meta` that hold the usage of an embedder
+
+
+class SqliteVectors:
+    """The vectors of chunks by key, and the usage of the embedders that computed them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
+        """Return the stored vectors among these keys."""
+        stored = {}
+        for batch in batches(list(set(keys))):
+            query = f"SELECT key, vector FROM vectors WHERE key IN ({placeholders(batch)})"
+            for key, vector in self._database.rows(query, batch):
+                stored[key] = np.frombuffer(vector, np.float32)
+        return stored
+
+    def missing(self, keys: Iterable[bytes]) -> set[bytes]:
+        """Return the keys that have no stored vector."""
+        missing = set(keys)
+        for batch in batches(list(missing)):
+            rows = self._database.rows(f"SELECT key FROM vectors WHERE key IN ({placeholders(batch)})", batch)
+            missing.difference_update(row[0] for row in rows)
+        return missing
+
+    def pin(
+        self,
+        tool_id: int,
+        embedder: str,
+        vectors: Mapping[bytes, npt.NDArray[np.float32]],
+        *,
+        usage: Mapping[str, EmbeddingUsage] | None = None,
+    ) -> None:
+        """Store vectors that no chunk uses yet, and keep them from being deleted as orphans until they are unpinned."""
+        with self._database.transaction() as connection:
+            store_vectors(connection, vectors, usage or {})
+            connection.execute(schema.CREATE_KEPT)
+            connection.executemany(
+                "INSERT INTO kept VALUES (?, ?, ?) ON CONFLICT (tool_id, key) DO NOTHING",
+                [(tool_id, key, embedder) for key in vectors],
+            )
+
+    def unpin(self, tool_id: int, embedder: str | None = None) -> None:
+        """Unpin the vectors of a tool, of one embedder or of all."""
+        if not self._has_pinned_vectors():
+            return
+        with self._database.transaction() as connection:
+            if embedder is None:
+                connection.execute("DELETE FROM kept WHERE tool_id = ?", (tool_id,))
+            else:
+                connection.execute("DELETE FROM kept WHERE tool_id = ? AND embedder = ?", (tool_id, embedder))
+
+    def replace(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
+        """Assign new vectors to all chunks of a tool, atomically; return the new generation."""
+        with self._database.transaction() as connection:
+            generation = advance_generation(connection)
+            _assign_vectors(connection, tool_id, keys)
+            _mark_documents_changed(connection, tool_id, generation)
+            _check_vectors(connection, tool_id, has_vectors=any(keys.values()))
+            reach_failpoint("reembed.rekeyed")
+            set_built(connection, tool_id, built)
+            return generation
+
+    def delete_orphans(self) -> None:
+        """Delete vectors that no chunk uses and that are not pinned."""
+        with self._database.transaction() as connection:
+            unpinned = " AND key NOT IN (SELECT key FROM kept)" if connection.has_table("kept") else ""
+            connection.execute(
+                "DELETE FROM vectors WHERE key NOT IN"
+                f" (SELECT vector_key FROM chunks WHERE vector_key IS NOT NULL){unpinned}"
+            )
+
+    def usage(self) -> dict[str, EmbeddingUsage]:
+        """Return how much imports have used each embedder, by embedder name."""
+        rows = self._database.rows(
+            "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ? ORDER BY key", (len(_USAGE_PREFIX), _USAGE_PREFIX)
+        )
+        return {key.removeprefix(_USAGE_PREFIX): _parse_usage(value) for key, value in rows}
+
+    def _has_pinned_vectors(self) -> bool:
+        return self._database.has_table("kept") and bool(self._database.rows("SELECT 1 FROM kept LIMIT 1"))
+
+
+def store_vectors(
+    connection: Connection, vectors: Mapping[bytes, npt.NDArray[np.float32]], usage: Mapping[str, EmbeddingUsage]
+) -> None:
+    """Store vectors and add the usage to the totals of each embedder."""
+    connection.executemany(
+        "INSERT INTO vectors VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
+        [(key, vector.astype(np.float32, copy=False).tobytes()) for key, vector in vectors.items()],
+    )
+    for name, added in usage.items():
+        row = connection.execute("SELECT value FROM meta WHERE key = ?", (_USAGE_PREFIX + name,)).fetchone()
+        total = added + (_parse_usage(row[0]) if row else EmbeddingUsage())
+        put_meta(connection, _USAGE_PREFIX + name, json.dumps(asdict(total)))
+
+
+def _assign_vectors(connection: Connection, tool_id: int, keys: Mapping[str, Sequence[bytes]]) -> None:
+    documents = connection.execute("SELECT id, uri FROM documents WHERE tool_id = ?", (tool_id,)).fetchall()
+    connection.execute(
+        "UPDATE chunks SET vector_key = NULL WHERE document_id IN (SELECT id FROM documents WHERE tool_id = ?)",
+        (tool_id,),
+    )
+    connection.executemany(
+        "UPDATE chunks SET vector_key = ? WHERE document_id = ? AND ordinal = ?",
+        [
+            (key, document_id, ordinal)
+            for document_id, uri in documents
+            for ordinal, key in enumerate(keys.get(uri, ()))
+        ],
+    )
+
+
+def _mark_documents_changed(connection: Connection, tool_id: int, generation: int) -> None:
+    # The same document may be both removed and changed: an index drops the removed before it adds the changed.
+    connection.execute(
+        "INSERT INTO removed SELECT tool_id, id, ? FROM documents WHERE tool_id = ?", (generation, tool_id)
+    )
+    connection.execute("UPDATE documents SET generation = ? WHERE tool_id = ?", (generation, tool_id))
+
+
+def _check_vectors(connection: Connection, tool_id: int, *, has_vectors: bool) -> None:
+    chunk_count, key_count, vector_count = connection.execute(
+        "SELECT count(*), count(vector_key), count(vectors.key) FROM chunks"
+        " JOIN documents ON documents.id = document_id LEFT JOIN vectors ON vectors.key = vector_key WHERE tool_id = ?",
+        (tool_id,),
+    ).fetchone()
+    if vector_count != key_count or key_count != (chunk_count if has_vectors else 0):
+        raise LibraryError(
+            "The documents changed while their vectors were computed",
+            hint="Run bunko reembed again; the computed vectors are kept.",
+        )
+
+
+def _parse_usage(value: str) -> EmbeddingUsage:
+    return EmbeddingUsage(**json.loads(value))
