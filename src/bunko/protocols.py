@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from bunko.records import (
@@ -326,10 +327,29 @@ class StatsStore(Protocol):
         """Return the most recent documents, newest first; documents without a date come last."""
 
 
+class StoreFiles(Protocol):
+    """The files of a library, without those of its indexes; a store without files has none but locks."""
+
+    def paths(self) -> list[Path]:
+        """Return the files that exist now."""
+
+    def contain(self, real_path: str) -> bool:
+        """Return whether a path without symbolic links names one of these files, existing or not."""
+
+    def still_exist(self) -> bool:
+        """Return whether the library that was opened is still at its place."""
+
+    def lock_file(self, purpose: str = "") -> Path:
+        """Return the lock file that a writer holds, or the one for another purpose."""
+
+
 class Store(Protocol):
     """Stores the tools and documents of a library, by subject."""
 
     id: str  # unique to the library
+    kind: str  # one of `stores.KINDS`
+    location: str  # for messages, and to open the same library in another process
+    is_persistent: bool  # False if the library ends with its process, and no other process can open it
     tools: ToolStore
     documents: DocumentStore
     vectors: VectorStore
@@ -337,6 +357,7 @@ class Store(Protocol):
     pages: WebPageStore
     cache: CacheStore
     stats: StatsStore
+    files: StoreFiles
 
     def read_transaction(self) -> AbstractContextManager[None]:
         """Read everything inside the block from one state, unaffected by concurrent writes."""

@@ -120,7 +120,7 @@ class EmbeddingUsage:
 
 @dataclass(frozen=True, slots=True)
 class StorageSize:
-    """How many bytes a tool's rows take, without SQLite's overhead for pages and indexes.
+    """How many bytes a tool's rows take, without the overhead of the database.
 
     A vector shared by several chunks of a tool is counted once; a vector shared by two tools is counted for both.
     """

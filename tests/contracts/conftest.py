@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from bunko import stores
 from bunko.protocols import Store
-from bunko.stores import memory, sqlite
-
-STORES: dict[str, Callable[[Path], Store]] = {
-    "memory": lambda path: memory.build(),
-    "sqlite": lambda path: sqlite.build(path / "library.db"),
-}
 
 
-@pytest.fixture(params=sorted(STORES))
+@pytest.fixture(params=stores.KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """Open an empty store of each kind."""
-    opened = STORES[request.param](tmp_path)
+    opened = stores.build(request.param, tmp_path / "library.db")
     yield opened
     opened.close()

@@ -13,7 +13,7 @@ from bunko.protocols import Store
 from bunko.records import WebPage
 from bunko.sources.web import pages
 from bunko.stores import sqlite
-from bunko.stores.sqlite.pages import ToolPages
+from bunko.stores.tool_pages import ToolPages
 from bunko.types import Fingerprint, Tool
 
 A, B = "https://example.com/a", "https://example.com/b"
@@ -62,7 +62,7 @@ def test_pages_go_with_their_tool_and_outlast_a_rebuild(store: Store) -> None:
 def test_a_scan_tells_what_is_new_changed_and_gone_by_content(store: Store, tmp_path: Path) -> None:
     tool = store.tools.put(Tool("web", "web"))
     store.pages.write(tool.id, upsert=[PAGE, WebPage(B), WebPage("https://example.com/c", "alias")], contents={A: HTML})
-    source = pages.build(ToolPages(store, tool.id, tmp_path / "library.db"))
+    source = pages.build(ToolPages(store, tool.id))
     assert [entry.uri for entry in source.scan({}).added] == [A]
     changed = source.scan({A: Fingerprint("other", 0, 0), B: Fingerprint("b", 0, 0)})
     assert ([entry.uri for entry in changed.updated], changed.deleted, changed.unchanged) == ([A], [B], 0)
@@ -81,7 +81,7 @@ def test_a_source_that_travels_to_another_process_reads_the_same_file(tmp_path: 
     store = sqlite.build(tmp_path / "library.db")
     tool = store.tools.put(Tool("web", "web"))
     store.pages.write(tool.id, upsert=[PAGE], contents={A: HTML})
-    source = pages.build(ToolPages(store, tool.id, tmp_path / "library.db"))
+    source = pages.build(ToolPages(store, tool.id))
     there = pickle.loads(pickle.dumps(source))
     [entry] = there.scan({}).added
     assert there.read(entry)[0] == HTML

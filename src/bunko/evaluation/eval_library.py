@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from bunko import stores
 from bunko.errors import LibraryMismatch, SourceError
 from bunko.evaluation.dataset import JudgedDocument
 from bunko.ingest.pipeline import ImportProgress
@@ -16,7 +17,6 @@ from bunko.library.library import Library
 from bunko.library.paths import paths_for_folder
 from bunko.settings import Settings
 from bunko.settings.schema import SETTINGS
-from bunko.stores import sqlite
 from bunko.timing import now
 from bunko.types import Text, Tool
 
@@ -61,7 +61,7 @@ def fill_tool(
 
 def stored_documents(folder: Path, settings: Settings) -> tuple[JudgedDocument, ...]:
     """Return the documents of a persistent library; empty if it does not exist."""
-    if not paths_for_folder(folder).database.exists():
+    if not stores.exists(_with_default_storage(settings).storage.kind, paths_for_folder(folder).database):
         return ()
     with open_library(folder, settings) as library:
         tool = next(iter(library.tools()), None)
@@ -76,8 +76,8 @@ def stored_documents(folder: Path, settings: Settings) -> tuple[JudgedDocument, 
 @contextmanager
 def open_library(folder: Path, settings: Settings) -> Iterator[Library]:
     """Open an evaluation library; raise an error if it contains tools of any other kind."""
-    paths = paths_for_folder(folder)
-    with Library(paths, _with_default_storage(settings), sqlite.build(paths.database)) as library:
+    paths, settings = paths_for_folder(folder), _with_default_storage(settings)
+    with Library(paths, settings, stores.build(settings.storage.kind, paths.database)) as library:
         foreign_tools = [tool.name for tool in library.tools() if tool.kind != JUDGED_TOOL]
         if foreign_tools:
             raise LibraryMismatch(

@@ -17,7 +17,7 @@ from bunko.library.paths import LibraryPaths
 from bunko.library.web_defaults import chunk_overlap, chunk_size
 from bunko.protocols import Embedder, Source, Store
 from bunko.settings import Settings
-from bunko.stores.sqlite.pages import ToolPages
+from bunko.stores.tool_pages import ToolPages
 from bunko.text import analyzer, ngrams, subwords
 from bunko.types import Tool
 
@@ -63,7 +63,7 @@ class ToolConfig:
             respect_gitignore=scanner.respect_gitignore,
             max_file_bytes=scanner.max_file_bytes,
             max_memo_file_bytes=self._settings.memos.max_file_bytes,
-            pages=ToolPages(self._store, tool.id, self._paths.database) if tool.kind == "web" else None,
+            pages=ToolPages(self._store, tool.id) if tool.kind == "web" else None,
         )
 
     def chunker_settings(self, tool: Tool) -> ChunkerSettings:

@@ -186,7 +186,8 @@ class Importer:
         """Hold the import lock: one process imports at a time, and the next one waits until it is free or stopped."""
         if self._read_only:
             raise LibraryReadOnly("This library is open for reading only", hint="Open it for writing to change it.")
-        return hold_lock(self._paths, wait_seconds=wait_seconds, waiting=waiting, stopped=stopped)
+        lock_file = self._store.files.lock_file()
+        return hold_lock(lock_file, wait_seconds=wait_seconds, waiting=waiting, stopped=stopped)
 
     def update_index(self, tool: Tool, report: Report) -> Report:
         """Bring the derived index up to date and check that searches find the imported texts."""
@@ -306,6 +307,8 @@ class Importer:
         self._check_source_exists(source, tool)
         _log.info("Importing %s from %s", tool.name, tool.source)
         _log.debug("[reindex] scanning docs_dir=%s", tool.source)
+        if tool.kind == "web" and not self._store.is_persistent:
+            options["workers"] = 1  # another process could not read the pages
         return ingest(
             self._store,
             target,

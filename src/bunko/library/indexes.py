@@ -13,9 +13,9 @@ _READ_BATCH = 200
 
 
 class ToolIndexes:
-    """The indexes of one library's tools; their derived files are stored in `folder`."""
+    """The indexes of one library's tools; their derived files are stored in `folder`, if there is one."""
 
-    def __init__(self, store: Store, folder: Path) -> None:
+    def __init__(self, store: Store, folder: Path | None) -> None:
         self.folder = folder
         self._store = store
         self._by_tool_id: dict[int, ToolIndex] = {}

@@ -42,8 +42,7 @@ class Library:
     ) -> None:
         self.paths, self.settings, self.store, self.read_only = paths, settings, store, read_only
         self.notices, self.created_paths = notices, created_paths
-        index_folder = settings.storage.bm25_persist_dir
-        indexes = ToolIndexes(store, Path(index_folder).expanduser() if index_folder else paths.index_folder)
+        indexes = ToolIndexes(store, _index_folder(paths, settings) if store.is_persistent else None)
         tool_config = ToolConfig(paths, settings, store)
         importer = Importer(
             paths,
@@ -139,3 +138,8 @@ class Library:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _index_folder(paths: LibraryPaths, settings: Settings) -> Path:
+    folder = settings.storage.bm25_persist_dir
+    return Path(folder).expanduser() if folder else paths.index_folder

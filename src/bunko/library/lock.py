@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bunko.errors import LibraryBusy, LibraryReadOnly
-from bunko.library.paths import LibraryPaths
 
 # How often a waiting process tries again, so that it can be stopped in between.
 _RETRY_SECONDS = 0.2
@@ -16,18 +15,17 @@ _RETRY_SECONDS = 0.2
 
 @contextmanager
 def hold_lock(
-    paths: LibraryPaths,
+    lock_file: Path,
     *,
     wait_seconds: float,
     waiting: Callable[[str], None],
     stopped: Callable[[], bool],
-    lock_file: Path | None = None,
     activity: str = "importing into",
 ) -> Iterator[None]:
-    """Hold the import lock, or the lock in `lock_file`, after waiting at most `wait_seconds` for it."""
+    """Hold the lock in a file after waiting at most `wait_seconds` for it."""
     from filelock import FileLock, Timeout
 
-    lock = FileLock(lock_file or paths.lock_file)
+    lock = FileLock(lock_file)
     deadline = time.monotonic() + wait_seconds
     is_waiting = False
     try:
@@ -48,7 +46,7 @@ def hold_lock(
         ) from error
     except OSError as error:
         raise LibraryReadOnly(
-            f"{paths.folder} cannot be written: {error.strerror or error}",
+            f"{lock_file.parent} cannot be written: {error.strerror or error}",
             hint="Check who owns the folder, or choose another one with --library or --data-dir.",
         ) from error
     try:

@@ -40,9 +40,7 @@ class Maintenance:
     def status(self) -> LibraryStatus:
         """Return the status of the library and its tools."""
         tools, folder = catalog.tools(self._store), self._indexes.folder
-        return library_status(
-            self._store, tools, self._unfinished_rebuilds(), self._tool_config.source, self._paths.database, folder
-        )
+        return library_status(self._store, tools, self._unfinished_rebuilds(), self._tool_config.source, folder)
 
     def tool_status(self, name: str, *, page: int = 1, page_size: int = 20) -> ToolDetails:
         """Return the details of one tool with a page of its documents; its source is scanned, nothing is imported."""

@@ -7,13 +7,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from bunko import stores
 from bunko.errors import LibraryError, LibraryMismatch, LibraryReadOnly
 from bunko.library.catalog import SHADOW_PREFIX
 from bunko.library.library import Library
 from bunko.library.paths import DOCUMENTS_TOOL, LibraryPaths, paths_for_file, paths_for_folder, user_config_folder
-from bunko.protocols import Store
 from bunko.settings import LoadedSettings, load_settings
-from bunko.stores import sqlite
 from bunko.timing import now
 from bunko.types import Tool
 
@@ -29,26 +28,27 @@ def open_library(
 ) -> Library:
     """Open a library with the settings that apply to it; a `docs_dir` becomes its tool `documents`."""
     loaded = load_library_settings(paths, environ=environ, flags=flags, config=config)
-    paths = _paths_from_settings(paths, loaded)
+    paths, kind = _paths_from_settings(paths, loaded), loaded.settings.storage.kind
     try:
-        missing = _missing_paths(paths)
-        is_empty = not missing and not paths.database.stat().st_size
+        _check_paths(paths)
+        missing, exists = stores.missing_paths(kind, paths.database), stores.exists(kind, paths.database)
+        is_empty = not exists and paths.database.is_file() and not paths.database.stat().st_size
     except OSError as error:  # a parent folder is not accessible, or a name is too long
         raise _creation_error(paths, error.strerror or str(error)) from error
-    if not create and (missing or is_empty):
+    if not (create or exists):
         command = f"bunko tool add -n NAME -d TEXT -s DIR{paths.cli_flags() if paths.docs_dir is None else ''}"
         raise LibraryError(
             f"{paths.database} is an empty file" if is_empty else f"There is no library at {paths.display_path}",
             hint=f"Add a folder: {command}; or index one: bunko reindex --docs-dir DIR.",
         )
     try:
-        store: Store = sqlite.build(paths.database, read_only=read_only)
+        store = stores.build(kind, paths.database, read_only=read_only)
     except LibraryReadOnly as error:
-        if not paths.database.exists():
+        if stores.missing_paths(kind, paths.database):
             reason = getattr(error.__cause__, "strerror", None) or error.__cause__ or error.message
             raise _creation_error(paths, str(reason)) from error
         # The library can still be read; an attempt to write to it will raise the reason.
-        store = sqlite.build(paths.database, read_only=True)
+        store = stores.build(kind, paths.database, read_only=True)
     library = Library(
         paths, loaded.settings, store, read_only=read_only, notices=tuple(loaded.notices), created_paths=missing
     )
@@ -57,8 +57,8 @@ def open_library(
     return library
 
 
-def _missing_paths(paths: LibraryPaths) -> tuple[Path, ...]:
-    """Return the missing file and parent folders of a library; raise if a library cannot be there."""
+def _check_paths(paths: LibraryPaths) -> None:
+    """Raise an error if a library cannot be there."""
     if paths.database.is_dir():
         raise LibraryError(
             f"{paths.database} is a folder, not a library file",
@@ -69,7 +69,6 @@ def _missing_paths(paths: LibraryPaths) -> tuple[Path, ...]:
             f"{paths.folder} is a file, not a library folder",
             hint="Use --database FILE for a library in a file, --library DIR for one in a folder.",
         )
-    return tuple(path for path in (paths.database, *paths.database.parents) if not path.exists())
 
 
 def _creation_error(paths: LibraryPaths, reason: str) -> LibraryReadOnly:
@@ -87,10 +86,8 @@ def remove_new_library_on_error(library: Library) -> Iterator[None]:
         yield
     except BaseException:
         if library.created_paths and not library.store.tools.all():
-            database = library.paths.database
             library.close()
-            for suffix in ("", "-wal", "-shm", ".lock"):
-                database.with_name(database.name + suffix).unlink(missing_ok=True)
+            stores.delete(library.store.kind, library.paths.database)
             with suppress(OSError):  # a folder that is not empty stays
                 for folder in library.created_paths[1:]:
                     folder.rmdir()
@@ -120,10 +117,10 @@ def load_library_settings(
 
 def tool_names(paths: LibraryPaths, *, environ: Mapping[str, str], config: Path | None = None) -> list[str]:
     """Return the names of a library's tools without creating or changing a file."""
-    from bunko.stores.sqlite.peek import tool_names as read_tool_names
-
-    paths = _paths_from_settings(paths, load_library_settings(paths, environ=environ, config=config))
-    return [name for name in read_tool_names(paths.database) if not name.startswith(SHADOW_PREFIX)]
+    loaded = load_library_settings(paths, environ=environ, config=config)
+    location = _paths_from_settings(paths, loaded).database
+    names = stores.tool_names(loaded.settings.storage.kind, location)
+    return [name for name in names if not name.startswith(SHADOW_PREFIX)]
 
 
 def _paths_from_settings(paths: LibraryPaths, loaded: LoadedSettings) -> LibraryPaths:
@@ -161,7 +158,11 @@ def _ensure_documents_tool(library: Library, docs_dir: Path) -> None:
         )
     if library.read_only:
         return
-    if library.paths.folder != docs_dir and library.paths.folder.is_relative_to(docs_dir):
+    if (
+        library.store.is_persistent
+        and library.paths.folder != docs_dir
+        and library.paths.folder.is_relative_to(docs_dir)
+    ):
         with suppress(OSError):  # it holds texts and a token, which must not be committed by accident
             (library.paths.folder / ".gitignore").write_text("*\n", encoding="ascii")
     with suppress(LibraryReadOnly):

@@ -51,11 +51,6 @@ class LibraryPaths:
         """Return the flags the next command needs to select this library, after a space; empty if it needs none."""
         return f" {shlex.join(self.cli_arguments())}" if self.from_flag else ""
 
-    @property
-    def lock_file(self) -> Path:
-        """The lock file that a writer holds."""
-        return self.database.with_name(f"{self.database.name}.lock")
-
 
 def locate_library(
     *,

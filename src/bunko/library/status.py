@@ -53,7 +53,7 @@ class ToolStatus:
 class LibraryStatus:
     """The contents of a library."""
 
-    database: Path
+    location: str
     generation: int
     bytes: int
     derived_bytes: int
@@ -128,19 +128,18 @@ def library_status(
     tools: Sequence[Tool],
     rebuilds: Mapping[str, Tool],
     source_of: Callable[[Tool], Source],
-    database: Path,
-    index_folder: Path,
+    index_folder: Path | None,
 ) -> LibraryStatus:
     """Return the contents of each tool, and the size of the library.
 
     `rebuilds` are the unfinished rebuilds by the names of their tools.
     """
-    database_files = (path for path in database.parent.glob("*") if path.name.startswith(database.name))
     with store.read_transaction():
         statuses = [_tool_status(store, tool, rebuilds.get(tool.name), source_of(tool), index_folder) for tool in tools]
-        derived_bytes = _total_bytes(index_folder.glob("*.segment"))
+        derived_bytes = _total_bytes(index_folder.glob("*.segment")) if index_folder else 0
+        stored_bytes = _total_bytes(store.files.paths())
         return LibraryStatus(
-            database, store.generation(), _total_bytes(database_files), derived_bytes, statuses, store.vectors.usage()
+            store.location, store.generation(), stored_bytes, derived_bytes, statuses, store.vectors.usage()
         )
 
 
@@ -149,7 +148,7 @@ def tool_details(
     tool: Tool,
     rebuild: Tool | None,
     source: Source,
-    index_folder: Path,
+    index_folder: Path | None,
     *,
     page: int = 1,
     page_size: int = 20,
@@ -215,9 +214,11 @@ def _bin_width(minimum: int, maximum: int) -> int:
         unit *= 10
 
 
-def _tool_status(store: Store, tool: Tool, rebuild: Tool | None, source: Source, index_folder: Path) -> ToolStatus:
+def _tool_status(
+    store: Store, tool: Tool, rebuild: Tool | None, source: Source, index_folder: Path | None
+) -> ToolStatus:
     # File names contain the library's id, because another library may keep its files in the same folder.
-    files = index_folder.glob(f"{store.id[:12]}-tool{tool.id}-*.segment")
+    files = index_folder.glob(f"{store.id[:12]}-tool{tool.id}-*.segment") if index_folder else ()
     storage = store.stats.storage_size(tool.id)
     return ToolStatus(
         tool,
@@ -242,6 +243,6 @@ def _source_state(tool: Tool, source: Source, known_uris: Iterable[str]) -> Sour
 def _total_bytes(paths: Iterable[Path]) -> int:
     total = 0
     for path in paths:
-        with suppress(OSError):  # SQLite deletes its own files when the last reader closes
+        with suppress(OSError):  # another process may have deleted it since
             total += path.stat().st_size if path.is_file() else 0
     return total

@@ -122,21 +122,19 @@ class _WatchSession:
         self._events: FolderWatcher | None = None
         self._retry_events_at = float("inf")  # when to try again after file events were refused
         self._library_folder = os.path.realpath(library.paths.folder)
-        # A prefix of the files that SQLite writes beside the database, too.
-        self._database = str(Path(self._library_folder, library.paths.database.name))
+        self._library_files = library.store.files
         scanner = library.settings.scanner
         self._exclude_dirs = frozenset(scanner.exclude_dirs)
         self._extensions = tuple(f".{extension.lower().removeprefix('.')}" for extension in scanner.file_extensions)
 
     def run(self) -> None:
-        database = self._library.paths.database
-        file_id = _file_id(database)
         needs_watch = True  # a library without tools is reported too
         try:
             while not self._stop.is_set():
-                if _file_id(database) != file_id:
+                if not self._library_files.still_exist():
                     self._reporter.report_problem(
-                        _LIBRARY_SUBJECT, f"{database} has disappeared; waiting for it to come back."
+                        _LIBRARY_SUBJECT,
+                        f"{self._library.store.location} has disappeared; waiting for it to come back.",
                     )
                     return
                 sources = self._current_sources()
@@ -261,7 +259,7 @@ class _WatchSession:
         return all(self._source_ignores(path, source) for source in self._sources.values() if source.contains(path))
 
     def _source_ignores(self, path: str, source: _WatchedSource) -> bool:
-        if not self._exclude_dirs.isdisjoint(Path(path[len(source.root) :]).parts) or path.startswith(self._database):
+        if not self._exclude_dirs.isdisjoint(Path(path[len(source.root) :]).parts) or self._library_files.contain(path):
             return True
         return (
             source.root != self._library_folder

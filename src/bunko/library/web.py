@@ -255,13 +255,11 @@ class WebCollector:
         existing = self._find_tool(name) if create else self._get_tool(name)
         if existing is not None:
             self._tool_config.check_tool(existing)  # raises before waiting for the lock
-        lock_file = self._paths.database.with_name(f"{self._paths.database.name}.web.lock")
         lock = hold_lock(
-            self._paths,
+            self._store.files.lock_file("web"),
             wait_seconds=_LOCK_WAIT_SECONDS,
             waiting=callbacks.waiting,
             stopped=callbacks.stopped,
-            lock_file=lock_file,
             activity="collecting pages for",
         )
         with lock, self._open_tool(name, create=create) as tool:

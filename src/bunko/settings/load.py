@@ -24,7 +24,7 @@ from bunko.settings.validate import (
 _Assignment = tuple[str, object, str]  # key, value, origin
 # A docs folder may not set these: where texts and keys are sent and what that costs, what runs, who has access.
 _USER_ONLY_KEYS = (
-    "chat.", "crawl.", "embedding.", "log.keep_searches", "rewrite.", "safety.", "serve.", "summarize.",
+    "chat.", "crawl.", "embedding.", "log.keep_searches", "rewrite.", "safety.", "serve.", "storage.kind", "summarize.",
 )  # fmt: skip
 
 

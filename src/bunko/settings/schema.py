@@ -23,8 +23,11 @@ class DatabaseSection(Section):
 
 
 class StorageSection(Section):
-    """Where derived files are stored."""
+    """What stores the library, and where derived files are stored."""
 
+    kind: str = setting(
+        "sqlite", "Store: sqlite for a file, or memory for a library that ends with its process, for tests and scripts"
+    )
     bm25_persist_dir: str | None = setting(None, "Folder for index files. Not set: in the library", "BM25_PERSIST_DIR")
     chromadb_persist_dir: str | None = setting(
         None, "Folder for Chroma's files. Not set: in the library", "CHROMADB_PERSIST_DIR"

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, dataclass_transform, get_args
 
 _T = TypeVar("_T")
 
-# SQLite's largest integer. It also rejects infinity, NaN and numbers too long to print.
+# The largest integer that a store can hold. It also rejects infinity, NaN and numbers too long to print.
 MAX_NUMBER = 2**63 - 1
 
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bunko import stores
 from bunko.evaluation.cached_search import CachedSearch, SearchConfig
 from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.run import averages
@@ -15,7 +17,6 @@ from bunko.evaluation.sweep.result import PointScore
 from bunko.library.library import Library
 from bunko.library.paths import LibraryPaths
 from bunko.settings import Settings
-from bunko.stores import sqlite
 from bunko.workers import WorkerPool
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class _WorkerState:
 
     def __init__(
         self,
+        store: tuple[str, str],  # kind and location
         paths: LibraryPaths,
         tools: Sequence[tuple[str, Settings]],
         queries: Sequence[JudgedQuery],
@@ -88,7 +90,8 @@ class _WorkerState:
     ) -> None:
         self._paths, self._tools, self._queries, self._vectors = paths, tools, queries, vectors
         self._measure, self._tuning, self._held_out = measure, tuning, held_out
-        self._store = sqlite.build(paths.database, read_only=True)
+        kind, location = store
+        self._store = stores.build(kind, Path(location), read_only=True)
         self._searches: dict[int, CachedSearch] = {}
 
     def score_batch(self, batch: PointBatch) -> list[PointScore]:

@@ -69,7 +69,7 @@ def show_answer(answer: Answer, *, show_tool_names: bool = False) -> None:
 def show_status(status: LibraryStatus) -> None:
     """Show the tools and the size of a library."""
     console = Console(highlight=False)
-    table = Table(title=_plain_text(f"Library {status.database}"), title_justify="left")
+    table = Table(title=_plain_text(f"Library {status.location}"), title_justify="left")
     number_columns = ("documents", "chunks", "vectors", "size")
     for name in ("tool", "state", *number_columns, "last import", "source"):
         is_number = name in number_columns

@@ -83,7 +83,7 @@ def _print_status(result: LibraryStatus | ToolDetails, *, as_json: bool) -> None
 def status_to_dict(status: LibraryStatus) -> dict[str, Any]:
     """Return a status as a plain dictionary."""
     return {
-        "library": str(status.database),
+        "library": status.location,
         "generation": status.generation,
         "bytes": status.bytes,
         "derived_bytes": status.derived_bytes,
@@ -166,7 +166,7 @@ def _tool_status_to_dict(tool_status: ToolStatus) -> dict[str, Any]:
 def status_lines(status: LibraryStatus) -> list[str]:
     """Return a status as lines for a pipe."""
     lines = [
-        f"library: {status.database} ({format_size(status.bytes)}, derived {format_size(status.derived_bytes)},"
+        f"library: {status.location} ({format_size(status.bytes)}, derived {format_size(status.derived_bytes)},"
         f" generation {status.generation})"
     ]
     for tool_status in status.tools:

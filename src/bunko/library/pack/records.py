@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # bunko reads files of at most 20 MB by default; the line also contains the texts of the chunks.
 MAX_LINE_BYTES = 256_000_000
 _MAX_VECTOR_SIZE = 65_536
-_MAX_INTEGER = 2**63 - 1  # SQLite's largest integer
+_MAX_INTEGER = 2**63 - 1  # the largest integer that a store can hold
 _SHA256_LENGTH = 64
 
 

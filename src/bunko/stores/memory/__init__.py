@@ -1,10 +1,35 @@
-"""Keep a library in memory: the reference implementation that other stores must match, also used in tests."""
+"""Keep a library in the process: the reference for other stores, for tests, and for scripts that need no file."""
 
-from bunko.stores.memory.store import Memory
+from __future__ import annotations
 
-__all__ = ["Memory", "build"]
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bunko.stores.memory.store import Memory
 
 
-def build() -> Memory:
-    """Return an empty in-memory store."""
+def build(location: Path | None = None, *, read_only: bool = False) -> Memory:
+    """Return an empty store; it has no location, and nothing else can write to it."""
+    from bunko.stores.memory.store import Memory
+
     return Memory()
+
+
+def exists(location: Path) -> bool:
+    """Return False: every store in memory begins empty."""
+    return False
+
+
+def missing_paths(location: Path) -> tuple[Path, ...]:
+    """Return nothing: no file is created."""
+    return ()
+
+
+def delete(location: Path) -> None:
+    """Do nothing: there are no files."""
+
+
+def tool_names(location: Path) -> list[str]:
+    """Return nothing: another process cannot see the tools."""
+    return []

@@ -11,6 +11,7 @@ from bunko.stores.memory.cache import MemoryCache
 from bunko.stores.memory.changes import MemoryChanges
 from bunko.stores.memory.data import MemoryTables
 from bunko.stores.memory.documents import MemoryDocuments
+from bunko.stores.memory.files import MemoryFiles
 from bunko.stores.memory.pages import MemoryPages
 from bunko.stores.memory.stats import MemoryStats
 from bunko.stores.memory.tools import MemoryTools
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         ChangeStore,
         DocumentStore,
         StatsStore,
+        StoreFiles,
         ToolStore,
         VectorStore,
         WebPageStore,
@@ -33,6 +35,7 @@ class Memory:
 
     def __init__(self) -> None:
         self.id = uuid4().hex
+        self.kind, self.location, self.is_persistent = "memory", "memory", False
         tables = self._tables = MemoryTables()
         self.tools: ToolStore = MemoryTools(tables)
         self.documents: DocumentStore = MemoryDocuments(tables)
@@ -41,6 +44,8 @@ class Memory:
         self.pages: WebPageStore = MemoryPages(tables)
         self.cache: CacheStore = MemoryCache(tables)
         self.stats: StatsStore = MemoryStats(tables)
+        self._files = MemoryFiles()
+        self.files: StoreFiles = self._files
 
     @contextmanager
     def read_transaction(self) -> Iterator[None]:
@@ -57,4 +62,5 @@ class Memory:
         return ""
 
     def close(self) -> None:
-        """Do nothing: no files are open."""
+        """Delete the files of the locks."""
+        self._files.delete_locks()

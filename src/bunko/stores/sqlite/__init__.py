@@ -9,8 +9,33 @@ if TYPE_CHECKING:
     from bunko.stores.sqlite.store import Sqlite
 
 
-def build(path: Path, *, read_only: bool = False) -> Sqlite:
+def build(location: Path, *, read_only: bool = False) -> Sqlite:
     """Open the store in a SQLite file, and create the file if it does not exist."""
     from bunko.stores.sqlite.store import Sqlite
 
-    return Sqlite(path, read_only=read_only)
+    return Sqlite(location, read_only=read_only)
+
+
+def exists(location: Path) -> bool:
+    """Return whether there is a file with something in it; what that is, is checked when it is opened."""
+    return location.exists() and location.stat().st_size > 0
+
+
+def missing_paths(location: Path) -> tuple[Path, ...]:
+    """Return the file and the parent folders that do not exist, innermost first."""
+    return tuple(path for path in (location, *location.parents) if not path.exists())
+
+
+def delete(location: Path) -> None:
+    """Delete the file, the files that SQLite keeps beside it, and the lock of imports."""
+    from bunko.stores.sqlite.files import SqliteFiles, wal_files
+
+    for path in (location, *wal_files(location), SqliteFiles(location).lock_file()):
+        path.unlink(missing_ok=True)
+
+
+def tool_names(location: Path) -> list[str]:
+    """Return all tool names without creating or changing a file; raise sqlite3.Error if there is no library."""
+    from bunko.stores.sqlite.connection import read_without_traces
+
+    return [str(row[0]) for row in read_without_traces(location, "SELECT name FROM tools ORDER BY name")]

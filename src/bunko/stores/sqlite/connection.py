@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,12 +16,14 @@ from bunko.errors import LibraryBusy, LibraryDamaged, LibraryError, LibraryReadO
 from bunko.failpoints import reach_failpoint
 from bunko.stores.sqlite import schema
 from bunko.stores.sqlite.errors import BUSY_SECONDS, translate_errors
+from bunko.stores.sqlite.files import wal_files
 
 T = TypeVar("T")
 
 # What every other file of this folder uses are the names below and SQL that PostgreSQL runs too: `?` for values, `ON
 # CONFLICT`, `coalesce`, quoted reserved words. What only SQLite understands stands in this file and in schema.py.
 NO_LIMIT = 2**63 - 1  # the LIMIT of a query that only has an OFFSET
+_PEEK_SECONDS = 0.2  # the user waits at the keyboard for a completion
 _BATCH_SIZE = 500  # values in one query; old versions of SQLite allow 999
 
 
@@ -57,8 +59,8 @@ class Database:
 
     def _connect(self, *, read_only: bool) -> Connection:
         uri = f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
-        wal = self.path.with_name(f"{self.path.name}-wal")
-        if read_only and not wal.exists() and not os.access(self.path.parent, os.W_OK):
+        log, _ = wal_files(self.path)
+        if read_only and not log.exists() and not os.access(self.path.parent, os.W_OK):
             # Even to read, SQLite creates files beside the library. If it may not, and no process has the library open,
             # tell SQLite that the file does not change.
             uri += "&immutable=1"
@@ -240,6 +242,16 @@ def batches(values: Sequence[T], size: int = _BATCH_SIZE) -> Iterable[Sequence[T
 def byte_length_sql(expression: str) -> str:
     """Return the SQL for the length of a text in bytes; SQLite knows octet_length only since 3.43."""
     return f"length(CAST({expression} AS BLOB))"
+
+
+def read_without_traces(path: Path, query: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a query without creating any file; raise sqlite3.Error if there is no library."""
+    # If the files of the log do not exist, SQLite would create them even to read. But then no process has the library
+    # open, and all data is in the one file.
+    mode = "mode=ro" if all(file.exists() for file in wal_files(path)) else "mode=ro&immutable=1"
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=_PEEK_SECONDS)
+    with closing(connection):
+        return connection.execute(query).fetchall()
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:

@@ -5,12 +5,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from functools import cache
 from operator import attrgetter
-from pathlib import Path
-from typing import Any
 
-from bunko.protocols import Store
 from bunko.records import WebPage
 from bunko.stores.sqlite.connection import Database, batches, placeholders
 
@@ -72,28 +68,3 @@ class SqlitePages:
                     for page in upsert
                 ],
             )
-
-
-class ToolPages:
-    """The pages of one tool, for a source; when unpickled in another process, it opens the library file there."""
-
-    def __init__(self, store: Store, tool_id: int, database_path: Path) -> None:
-        self._store, self._tool_id, self._database_path = store, tool_id, database_path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen_pages, (self._tool_id, self._database_path)
-
-    def pages(self, urls: Sequence[str] | None = None) -> list[WebPage]:
-        """Return all pages, or those with the given URLs, sorted by URL."""
-        return self._store.pages.select(self._tool_id, urls)
-
-    def content(self, url: str) -> bytes | None:
-        """Return the content of a page as it was fetched, or None."""
-        return self._store.pages.content(self._tool_id, url)
-
-
-@cache  # a worker receives the source with every batch
-def _reopen_pages(tool_id: int, database_path: Path) -> ToolPages:
-    from bunko.stores import sqlite
-
-    return ToolPages(sqlite.build(database_path, read_only=True), tool_id, database_path)

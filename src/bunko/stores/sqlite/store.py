@@ -10,6 +10,7 @@ from bunko.stores.sqlite.cache import SqliteCache
 from bunko.stores.sqlite.changes import SqliteChanges
 from bunko.stores.sqlite.connection import Database
 from bunko.stores.sqlite.documents import SqliteDocuments
+from bunko.stores.sqlite.files import SqliteFiles
 from bunko.stores.sqlite.pages import SqlitePages
 from bunko.stores.sqlite.stats import SqliteStats
 from bunko.stores.sqlite.tools import SqliteTools
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         ChangeStore,
         DocumentStore,
         StatsStore,
+        StoreFiles,
         ToolStore,
         VectorStore,
         WebPageStore,
@@ -31,6 +33,7 @@ class Sqlite:
     """A library in a SQLite file; committed data survives a crash."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.kind, self.location, self.is_persistent = "sqlite", str(path), True
         database = self._database = Database(path, read_only=read_only)
         self.id = str(database.rows("SELECT value FROM meta WHERE key = 'id'")[0][0])
         changes = SqliteChanges(database)
@@ -41,6 +44,7 @@ class Sqlite:
         self.pages: WebPageStore = SqlitePages(database)
         self.cache: CacheStore = SqliteCache(database)
         self.stats: StatsStore = SqliteStats(database)
+        self.files: StoreFiles = SqliteFiles(path)
         # Bound here and not wrapped: every search calls it.
         self.generation = changes.generation
 
