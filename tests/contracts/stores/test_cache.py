@@ -1,0 +1,38 @@
+"""What every store promises about the search log and cached answers."""
+
+from __future__ import annotations
+
+from bunko.protocols import Store
+
+
+def test_kept_searches_are_counted_bounded_and_forgotten(store: Store) -> None:
+    assert store.cache.logged_searches() == []
+    assert store.cache.clear_searches() == 0
+    for at, (query, tool) in enumerate([("a", ""), ("b", ""), ("a", ""), ("a", "docs"), ("c", "")]):
+        assert store.cache.log_search(query, tool, f"2024-01-0{at + 1}", limit=3)
+    searches = [
+        (logged.query, logged.tool, logged.count, logged.last_searched_at) for logged in store.cache.logged_searches()
+    ]
+    # Four were made, three have room, and b was asked longest ago.
+    assert searches == [("a", "", 2, "2024-01-03"), ("a", "docs", 1, "2024-01-04"), ("c", "", 1, "2024-01-05")]
+    assert store.cache.clear_searches() == 3
+    assert store.cache.logged_searches() == []
+    assert store.cache.log_search("d", "", "2024-01-09", limit=3)
+    assert [logged.query for logged in store.cache.logged_searches()] == ["d"]
+
+
+def test_a_store_keeps_the_latest_answers_of_each_kind_while_they_are_worth_something(store: Store) -> None:
+    for number in range(5):
+        words = f"words {number}"
+        assert store.cache.cache_answer("rewrite", b"%d" % number, words, now=0.0, expires_at=100.0 + number, limit=3)
+    store.cache.cache_answer("summary", b"1", "text", now=0.0, expires_at=50.0, limit=3)
+    assert [store.cache.cached_answer("rewrite", b"%d" % number, 0.0) for number in range(5)] == [
+        None, None, "words 2", "words 3", "words 4",
+    ]  # fmt: skip
+    assert store.cache.cached_answer("summary", b"1", 0.0) == "text"
+    assert store.cache.cached_answer("summary", b"1", 50.0) is None
+    assert store.cache.cached_answer("rewrite", b"2", 102.0) is None
+    store.cache.cache_answer("rewrite", b"4", "other words", now=103.5, expires_at=200.0, limit=3)
+    assert store.cache.cached_answer("rewrite", b"4", 150.0) == "other words"
+    assert store.cache.cached_answer("rewrite", b"3", 0.0) is None  # it was out of date, and was forgotten
+    assert store.generation() == 0

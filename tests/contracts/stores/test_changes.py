@@ -1,0 +1,39 @@
+"""What every store promises to the indexes that follow it."""
+
+from __future__ import annotations
+
+from bunko.protocols import Store
+from bunko.types import SourceEntry, Tool
+from tests.contracts.documents import prepared
+
+
+def test_the_generation_grows_with_what_a_search_could_see(store: Store) -> None:
+    tool = store.tools.put(Tool("docs"))
+    first = store.documents.write(tool.id, upsert=[prepared("a.md", "x")])
+    assert store.generation() == first
+    assert store.documents.write(tool.id, touch=[SourceEntry("a.md", 1, 5, 9)]) == first
+    assert store.documents.write(tool.id, remove=["a.md"]) > first
+
+
+def test_an_index_learns_what_was_written_and_removed_since_a_generation(store: Store) -> None:
+    tool, other = store.tools.put(Tool("docs")), store.tools.put(Tool("other"))
+    store.documents.write(other.id, upsert=[prepared("z.md", "大阪の城")])
+    first = store.documents.write(tool.id, upsert=[prepared("a.md", "京都の寺"), prepared("b.md", "奈良の鹿", "大仏")])
+    with store.read_transaction():
+        before = list(store.changes.chunks_since(tool.id, 0))
+    assert [chunk.text.splitlines()[-1] for chunk in before] == ["京都の寺", "奈良の鹿", "大仏"]
+    assert store.changes.removed_since(tool.id, first) == []
+    store.documents.write(tool.id, upsert=[prepared("a.md", "鎌倉の海")])
+    with store.read_transaction():
+        after = list(store.changes.chunks_since(tool.id, first))
+    assert [chunk.text.splitlines()[-1] for chunk in after] == ["鎌倉の海"]
+    assert store.changes.removed_since(tool.id, first) == [before[0].document_id]
+
+
+def test_documents_that_move_into_an_empty_tool_are_a_change(store: Store) -> None:
+    tool, shadow = store.tools.put(Tool("docs")), store.tools.put(Tool("~docs"))
+    store.documents.write(shadow.id, upsert=[prepared("a.md", "京都の寺")])
+    before = store.generation()
+    assert store.tools.swap(tool, shadow) > before
+    with store.read_transaction():
+        assert len(list(store.changes.chunks_since(tool.id, before))) == 1

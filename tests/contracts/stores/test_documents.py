@@ -1,0 +1,139 @@
+"""What every store promises about documents and their chunks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from bunko.indexes.embedded.tool_index import ToolIndex
+from bunko.protocols import Store
+from bunko.records import FailedDocument, PreparedDocument
+from bunko.search.rank import SearchRequest, search
+from bunko.types import Chunk, LineSpan, SourceEntry, Tool
+from tests.contracts.documents import prepared, search_results
+
+
+def test_what_was_written_is_found_with_its_place_and_facts(store: Store) -> None:
+    tool = store.tools.put(Tool("docs"))
+    store.documents.write(tool.id, upsert=[prepared("a.md", "検索の方法", "別の話", date="2024-01-15", tags=("設計",))])
+    with store.read_transaction():
+        hits = search(store, ToolIndex(store, tool.id, None).snapshot(), {tool.id: "docs"}, None, SearchRequest("検索"))
+    assert [(hit.tool, hit.uri, hit.title, hit.date, hit.tags) for hit in hits] == [
+        ("docs", "a.md", "title of a.md", "2024-01-15", ("設計",))
+    ]
+    assert hits[0].chunk == Chunk(0, 0, 5, 1, 1, "検索の方法", "# h", ("h",))
+
+
+def test_a_removed_document_is_never_found_again(store: Store) -> None:
+    tool = store.tools.put(Tool("docs"))
+    live = ToolIndex(store, tool.id, None)
+    store.documents.write(tool.id, upsert=[prepared("a.md", "検索の方法"), prepared("b.md", "検索の話")])
+    assert {uri for uri, *_ in search_results(store, tool, live, "検索")} == {"a.md", "b.md"}
+    store.documents.write(tool.id, remove=["a.md"])
+    assert {uri for uri, *_ in search_results(store, tool, live, "検索")} == {"b.md"}
+    assert {uri for uri, *_ in search_results(store, tool, ToolIndex(store, tool.id, None), "検索")} == {"b.md"}
+
+
+def test_a_replaced_document_is_found_by_its_new_words_only(store: Store) -> None:
+    tool = store.tools.put(Tool("docs"))
+    live = ToolIndex(store, tool.id, None)
+    store.documents.write(tool.id, upsert=[prepared("a.md", "京都の寺")])
+    store.documents.write(tool.id, upsert=[prepared("a.md", "奈良の鹿", "東大寺の大仏")])
+    assert not search_results(store, tool, live, "京都")
+    assert search_results(store, tool, live, "鹿")
+    assert store.stats.totals(tool.id).documents == 1
+    assert store.stats.totals(tool.id).chunks == 2
+
+
+def test_a_timestamp_is_trusted_only_if_it_is_older_than_the_look(store: Store) -> None:
+    tool = store.tools.put(Tool("docs"))
+    old, fresh = prepared("old.md", "x", modified_ns=1), prepared("fresh.md", "y", modified_ns=10**18 - 5)
+    store.documents.write(tool.id, upsert=[old, fresh])
+    known = store.documents.fingerprints(tool.id)
+    assert (known["old.md"].modified_ns, known["fresh.md"].modified_ns) == (1, 0)
+    store.documents.write(tool.id, touch=[SourceEntry("old.md", 7, 8, 10**18)])
+    assert (
+        store.documents.fingerprints(tool.id)["old.md"].size,
+        store.documents.fingerprints(tool.id)["old.md"].modified_ns,
+    ) == (7, 8)
+
+
+def test_a_failure_is_remembered_until_the_document_is_right_again(store: Store) -> None:
+    tool = store.tools.put(Tool("docs"))
+    store.documents.write(tool.id, upsert=[prepared("a.md", "京都")])
+    store.documents.write(tool.id, fail=[FailedDocument(SourceEntry("a.md", 3, 4, 10**18), "h", "is binary")])
+    assert [(problem.uri, problem.reason) for problem in store.documents.failures(tool.id)] == [("a.md", "is binary")]
+    assert store.documents.fingerprints(tool.id)["a.md"].content_hash == "h"
+    assert store.stats.totals(tool.id).documents == 0
+    store.documents.write(tool.id, upsert=[prepared("a.md", "京都")])
+    assert not store.documents.failures(tool.id)
+
+
+def test_hostile_strings_survive_storage(store: Store) -> None:
+    tool = store.tools.put(Tool("docs"))
+    texts = [
+        "nul \0 inside 検索",
+        "検索 '; DROP TABLE documents; --",
+        "検索 \u202e\u200b\ufeff",
+        "検索 👩‍👩‍👧 ﷽ Z͑ͫ̓a̴l",
+    ]
+    store.documents.write(tool.id, upsert=[prepared(f"{number} '\"\n*?.md", text) for number, text in enumerate(texts)])
+    with store.read_transaction():
+        live = ToolIndex(store, tool.id, None)
+        hits = search(store, live.snapshot(), {tool.id: "docs"}, None, SearchRequest("検索", top_k=10))
+    assert sorted(hit.chunk.text for hit in hits) == sorted(texts)
+
+
+def test_documents_are_listed_in_order_and_found_by_their_hash(store: Store) -> None:
+    tool = store.tools.put(Tool("docs"))
+    store.documents.write(tool.id, upsert=[prepared(f"{name}.md", name) for name in "cab"])
+    assert store.documents.uris(tool.id, limit=2) == ["a.md", "b.md"]
+    assert store.documents.uris(tool.id, after="b.md") == ["c.md"]
+    assert store.documents.uris_with_hash(tool.id, "hash of b") == ["b.md"]
+    document = store.documents.get(tool.id, "a.md")
+    assert document is not None
+    assert (document.text, document.title) == ("a", "title of a.md")
+    assert store.documents.get(tool.id, "nowhere") is None
+
+
+def test_a_whole_document_comes_back_as_it_was_put(store: Store) -> None:
+    tool, other = store.tools.put(Tool("docs")), store.tools.put(Tool("other"))
+    table = Chunk(0, 0, 2, 1, 1, "| h |\n| a |", "", ())  # its text is not the range it stands in
+    long = prepared("long.md", "京" * 60_000, "都" * 60_000, tags=("設計",), date="2024-01-15")
+    odd = prepared("odd.md", "ab")
+    odd = PreparedDocument(odd.document, [table], odd.packed_terms, [b"name"])
+    store.documents.write(tool.id, upsert=[odd, long], vectors={b"name": np.ones(4, np.float32)})
+    store.documents.write(other.id, upsert=[prepared("a.md", "x")])
+    assert store.documents.export(tool.id, ["odd.md", "nothing.md", "long.md"]) == [long, odd]
+    assert store.documents.export(tool.id, []) == []
+    touched = SourceEntry("odd.md", 9, 8, 10**18)
+    store.documents.write(tool.id, touch=[touched])
+    assert store.documents.export(tool.id, ["odd.md"])[0].document.entry == touched
+    stored_vectors = store.vectors.get([b"name", b"other"])
+    assert {key: vector.tolist() for key, vector in stored_vectors.items()} == {b"name": [1, 1, 1, 1]}
+
+
+def test_a_touched_entry_takes_its_chunks_along_to_other_lines(store: Store) -> None:
+    tool = store.tools.put(Tool("docs"))
+    moving, other = prepared("a.txt#x", "京都の寺", "奈良の鹿"), prepared("a.txt#y", "大阪の城")
+    document = replace(moving.document, entry=replace(moving.document.entry, lines=LineSpan(5, 6)))
+    chunks = [replace(chunk, first_line=chunk.first_line + 4, last_line=chunk.last_line + 4) for chunk in moving.chunks]
+    generation = store.documents.write(tool.id, upsert=[replace(moving, document=document, chunks=chunks), other])
+    assert (
+        store.documents.fingerprints(tool.id)["a.txt#x"].first_line,
+        store.documents.fingerprints(tool.id)["a.txt#y"].first_line,
+    ) == (
+        5,
+        1,
+    )
+    moved = replace(document.entry, lines=LineSpan(2, 3))
+    assert store.documents.write(tool.id, touch=[moved]) == generation
+    assert store.documents.fingerprints(tool.id)["a.txt#x"].first_line == 2
+    stored = store.documents.get(tool.id, "a.txt#x")
+    assert stored is not None
+    assert stored.lines == LineSpan(2, 3)
+    (whole,) = store.documents.export(tool.id, ["a.txt#x"])
+    assert whole.document.entry == moved
+    lines = {row.chunk.text: row.chunk.first_line for row in store.documents.chunks([1, 2, 3]).values()}
+    assert lines == {"京都の寺": 2, "奈良の鹿": 3, "大阪の城": 1}

@@ -1,0 +1,79 @@
+"""What every store promises about tools."""
+
+from __future__ import annotations
+
+from bunko.indexes.embedded.tool_index import ToolIndex
+from bunko.protocols import Store
+from bunko.records import FailedDocument
+from bunko.types import SourceEntry, Tool
+from tests.contracts.documents import prepared, search_results
+
+
+def test_tools_are_kept_by_name(store: Store) -> None:
+    first = store.tools.put(Tool("b", description="one"))
+    store.tools.put(Tool("a"))
+    again = store.tools.put(Tool("b", description="two", built={"words": 1}))
+    assert again.id == first.id
+    assert [(tool.name, tool.description) for tool in store.tools.all()] == [("a", ""), ("b", "two")]
+    assert store.tools.all()[1].built == {"words": 1}
+
+
+def test_two_tools_never_see_each_others_documents(store: Store) -> None:
+    first, second = store.tools.put(Tool("one")), store.tools.put(Tool("two"))
+    store.documents.write(first.id, upsert=[prepared("same.md", "京都の寺")])
+    store.documents.write(second.id, upsert=[prepared("same.md", "奈良の寺")])
+    assert [uri for uri, *_ in search_results(store, first, ToolIndex(store, first.id, None), "奈良")] == []
+    assert store.documents.fingerprints(first.id)["same.md"] != store.documents.fingerprints(second.id)["same.md"]
+
+
+def test_a_shadow_takes_the_place_of_its_tool_in_one_step(store: Store) -> None:
+    tool, shadow = store.tools.put(Tool("docs")), store.tools.put(Tool("~docs"))
+    live = ToolIndex(store, tool.id, None)
+    store.documents.write(tool.id, upsert=[prepared("a.md", "京都の寺"), prepared("b.md", "奈良の鹿")])
+    assert search_results(store, tool, live, "京都")
+    store.documents.write(
+        shadow.id,
+        upsert=[prepared("b.md", "大阪の城")],
+        fail=[FailedDocument(SourceEntry("c.md", 1, 1, 10**18), "h", "bad")],
+    )
+    assert not search_results(store, tool, live, "大阪")
+    store.tools.swap(Tool("docs", id=tool.id, built={"words": 2}), shadow)
+    assert [uri for uri, *_ in search_results(store, tool, live, "大阪 京都 奈良")] == ["b.md"]
+    assert set(store.documents.fingerprints(tool.id)) == {"b.md", "c.md"}
+    assert [(stored.name, stored.built) for stored in store.tools.all()] == [("docs", {"words": 2})]
+    assert store.check() == ""
+
+
+def test_a_dropped_tool_takes_its_documents_along(store: Store) -> None:
+    tool = store.tools.put(Tool("docs"))
+    store.documents.write(tool.id, upsert=[prepared("a.md", "京都の寺")])
+    store.tools.drop(tool.id)
+    assert store.tools.all() == []
+    assert store.documents.fingerprints(tool.id) == {}
+
+
+def test_a_shadow_becomes_a_tool_in_one_step(store: Store) -> None:
+    other = store.tools.put(Tool("kept"))
+    store.documents.write(other.id, upsert=[prepared("k.md", "大阪")])
+    shadow = store.tools.put(Tool("~docs", active=False))
+    store.documents.write(shadow.id, upsert=[prepared("a.md", "京都")])
+    adopted = store.tools.adopt_documents(Tool("docs", description="new", built={"words": 1}), shadow)
+    assert [(stored.name, stored.id, stored.description) for stored in store.tools.all()] == [
+        ("docs", adopted.id, "new"),
+        ("kept", other.id, ""),
+    ]
+    live = ToolIndex(store, adopted.id, None)
+    assert [uri for uri, *_ in search_results(store, adopted, live, "京都")] == ["a.md"]
+    again = store.tools.put(Tool("~docs", active=False))
+    assert again.id not in (adopted.id, other.id)
+    store.documents.write(again.id, upsert=[prepared("b.md", "奈良")])
+    second = store.tools.adopt_documents(
+        Tool("docs", source="/elsewhere", active=False, options={"exclude": ["x"]}), again
+    )
+    assert second.id == adopted.id
+    stored = next(tool for tool in store.tools.all() if tool.name == "docs")
+    assert (stored.source, stored.active, stored.options, stored.built) == ("/elsewhere", False, {"exclude": ["x"]}, {})
+    assert not search_results(store, second, live, "京都")
+    assert [uri for uri, *_ in search_results(store, second, live, "奈良")] == ["b.md"]
+    assert len(store.tools.all()) == 2
+    assert list(store.documents.fingerprints(other.id)) == ["k.md"]
