@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
 from bunko.records import EmbeddingUsage, FailedDocument, LoggedSearch, PreparedDocument, WebPage
 from bunko.stores.filters import effective_date
@@ -14,6 +15,26 @@ from bunko.types import SourceEntry, Tool
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Self = TypeVar("Self", bound="_Subject")
+
+
+class _Subject(Protocol):
+    _tables: MemoryTables
+
+
+def locked(method: Callable[Concatenate[Self, P], R]) -> Callable[Concatenate[Self, P], R]:
+    """Run a method of a subject while no other thread writes, as a transaction would."""
+
+    @wraps(method)
+    def run_locked(self: Self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._tables.lock:
+            return method(self, *args, **kwargs)
+
+    return run_locked
 
 
 @dataclass(slots=True)

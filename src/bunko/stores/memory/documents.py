@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bunko.records import ChunkRow, EmbeddingUsage, FailedDocument, Filter, PreparedDocument, StoredDocument
 from bunko.stores import filters
 from bunko.stores.filters import document_matcher
-from bunko.stores.memory.data import DocumentRow, MemoryTables
+from bunko.stores.memory.data import DocumentRow, MemoryTables, locked
 from bunko.types import Fingerprint, Problem, SourceEntry
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ class MemoryDocuments:
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
 
+    @locked
     def fingerprints(self, tool_id: int) -> dict[str, Fingerprint]:
         """Return the fingerprint of each document and of each failed entry, by URI."""
         failed = {
@@ -36,6 +37,7 @@ class MemoryDocuments:
             if owner_id == tool_id
         }
 
+    @locked
     def failures(self, tool_id: int) -> list[Problem]:
         """Return the entries that could not be imported."""
         return [
@@ -44,6 +46,7 @@ class MemoryDocuments:
             if owner_id == tool_id
         ]
 
+    @locked
     def write(
         self,
         tool_id: int,
@@ -57,20 +60,20 @@ class MemoryDocuments:
     ) -> int:
         """Write documents atomically and return the new generation; a failed entry replaces its document."""
         tables = self._tables
-        with tables.lock:
-            tables.store_vectors(vectors or {}, usage or {})
-            if upsert or fail or remove:
-                tables.generation += 1
-            replaced = (*(prepared.document.uri for prepared in upsert), *(failure.entry.uri for failure in fail))
-            for uri in (*remove, *replaced):
-                tables.remove_document(tool_id, uri)
-            tables.failures.update({(tool_id, failure.entry.uri): failure for failure in fail})
-            for prepared in upsert:
-                self._insert_document(tool_id, prepared)
-            for entry in touch:
-                self._touch_entry(tool_id, entry)
-            return tables.generation
+        tables.store_vectors(vectors or {}, usage or {})
+        if upsert or fail or remove:
+            tables.generation += 1
+        replaced = (*(prepared.document.uri for prepared in upsert), *(failure.entry.uri for failure in fail))
+        for uri in (*remove, *replaced):
+            tables.remove_document(tool_id, uri)
+        tables.failures.update({(tool_id, failure.entry.uri): failure for failure in fail})
+        for prepared in upsert:
+            self._insert_document(tool_id, prepared)
+        for entry in touch:
+            self._touch_entry(tool_id, entry)
+        return tables.generation
 
+    @locked
     def get(self, tool_id: int, uri: str) -> StoredDocument | None:
         """Return the document with this URI, or None."""
         row = self._tables.documents.get((tool_id, uri))
@@ -89,6 +92,7 @@ class MemoryDocuments:
             row.entry.lines,
         )
 
+    @locked
     def chunks(self, ids: Sequence[int]) -> dict[int, ChunkRow]:
         """Return the chunks with these ids that still exist."""
         rows = {}
@@ -108,6 +112,7 @@ class MemoryDocuments:
                     )
         return rows
 
+    @locked
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that match a filter."""
         matches = document_matcher(where)
@@ -117,10 +122,12 @@ class MemoryDocuments:
             if matches(row.prepared.document.uri, row.date, frozenset(row.prepared.document.text.tags))
         ]
 
+    @locked
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the URIs after a given one, sorted."""
         return sorted(uri for owner_id, uri in self._tables.documents if owner_id == tool_id and uri > after)[:limit]
 
+    @locked
     def uris_with_hash(self, tool_id: int, prefix: str) -> list[str]:
         """Return the URIs of documents whose content hash starts with a prefix."""
         return sorted(
@@ -129,6 +136,7 @@ class MemoryDocuments:
             if row.prepared.document.content_hash.startswith(prefix)
         )
 
+    @locked
     def export(self, tool_id: int, uris: Sequence[str]) -> list[PreparedDocument]:
         """Return the documents as they were written, sorted by URI."""
         rows = [

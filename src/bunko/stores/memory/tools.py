@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from bunko.stores.memory.data import MemoryTables
+from bunko.stores.memory.data import MemoryTables, locked
 from bunko.types import Tool
 
 
@@ -15,69 +15,70 @@ class MemoryTools:
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
 
+    @locked
     def all(self) -> list[Tool]:
         """Return all tools, sorted by name."""
         return sorted(self._tables.tools.values(), key=lambda tool: tool.name)
 
+    @locked
     def put(self, tool: Tool) -> Tool:
         """Add a tool or replace the tool of the same name; return it with its id."""
         tables = self._tables
-        with tables.lock:
-            if old := tables.tools.get(tool.name):
-                tables.tools[tool.name] = replace(tool, id=old.id)
-            else:
-                tables.tools[tool.name] = replace(tool, id=tables.next_tool)
-                tables.next_tool += 1
-            return tables.tools[tool.name]
+        if old := tables.tools.get(tool.name):
+            tables.tools[tool.name] = replace(tool, id=old.id)
+        else:
+            tables.tools[tool.name] = replace(tool, id=tables.next_tool)
+            tables.next_tool += 1
+        return tables.tools[tool.name]
 
+    @locked
     def ensure(self, tool: Tool) -> None:
         """Add a tool unless one of that name exists."""
-        with self._tables.lock:
-            if tool.name not in self._tables.tools:
-                self.put(tool)
+        if tool.name not in self._tables.tools:
+            self.put(tool)
 
+    @locked
     def update_build_info(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
         """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
-        with self._tables.lock:
-            for name, tool in self._tables.tools.items():
-                if tool.id == tool_id:
-                    updated = replace(tool, built=tool.built if built is None else built)
-                    if imported_at:
-                        updated = replace(updated, imported_at=imported_at, checked_at=imported_at)
-                    self._tables.tools[name] = updated
+        for name, tool in self._tables.tools.items():
+            if tool.id == tool_id:
+                updated = replace(tool, built=tool.built if built is None else built)
+                if imported_at:
+                    updated = replace(updated, imported_at=imported_at, checked_at=imported_at)
+                self._tables.tools[name] = updated
 
+    @locked
     def drop(self, tool_id: int) -> None:
         """Delete a tool with its documents, pages and pinned vectors."""
         tables = self._tables
-        with tables.lock:
-            self._remove_documents(tool_id)
-            for rows in (tables.pinned, tables.pages, tables.contents):
-                for key in [key for key in rows if key[0] == tool_id]:
-                    del rows[key]
-            tables.tools = {name: tool for name, tool in tables.tools.items() if tool.id != tool_id}
+        self._remove_documents(tool_id)
+        for rows in (tables.pinned, tables.pages, tables.contents):
+            for key in [key for key in rows if key[0] == tool_id]:
+                del rows[key]
+        tables.tools = {name: tool for name, tool in tables.tools.items() if tool.id != tool_id}
 
+    @locked
     def swap(self, tool: Tool, shadow: Tool) -> int:
         """Replace a tool's documents by those of its shadow and delete the shadow, atomically."""
         tables = self._tables
-        with tables.lock:
-            generation = self._remove_documents(tool.id)
-            for (tool_id, uri), row in list(tables.documents.items()):
-                if tool_id == shadow.id:
-                    row.tool_id, row.generation = tool.id, generation
-                    tables.documents[tool.id, uri] = tables.documents.pop((tool_id, uri))
-            for (tool_id, uri), failed in list(tables.failures.items()):
-                if tool_id == shadow.id:
-                    tables.failures[tool.id, uri] = failed
-            self.drop(shadow.id)
-            self.put(tool)
-            return generation
+        generation = self._remove_documents(tool.id)
+        for (tool_id, uri), row in list(tables.documents.items()):
+            if tool_id == shadow.id:
+                row.tool_id, row.generation = tool.id, generation
+                tables.documents[tool.id, uri] = tables.documents.pop((tool_id, uri))
+        for (tool_id, uri), failed in list(tables.failures.items()):
+            if tool_id == shadow.id:
+                tables.failures[tool.id, uri] = failed
+        self.drop(shadow.id)
+        self.put(tool)
+        return generation
 
+    @locked
     def adopt_documents(self, tool: Tool, shadow: Tool) -> Tool:
         """Store a tool with the documents of its shadow, atomically; a tool of the same name is replaced."""
-        with self._tables.lock:
-            tool = self.put(tool)
-            self.swap(tool, shadow)
-            return tool
+        tool = self.put(tool)
+        self.swap(tool, shadow)
+        return tool
 
     def _remove_documents(self, tool_id: int) -> int:
         """Remove the documents and failures of a tool; return the new generation."""

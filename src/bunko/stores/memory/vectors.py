@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bunko.errors import LibraryError
 from bunko.records import EmbeddingUsage
-from bunko.stores.memory.data import MemoryTables
+from bunko.stores.memory.data import MemoryTables, locked
 from bunko.stores.memory.tools import MemoryTools
 
 if TYPE_CHECKING:
@@ -22,15 +22,18 @@ class MemoryVectors:
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
 
+    @locked
     def get(self, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
         """Return the stored vectors among these keys."""
         stored = self._tables.vectors
         return {key: stored[key] for key in keys if key in stored}
 
+    @locked
     def missing(self, keys: Iterable[bytes]) -> set[bytes]:
         """Return the keys that have no stored vector."""
         return {key for key in keys if key not in self._tables.vectors}
 
+    @locked
     def pin(
         self,
         tool_id: int,
@@ -40,47 +43,48 @@ class MemoryVectors:
         usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> None:
         """Store vectors that no chunk uses yet, and keep them from being deleted as orphans until they are unpinned."""
-        with self._tables.lock:
-            self._tables.store_vectors(vectors, usage or {})
-            self._tables.pinned.setdefault((tool_id, embedder), set()).update(vectors)
+        self._tables.store_vectors(vectors, usage or {})
+        self._tables.pinned.setdefault((tool_id, embedder), set()).update(vectors)
 
+    @locked
     def unpin(self, tool_id: int, embedder: str | None = None) -> None:
         """Unpin the vectors of a tool, of one embedder or of all."""
         for owner_id, name in list(self._tables.pinned):
             if owner_id == tool_id and embedder in (None, name):
                 del self._tables.pinned[owner_id, name]
 
+    @locked
     def replace(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
         """Assign new vectors to all chunks of a tool, atomically; return the new generation."""
         tables = self._tables
-        with tables.lock:
-            rows = tables.documents_of(tool_id)
-            has_vectors = any(keys.values())
-            for row in rows:
-                document_keys = keys.get(row.prepared.document.uri, ())
-                expected = len(row.prepared.chunks) if has_vectors else 0
-                if len(document_keys) != expected or self.missing(document_keys):
-                    raise LibraryError(
-                        "The documents changed while their vectors were computed",
-                        hint="Run bunko reembed again; the computed vectors are kept.",
-                    )
-            tables.generation += 1
-            for row in rows:
-                vector_keys = list(keys.get(row.prepared.document.uri, ()))
-                row.prepared = dataclasses.replace(row.prepared, vector_keys=vector_keys)
-                row.generation = tables.generation
-                tables.removals.append((tool_id, row.id, tables.generation))
-            MemoryTools(tables).update_build_info(tool_id, built=built)
-            return tables.generation
+        rows = tables.documents_of(tool_id)
+        has_vectors = any(keys.values())
+        for row in rows:
+            document_keys = keys.get(row.prepared.document.uri, ())
+            expected = len(row.prepared.chunks) if has_vectors else 0
+            if len(document_keys) != expected or self.missing(document_keys):
+                raise LibraryError(
+                    "The documents changed while their vectors were computed",
+                    hint="Run bunko reembed again; the computed vectors are kept.",
+                )
+        tables.generation += 1
+        for row in rows:
+            vector_keys = list(keys.get(row.prepared.document.uri, ()))
+            row.prepared = dataclasses.replace(row.prepared, vector_keys=vector_keys)
+            row.generation = tables.generation
+            tables.removals.append((tool_id, row.id, tables.generation))
+        MemoryTools(tables).update_build_info(tool_id, built=built)
+        return tables.generation
 
+    @locked
     def delete_orphans(self) -> None:
         """Delete vectors that no chunk uses and that are not pinned."""
         tables = self._tables
-        with tables.lock:
-            used = {key for row in tables.documents.values() for key in row.prepared.vector_keys}
-            used = used.union(*tables.pinned.values())
-            tables.vectors = {key: vector for key, vector in tables.vectors.items() if key in used}
+        used = {key for row in tables.documents.values() for key in row.prepared.vector_keys}
+        used = used.union(*tables.pinned.values())
+        tables.vectors = {key: vector for key, vector in tables.vectors.items() if key in used}
 
+    @locked
     def usage(self) -> dict[str, EmbeddingUsage]:
         """Return how much imports have used each embedder, by embedder name."""
         return dict(sorted(self._tables.usage.items()))

@@ -1,0 +1,31 @@
+"""What only SQLite understands stands in few files, so that another database can run the same queries."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import bunko
+
+PACKAGE = Path(bunko.__file__).parent
+# The connection, the schema, the names of the files and the errors of SQLite.
+OF_SQLITE = {"connection.py", "schema.py", "files.py", "errors.py"}
+ONLY_SQLITE = re.compile(
+    r"\bPRAGMA\b|\bINSERT OR\b|\bREPLACE INTO\b|\bifnull\(|sqlite_master|\browid\b|lastrowid|\bimport sqlite3\b"
+    r"|LIMIT -1|\?[0-9]|[ (=]:[a-z]+\b|\bAS BLOB\b|\bGLOB\b|\bstrftime\(|\bgroup_concat\(|json_each|RETURNING",
+)
+FILES_OF_SQLITE = re.compile(r"\bsqlite3\b|\bPRAGMA\b|-wal\b|-shm\b|stores\.sqlite|stores\.memory")
+
+
+def test_queries_use_only_what_other_databases_understand_too() -> None:
+    files = [path for path in (PACKAGE / "stores" / "sqlite").glob("*.py") if path.name not in OF_SQLITE]
+    assert {"documents.py", "vectors.py", "tools.py"} <= {path.name for path in files}
+    matches = {path.name: ONLY_SQLITE.findall(path.read_text(encoding="utf-8")) for path in files}
+    assert {name: words for name, words in matches.items() if words and name != "__init__.py"} == {}
+
+
+def test_nothing_outside_the_stores_knows_the_files_of_sqlite() -> None:
+    files = [path for path in PACKAGE.rglob("*.py") if not path.is_relative_to(PACKAGE / "stores")]
+    assert len(files) > 100
+    matches = {str(path): FILES_OF_SQLITE.findall(path.read_text(encoding="utf-8")) for path in files}
+    assert {name: words for name, words in matches.items() if words} == {}
