@@ -1,4 +1,4 @@
-"""The commands and the settings as they are in, `docs/cli.md` and `docs/settings.md` out.
+"""Write `docs/cli.md` and `docs/settings.md` from the commands and the settings.
 
 Run it after a change of either: `.venv/bin/python docs/generate.py`. A test fails while a page is stale.
 """
@@ -51,8 +51,8 @@ def _helps(context: click.Context) -> Iterator[tuple[str, str]]:
 
 
 def _exits() -> Iterator[tuple[int, str, str]]:
-    told = {error.code: error.__doc__ or "" for error in _tree(BunkoError)}
-    rows = [(exit, f"`{code}`", told[code]) for code, exit in EXIT_CODES.items()]
+    descriptions = {error.code: error.__doc__ or "" for error in _tree(BunkoError)}
+    rows = [(exit, f"`{code}`", descriptions[code]) for code, exit in EXIT_CODES.items()]
     rows.append((1, "", "`bunko doctor` found an error."))
     rows.append((2, "", "The command line is invalid."))
     rows.append((INTERRUPTED_EXIT_CODE, "", "Ctrl-C. Finished work is saved; run the command again to continue."))

@@ -1,4 +1,4 @@
-"""The MCP tools as they are in, the tables of both READMEs out.
+"""Write the tables of MCP tools in `docs/tools.md` and `docs/guide.ja.md`.
 
 Run it after a change of a tool: `.venv/bin/python docs/tools.py`. A test fails while a table is stale.
 """
@@ -13,9 +13,9 @@ from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import ToolDefinition
 from bunko.interfaces.tools.toolsets import TOOLSET_NAMES
 
-ROOT = Path(__file__).resolve().parent.parent
+DOCS = Path(__file__).resolve().parent
 _PLACE = re.compile(r"(<!-- tools -->\n).*?(<!-- /tools -->)", re.DOTALL)
-# What a model reads is English; people who read the Japanese page get it in Japanese.
+# A model reads the English descriptions; the Japanese page is for people.
 JAPANESE = {
     "get_recent_memos": "日付の新しいメモを、書き出しとともに返す。",
     "job": "バックグラウンドの作業の進み具合を返す。中止もできる。",
@@ -32,24 +32,27 @@ JAPANESE = {
 }
 
 
-def english() -> str:
-    """Return the table for README.md."""
-    return _table("tool", "arguments (**required**)", "what it does", [(tool, tool.description) for tool in fixed()])
+def english_table() -> str:
+    """Return the table for `docs/tools.md`."""
+    rows = [(tool, tool.description) for tool in fixed_tools()]
+    return _table("tool", "arguments (**required**)", "what it does", rows)
 
 
-def japanese() -> str:
-    """Return the table for README.ja.md."""
-    rows = [(tool, JAPANESE[tool.name]) for tool in fixed()]
+def japanese_table() -> str:
+    """Return the table for `docs/guide.ja.md`."""
+    rows = [(tool, JAPANESE[tool.name]) for tool in fixed_tools()]
     return _table("ツール", "引数（**必須**）", "はたらき", rows)
 
 
-def fixed(toolsets: Sequence[str] = tuple(name for name in TOOLSET_NAMES if name != "tools")) -> list[ToolDefinition]:
-    """Return the tools of some toolsets, or of all but the one whose tools a library names itself."""
-    return ToolRegistry(_nothing, toolsets=toolsets, folder="your folder").tools()
+def fixed_tools(
+    toolsets: Sequence[str] = tuple(name for name in TOOLSET_NAMES if name != "tools"),
+) -> list[ToolDefinition]:
+    """Return the tools of these toolsets; by default all except `tools`, whose tools a library names."""
+    return ToolRegistry(_open_nothing, toolsets=toolsets, folder="your folder").tools()
 
 
-def refreshed(page: str, table: str) -> str:
-    """Return a page with the table in its place."""
+def replace_table(page: str, table: str) -> str:
+    """Return the page with its table replaced."""
     if not _PLACE.search(page):
         raise SystemExit("The page has no place marked <!-- tools -->")
     return _PLACE.sub(lambda match: f"{match[1]}{table}{match[2]}", page)
@@ -57,7 +60,7 @@ def refreshed(page: str, table: str) -> str:
 
 def _table(tool: str, arguments: str, about: str, rows: list[tuple[ToolDefinition, str]]) -> str:
     lines = [f"| {tool} | {arguments} | {about} |", "|---|---|---|"]
-    lines += [f"| `{one.name}` | {_arguments(one)} | {text} |" for one, text in rows]
+    lines += [f"| `{definition.name}` | {_arguments(definition)} | {text} |" for definition, text in rows]
     return "\n".join(lines) + "\n"
 
 
@@ -66,11 +69,11 @@ def _arguments(tool: ToolDefinition) -> str:
     return ", ".join(marks) or "none"
 
 
-def _nothing() -> None:
+def _open_nothing() -> None:
     raise AssertionError("naming the tools opened a library")
 
 
 if __name__ == "__main__":
-    for name, table in (("README.md", english()), ("README.ja.md", japanese())):
-        path = ROOT / name
-        path.write_text(refreshed(path.read_text(encoding="utf-8"), table), encoding="utf-8")
+    for name, table in (("tools.md", english_table()), ("guide.ja.md", japanese_table())):
+        path = DOCS / name
+        path.write_text(replace_table(path.read_text(encoding="utf-8"), table), encoding="utf-8")

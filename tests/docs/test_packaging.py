@@ -18,7 +18,7 @@ from bunko.interfaces.cli.main import bunko as program
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-FOLDER_TOOLS = [tool.name for tool in runpy.run_path(str(ROOT / "docs" / "tools.py"))["fixed"](("folder",))]
+FOLDER_TOOLS = [tool.name for tool in runpy.run_path(str(ROOT / "docs" / "tools.py"))["fixed_tools"](("folder",))]
 
 
 def read(name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The README's walk through tools is followed line by line at a real terminal, and prints what the page shows."""
+"""Follow the walk-through of the docs at a real terminal and compare what it prints with the page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.test_docs import READMES, ROOT, shown
+from tests.docs.test_docs import ROOT, shown
 
 pty = pytest.importorskip("pty", reason="there are no terminals to open on this system")
 
@@ -31,7 +31,7 @@ _RULE = re.compile(r"[━─]+")
 
 
 class Terminal:
-    """A person's window: commands in, all that was written to it out."""
+    """Run commands at a terminal and return everything that was written to it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -48,7 +48,7 @@ class Terminal:
         }
 
     def run(self, command: str, *answers: tuple[str, Callable[[], str]]) -> str:
-        """Run a command to its end; where a text is seen, type what follows from it."""
+        """Run a command to its end; when a text appears, type the answer to it."""
         ours, theirs = pty.openpty()
         _resize(theirs)
         # Opened by its name in a session of its own, it is the terminal whose Ctrl-C the command gets.
@@ -92,7 +92,7 @@ def _read(
 
 
 def screen(written: str) -> str:
-    """Return what is left to see: colours and what was written over are gone."""
+    """Return what a person sees: without colours and without text that was overwritten."""
     lines, at, column = [""], 0, 0
     for piece in _PIECE.findall(written):
         if piece == "\n":
@@ -118,12 +118,12 @@ def steady(text: str) -> str:
 
 
 def agrees(expected: str, printed: str) -> bool:
-    """Say whether a page shows what was printed; an ellipsis stands for what it leaves out."""
+    """Return whether a page shows what was printed; an ellipsis stands for any text."""
     pattern = ".*".join(re.escape(part.strip()) + r"\s*" for part in steady(expected).split("…"))
     return re.fullmatch(pattern, steady(printed)) is not None
 
 
-def test_the_walk_through_tools_prints_what_the_readme_shows(tmp_path: Path) -> None:
+def test_the_walk_through_prints_what_the_pages_show(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples" / "library", tmp_path / ".demo")
     terminal = Terminal(tmp_path)
     saved = tmp_path / ".demo" / "handbook" / "oncall.md"
@@ -136,7 +136,7 @@ def test_the_walk_through_tools_prints_what_the_readme_shows(tmp_path: Path) -> 
         "bunko tool delete -n copy": [("[y/N]: ", lambda: "y\n")],
         "bunko watch": [("Press Ctrl-C to stop.", save), (" updated", lambda: "\x03")],
     }
-    walk = shown("README.md", at_a_terminal=True)
+    walk = [*shown("docs/tools.md", at_a_terminal=True), *shown("docs/memos.md", at_a_terminal=True)]
     assert answers.keys() <= dict(walk).keys()
     for command, expected in walk:
         written = terminal.run(command, *answers.get(command, ()))
@@ -156,11 +156,6 @@ def test_a_watch_over_no_tools_says_what_it_waits_for(tmp_path: Path) -> None:
     seen = screen(terminal.run("bunko watch", ("waiting for bunko tool add", lambda: "\x03")))
     assert "Watching 0 tools: none yet" in seen
     assert "Stopped" in seen
-
-
-def test_both_readmes_walk_the_same_way() -> None:
-    one, other = (shown(page, at_a_terminal=True) for page in READMES)
-    assert one == other
 
 
 @pytest.mark.parametrize("wrong", ["5 added", "4 added, 0 moved", "4 added\nmore"])
