@@ -17,12 +17,10 @@ from bunko.embedders import embed_and_check
 from bunko.evaluation import measures
 from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.run import fetch_sizes, may_abstain, query_measures
-from bunko.indexes.embedded import bm25
-from bunko.indexes.embedded.snapshot import EMPTY_RANKING, Ranking
-from bunko.indexes.embedded.vectors import NearestRows, nearest
 from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.protocols import Embedder
+from bunko.records import EMPTY_RANKING, NearestRows, Ranking
 from bunko.search import fusion
 from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, QueryAnalysis, analyse_query
 from bunko.search.rank import MAX_QUERY_CHARS, SearchRequest, fuse_adaptive, rank_lexical, rows_per_arm
@@ -71,12 +69,9 @@ class CachedSearch:
         self._store, self._queries, self._vectors, self._measure = library.store, queries, vectors, measure
         with self._store.read_transaction():
             stored_tool = catalog.get_tool(self._store, tool)
-            self._snapshot = library.snapshot([stored_tool.id])
+            self._view = library.index_view([stored_tool.id])
         embedder = library.embedder_of(stored_tool) if vectors is not None else None
         self._noise_floor = embedder.noise_floor if embedder else -1.0
-        segment_orders = [view.segment.order for view in self._snapshot.views]
-        self._tie_order = np.concatenate(segment_orders) if segment_orders else np.empty(0, np.uint64)
-        self._masks = self._snapshot.masks(None)
         self._analysis_cache: dict[tuple[int, bool, bool], QueryAnalysis] = {}
         self._nearest_cache: dict[tuple[int, int], NearestRows | None] = {}
         self._lexical_cache: dict[tuple[object, ...], Ranking] = {}
@@ -143,7 +138,7 @@ class CachedSearch:
         semantic = nearest_rows.ranking if nearest_rows else EMPTY_RANKING
         rows = np.array(list(dict.fromkeys((*lexical.rows, *semantic.rows))), np.int64)
         # This order breaks ties between equal scores; the stable sort below keeps it.
-        rows = rows[np.argsort(self._tie_order[rows], kind="stable")]
+        rows = rows[np.argsort(self._view.tie_order(rows.tolist()), kind="stable")]
         scores = self._score_rows(query_index, request, rows, lexical, nearest_rows, weights)
         orders = np.argsort(-scores, axis=1, kind="stable")
         min_score = request.min_combined_score if is_hybrid and request.fusion == "cc" else None
@@ -159,17 +154,15 @@ class CachedSearch:
         key = (k, request.k1, request.b, request.loanwords, request.bridge)
         if key not in self._lexical_cache:
             analysis = self._analysis(query_index, request)
-            self._lexical_cache[key] = rank_lexical(
-                self._snapshot, analysis, k, k1=request.k1, b=request.b, masks=self._masks
-            )
+            self._lexical_cache[key] = rank_lexical(self._view, analysis, k, k1=request.k1, b=request.b)
         return self._lexical_cache[key]
 
     def _rank_nearest(self, query_index: int, k: int, threshold: float | None) -> NearestRows | None:
         if (query_index, k) not in self._nearest_cache:
             text = _query_text(self._queries[query_index])
             nearest_rows = None
-            if self._vectors is not None and self._snapshot.size and text.strip():
-                nearest_rows = nearest(self._snapshot, self._vectors[query_index], k, masks=self._masks)
+            if self._vectors is not None and self._view.size and text.strip():
+                nearest_rows = self._view.nearest(self._vectors[query_index], k)
             self._nearest_cache[query_index, k] = nearest_rows
         nearest_rows = self._nearest_cache[query_index, k]
         if threshold is None or nearest_rows is None:
@@ -206,7 +199,7 @@ class CachedSearch:
             return np.array([_row_scores(fusion.reciprocal_rank_fusion(rankings, request.rrf_k), rows)])
         if request.vector_weight is None:
             analysis = self._analysis(query_index, request)
-            fused = fuse_adaptive(self._snapshot, analysis, lexical, semantic, nearest_rows, request.k1)
+            fused = fuse_adaptive(self._view, analysis, lexical, semantic, nearest_rows, request.k1)
             return np.array([_row_scores(fused, rows)])
         lexical_scores, vector_scores = (
             np.array(_row_scores(fusion.normalise_scores(scores), rows)) for scores in (lexical, semantic)
@@ -222,7 +215,7 @@ class CachedSearch:
         key = query_index, request.loanwords, request.bridge
         row_numbers = [int(row) for row in rows]
         uncached = [row for row in row_numbers if (*key, row) not in self._all_words_cache]
-        for row, matches in zip(uncached, bm25.matches(self._snapshot, analysis.terms, uncached), strict=True):
+        for row, matches in zip(uncached, self._view.matches(analysis.terms, uncached), strict=True):
             self._all_words_cache[*key, row] = bool(required) and all(matches[index] for index in required)
         return np.array([self._all_words_cache[*key, row] for row in row_numbers], bool)
 
@@ -248,7 +241,8 @@ class CachedSearch:
     def _load_chunks(self, rows: Sequence[int]) -> None:
         uncached = [row for row in rows if row not in self._chunk_cache]
         for start in range(0, len(uncached), _CHUNK_BATCH):
-            row_by_id = {self._snapshot.chunk_id(row): row for row in uncached[start : start + _CHUNK_BATCH]}
+            batch = uncached[start : start + _CHUNK_BATCH]
+            row_by_id = dict(zip(self._view.chunk_ids(batch), batch, strict=True))
             for chunk_id, chunk_row in self._store.chunks(list(row_by_id)).items():
                 self._chunk_cache[row_by_id[chunk_id]] = (chunk_row.uri, chunk_row.chunk.text)
 

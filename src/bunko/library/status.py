@@ -10,7 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
-from bunko.protocols import Source, Store
+from bunko.protocols import Index, Source, Store
 from bunko.records import EmbeddingUsage, StorageSize, Totals
 from bunko.text.language import detect_language
 from bunko.timing import now
@@ -129,7 +129,7 @@ def library_status(
     rebuilds: Mapping[str, Tool],
     source_of: Callable[[Tool], Source],
     database: Path,
-    index_folder: Path,
+    index: Index,
 ) -> LibraryStatus:
     """Return the contents of each tool, and the size of the library.
 
@@ -137,8 +137,8 @@ def library_status(
     """
     database_files = (path for path in database.parent.glob("*") if path.name.startswith(database.name))
     with store.read_transaction():
-        statuses = [_tool_status(store, tool, rebuilds.get(tool.name), source_of(tool), index_folder) for tool in tools]
-        derived_bytes = _total_bytes(index_folder.glob("*.segment"))
+        statuses = [_tool_status(store, tool, rebuilds.get(tool.name), source_of(tool), index) for tool in tools]
+        derived_bytes = index.storage_bytes()
         return LibraryStatus(
             database, store.generation(), _total_bytes(database_files), derived_bytes, statuses, store.embedding_usage()
         )
@@ -149,14 +149,14 @@ def tool_details(
     tool: Tool,
     rebuild: Tool | None,
     source: Source,
-    index_folder: Path,
+    index: Index,
     *,
     page: int = 1,
     page_size: int = 20,
 ) -> ToolDetails:
     """Return the details of one tool; its source is scanned, nothing is imported."""
     with store.read_transaction():
-        status = _tool_status(store, tool, rebuild, source, index_folder)
+        status = _tool_status(store, tool, rebuild, source, index)
         lengths = length_distribution(store.chunk_lengths(tool.id))
         summaries = store.list_documents(tool.id, skip=(page - 1) * page_size, limit=page_size)
         fingerprints = store.fingerprints(tool.id)
@@ -215,16 +215,14 @@ def _bin_width(minimum: int, maximum: int) -> int:
         unit *= 10
 
 
-def _tool_status(store: Store, tool: Tool, rebuild: Tool | None, source: Source, index_folder: Path) -> ToolStatus:
-    # File names contain the library's id, because another library may keep its files in the same folder.
-    files = index_folder.glob(f"{store.id[:12]}-tool{tool.id}-*.segment")
+def _tool_status(store: Store, tool: Tool, rebuild: Tool | None, source: Source, index: Index) -> ToolStatus:
     storage = store.storage_size(tool.id)
     return ToolStatus(
         tool,
         store.totals(tool.id),
         store.failures(tool.id),
         storage,
-        _total_bytes(files),
+        index.storage_bytes(tool.id),
         _source_state(tool, source, store.uris(tool.id, limit=1)),
         None if rebuild is None else store.totals(rebuild.id).documents,
     )

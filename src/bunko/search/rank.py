@@ -6,29 +6,18 @@ import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from bunko.embedders import embed_and_check
 from bunko.errors import QueryError
-from bunko.indexes.embedded import bm25
-from bunko.indexes.embedded.bm25 import QueryTerm
-from bunko.indexes.embedded.snapshot import EMPTY_RANKING, Ranking, Snapshot
-from bunko.indexes.embedded.vectors import NearestRows, cosines, nearest
-from bunko.protocols import Embedder, Store
-from bunko.records import NO_FILTER, ChunkRow, Filter
+from bunko.protocols import Embedder, IndexView, Store
+from bunko.records import EMPTY_RANKING, NO_FILTER, ChunkRow, Filter, NearestRows, QueryTerm, Ranking
 from bunko.search import fusion
 from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, QueryAnalysis, analyse_query
 from bunko.text import ngrams
 from bunko.text.normalise import escape_surrogates
 from bunko.timing import timer
 from bunko.types import FUSIONS, MODES, ArmScore, Explanation, Fusion, Hit, Mode
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Mask = npt.NDArray[np.bool_] | None
 
 _log = logging.getLogger("bunko.search")
 
@@ -104,18 +93,17 @@ def is_tool_search_setting(name: object, value: object) -> bool:
 
 
 def search(
-    store: Store, snapshot: Snapshot, tools: Mapping[int, str], embedder: Embedder | None, request: SearchRequest
+    store: Store, view: IndexView, tools: Mapping[int, str], embedder: Embedder | None, request: SearchRequest
 ) -> list[Hit]:
-    """Return the best hits of some tools; call it inside the store's `reading` with a snapshot taken there."""
+    """Return the best hits of some tools; call it inside the store's `read_transaction` with a view taken there."""
     query = escape_surrogates(request.query)[:MAX_QUERY_CHARS]
     _log.debug('[search] query="%s", top_k=%d', query, request.top_k)
     with timer("search_total", _log):
-        masks = snapshot.masks(None)
+        where = None
         if request.where:
-            documents = [document_id for tool in tools for document_id in store.select_documents(tool, request.where)]
-            masks = snapshot.masks(np.array(documents, np.int64))
-        ranked_rows = rank_rows(snapshot, query, embedder, request, masks)
-        ids = [snapshot.chunk_id(ranked_row.row) for ranked_row in ranked_rows]
+            where = tuple(document_id for tool in tools for document_id in store.select_documents(tool, request.where))
+        ranked_rows = rank_rows(view, query, embedder, request, where)
+        ids = view.chunk_ids([ranked_row.row for ranked_row in ranked_rows])
         chunks = store.chunks(ids)
         hits = [
             _build_hit(chunks[chunk_id], ranked_row, tools)
@@ -156,15 +144,13 @@ class RankedRow(NamedTuple):
 
 
 def rank_rows(
-    snapshot: Snapshot,
+    view: IndexView,
     query: str,
     embedder: Embedder | None,
     request: SearchRequest,
-    masks: Sequence[Mask],
-    *,
-    cached_nearest: NearestRows | None = None,
+    where: tuple[int, ...] | None = None,
 ) -> list[RankedRow]:
-    """Return the best rows with their scores; `cached_nearest` is an earlier result of `rank_semantic`, if any."""
+    """Return the best rows with their scores, of the documents with the ids `where` if given."""
     analysis = analyse_query(
         query, loanwords=request.loanwords, cross_language_weight=CROSS_LANGUAGE_WEIGHT if request.bridge else 0.0
     )
@@ -172,14 +158,12 @@ def rank_rows(
     lexical_ranking, nearest_rows = EMPTY_RANKING, None
     if request.mode != "semantic":
         with timer("bm25_query", _log):
-            lexical_ranking = rank_lexical(snapshot, analysis, fetch, k1=request.k1, b=request.b, masks=masks)
+            lexical_ranking = rank_lexical(view, analysis, fetch, k1=request.k1, b=request.b, where=where)
     if request.mode != "bm25":
-        nearest_rows = cached_nearest or rank_semantic(
-            snapshot, query, embedder, fetch, request.similarity_threshold, masks
-        )
-    scores = _fuse_arms(snapshot, analysis, request, embedder, lexical_ranking, nearest_rows)
+        nearest_rows = rank_semantic(view, query, embedder, fetch, request.similarity_threshold, where)
+    scores = _fuse_arms(view, analysis, request, embedder, lexical_ranking, nearest_rows)
     semantic_ranking = nearest_rows.ranking if nearest_rows else EMPTY_RANKING
-    rows, explanations = _select_rows(snapshot, analysis, request, scores, lexical_ranking, semantic_ranking)
+    rows, explanations = _select_rows(view, analysis, request, scores, lexical_ranking, semantic_ranking)
     has_combined_score = _has_combined_score(request)
     lexical_scores, semantic_scores, final_scores = scores
     return [
@@ -202,7 +186,7 @@ class _Scores(NamedTuple):
 
 
 def _fuse_arms(
-    snapshot: Snapshot,
+    view: IndexView,
     analysis: QueryAnalysis,
     request: SearchRequest,
     embedder: Embedder | None,
@@ -223,7 +207,7 @@ def _fuse_arms(
         return _Scores(lexical, semantic, fusion.convex_combination(semantic, lexical, request.vector_weight))
     noise_floor = embedder.noise_floor if embedder else -1.0
     semantic = {row: score for row, score in semantic.items() if row in lexical or score >= noise_floor}
-    return _Scores(lexical, semantic, fuse_adaptive(snapshot, analysis, lexical, semantic, nearest_rows, request.k1))
+    return _Scores(lexical, semantic, fuse_adaptive(view, analysis, lexical, semantic, nearest_rows, request.k1))
 
 
 def _has_combined_score(request: SearchRequest) -> bool:
@@ -231,7 +215,7 @@ def _has_combined_score(request: SearchRequest) -> bool:
 
 
 def _select_rows(
-    snapshot: Snapshot,
+    view: IndexView,
     analysis: QueryAnalysis,
     request: SearchRequest,
     scores: _Scores,
@@ -242,28 +226,29 @@ def _select_rows(
     final_scores = scores.final
     # The ranking of one arm alone is already sorted.
     is_sorted = final_scores is scores.lexical or final_scores is scores.semantic
-    rows = list(final_scores) if is_sorted else _sort_rows(snapshot, final_scores)
+    rows = list(final_scores) if is_sorted else _sort_rows(view, final_scores)
     min_score = request.min_combined_score if _has_combined_score(request) else None
     if min_score is None:
         rows = rows[: request.top_k]
         if not request.explain:
             return rows, {}
-        return rows, _explain_rows(snapshot, analysis, rows, lexical_ranking, semantic_ranking)
-    explanations = _explain_rows(snapshot, analysis, rows, lexical_ranking, semantic_ranking)
+        return rows, _explain_rows(view, analysis, rows, lexical_ranking, semantic_ranking)
+    explanations = _explain_rows(view, analysis, rows, lexical_ranking, semantic_ranking)
     rows = [row for row in rows if final_scores[row] >= min_score or _has_every_word(analysis, explanations[row])]
     return rows[: request.top_k], explanations
 
 
-def _sort_rows(snapshot: Snapshot, scores: Mapping[int, float]) -> list[int]:
+def _sort_rows(view: IndexView, scores: Mapping[int, float]) -> list[int]:
     """Return rows by descending score; ties are broken only where there are any."""
     rows = sorted(scores, key=scores.__getitem__, reverse=True)
     if any(scores[row] == scores[next_row] for row, next_row in itertools.pairwise(rows)):
-        rows.sort(key=lambda row: (-scores[row], snapshot.order(row)))
+        orders = dict(zip(rows, view.tie_order(rows), strict=True))
+        rows.sort(key=lambda row: (-scores[row], orders[row]))
     return rows
 
 
 def fuse_adaptive(
-    snapshot: Snapshot,
+    view: IndexView,
     analysis: QueryAnalysis,
     lexical_scores: Mapping[int, float],
     semantic_scores: Mapping[int, float],
@@ -273,14 +258,14 @@ def fuse_adaptive(
     """Fuse the scores of both arms with a vector weight that adapts to the query."""
     lexical_only = [row for row in lexical_scores if row not in semantic_scores]
     all_cosines = dict(semantic_scores) | dict(
-        zip(lexical_only, cosines(snapshot, nearest_rows.query_vector, lexical_only), strict=True)
+        zip(lexical_only, view.cosines(nearest_rows.query_vector, lexical_only), strict=True)
     )
     return fusion.adaptive_combination(
         all_cosines,
         lexical_scores,
         mean=nearest_rows.mean,
         spread=nearest_rows.spread,
-        max_possible_score=bm25.max_possible_score(snapshot, analysis.terms, k1=k1),
+        max_possible_score=view.max_score(analysis.terms, k1=k1),
     )
 
 
@@ -290,42 +275,43 @@ def rows_per_arm(request: SearchRequest) -> int:
 
 
 def rank_lexical(
-    snapshot: Snapshot, analysis: QueryAnalysis, k: int, *, k1: float, b: float, masks: Sequence[Mask]
+    view: IndexView, analysis: QueryAnalysis, k: int, *, k1: float, b: float, where: tuple[int, ...] | None = None
 ) -> Ranking:
     """Return the k best rows by words, filled up with rows found by grams if words find too few."""
-    ranking = bm25.rank_terms(snapshot, analysis.terms, k, k1=k1, b=b, masks=masks)
-    if len(ranking.rows) >= k or not analysis.grams or not snapshot.size:
+    ranking = view.rank(analysis.terms, k, k1=k1, b=b, where=where)
+    if len(ranking.rows) >= k or not analysis.grams or not view.size:
         return ranking
     word_rows = set(ranking.rows)
     ceiling = ranking.scores[-1] * _GRAM_ONLY_FACTOR if ranking.scores else float("inf")
-    gram_ranking = _rank_grams(snapshot, analysis, k, masks)
+    gram_ranking = _rank_grams(view, analysis, k, where)
     extra = [(-min(score, ceiling), row) for row, score in zip(*gram_ranking, strict=True) if row not in word_rows][
         : k - len(word_rows)
     ]
     if extra and -extra[0][0] == ceiling:  # scores above the ceiling have become ties
-        extra.sort(key=lambda scored_row: (scored_row[0], snapshot.order(scored_row[1])))
+        orders = view.tie_order([row for _, row in extra])
+        extra = [pair for pair, _ in sorted(zip(extra, orders, strict=True), key=lambda item: (item[0][0], item[1]))]
     return Ranking([*ranking.rows, *(row for _, row in extra)], [*ranking.scores, *(-score for score, _ in extra)])
 
 
-def _rank_grams(snapshot: Snapshot, analysis: QueryAnalysis, k: int, masks: Sequence[Mask]) -> Ranking:
+def _rank_grams(view: IndexView, analysis: QueryAnalysis, k: int, where: tuple[int, ...] | None) -> Ranking:
     single = [gram for gram in analysis.grams if ngrams.is_single_char(gram)]
     if len(single) == len(analysis.grams):
         ranges = [ngrams.pair_key_range(gram.spelling) for gram in single]
-        return bm25.rank_key_ranges(snapshot, ranges, k, masks=masks)
+        return view.rank_key_ranges(ranges, k, where=where)
     terms = [
         QueryTerm(gram.key, _HIRAGANA_WEIGHT if ngrams.is_hiragana(gram) else 1.0, is_gram=True)
         for gram in analysis.grams
     ]
-    return bm25.rank_gram_overlap(snapshot, terms, k, min_share=_MIN_GRAM_OVERLAP, masks=masks)
+    return view.rank_grams(terms, k, min_share=_MIN_GRAM_OVERLAP, where=where)
 
 
 def rank_semantic(
-    snapshot: Snapshot,
+    view: IndexView,
     query: str,
     embedder: Embedder | None,
     k: int,
     threshold: float | None,
-    masks: Sequence[Mask],
+    where: tuple[int, ...] | None,
 ) -> NearestRows | None:
     """Return the k nearest rows within a distance threshold, or None if the index or the query is empty."""
     if embedder is None:
@@ -333,12 +319,12 @@ def rank_semantic(
             "This search needs vectors, but embedding.provider is none",
             hint="Use --mode bm25, or set embedding.provider and import again.",
         )
-    if not snapshot.size or not query.strip():
+    if not view.size or not query.strip():
         return None
     with timer("query_embedding", _log):
         vector = embed_and_check(embedder, [query], query=True)[0]
     with timer("vector_query", _log):
-        nearest_rows = nearest(snapshot, vector, k, masks=masks)
+        nearest_rows = view.nearest(vector, k, where=where)
     if threshold is not None:
         rows, scores = nearest_rows.ranking
         count = sum(1 - score <= threshold for score in scores)
@@ -347,7 +333,7 @@ def rank_semantic(
 
 
 def _explain_rows(
-    snapshot: Snapshot,
+    view: IndexView,
     analysis: QueryAnalysis,
     rows: Sequence[int],
     lexical_ranking: Ranking,
@@ -355,7 +341,7 @@ def _explain_rows(
 ) -> dict[int, Explanation]:
     lexical_scores, semantic_scores = _arm_scores(lexical_ranking), _arm_scores(semantic_ranking)
     explanations = {}
-    for row, matches in zip(rows, bm25.matches(snapshot, analysis.terms, rows), strict=True):
+    for row, matches in zip(rows, view.matches(analysis.terms, rows), strict=True):
         matched = [i for i, is_match in enumerate(matches) if is_match]
         terms = tuple(analysis.spellings[i] for i in matched if analysis.roles[i] in ("", "part"))
         expansions = tuple(

@@ -1,0 +1,1 @@
+"""Rank straight from the rows of a store: the plain reference that other indexes are compared with."""
