@@ -361,10 +361,10 @@ class IndexView(Protocol):
         """Return for each row which of the terms it contains."""
 
     def nearest(self, vector: npt.NDArray[np.float32], k: int, *, where: tuple[int, ...] | None = None) -> NearestRows:
-        """Return the k rows with the highest cosine; a row without a vector has cosine 0."""
+        """Return the k rows with the highest cosine, without the rows of tools that have no vectors."""
 
     def cosines(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
-        """Return the cosines of rows."""
+        """Return the cosines of rows; 0 without a vector."""
 
 
 class Index(Protocol):
