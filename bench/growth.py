@@ -12,8 +12,8 @@ from bench.clock import cpu, run_apart
 from bench.libraries import SIZES, Libraries
 from bench.starting import measure_visits
 from bench.table import Result, Table, number
+from bunko.search.arms import rank_lexical
 from bunko.search.query_analysis import analyse_query
-from bunko.search.rank import rank_lexical
 
 TOP = 10
 CURVES = {

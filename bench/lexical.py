@@ -10,8 +10,8 @@ from bench.clock import race, run_apart
 from bench.libraries import LARGE, MEDIUM, SMALL, Libraries
 from bench.table import Check, Result, Table, check, number
 from bunko.records import QueryTerm
+from bunko.search.arms import rank_lexical
 from bunko.search.query_analysis import QueryAnalysis, analyse_query
-from bunko.search.rank import rank_lexical
 from bunko.text import analyzer
 
 TOP = 10

@@ -16,7 +16,8 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.search.query_analysis import analyse_query
-from bunko.search.rank import SearchRequest, rank_rows
+from bunko.search.rank import rank_rows
+from bunko.search.request import SearchRequest
 from bunko.sources import build
 
 SIZES = (SMALL, MEDIUM, LARGE)

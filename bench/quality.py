@@ -19,8 +19,8 @@ from bunko.evaluation.eval_library import judged_library
 from bunko.evaluation.measures import ranking_measures
 from bunko.library.library import Library
 from bunko.protocols import IndexView
+from bunko.search.arms import rank_lexical
 from bunko.search.query_analysis import QueryAnalysis, analyse_query
-from bunko.search.rank import rank_lexical
 from bunko.settings import Settings
 
 K, CHUNKS = 10, 100

@@ -20,7 +20,8 @@ from judge import ndcg
 
 from bunko.evaluation import beir
 from bunko.evaluation.eval_library import judged_library
-from bunko.search.rank import SearchRequest, rank_rows
+from bunko.search.rank import rank_rows
+from bunko.search.request import SearchRequest
 from bunko.settings import Settings
 
 DEPTH = 200  # BM25 hits for each question

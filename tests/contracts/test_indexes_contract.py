@@ -15,8 +15,9 @@ from bunko.embedders import hashing
 from bunko.errors import UnknownName
 from bunko.protocols import Index, IndexView, Store
 from bunko.records import Filter, NearestRows, PreparedDocument, QueryTerm, Ranking
+from bunko.search.hits import search
 from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, analyse_query
-from bunko.search.rank import SearchRequest, search
+from bunko.search.request import SearchRequest
 from bunko.stores import memory
 from bunko.text import ngrams
 from bunko.types import MODES, Tool

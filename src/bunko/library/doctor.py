@@ -13,7 +13,8 @@ import numpy as np
 from bunko.embedders import embed_and_check
 from bunko.errors import BunkoError, EmbedderError, rebuild_hint
 from bunko.protocols import Embedder, Index, IndexView, Store
-from bunko.search.rank import SearchRequest, rank_rows
+from bunko.search.rank import rank_rows
+from bunko.search.request import SearchRequest
 from bunko.text import analyzer
 from bunko.text.language import detect_language
 from bunko.types import MODES, Chunk, Mode, Tool

@@ -15,7 +15,7 @@ from bunko.library.paths import LibraryPaths
 from bunko.library.status import LibraryStatus, ToolDetails, library_status, tool_details
 from bunko.protocols import Index, Store
 from bunko.records import ChunkRow
-from bunko.search.rank import tool_search_settings
+from bunko.search.request import tool_search_settings
 from bunko.types import Tool
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from bunko.library.refresh import Refresher
 from bunko.protocols import Embedder, Index, IndexView, Store
 from bunko.records import DatedDocument, StoredDocument
 from bunko.search.citations import CITATION_STATUSES, CitationCheck, verify_citation
+from bunko.search.hits import log_answer, search
 from bunko.search.passages import Extract, Passage, extract_passages, passage_as_hit, render_extract, snippet_terms
-from bunko.search.rank import MAX_QUERY_CHARS, SearchRequest, log_answer, search, tool_search_settings
+from bunko.search.request import MAX_QUERY_CHARS, SearchRequest, tool_search_settings
 from bunko.settings import Settings
 from bunko.text.dates import time_zone
 from bunko.text.normalise import escape_surrogates
