@@ -61,7 +61,7 @@ def search_by_roles(library: Library, view: IndexView, roles: tuple[str, ...]) -
     def answer(query: str) -> list[str]:
         ranking = rank_lexical(view, keep_roles(analyse_query(query), roles), CHUNKS, k1=1.2, b=0.75)
         ids = view.chunk_ids(ranking.rows)
-        chunks = library.store.chunks(ids)
+        chunks = library.store.documents.chunks(ids)
         return list(dict.fromkeys(chunks[chunk_id].uri for chunk_id in ids))
 
     return answer

@@ -58,7 +58,7 @@ def load_set(folder: Path, step: int, *, bridge: bool) -> dict[str, Any]:
         view = library.index_view([tool.id for tool in library.tools()])
         positions = {row: position for position, row in enumerate(view.rows())}
         ids = view.chunk_ids(list(positions))
-        chunks = library.store.chunks(ids)
+        chunks = library.store.documents.chunks(ids)
         document_ids = {uri: index for index, uri in enumerate(sorted({chunk.uri for chunk in chunks.values()}))}
         rows, scores = np.full((len(queries), DEPTH), -1, np.int32), np.zeros((len(queries), DEPTH), np.float32)
         request = SearchRequest("", mode="bm25", top_k=DEPTH, bridge=bridge)

@@ -51,7 +51,7 @@ def with_vectors(document: PreparedDocument) -> tuple[PreparedDocument, dict[byt
 def write(store: Store, tool: Tool, documents: dict[str, tuple[str, ...]]) -> None:
     for uri, texts in documents.items():
         document, vectors = with_vectors(prepared(uri, *texts))
-        store.write(tool.id, upsert=[document], vectors=vectors)
+        store.documents.write(tool.id, upsert=[document], vectors=vectors)
 
 
 def view_of(store: Store, index: Index, *tools: Tool) -> IndexView:
@@ -68,10 +68,10 @@ def index(request: pytest.FixtureRequest, store: Store, tmp_path: Path) -> Index
 @pytest.fixture
 def tool(store: Store) -> Tool:
     """Write the documents; some are changed, and one of them is removed."""
-    tool = store.put_tool(Tool("docs"))
+    tool = store.tools.put(Tool("docs"))
     write(store, tool, {"en/budget.md": ("An older budget for the server",), "gone.md": ("サーバー server dog",)})
     write(store, tool, DOCUMENTS)
-    store.write(tool.id, remove=["gone.md"])
+    store.documents.write(tool.id, remove=["gone.md"])
     return tool
 
 
@@ -81,7 +81,7 @@ def pair(store: Store, tool: Tool, tmp_path: Path) -> tuple[IndexView, IndexView
     embedded = indexes.build("embedded", store, tmp_path / "index")
     embedded.sync(tool.id)
     write(store, tool, {"ja/kyoto.md": ("京都の寺と苔の庭", "奈良の鹿"), "late.md": ("サーバー and the dog",)})
-    store.write(tool.id, remove=["en/garden.md"])
+    store.documents.write(tool.id, remove=["en/garden.md"])
     write(store, tool, {"en/garden.md": DOCUMENTS["en/garden.md"]})
     return view_of(store, indexes.build("memory", store, None), tool), view_of(store, embedded, tool)
 
@@ -102,7 +102,7 @@ def assert_same_ranking(found: Scored, expected: Scored) -> None:
 
 
 def document_ids(store: Store, tool: Tool, path: str) -> tuple[int, ...]:
-    return tuple(store.select_documents(tool.id, Filter(path=path)))
+    return tuple(store.documents.select(tool.id, Filter(path=path)))
 
 
 def term_lists() -> Iterator[tuple[QueryTerm, ...]]:
@@ -220,9 +220,9 @@ def test_a_search_gives_the_same_hits_as_with_the_reference(store: Store, tool: 
 
 
 def test_several_tools_are_searched_as_one(store: Store, tool: Tool, tmp_path: Path) -> None:
-    other, bare = store.put_tool(Tool("other")), store.put_tool(Tool("without vectors"))
+    other, bare = store.tools.put(Tool("other")), store.tools.put(Tool("without vectors"))
     write(store, other, {"server.md": ("another server", "犬の散歩")})
-    store.write(bare.id, upsert=[prepared("bare.md", "server and dog")])
+    store.documents.write(bare.id, upsert=[prepared("bare.md", "server and dog")])
     views = [view_of(store, indexes.build(kind, store, tmp_path), tool, other, bare) for kind in KINDS]
     assert [view.size for view in views] == [27, 27]
     for query, vector in zip(QUERIES, EMBEDDER.embed(QUERIES, query=True), strict=True):
@@ -241,7 +241,7 @@ def test_a_view_stays_as_it_was_and_the_next_one_has_caught_up(store: Store, too
     assert generation == store.generation()
     assert len(rows) == size == sum(len(texts) for texts in DOCUMENTS.values())
     write(store, tool, {"new.md": ("龍の話", "龍の絵")})
-    store.write(tool.id, remove=["mixed.md"])
+    store.documents.write(tool.id, remove=["mixed.md"])
     assert (before.generation, before.size, before.rows()) == (generation, size, rows)
     assert not before.rank(terms, 5, k1=1.2, b=0.75).rows
     after = view_of(store, index, tool)
@@ -251,7 +251,7 @@ def test_a_view_stays_as_it_was_and_the_next_one_has_caught_up(store: Store, too
 
 
 def test_a_tool_without_documents_has_an_empty_view(store: Store, index: Index) -> None:
-    empty = view_of(store, index, store.put_tool(Tool("empty")))
+    empty = view_of(store, index, store.tools.put(Tool("empty")))
     vector = EMBEDDER.embed(["x"])[0]
     assert (empty.size, empty.rows(), empty.chunk_ids([]), empty.tie_order([])) == (0, [], [], [])
     assert not empty.rank([QueryTerm(1, 1.0)], 5, k1=1.2, b=0.75).rows

@@ -71,7 +71,7 @@ def test_memos_are_scored_as_the_formula_says_in_double_precision(library: Libra
             wanted = [QueryTerm(analyzer.term_key(term), 1.0) for term in terms]
             found = view.rank(wanted, 10, k1=asked.k1, b=asked.b)
             ids = view.chunk_ids(found.rows)
-            stored = library.store.chunks(ids)
+            stored = library.store.documents.chunks(ids)
             ours = {stored[chunk_id].title: score for chunk_id, score in zip(ids, found.scores, strict=True)}
             plain = {title: score(text, terms) for (title, _), text in zip(ENTRIES, texts, strict=True)}
             assert ours == pytest.approx({title: value for title, value in plain.items() if value}, rel=1e-6)

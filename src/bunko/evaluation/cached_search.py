@@ -208,7 +208,7 @@ class CachedSearch:
         for start in range(0, len(uncached), _CHUNK_BATCH):
             batch = uncached[start : start + _CHUNK_BATCH]
             row_by_id = dict(zip(self._view.chunk_ids(batch), batch, strict=True))
-            for chunk_id, chunk_row in self._store.chunks(list(row_by_id)).items():
+            for chunk_id, chunk_row in self._store.documents.chunks(list(row_by_id)).items():
                 self._chunk_cache[row_by_id[chunk_id]] = (chunk_row.uri, chunk_row.chunk.text)
 
 

@@ -166,7 +166,7 @@ class MentionFinder:
         return [row for row, term_matches in zip(rows, matches, strict=True) if term_matches and all(term_matches)]
 
     def _chunk_rows(self, rows: Sequence[int]) -> Iterable[ChunkRow]:
-        return self._store.chunks(self._view.chunk_ids(rows)).values()
+        return self._store.documents.chunks(self._view.chunk_ids(rows)).values()
 
 
 def _mention_grade(folded_text: str, row: ChunkRow) -> float:

@@ -156,7 +156,7 @@ class MemoryIndex:
 
     def view(self, tool_ids: Sequence[int]) -> MemoryView:
         """Return the state of some tools that matches the store; call it inside the store's `read_transaction`."""
-        chunks_by_tool = [list(self._store.changes_since(tool_id, 0)) for tool_id in tool_ids]
+        chunks_by_tool = [list(self._store.changes.chunks_since(tool_id, 0)) for tool_id in tool_ids]
         return MemoryView(chunks_by_tool, self._store.generation())
 
     def sync(self, tool_id: int) -> MemoryView:

@@ -146,7 +146,7 @@ def _load_chunks(store: Store, view: IndexView, rows: Sequence[int]) -> list[Chu
     loaded = []
     for start in range(0, len(rows), _READ_BATCH):
         ids = view.chunk_ids(rows[start : start + _READ_BATCH])
-        chunks = store.chunks(ids)
+        chunks = store.documents.chunks(ids)
         loaded += [chunks[chunk_id].chunk for chunk_id in ids]
     return loaded
 

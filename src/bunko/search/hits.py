@@ -24,10 +24,10 @@ def search(
     with timer("search_total", _log):
         where = None
         if request.where:
-            where = tuple(document_id for tool in tools for document_id in store.select_documents(tool, request.where))
+            where = tuple(document_id for tool in tools for document_id in store.documents.select(tool, request.where))
         ranked_rows = rank_rows(view, query, embedder, request, where)
         ids = view.chunk_ids([ranked_row.row for ranked_row in ranked_rows])
-        chunks = store.chunks(ids)
+        chunks = store.documents.chunks(ids)
         hits = [
             _build_hit(chunks[chunk_id], ranked_row, tools)
             for chunk_id, ranked_row in zip(ids, ranked_rows, strict=True)
