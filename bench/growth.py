@@ -12,9 +12,8 @@ from bench.clock import cpu, run_apart
 from bench.libraries import SIZES, Libraries
 from bench.starting import measure_visits
 from bench.table import Result, Table, number
-from bunko.indexes.embedded.vectors import nearest
+from bunko.search.arms import rank_lexical
 from bunko.search.query_analysis import analyse_query
-from bunko.search.rank import rank_lexical
 
 TOP = 10
 CURVES = {
@@ -53,23 +52,22 @@ def _measure(libraries: Libraries, size: int) -> dict[str, float]:
 
 
 def _measure_bunko(libraries: Libraries, size: int) -> dict[str, float]:
-    with libraries.open(size) as (library, snapshot):
-        masks = snapshot.masks(None)
+    with libraries.open(size) as (library, view):
 
         def answer(query: str) -> object:
-            return rank_lexical(snapshot, analyse_query(query), TOP, k1=peers.K1, b=peers.B, masks=masks)
+            return rank_lexical(view, analyse_query(query), TOP, k1=peers.K1, b=peers.B)
 
         vector = library.embedder().embed(["環境構築の方法"], query=True)[0]
-        nearest_seconds = cpu(lambda: nearest(snapshot, vector, TOP, masks=masks))
+        nearest_seconds = cpu(lambda: view.nearest(vector, TOP))
         return {**_medians("all lanes", answer), "vector": nearest_seconds * 1e6}
 
 
 def _measure_peers(libraries: Libraries, size: int) -> dict[str, float]:
-    with libraries.open(size) as (library, snapshot):
-        matrix = snapshot.views[0].segment.vectors.copy()
+    with libraries.open(size) as (library, view):
+        matrix = view.views[0].segment.vectors.copy()
         vector = library.embedder().embed(["環境構築の方法"], query=True)[0]
         product_seconds = cpu(lambda: matrix @ vector)
-        engine = peers.Tantivy(snapshot)
+        engine = peers.Tantivy(view)
         terms = {
             query: engine.terms(analyse_query(query).terms) for query in _queries("one word") + _queries("question")
         }

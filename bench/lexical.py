@@ -9,10 +9,9 @@ from bench import peers, queries
 from bench.clock import race, run_apart
 from bench.libraries import LARGE, MEDIUM, SMALL, Libraries
 from bench.table import Check, Result, Table, check, number
-from bunko.indexes.embedded import bm25
-from bunko.indexes.embedded.bm25 import QueryTerm
+from bunko.records import QueryTerm
+from bunko.search.arms import rank_lexical
 from bunko.search.query_analysis import QueryAnalysis, analyse_query
-from bunko.search.rank import rank_lexical
 from bunko.text import analyzer
 
 TOP = 10
@@ -42,14 +41,13 @@ def run(libraries: Libraries) -> Result:
 
 def measure_bunko(libraries: Libraries, size: int) -> Micros:
     """Return the microseconds of each way to rank, by kind of query."""
-    with libraries.open(size) as (_, snapshot):
-        masks = snapshot.masks(None)
+    with libraries.open(size) as (_, view):
 
         def rank_analysis(analysis: QueryAnalysis) -> object:
-            return rank_lexical(snapshot, analysis, TOP, k1=peers.K1, b=peers.B, masks=masks)
+            return rank_lexical(view, analysis, TOP, k1=peers.K1, b=peers.B)
 
         def rank_terms(terms: Sequence[QueryTerm]) -> object:
-            return bm25.rank_terms(snapshot, terms, TOP, k1=peers.K1, b=peers.B, masks=masks)
+            return view.rank(terms, TOP, k1=peers.K1, b=peers.B)
 
         return {
             kind: _micros(
@@ -66,8 +64,8 @@ def measure_bunko(libraries: Libraries, size: int) -> Micros:
 
 def measure_peers(libraries: Libraries, size: int) -> Micros:
     """Return the same for the peers."""
-    with libraries.open(size) as (_, snapshot):
-        engine, (tokens, search) = peers.Tantivy(snapshot), peers.bm25s(snapshot)
+    with libraries.open(size) as (_, view):
+        engine, (tokens, search) = peers.Tantivy(view), peers.bm25s(view)
         measured = {}
         for kind, kind_queries in (queries.one_word() | queries.questions()).items():
             word_lists = [word_terms(query) for query in kind_queries]

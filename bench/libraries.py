@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench import corpus
 from bench.clock import Cost, run_child
-from bunko.indexes.embedded.snapshot import Snapshot
+from bunko.indexes.embedded.view import EmbeddedView
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
@@ -35,12 +35,13 @@ class Libraries:
         return docs
 
     @contextmanager
-    def open(self, chunks: int) -> Iterator[tuple[Library, Snapshot]]:
-        """Open a library and take a snapshot of its index."""
+    def open(self, chunks: int) -> Iterator[tuple[Library, EmbeddedView]]:
+        """Open a library and take a view of its index."""
         with open_docs(self.docs(chunks)) as library:
             with library.store.read_transaction():
-                snapshot = library.snapshot([tool.id for tool in library.tools()])
-            yield library, snapshot
+                view = library.index_view([tool.id for tool in library.tools()])
+            assert isinstance(view, EmbeddedView)
+            yield library, view
 
 
 def open_docs(docs: Path, environ: dict[str, str] = VECTORS) -> Library:

@@ -12,12 +12,12 @@ from bench import corpus, queries
 from bench.clock import cpu, run_apart, run_child
 from bench.libraries import LARGE, MEDIUM, SMALL, VECTORS, Libraries
 from bench.table import Result, Table, check, number
-from bunko.indexes.embedded import bm25
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.search.query_analysis import analyse_query
-from bunko.search.rank import SearchRequest, rank_rows
+from bunko.search.rank import rank_rows
+from bunko.search.request import SearchRequest
 from bunko.sources import build
 
 SIZES = (SMALL, MEDIUM, LARGE)
@@ -89,14 +89,14 @@ def measure_search(folder: Path, file: Path) -> dict[str, float]:
 def _ranking(library: Library, mode: str) -> Callable[[str], object]:
     tools = library.tools()
     with library.store.read_transaction():
-        snapshot = library.snapshot([tool.id for tool in tools])
-    embedder, masks = library.embedder(), snapshot.masks(None)
+        view = library.index_view([tool.id for tool in tools])
+    embedder = library.embedder()
     requests: dict[str, SearchRequest] = {}
 
     def answer(word: str) -> object:
         if word not in requests:
             requests[word] = library.build_request(word, tools=tools, mode=mode, top_k=TOP)
-        return rank_rows(snapshot, word, embedder if mode == "hybrid" else None, requests[word], masks)
+        return rank_rows(view, word, embedder if mode == "hybrid" else None, requests[word])
 
     return answer
 
@@ -104,12 +104,11 @@ def _ranking(library: Library, mode: str) -> Callable[[str], object]:
 def _word_lane(library: Library) -> Callable[[str], object]:
     tools, memo_settings = library.tools(), library.settings.memos
     with library.store.read_transaction():
-        snapshot = library.snapshot([tool.id for tool in tools])
-    masks = snapshot.masks(None)
+        view = library.index_view([tool.id for tool in tools])
 
     def answer(word: str) -> object:
         terms = [term for term in analyse_query(word).terms if not term.is_gram]
-        return bm25.rank_terms(snapshot, terms, TOP, k1=memo_settings.k1, b=memo_settings.b, masks=masks)
+        return view.rank(terms, TOP, k1=memo_settings.k1, b=memo_settings.b)
 
     return answer
 

@@ -17,10 +17,10 @@ from bunko.evaluation import beir
 from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.eval_library import judged_library
 from bunko.evaluation.measures import ranking_measures
-from bunko.indexes.embedded.snapshot import Snapshot
 from bunko.library.library import Library
+from bunko.protocols import IndexView
+from bunko.search.arms import rank_lexical
 from bunko.search.query_analysis import QueryAnalysis, analyse_query
-from bunko.search.rank import rank_lexical
 from bunko.settings import Settings
 
 K, CHUNKS = 10, 100
@@ -50,19 +50,17 @@ def main(folders: list[Path]) -> None:
 def search_functions(library: Library) -> Iterator[tuple[str, Answer]]:
     """Yield the ways to search that are compared, without the fallback to n-grams."""
     with library.store.read_transaction():
-        snapshot = library.snapshot([tool.id for tool in library.tools()])
+        view = library.index_view([tool.id for tool in library.tools()])
         for name, roles in ROWS.items():
-            yield name, search_by_roles(library, snapshot, roles)
+            yield name, search_by_roles(library, view, roles)
 
 
-def search_by_roles(library: Library, snapshot: Snapshot, roles: tuple[str, ...]) -> Answer:
+def search_by_roles(library: Library, view: IndexView, roles: tuple[str, ...]) -> Answer:
     """Return a function that searches by terms of these roles."""
 
     def answer(query: str) -> list[str]:
-        ranking = rank_lexical(
-            snapshot, keep_roles(analyse_query(query), roles), CHUNKS, k1=1.2, b=0.75, masks=snapshot.masks(None)
-        )
-        ids = [snapshot.chunk_id(row) for row in ranking.rows]
+        ranking = rank_lexical(view, keep_roles(analyse_query(query), roles), CHUNKS, k1=1.2, b=0.75)
+        ids = view.chunk_ids(ranking.rows)
         chunks = library.store.documents.chunks(ids)
         return list(dict.fromkeys(chunks[chunk_id].uri for chunk_id in ids))
 

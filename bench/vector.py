@@ -11,7 +11,6 @@ from bench import queries
 from bench.clock import race, run_apart
 from bench.libraries import LARGE, MEDIUM, SMALL, Libraries
 from bench.table import Result, Table, check, number
-from bunko.indexes.embedded.vectors import nearest
 
 TOP = 10
 _CHROMA_BATCH = 5_000  # Chroma refuses larger batches
@@ -38,12 +37,12 @@ def run(libraries: Libraries) -> Result:
 
 def measure(libraries: Libraries, size: int, names: Sequence[str]) -> dict[str, tuple[float, float]]:
     """Return the microseconds of each way to find the nearest rows, and its recall."""
-    with libraries.open(size) as (library, snapshot):
+    with libraries.open(size) as (library, view):
         texts = [query for kind in queries.questions().values() for query in kind]
         vectors = library.embedder().embed(texts, query=True)
-        matrix, masks = np.array(snapshot.views[0].segment.vectors), snapshot.masks(None)
+        matrix = np.array(view.views[0].segment.vectors)
         builders: dict[str, Callable[[], Callable[[Any], list[int]]]] = {
-            "bunko": lambda: lambda vector: list(nearest(snapshot, vector, TOP, masks=masks).ranking.rows),
+            "bunko": lambda: lambda vector: list(view.nearest(vector, TOP).ranking.rows),
             "bare": lambda: lambda vector: _bare_product(matrix, vector),
             "Chroma": lambda: _chroma(matrix),
         }

@@ -20,7 +20,7 @@ def main() -> None:
     start = clock()
     library = open_docs(Path(sys.argv[1]))
     with library.store.read_transaction():
-        library.snapshot([tool.id for tool in library.tools()])
+        library.index_view([tool.id for tool in library.tools()])
     opened = clock()
     library.search(all_queries[0], mode="bm25", refresh=False)
     answered = clock()

@@ -20,7 +20,8 @@ from judge import ndcg
 
 from bunko.evaluation import beir
 from bunko.evaluation.eval_library import judged_library
-from bunko.search.rank import SearchRequest, rank_rows
+from bunko.search.rank import rank_rows
+from bunko.search.request import SearchRequest
 from bunko.settings import Settings
 
 DEPTH = 200  # BM25 hits for each question
@@ -54,15 +55,16 @@ def load_set(folder: Path, step: int, *, bridge: bool) -> dict[str, Any]:
     dataset = beir.load_beir(folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels.tsv")
     queries = [query.text for query in dataset.queries[::step]]
     with judged_library(dataset.documents, Settings()) as library, library.store.read_transaction():
-        snapshot = library.snapshot([tool.id for tool in library.tools()])
-        ids = [snapshot.chunk_id(row) for row in range(snapshot.size)]
+        view = library.index_view([tool.id for tool in library.tools()])
+        positions = {row: position for position, row in enumerate(view.rows())}
+        ids = view.chunk_ids(list(positions))
         chunks = library.store.documents.chunks(ids)
         document_ids = {uri: index for index, uri in enumerate(sorted({chunk.uri for chunk in chunks.values()}))}
         rows, scores = np.full((len(queries), DEPTH), -1, np.int32), np.zeros((len(queries), DEPTH), np.float32)
-        request, masks = SearchRequest("", mode="bm25", top_k=DEPTH, bridge=bridge), snapshot.masks(None)
+        request = SearchRequest("", mode="bm25", top_k=DEPTH, bridge=bridge)
         for index, query in enumerate(queries):
-            for rank, hit in enumerate(rank_rows(snapshot, query, None, request, masks)):
-                rows[index, rank], scores[index, rank] = hit.row, hit.score
+            for rank, hit in enumerate(rank_rows(view, query, None, request)):
+                rows[index, rank], scores[index, rank] = positions[hit.row], hit.score
     return {
         "texts": [chunks[chunk_id].chunk.text_in_context(chunks[chunk_id].title)[:MAX_CHARS] for chunk_id in ids],
         "doc": np.array([document_ids[chunks[chunk_id].uri] for chunk_id in ids]),

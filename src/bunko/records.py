@@ -1,9 +1,10 @@
-"""Define the records that stores take and return."""
+"""Define the records that stores and indexes take and return."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bunko.types import WHOLE_FILE, Chunk, Document, LineSpan, SourceEntry
 
@@ -186,3 +187,35 @@ class LoggedSearch:
     tool: str  # the tool that was searched; empty: all tools
     count: int
     last_searched_at: str
+
+
+class QueryTerm(NamedTuple):
+    """A key of a query and its weight; words come before n-grams."""
+
+    key: int
+    weight: float
+    is_gram: bool = False
+    group: int = -1  # of the terms of a group, only the one that scores highest in a row counts
+
+
+class Ranking(NamedTuple):
+    """Rows of an index and their scores, best first."""
+
+    rows: Sequence[int]
+    scores: Sequence[float]
+
+
+EMPTY_RANKING = Ranking((), ())
+
+
+class NearestRows(NamedTuple):
+    """The nearest rows, best first, with the mean and spread of the cosines of all rows, both to 4 decimals."""
+
+    ranking: Ranking
+    query_vector: npt.NDArray[np.float32]
+    mean: float
+    spread: float
+
+
+# An n-gram beside the words of a query counts a quarter of its idf: chosen on judged sets, see docs/quality.md.
+GRAM_WEIGHT = 0.25

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bunko.indexes.embedded import bm25, segment
-from bunko.indexes.embedded.bm25 import QueryTerm
-from bunko.indexes.embedded.snapshot import SegmentView, Snapshot
-from bunko.records import StoredChunk
+from bunko.indexes.embedded.snapshot import SegmentView
+from bunko.indexes.embedded.view import EmbeddedView
+from bunko.records import QueryTerm, StoredChunk
 from bunko.text.term_codec import pack_terms, unpack_terms
 
 CONSTANTS = st.sampled_from([(1.2, 0.75), (1.5, 0.75), (2.5, 0.5), (0.0, 0.0), (0.9, 1.0)])
@@ -34,14 +34,14 @@ def stored(rows: list[list[int]]) -> list[StoredChunk]:
     ]
 
 
-def snapshot(rows: list[list[int]], cuts: list[int], dead: set[int]) -> Snapshot:
+def snapshot(rows: list[list[int]], cuts: list[int], dead: set[int]) -> EmbeddedView:
     borders = [0, *sorted({cut % (len(rows) + 1) for cut in cuts}), len(rows)]
     parts = []
     for begin, end in itertools.pairwise(borders):
         piece = segment.build(stored(rows)[begin:end], 0, {})
         alive = np.array([number not in dead for number in range(begin, end)], np.bool_)
         parts.append(SegmentView(piece, alive if dead else None))
-    return Snapshot(parts, 1)
+    return EmbeddedView(parts, 1)
 
 
 def plain(rows: list[list[int]], dead: set[int], query: list[QueryTerm], k1: float, b: float) -> dict[int, float]:
@@ -108,10 +108,10 @@ def agree(
     rows: list[list[int]], cuts: list[int], dead: set[int], query: list[QueryTerm], k: int, k1: float, b: float
 ) -> None:
     state = snapshot(rows, cuts, dead)
-    found = bm25.rank_terms(state, query, k, k1=k1, b=b, masks=state.masks(None))
+    found = state.rank(query, k, k1=k1, b=b)
     expected = plain(rows, dead, query, k1, b)
     assert len(found.rows) == min(k, len(expected))
-    ids = [state.chunk_id(row) for row in found.rows]
+    ids = state.chunk_ids(found.rows)
     assert len(set(ids)) == len(ids)
     assert found.scores == pytest.approx([expected[number] for number in ids], rel=1e-4)
     assert found.scores == pytest.approx(sorted(expected.values(), reverse=True)[:k], rel=1e-4)
@@ -123,10 +123,10 @@ def test_merging_segments_changes_no_answer(rows: list[list[int]], cuts: list[in
     if not state.size:
         return
     merged = segment.merge([part.segment for part in state.views], [part.alive for part in state.views], {})
-    whole = Snapshot([SegmentView(merged)], 1)
+    whole = EmbeddedView([SegmentView(merged)], 1)
     query = [QueryTerm(term, 1.0) for term in (1, 5, 9)]
-    before, after = (bm25.rank_terms(s, query, 10, k1=1.2, b=0.75, masks=s.masks(None)) for s in (state, whole))
-    assert [state.chunk_id(row) for row in before.rows] == [whole.chunk_id(row) for row in after.rows]
+    before, after = (s.rank(query, 10, k1=1.2, b=0.75) for s in (state, whole))
+    assert state.chunk_ids(before.rows) == whole.chunk_ids(after.rows)
     assert before.scores == after.scores
 
 
@@ -163,7 +163,7 @@ def test_common_words_in_a_large_index_are_pruned_without_changing_the_answer() 
     ]
     for state, gone in ((snapshot(rows, [], set()), set()), (snapshot(rows, [], dead), dead)):
         for query in queries:
-            found = bm25.rank_terms(state, query, 10, k1=1.2, b=0.75, masks=state.masks(None))
+            found = state.rank(query, 10, k1=1.2, b=0.75)
             expected = sorted(plain(rows, gone, query, 1.2, 0.75).values(), reverse=True)[:10]
             assert found.scores == pytest.approx(expected, rel=1e-4)
 
@@ -175,34 +175,33 @@ def test_no_row_scores_more_than_is_possible(
 ) -> None:
     k1, b = constants
     state = snapshot(rows, [], dead)
-    found = bm25.rank_terms(state, query, len(rows), k1=k1, b=b, masks=state.masks(None))
+    found = state.rank(query, len(rows), k1=k1, b=b)
     # Scores are single precision, and with k1 0 the best row reaches what is possible.
-    assert max(found.scores, default=0.0) <= bm25.max_possible_score(state, query, k1=k1) * (1 + 1e-6)
+    assert max(found.scores, default=0.0) <= state.max_score(query, k1=k1) * (1 + 1e-6)
 
 
 def test_grams_do_not_raise_what_is_possible_by_words() -> None:
     state = snapshot([[1, 2], [1], [3]], [], set())
     asked = [QueryTerm(2, 0.7, group=0), QueryTerm(1, 1.0, group=0), QueryTerm(3, 0.5)]
-    possible = bm25.max_possible_score(state, asked, k1=1.2)
-    assert bm25.max_possible_score(state, [*asked, QueryTerm(2**63 + 5, 0.25, is_gram=True)], k1=1.2) == possible
+    possible = state.max_score(asked, k1=1.2)
+    assert state.max_score([*asked, QueryTerm(2**63 + 5, 0.25, is_gram=True)], k1=1.2) == possible
     # The rarer word of the group counts more although it weighs less.
     assert possible == pytest.approx(2.2 * (0.7 + 0.5) * bm25.idf(3, 1))
 
 
 def test_a_term_that_is_in_every_row_still_counts() -> None:
     state = snapshot([[1], [1], [1, 2]], [], set())
-    found = bm25.rank_terms(state, [QueryTerm(1, 1.0)], 5, k1=1.2, b=0.75, masks=state.masks(None))
+    found = state.rank([QueryTerm(1, 1.0)], 5, k1=1.2, b=0.75)
     assert len(found.rows) == 3
     assert all(score > 0 for score in found.scores)
 
 
 def test_a_filter_narrows_the_answer_but_not_the_statistics() -> None:
     state = snapshot([[1, 2], [1], [2], [1, 1]], [], set())
-    masks = state.masks(np.array([1, 3]))
     query = [QueryTerm(1, 1.0), QueryTerm(2, 1.0)]
-    narrow = bm25.rank_terms(state, query, 5, k1=1.2, b=0.75, masks=masks)
-    wide = bm25.rank_terms(state, query, 5, k1=1.2, b=0.75, masks=state.masks(None))
-    assert sorted(state.chunk_id(row) for row in narrow.rows) == [1, 3]
+    narrow = state.rank(query, 5, k1=1.2, b=0.75, where=(1, 3))
+    wide = state.rank(query, 5, k1=1.2, b=0.75)
+    assert sorted(state.chunk_ids(narrow.rows)) == [1, 3]
     assert set(zip(*narrow, strict=True)) <= set(zip(*wide, strict=True))
 
 

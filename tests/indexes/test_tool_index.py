@@ -15,7 +15,8 @@ from bunko.embedders import hashing, vector_key
 from bunko.indexes.embedded import segment
 from bunko.indexes.embedded import tool_index as live_module
 from bunko.indexes.embedded.tool_index import ToolIndex
-from bunko.search.rank import SearchRequest, search
+from bunko.search.hits import search
+from bunko.search.request import SearchRequest
 from bunko.stores import memory, sqlite
 from bunko.stores.sqlite.store import Sqlite
 from bunko.types import Tool

@@ -11,6 +11,7 @@ import pytest
 
 from bunko import array_file
 from bunko.errors import LibraryMismatch, LibraryReadOnly, SettingsError, SourceError, UnknownName
+from bunko.indexes.embedded.view import EmbeddedView
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
@@ -351,7 +352,9 @@ def test_a_large_index_file_that_rots_is_made_anew_at_the_next_search(
     library.close()
     path = next((docs / ".rag-index" / "index").glob("*.segment"))
     again = open_docs()
-    segment = again.snapshot([again.tools()[0].id]).views[0].segment
+    view = again.index_view([again.tools()[0].id])
+    assert isinstance(view, EmbeddedView)
+    segment = view.views[0].segment
     data = bytearray(path.read_bytes())
     at = data.index(segment.words.rows.tobytes() + b"\0")
     data[at : at + 4] = b"\x7f\x7f\x7f\x7f"

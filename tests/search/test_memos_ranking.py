@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bunko.indexes.embedded import bm25
-from bunko.indexes.embedded.bm25 import QueryTerm
 from bunko.library import memos
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
+from bunko.records import QueryTerm
 from bunko.text import analyzer
 
 ENTRIES = [
@@ -65,16 +64,15 @@ def test_memos_are_scored_as_the_formula_says_in_double_precision(library: Libra
 
     tools = library.tools()
     with library.store.read_transaction():
-        snapshot = library.snapshot([tool.id for tool in tools])
+        view = library.index_view([tool.id for tool in tools])
         for query in QUERIES:
             terms = set(spellings(query))
             asked = library.build_request(query, tools=tools)
             wanted = [QueryTerm(analyzer.term_key(term), 1.0) for term in terms]
-            found = bm25.rank_terms(snapshot, wanted, 10, k1=asked.k1, b=asked.b, masks=snapshot.masks(None))
-            stored = library.store.documents.chunks([snapshot.chunk_id(row) for row in found.rows])
-            ours = {
-                stored[snapshot.chunk_id(row)].title: score for row, score in zip(found.rows, found.scores, strict=True)
-            }
+            found = view.rank(wanted, 10, k1=asked.k1, b=asked.b)
+            ids = view.chunk_ids(found.rows)
+            stored = library.store.documents.chunks(ids)
+            ours = {stored[chunk_id].title: score for chunk_id, score in zip(ids, found.scores, strict=True)}
             plain = {title: score(text, terms) for (title, _), text in zip(ENTRIES, texts, strict=True)}
             assert ours == pytest.approx({title: value for title, value in plain.items() if value}, rel=1e-6)
             assert ours, query

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,16 +18,15 @@ from bunko.embedders import embed_and_check
 from bunko.evaluation import measures
 from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.run import fetch_sizes, may_abstain, query_measures
-from bunko.indexes.embedded import bm25
-from bunko.indexes.embedded.snapshot import EMPTY_RANKING, Ranking
-from bunko.indexes.embedded.vectors import NearestRows, nearest
 from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.protocols import Embedder
+from bunko.records import EMPTY_RANKING, NearestRows, Ranking
 from bunko.search import fusion
-from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, QueryAnalysis, analyse_query
-from bunko.search.rank import MAX_QUERY_CHARS, SearchRequest, fuse_adaptive, rank_lexical, rows_per_arm
-from bunko.text.normalise import escape_surrogates
+from bunko.search.arms import Arms, rank_lexical, within_distance
+from bunko.search.query_analysis import QueryAnalysis
+from bunko.search.rank import analyse_request, fuse, have_every_word, reach_minimum, select_rows
+from bunko.search.request import SearchRequest, clean_query
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -57,7 +57,7 @@ class SearchConfig:
 
 def embed_queries(embedder: Embedder, queries: Sequence[JudgedQuery], *, batch_size: int = 1) -> Vectors:
     """Return the vector of each query; by default queries are embedded one by one, as searches do."""
-    texts = [_query_text(query) for query in queries]
+    texts = [clean_query(query.text) for query in queries]
     batches = (texts[start : start + batch_size] for start in range(0, len(texts), batch_size))
     return np.concatenate([embed_and_check(embedder, batch, query=True) for batch in batches])
 
@@ -71,16 +71,13 @@ class CachedSearch:
         self._store, self._queries, self._vectors, self._measure = library.store, queries, vectors, measure
         with self._store.read_transaction():
             stored_tool = catalog.get_tool(self._store, tool)
-            self._snapshot = library.snapshot([stored_tool.id])
+            self._view = library.index_view([stored_tool.id])
         embedder = library.embedder_of(stored_tool) if vectors is not None else None
         self._noise_floor = embedder.noise_floor if embedder else -1.0
-        segment_orders = [view.segment.order for view in self._snapshot.views]
-        self._tie_order = np.concatenate(segment_orders) if segment_orders else np.empty(0, np.uint64)
-        self._masks = self._snapshot.masks(None)
         self._analysis_cache: dict[tuple[int, bool, bool], QueryAnalysis] = {}
         self._nearest_cache: dict[tuple[int, int], NearestRows | None] = {}
         self._lexical_cache: dict[tuple[object, ...], Ranking] = {}
-        self._all_words_cache: dict[tuple[int, bool, bool, int], bool] = {}
+        self._every_word_cache: dict[tuple[int, bool, bool], dict[int, bool]] = {}
         self._chunk_cache: dict[int, tuple[str, str]] = {}
         self._measure_cache: dict[tuple[object, ...], dict[str, float]] = {}
 
@@ -131,108 +128,69 @@ class CachedSearch:
 
     def _rank_rows(self, query_index: int, request: SearchRequest, weights: Floats, fetch_size: int) -> list[Rows]:
         """Return the best rows for each weight, as a search for `fetch_size` results ranks them."""
-        is_hybrid = request.mode == "hybrid"
-        k = rows_per_arm(replace(request, top_k=fetch_size))
-        lexical, nearest_rows = EMPTY_RANKING, None
+        request = replace(request, top_k=fetch_size)
+        lexical, nearest = EMPTY_RANKING, None
         if request.mode != "semantic":
-            lexical = self._rank_lexical(query_index, request, k)
+            lexical = self._rank_lexical(query_index, request)
         if request.mode != "bm25":
-            nearest_rows = self._rank_nearest(query_index, k, request.similarity_threshold)
-        if nearest_rows and is_hybrid and request.fusion == "cc" and request.vector_weight is None:
-            nearest_rows = nearest_rows._replace(ranking=self._drop_noise(nearest_rows.ranking, lexical))
-        semantic = nearest_rows.ranking if nearest_rows else EMPTY_RANKING
-        rows = np.array(list(dict.fromkeys((*lexical.rows, *semantic.rows))), np.int64)
-        # This order breaks ties between equal scores; the stable sort below keeps it.
-        rows = rows[np.argsort(self._tie_order[rows], kind="stable")]
-        scores = self._score_rows(query_index, request, rows, lexical, nearest_rows, weights)
-        orders = np.argsort(-scores, axis=1, kind="stable")
-        min_score = request.min_combined_score if is_hybrid and request.fusion == "cc" else None
-        if min_score is None:
-            best = list(rows[orders[:, :fetch_size]])
-        else:
-            masks = (scores >= min_score) | self._rows_with_all_words(query_index, request, rows)
-            best = [rows[order[mask[order]]][:fetch_size] for order, mask in zip(orders, masks, strict=True)]
-        # Where the weight has no effect, there is one ranking for all weights.
-        return best * len(weights) if len(scores) < len(weights) else best
+            nearest = self._rank_nearest(query_index, request)
+        arms = Arms(lexical, nearest)
+        if nearest is not None and request.has_combined_score and request.vector_weight is not None:
+            return self._rank_by_weight(query_index, request, arms, weights)
+        # The weight has no effect: there is one ranking for all weights.
+        scores = fuse(self._view, self._analysis(query_index, request), request, arms, noise_floor=self._noise_floor)
+        rows = select_rows(self._view, request, scores, partial(self._have_every_word, query_index, request))
+        return [np.array(rows, np.int64)] * len(weights)
 
-    def _rank_lexical(self, query_index: int, request: SearchRequest, k: int) -> Ranking:
+    def _rank_by_weight(self, query_index: int, request: SearchRequest, arms: Arms, weights: Floats) -> list[Rows]:
+        """Return the best rows for each weight: the same steps as of one search, over arrays."""
+        row_list = list(dict.fromkeys((*arms.lexical.rows, *arms.semantic.rows)))
+        # This order breaks ties between equal scores; the stable sort below keeps it.
+        row_list = [row for _, row in sorted(zip(self._view.tie_order(row_list), row_list, strict=True))]
+        lexical_scores, vector_scores = (
+            np.array(_row_scores(fusion.normalise_scores(dict(zip(*ranking, strict=True))), row_list))
+            for ranking in (arms.lexical, arms.semantic)
+        )
+        scores: Floats = fusion.weighted_sum(vector_scores, lexical_scores, weights[:, None])
+        rows, orders = np.array(row_list, np.int64), np.argsort(-scores, axis=1, kind="stable")
+        if request.min_combined_score is None:
+            return list(rows[orders[:, : request.top_k]])
+        every_word = np.array(self._have_every_word(query_index, request, row_list), bool)
+        masks = reach_minimum(scores, every_word, request.min_combined_score)
+        return [rows[order[mask[order]]][: request.top_k] for order, mask in zip(orders, masks, strict=True)]
+
+    def _rank_lexical(self, query_index: int, request: SearchRequest) -> Ranking:
+        k = request.rows_per_arm
         key = (k, request.k1, request.b, request.loanwords, request.bridge)
         if key not in self._lexical_cache:
             analysis = self._analysis(query_index, request)
-            self._lexical_cache[key] = rank_lexical(
-                self._snapshot, analysis, k, k1=request.k1, b=request.b, masks=self._masks
-            )
+            self._lexical_cache[key] = rank_lexical(self._view, analysis, k, k1=request.k1, b=request.b)
         return self._lexical_cache[key]
 
-    def _rank_nearest(self, query_index: int, k: int, threshold: float | None) -> NearestRows | None:
-        if (query_index, k) not in self._nearest_cache:
-            text = _query_text(self._queries[query_index])
+    def _rank_nearest(self, query_index: int, request: SearchRequest) -> NearestRows | None:
+        key = query_index, request.rows_per_arm
+        if key not in self._nearest_cache:
+            text = clean_query(self._queries[query_index].text)
             nearest_rows = None
-            if self._vectors is not None and self._snapshot.size and text.strip():
-                nearest_rows = nearest(self._snapshot, self._vectors[query_index], k, masks=self._masks)
-            self._nearest_cache[query_index, k] = nearest_rows
-        nearest_rows = self._nearest_cache[query_index, k]
-        if threshold is None or nearest_rows is None:
-            return nearest_rows
-        rows, scores = nearest_rows.ranking
-        count = sum(1 - score <= threshold for score in scores)
-        return nearest_rows._replace(ranking=Ranking(rows[:count], scores[:count]))
+            if self._vectors is not None and self._view.size and text.strip():
+                nearest_rows = self._view.nearest(self._vectors[query_index], request.rows_per_arm)
+            self._nearest_cache[key] = nearest_rows
+        nearest_rows = self._nearest_cache[key]
+        return nearest_rows and within_distance(nearest_rows, request.similarity_threshold)
 
-    def _drop_noise(self, vector_ranking: Ranking, lexical_ranking: Ranking) -> Ranking:
-        """Return the rows above the noise floor or in the lexical ranking, as a search with adaptive weights does."""
-        lexical_rows = set(lexical_ranking.rows)
-        pairs = zip(*vector_ranking, strict=True)
-        relevant = [(row, score) for row, score in pairs if row in lexical_rows or score >= self._noise_floor]
-        return Ranking([row for row, _ in relevant], [score for _, score in relevant])
-
-    def _score_rows(
-        self,
-        query_index: int,
-        request: SearchRequest,
-        rows: Rows,
-        lexical_ranking: Ranking,
-        nearest_rows: NearestRows | None,
-        weights: Floats,
-    ) -> Floats:
-        """Return the scores of rows, one line per weight; a single line if the weight has no effect."""
-        lexical = dict(zip(*lexical_ranking, strict=True))
-        if request.mode == "bm25" or nearest_rows is None:
-            return np.array([_row_scores(lexical, rows)])
-        semantic = dict(zip(*nearest_rows.ranking, strict=True))
-        if request.mode == "semantic":
-            return np.array([_row_scores(semantic, rows)])
-        if request.fusion == "rrf":
-            rankings = [lexical_ranking.rows, nearest_rows.ranking.rows]
-            return np.array([_row_scores(fusion.reciprocal_rank_fusion(rankings, request.rrf_k), rows)])
-        if request.vector_weight is None:
-            analysis = self._analysis(query_index, request)
-            fused = fuse_adaptive(self._snapshot, analysis, lexical, semantic, nearest_rows, request.k1)
-            return np.array([_row_scores(fused, rows)])
-        lexical_scores, vector_scores = (
-            np.array(_row_scores(fusion.normalise_scores(scores), rows)) for scores in (lexical, semantic)
-        )
-        weight_column = weights[:, None]
-        combined: Floats = weight_column * vector_scores + (1 - weight_column) * lexical_scores
-        return combined
-
-    def _rows_with_all_words(self, query_index: int, request: SearchRequest, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Return which rows contain all words of the query: these pass below the minimum score too."""
-        analysis = self._analysis(query_index, request)
-        required = [index for index, role in enumerate(analysis.roles) if role == ""]
-        key = query_index, request.loanwords, request.bridge
-        row_numbers = [int(row) for row in rows]
-        uncached = [row for row in row_numbers if (*key, row) not in self._all_words_cache]
-        for row, matches in zip(uncached, bm25.matches(self._snapshot, analysis.terms, uncached), strict=True):
-            self._all_words_cache[*key, row] = bool(required) and all(matches[index] for index in required)
-        return np.array([self._all_words_cache[*key, row] for row in row_numbers], bool)
+    def _have_every_word(self, query_index: int, request: SearchRequest, rows: Sequence[int]) -> list[bool]:
+        """Return which rows contain every word of the query."""
+        cache = self._every_word_cache.setdefault((query_index, request.loanwords, request.bridge), {})
+        uncached = [row for row in rows if row not in cache]
+        if uncached:
+            flags = have_every_word(self._view, self._analysis(query_index, request), uncached)
+            cache.update(zip(uncached, flags, strict=True))
+        return [cache[row] for row in rows]
 
     def _analysis(self, query_index: int, request: SearchRequest) -> QueryAnalysis:
         key = query_index, request.loanwords, request.bridge
         if key not in self._analysis_cache:
-            weight = CROSS_LANGUAGE_WEIGHT if request.bridge else 0.0
-            self._analysis_cache[key] = analyse_query(
-                _query_text(self._queries[query_index]), loanwords=request.loanwords, cross_language_weight=weight
-            )
+            self._analysis_cache[key] = analyse_request(clean_query(self._queries[query_index].text), request)
         return self._analysis_cache[key]
 
     def _document_uris(self, rows: Iterable[np.int64], limit: int) -> list[str]:
@@ -248,7 +206,8 @@ class CachedSearch:
     def _load_chunks(self, rows: Sequence[int]) -> None:
         uncached = [row for row in rows if row not in self._chunk_cache]
         for start in range(0, len(uncached), _CHUNK_BATCH):
-            row_by_id = {self._snapshot.chunk_id(row): row for row in uncached[start : start + _CHUNK_BATCH]}
+            batch = uncached[start : start + _CHUNK_BATCH]
+            row_by_id = dict(zip(self._view.chunk_ids(batch), batch, strict=True))
             for chunk_id, chunk_row in self._store.documents.chunks(list(row_by_id)).items():
                 self._chunk_cache[row_by_id[chunk_id]] = (chunk_row.uri, chunk_row.chunk.text)
 
@@ -268,9 +227,5 @@ def add_measure(values: dict[str, float], query: JudgedQuery, uris: Sequence[str
     return values | {measure: values_at_depth[f"{kind}@{depth}"]}
 
 
-def _row_scores(scores: Mapping[int, float], rows: Rows) -> list[float]:
-    return [scores.get(int(row), 0.0) for row in rows]
-
-
-def _query_text(query: JudgedQuery) -> str:
-    return escape_surrogates(query.text)[:MAX_QUERY_CHARS]
+def _row_scores(scores: Mapping[int, float], rows: Sequence[int]) -> list[float]:
+    return [scores.get(row, 0.0) for row in rows]

@@ -15,7 +15,7 @@ from bunko.evaluation.eval_library import JUDGED_TOOL, judged_library, same_inde
 from bunko.evaluation.run import Run, may_abstain, run_queries
 from bunko.ingest.pipeline import ImportProgress
 from bunko.library.library import Library
-from bunko.search.rank import tool_search_settings
+from bunko.search.request import tool_search_settings
 from bunko.settings import Settings
 from bunko.types import Mode
 

@@ -12,12 +12,9 @@ from hashlib import sha256
 
 from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.query_variants import AS_WRITTEN, VARIANT_KINDS, loanwords, variants
-from bunko.indexes.embedded import bm25
-from bunko.indexes.embedded.bm25 import QueryTerm
-from bunko.indexes.embedded.snapshot import Snapshot
 from bunko.library.tool_routing import make_questions
-from bunko.protocols import Store
-from bunko.records import ChunkRow
+from bunko.protocols import IndexView, Store
+from bunko.records import ChunkRow, QueryTerm
 from bunko.search.keyphrases import extract_phrases
 from bunko.text import analyzer, ngrams
 from bunko.text.language import detect_language
@@ -137,10 +134,10 @@ def _shuffle_key(uri: str) -> bytes:
 
 
 class MentionFinder:
-    """Finds the documents that mention a text, in one snapshot of a tool."""
+    """Finds the documents that mention a text, in one view of a tool."""
 
-    def __init__(self, store: Store, snapshot: Snapshot) -> None:
-        self._store, self._snapshot, self._masks = store, snapshot, snapshot.masks(None)
+    def __init__(self, store: Store, view: IndexView) -> None:
+        self._store, self._view = store, view
 
     def find_mentions(self, text: str) -> dict[str, float] | None:
         """Return the documents that contain a text, graded as heading or mention; None if there are too many.
@@ -150,7 +147,7 @@ class MentionFinder:
         terms = [QueryTerm(gram.key, 1.0, is_gram=True) for gram in ngrams.query_grams(text)]
         if not terms:
             return {}
-        rows = bm25.rank_gram_overlap(self._snapshot, terms, _MAX_ROWS, min_share=_FULL_OVERLAP, masks=self._masks).rows
+        rows = self._view.rank_grams(terms, _MAX_ROWS, min_share=_FULL_OVERLAP).rows
         word_rows = self._rows_with_all_words(text)
         if _MAX_ROWS in (len(rows), len(word_rows)):
             return None
@@ -164,12 +161,12 @@ class MentionFinder:
     def _rows_with_all_words(self, text: str) -> list[int]:
         terms = [QueryTerm(key, 1.0) for key in dict.fromkeys(analyzer.term_keys(text))]
         # With k1 and b at 0, long texts are not penalised, so chunks with every word rank first.
-        rows = bm25.rank_terms(self._snapshot, terms, _MAX_ROWS, k1=0.0, b=0.0, masks=self._masks).rows
-        matches = bm25.matches(self._snapshot, terms, rows)
+        rows = self._view.rank(terms, _MAX_ROWS, k1=0.0, b=0.0).rows
+        matches = self._view.matches(terms, rows)
         return [row for row, term_matches in zip(rows, matches, strict=True) if term_matches and all(term_matches)]
 
     def _chunk_rows(self, rows: Sequence[int]) -> Iterable[ChunkRow]:
-        return self._store.documents.chunks([self._snapshot.chunk_id(row) for row in rows]).values()
+        return self._store.documents.chunks(self._view.chunk_ids(rows)).values()
 
 
 def _mention_grade(folded_text: str, row: ChunkRow) -> float:

@@ -13,7 +13,7 @@ from bunko.evaluation.compare import confidence_intervals
 from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.eval_library import JUDGED_TOOL
 from bunko.library.library import Library
-from bunko.search.rank import SearchRequest
+from bunko.search.request import SearchRequest
 from bunko.types import Answer, Mode, format_citation
 
 # One document may have many chunks: a search fetches three chunks per document, and more if those belong to too few

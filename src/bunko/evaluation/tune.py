@@ -97,7 +97,7 @@ def tune_tool(
     chunks = library.sample_chunks(name, _SAMPLE_CHUNKS)
     tool = library.resolve_tool(name)
     with library.store.read_transaction():
-        mention_finder = MentionFinder(library.store, library.snapshot([tool.id]))
+        mention_finder = MentionFinder(library.store, library.index_view([tool.id]))
         items = known_items(chunks, mention_finder.find_mentions, limit=_MAX_QUERIES)
         first, second = split_by_document(items)
         current = _current_options(library, tool)

@@ -12,10 +12,9 @@ import numpy as np
 
 from bunko.embedders import embed_and_check
 from bunko.errors import BunkoError, EmbedderError, rebuild_hint
-from bunko.indexes.embedded.snapshot import Snapshot
-from bunko.indexes.embedded.tool_index import ToolIndex
-from bunko.protocols import Embedder, Store
-from bunko.search.rank import SearchRequest, rank_rows
+from bunko.protocols import Embedder, Index, IndexView, Store
+from bunko.search.rank import rank_rows
+from bunko.search.request import SearchRequest
 from bunko.text import analyzer
 from bunko.text.language import detect_language
 from bunko.types import MODES, Chunk, Mode, Tool
@@ -56,26 +55,26 @@ def check_storage(store: Store, database: Path) -> list[Finding]:
     return [Finding("ok", "library", "the file is intact")]
 
 
-def check_index(index: ToolIndex, tool: Tool) -> list[Finding]:
+def check_index(index: Index, tool: Tool) -> list[Finding]:
     """Check the integrity of a tool's derived index."""
-    if problem := index.check_file():
+    if problem := index.check(tool.id):
         return [Finding("warning", tool.name, f"{problem}; the next import rebuilds it", "No data is lost.")]
     return [Finding("ok", tool.name, "the derived index is intact")]
 
 
 def check_search(
     store: Store,
-    snapshot: Snapshot,
+    view: IndexView,
     tool: Tool,
     embedder: Embedder | None,
     *,
     per_language: int = _QUESTIONS_PER_LANGUAGE,
 ) -> list[Finding]:
     """Search for sentences of indexed texts in each language and mode, and report how many find their text."""
-    if not snapshot.size:
+    if not view.size:
         return [Finding("warning", tool.name, "has no documents yet", "Import them with: bunko reindex.")]
     findings = []
-    questions = _sample_questions(store, snapshot, per_language)
+    questions = _sample_questions(store, view, per_language)
     queries: Embedder | None = None
     if embedder is not None:
         try:
@@ -87,7 +86,7 @@ def check_search(
         for mode in MODES:
             if mode != "bm25" and queries is None:
                 continue
-            found_count = sum(_finds_answer(store, snapshot, question, mode, queries) for question in sentences)
+            found_count = sum(_finds_answer(store, view, question, mode, queries) for question in sentences)
             share = found_count / len(sentences)
             counts = f"{found_count} of {len(sentences)} texts found by one of their sentences"
             message = f"{_LANGUAGE_NAMES[language]}, {mode}: {counts}"
@@ -99,11 +98,11 @@ def check_search(
 
 
 def search_problems(
-    store: Store, snapshot: Snapshot, tool: Tool, embedder: Embedder | None, *, per_language: int
+    store: Store, view: IndexView, tool: Tool, embedder: Embedder | None, *, per_language: int
 ) -> list[str]:
     """Return a message for each language and mode that fails to find texts or could not be checked."""
-    findings = check_search(store, snapshot, tool, embedder, per_language=per_language)
-    return [f"{finding.message}. {finding.hint}" for finding in findings if finding.state != "ok" and snapshot.size]
+    findings = check_search(store, view, tool, embedder, per_language=per_language)
+    return [f"{finding.message}. {finding.hint}" for finding in findings if finding.state != "ok" and view.size]
 
 
 class _PrecomputedQueries:
@@ -131,11 +130,11 @@ class _PrecomputedQueries:
         return np.stack([self._vectors[text] for text in texts])
 
 
-def _sample_questions(store: Store, snapshot: Snapshot, per_language: int) -> dict[str, list[str]]:
-    rows = snapshot.alive_rows().tolist()
+def _sample_questions(store: Store, view: IndexView, per_language: int) -> dict[str, list[str]]:
+    rows = view.rows()
     sample = rows[:: max(1, len(rows) // min(_MAX_SAMPLED_CHUNKS, 8 * per_language))]
     questions: dict[str, list[str]] = {}
-    for chunk in _load_chunks(store, snapshot, sample):
+    for chunk in _load_chunks(store, view, sample):
         question = _pick_sentence(chunk)
         language = detect_language(question)
         if language and len(questions.setdefault(language, [])) < per_language:
@@ -143,10 +142,10 @@ def _sample_questions(store: Store, snapshot: Snapshot, per_language: int) -> di
     return questions
 
 
-def _load_chunks(store: Store, snapshot: Snapshot, rows: Sequence[int]) -> list[Chunk]:
+def _load_chunks(store: Store, view: IndexView, rows: Sequence[int]) -> list[Chunk]:
     loaded = []
     for start in range(0, len(rows), _READ_BATCH):
-        ids = [snapshot.chunk_id(row) for row in rows[start : start + _READ_BATCH]]
+        ids = view.chunk_ids(rows[start : start + _READ_BATCH])
         chunks = store.documents.chunks(ids)
         loaded += [chunks[chunk_id].chunk for chunk_id in ids]
     return loaded
@@ -158,13 +157,13 @@ def _pick_sentence(chunk: Chunk) -> str:
     return sentences[len(sentences) // 2].strip() if sentences else ""
 
 
-def _finds_answer(store: Store, snapshot: Snapshot, question: str, mode: Mode, embedder: Embedder | None) -> bool:
+def _finds_answer(store: Store, view: IndexView, question: str, mode: Mode, embedder: Embedder | None) -> bool:
     request = SearchRequest(question, mode=mode, top_k=10)
-    ranking = rank_rows(snapshot, question, embedder, request, snapshot.masks(None))
+    ranking = rank_rows(view, question, embedder, request)
     terms = set(analyzer.term_keys(question))
     # Texts repeat each other: one that shares most terms of the question is as good an answer.
     min_shared = _SAME_TEXT_SHARE * max(1, len(terms))
-    for chunk in _load_chunks(store, snapshot, [ranked.row for ranked in ranking]):
+    for chunk in _load_chunks(store, view, [ranked.row for ranked in ranking]):
         if question in chunk.text or len(terms & set(analyzer.term_keys(chunk.text))) >= min_shared:
             return True
     return False

@@ -10,17 +10,15 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from bunko.errors import BunkoError, LibraryError, LibraryMismatch, LibraryReadOnly, SourceError
-from bunko.indexes.embedded.snapshot import Snapshot
 from bunko.ingest.embed import as_remote
 from bunko.ingest.pipeline import ImportProgress, ingest
 from bunko.ingest.texts import ingest_texts
 from bunko.library import catalog, doctor
 from bunko.library.build_config import ToolConfig
-from bunko.library.indexes import ToolIndexes
 from bunko.library.lock import hold_lock
 from bunko.library.paths import LibraryPaths
 from bunko.library.refresh import Refresher
-from bunko.protocols import Scan, Source, Store
+from bunko.protocols import Index, IndexView, Scan, Source, Store
 from bunko.records import EmbeddingUsage
 from bunko.timing import now
 from bunko.types import Report, Text, Tool, ToolFailure
@@ -47,13 +45,13 @@ class Importer:
         paths: LibraryPaths,
         store: Store,
         tool_config: ToolConfig,
-        indexes: ToolIndexes,
+        index: Index,
         *,
         read_only: bool,
         refresh_interval: float,  # seconds between two checks for changes by searches
         wait_seconds: float,  # how long a search waits for an import
     ) -> None:
-        self._paths, self._store, self._tool_config, self._indexes = paths, store, tool_config, indexes
+        self._paths, self._store, self._tool_config, self._index = paths, store, tool_config, index
         self._read_only, self._wait_seconds = read_only, wait_seconds
         self.refresher = Refresher(
             store, tool_config.source, self._import_scan, refresh_interval=refresh_interval, wait_seconds=wait_seconds
@@ -162,7 +160,7 @@ class Importer:
                 (candidate for candidate in catalog.tools(self._store) if candidate.name == tool.name), None
             )
             if existing is not None and existing.built and existing.built != self._tool_config.build_facts(existing):
-                self._indexes.delete_index(existing.id)
+                self._index.drop(existing.id)
                 self._store.tools.drop(
                     existing.id
                 )  # its vectors stay until the end: their keys depend only on the text
@@ -191,25 +189,22 @@ class Importer:
 
     def update_index(self, tool: Tool, report: Report) -> Report:
         """Bring the derived index up to date and check that searches find the imported texts."""
-        index = self._indexes.index_of(tool.id)
-        with self._store.read_transaction():
-            snapshot = index.snapshot()
-        index.save()
+        view = self._index.sync(tool.id)
         # A few changes do not affect whether the rest can be found.
         if (report.added + report.updated) * _CHECK_RATIO > report.unchanged:
-            report.notices += self._search_problems(snapshot, tool)
+            report.notices += self._search_problems(view, tool)
         _log.info(
             "Imported %s: %d added, %d updated, %d deleted, %d unchanged, %d chunks in all",
             tool.name, report.added, report.updated, report.deleted, report.unchanged, report.total_chunks,
         )  # fmt: skip
         return report
 
-    def _search_problems(self, snapshot: Snapshot, tool: Tool) -> list[str]:
+    def _search_problems(self, view: IndexView, tool: Tool) -> list[str]:
         """Return messages about searches that do not find a tool's texts, and record the calls of a remote embedder."""
         embedder = self._tool_config.embedder_of(tool)
         remote = as_remote(embedder)
         calls_before = remote.stats.calls if remote else 0
-        problems = doctor.search_problems(self._store, snapshot, tool, embedder, per_language=8)
+        problems = doctor.search_problems(self._store, view, tool, embedder, per_language=8)
         if remote and remote.stats.calls > calls_before:
             self._store.documents.write(
                 tool.id, usage={remote.name: EmbeddingUsage(calls=remote.stats.calls - calls_before)}

@@ -6,11 +6,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bunko import indexes
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.export import PackTransfer
 from bunko.library.importing import Importer, ImportMode
-from bunko.library.indexes import ToolIndexes
 from bunko.library.llm import ChatModels
 from bunko.library.maintenance import Maintenance
 from bunko.library.paths import LibraryPaths
@@ -42,13 +42,16 @@ class Library:
     ) -> None:
         self.paths, self.settings, self.store, self.read_only = paths, settings, store, read_only
         self.notices, self.created_paths = notices, created_paths
-        indexes = ToolIndexes(store, _index_folder(paths, settings) if store.is_persistent else None)
+        index_folder = settings.storage.bm25_persist_dir
+        index = indexes.build(
+            settings.index.kind, store, Path(index_folder).expanduser() if index_folder else paths.index_folder
+        )
         tool_config = ToolConfig(paths, settings, store)
         importer = Importer(
             paths,
             store,
             tool_config,
-            indexes,
+            index,
             read_only=read_only,
             refresh_interval=settings.search.freshness_seconds,
             wait_seconds=settings.search.freshness_wait_seconds,
@@ -56,10 +59,10 @@ class Library:
         self._refresher = importer.refresher
         chat_models = ChatModels(settings, store)
         searcher = Searcher(
-            settings, store, tool_config, indexes, self._refresher, chat_models, read_only=read_only, notices=notices
+            settings, store, tool_config, index, self._refresher, chat_models, read_only=read_only, notices=notices
         )
         packs = PackTransfer(store, tool_config, importer)
-        maintenance = Maintenance(paths, store, tool_config, indexes, importer)
+        maintenance = Maintenance(paths, store, tool_config, index, importer)
 
         self._web_parts = tool_config, importer
 
@@ -98,7 +101,7 @@ class Library:
         self.embedder = tool_config.embedder
         self.embedder_of = tool_config.embedder_of
         self.chunker_options = tool_config.chunker_options
-        self.snapshot = indexes.snapshot
+        self.index_view = index.view
         self.sample_chunks = maintenance.sample_chunks
 
     @cached_property

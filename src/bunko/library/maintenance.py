@@ -11,12 +11,11 @@ from bunko.errors import EmbedderError, LibraryMismatch, UnknownName
 from bunko.library import catalog, doctor
 from bunko.library.build_config import ToolConfig
 from bunko.library.importing import Importer
-from bunko.library.indexes import ToolIndexes
 from bunko.library.paths import LibraryPaths
 from bunko.library.status import LibraryStatus, ToolDetails, library_status, tool_details
-from bunko.protocols import Store
+from bunko.protocols import Index, Store
 from bunko.records import ChunkRow
-from bunko.search.rank import tool_search_settings
+from bunko.search.request import tool_search_settings
 from bunko.types import Tool
 
 if TYPE_CHECKING:
@@ -26,27 +25,28 @@ if TYPE_CHECKING:
 # Chunks that are read to describe a tool: more would take over a second and add little.
 _SAMPLE_SIZE = 400
 _MIN_SAMPLE_SIZE = 40
+_READ_BATCH = 200
 
 
 class Maintenance:
     """Status, checks and upkeep of one library's tools."""
 
     def __init__(
-        self, paths: LibraryPaths, store: Store, tool_config: ToolConfig, indexes: ToolIndexes, importer: Importer
+        self, paths: LibraryPaths, store: Store, tool_config: ToolConfig, index: Index, importer: Importer
     ) -> None:
         self._paths, self._store, self._tool_config = paths, store, tool_config
-        self._indexes, self._importer = indexes, importer
+        self._index, self._importer = index, importer
 
     def status(self) -> LibraryStatus:
         """Return the status of the library and its tools."""
-        tools, folder = catalog.tools(self._store), self._indexes.folder
-        return library_status(self._store, tools, self._unfinished_rebuilds(), self._tool_config.source, folder)
+        tools, rebuilds = catalog.tools(self._store), self._unfinished_rebuilds()
+        return library_status(self._store, tools, rebuilds, self._tool_config.source, self._paths.database, self._index)
 
     def tool_status(self, name: str, *, page: int = 1, page_size: int = 20) -> ToolDetails:
         """Return the details of one tool with a page of its documents; its source is scanned, nothing is imported."""
         tool = catalog.get_tool(self._store, name)
         source, rebuild = self._tool_config.source(tool), self._unfinished_rebuilds().get(name)
-        return tool_details(self._store, tool, rebuild, source, self._indexes.folder, page=page, page_size=page_size)
+        return tool_details(self._store, tool, rebuild, source, self._index, page=page, page_size=page_size)
 
     def _unfinished_rebuilds(self) -> dict[str, Tool]:
         """Return the unfinished rebuilds by the names of their tools."""
@@ -61,8 +61,7 @@ class Maintenance:
         """Check the database file, the derived indexes, and that searches find the indexed texts."""
         findings = doctor.check_storage(self._store, self._paths.database)
         for tool in catalog.tools(self._store):
-            index = self._indexes.index_of(tool.id)
-            findings += doctor.check_index(index, tool)
+            findings += doctor.check_index(self._index, tool)
             try:
                 self._tool_config.check_tool(tool)
             except (EmbedderError, LibraryMismatch) as error:
@@ -70,7 +69,7 @@ class Maintenance:
                 continue
             with self._store.read_transaction():
                 findings += doctor.check_search(
-                    self._store, index.snapshot(), tool, self._tool_config.embedder_of(tool)
+                    self._store, self._index.view([tool.id]), tool, self._tool_config.embedder_of(tool)
                 )
         return findings
 
@@ -78,7 +77,18 @@ class Maintenance:
         """Return at most `limit` chunks of a tool, spread evenly, from the same state as its index."""
         tool = catalog.get_tool(self._store, name)
         self._tool_config.check_tool(tool)
-        return self._indexes.sample_chunks(tool.id, limit)
+        return self._sample_chunks(tool.id, limit)
+
+    def _sample_chunks(self, tool_id: int, limit: int) -> list[ChunkRow]:
+        with self._store.read_transaction():
+            view = self._index.view([tool_id])
+            rows = view.rows()
+            sample = [rows[index * len(rows) // limit] for index in range(limit)] if len(rows) > limit else rows
+            ids = view.chunk_ids(sample)
+            chunks: dict[int, ChunkRow] = {}
+            for start in range(0, len(ids), _READ_BATCH):
+                chunks |= self._store.documents.chunks(ids[start : start + _READ_BATCH])
+        return [chunks[chunk_id] for chunk_id in ids]
 
     def propose_description(self, name: str, *, language: Literal["ja", "en"] | None = None) -> DescriptionProposal:
         """Return a description generated from a tool's documents, by default in the language of most of them."""
@@ -86,14 +96,14 @@ class Maintenance:
         from bunko.search.keyphrases import extract_phrases
 
         tool = catalog.get_tool(self._store, name)
-        chunks = self._indexes.sample_chunks(tool.id, _SAMPLE_SIZE)
+        chunks = self._sample_chunks(tool.id, _SAMPLE_SIZE)
         if not chunks:
             command = shlex.join(["bunko", "import", "-n", name])
             hint = f"Import them with: {command}{self._paths.cli_flags()}"
             raise UnknownName(f"{name} has no documents yet", hint=hint)
         other_ids = [other.id for other in catalog.tools(self._store) if other.id != tool.id]
         background = [
-            self._indexes.sample_chunks(other_id, max(_SAMPLE_SIZE // len(other_ids), _MIN_SAMPLE_SIZE))
+            self._sample_chunks(other_id, max(_SAMPLE_SIZE // len(other_ids), _MIN_SAMPLE_SIZE))
             for other_id in other_ids
         ]
         phrases = extract_phrases(chunks, background=background)
@@ -108,7 +118,7 @@ class Maintenance:
         from bunko.library.tool_routing import make_questions, measure_routing
 
         tools = catalog.select_tools(self._store, None)
-        questions = {tool.name: make_questions(self._indexes.sample_chunks(tool.id, _SAMPLE_SIZE)) for tool in tools}
+        questions = {tool.name: make_questions(self._sample_chunks(tool.id, _SAMPLE_SIZE)) for tool in tools}
         return measure_routing(tools, questions, flags=self._paths.cli_flags())
 
     def set_search_settings(self, name: str, options: Mapping[str, Any]) -> Tool:
@@ -126,4 +136,4 @@ class Maintenance:
         with self._importer.write_lock(waiting):
             catalog.delete_tool(self._store, name)
             self._store.vectors.delete_orphans()
-        self._indexes.delete_index(tool.id)
+        self._index.drop(tool.id)

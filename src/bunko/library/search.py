@@ -11,17 +11,16 @@ from datetime import datetime
 from typing import Any
 
 from bunko.errors import BunkoError, LibraryMismatch, QueryError, UnknownName
-from bunko.indexes.embedded.snapshot import Snapshot
 from bunko.library import catalog, web_defaults
 from bunko.library.build_config import ToolConfig, has_vectors
-from bunko.library.indexes import ToolIndexes
 from bunko.library.llm import ChatModels
 from bunko.library.refresh import Refresher
-from bunko.protocols import Embedder, Store
+from bunko.protocols import Embedder, Index, IndexView, Store
 from bunko.records import DatedDocument, StoredDocument
 from bunko.search.citations import CITATION_STATUSES, CitationCheck, verify_citation
+from bunko.search.hits import log_answer, search
 from bunko.search.passages import Extract, Passage, extract_passages, passage_as_hit, render_extract, snippet_terms
-from bunko.search.rank import MAX_QUERY_CHARS, SearchRequest, log_answer, search, tool_search_settings
+from bunko.search.request import MAX_QUERY_CHARS, SearchRequest, tool_search_settings
 from bunko.settings import Settings
 from bunko.text.dates import time_zone
 from bunko.text.normalise import escape_surrogates
@@ -46,14 +45,14 @@ class Searcher:
         settings: Settings,
         store: Store,
         tool_config: ToolConfig,
-        indexes: ToolIndexes,
+        index: Index,
         refresher: Refresher,
         chat_models: ChatModels,
         *,
         read_only: bool,
         notices: Sequence[str],  # added to every answer
     ) -> None:
-        self._settings, self._store, self._tool_config, self._indexes = settings, store, tool_config, indexes
+        self._settings, self._store, self._tool_config, self._index = settings, store, tool_config, index
         self._refresher, self._chat_models, self._read_only, self._notices = refresher, chat_models, read_only, notices
         self._tool_ids: dict[str, int] = {}
 
@@ -92,35 +91,35 @@ class Searcher:
         names = {selected.id: selected.name for selected in tools}
         rewritten, notice = self._chat_models.rewrite_query(query[:MAX_QUERY_CHARS], rewrite)
         notices += [notice] if notice else []
-        snapshot, hits = self._search_with_repair(
+        view, hits = self._search_with_repair(
             names, embedder, replace(request, query=rewritten) if rewritten else request
         )
         if rewritten and not hits:
             rewritten = ""
             notices.append("The rewritten query found nothing, so the original query was searched.")
-            snapshot, hits = self._search_with_repair(names, embedder, request)
+            view, hits = self._search_with_repair(names, embedder, request)
         if len(query) > MAX_QUERY_CHARS:
             notices.append(f"Only the first {MAX_QUERY_CHARS} characters of the query were used.")
         checks = [self._refresher.last_check(selected) for selected in tools]
         freshness = Freshness(
-            snapshot.generation,
+            view.generation,
             min((check.checked_at for check in checks if check.checked_at), default=""),
             sum(check.missing_files for check in checks),
         )
         hits = web_defaults.add_provenance(self._store, tools, hits)
         if self._settings.log.debug:
             log_answer(query, hits)
-        return Answer(query, request.mode, hits, snapshot.size, freshness, notices, rewritten)
+        return Answer(query, request.mode, hits, view.size, freshness, notices, rewritten)
 
     def _search_with_repair(
         self, names: dict[int, str], embedder: Embedder | None, request: SearchRequest
-    ) -> tuple[Snapshot, list[Hit]]:
+    ) -> tuple[IndexView, list[Hit]]:
         """Search, and if an index is damaged, rebuild it and search again."""
         try:
             return self._search_once(names, embedder, request)
         except (IndexError, KeyError, ValueError):
             # A damaged derived file causes impossible numbers and is rebuilt; anything else is our bug.
-            repaired = [self._indexes.index_of(tool_id).repair() for tool_id in names]
+            repaired = [self._index.repair(tool_id) for tool_id in names]
             if not any(repaired):
                 raise
             _log.warning("A derived index file was damaged and has been rebuilt from the library.")
@@ -128,14 +127,14 @@ class Searcher:
 
     def _search_once(
         self, names: dict[int, str], embedder: Embedder | None, request: SearchRequest
-    ) -> tuple[Snapshot, list[Hit]]:
+    ) -> tuple[IndexView, list[Hit]]:
         with self._store.read_transaction():
             if embedder is not None:
                 for tool in self._store.tools.all():  # a tool may have been re-embedded since it was checked
                     if tool.id in names:
                         self._tool_config.check_tool(tool)
-            snapshot = self._indexes.snapshot(list(names))
-            return snapshot, search(self._store, snapshot, names, embedder, request)
+            view = self._index.view(list(names))
+            return view, search(self._store, view, names, embedder, request)
 
     def _refresh_tool(self, tool: Tool, *, lexical_only: bool) -> list[str]:
         """Import changes; if `lexical_only`, a mismatch of vectors becomes a notice instead of an error."""

@@ -10,7 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
-from bunko.protocols import Source, Store
+from bunko.protocols import Index, Source, Store
 from bunko.records import EmbeddingUsage, StorageSize, Totals
 from bunko.text.language import detect_language
 from bunko.timing import now
@@ -128,18 +128,18 @@ def library_status(
     tools: Sequence[Tool],
     rebuilds: Mapping[str, Tool],
     source_of: Callable[[Tool], Source],
-    index_folder: Path | None,
+    database: Path,
+    index: Index,
 ) -> LibraryStatus:
     """Return the contents of each tool, and the size of the library.
 
     `rebuilds` are the unfinished rebuilds by the names of their tools.
     """
     with store.read_transaction():
-        statuses = [_tool_status(store, tool, rebuilds.get(tool.name), source_of(tool), index_folder) for tool in tools]
-        derived_bytes = _total_bytes(index_folder.glob("*.segment")) if index_folder else 0
-        stored_bytes = _total_bytes(store.files.paths())
+        statuses = [_tool_status(store, tool, rebuilds.get(tool.name), source_of(tool), index) for tool in tools]
+        derived_bytes = index.storage_bytes()
         return LibraryStatus(
-            store.location, store.generation(), stored_bytes, derived_bytes, statuses, store.vectors.usage()
+            database, store.generation(), _total_bytes(database_files), derived_bytes, statuses, store.vectors.usage()
         )
 
 
@@ -148,14 +148,14 @@ def tool_details(
     tool: Tool,
     rebuild: Tool | None,
     source: Source,
-    index_folder: Path | None,
+    index: Index,
     *,
     page: int = 1,
     page_size: int = 20,
 ) -> ToolDetails:
     """Return the details of one tool; its source is scanned, nothing is imported."""
     with store.read_transaction():
-        status = _tool_status(store, tool, rebuild, source, index_folder)
+        status = _tool_status(store, tool, rebuild, source, index)
         lengths = length_distribution(store.stats.chunk_lengths(tool.id))
         summaries = store.stats.list_documents(tool.id, skip=(page - 1) * page_size, limit=page_size)
         fingerprints = store.documents.fingerprints(tool.id)
@@ -214,18 +214,14 @@ def _bin_width(minimum: int, maximum: int) -> int:
         unit *= 10
 
 
-def _tool_status(
-    store: Store, tool: Tool, rebuild: Tool | None, source: Source, index_folder: Path | None
-) -> ToolStatus:
-    # File names contain the library's id, because another library may keep its files in the same folder.
-    files = index_folder.glob(f"{store.id[:12]}-tool{tool.id}-*.segment") if index_folder else ()
+def _tool_status(store: Store, tool: Tool, rebuild: Tool | None, source: Source, index: Index) -> ToolStatus:
     storage = store.stats.storage_size(tool.id)
     return ToolStatus(
         tool,
         store.stats.totals(tool.id),
         store.documents.failures(tool.id),
         storage,
-        _total_bytes(files),
+        index.storage_bytes(tool.id),
         _source_state(tool, source, store.documents.uris(tool.id, limit=1)),
         None if rebuild is None else store.stats.totals(rebuild.id).documents,
     )

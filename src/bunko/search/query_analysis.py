@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bunko.indexes.embedded.bm25 import GRAM_WEIGHT, QueryTerm
+from bunko.records import GRAM_WEIGHT, QueryTerm
 from bunko.text import analyzer, bridge, ngrams
 
 _MAX_TERMS = 128

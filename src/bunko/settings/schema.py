@@ -34,6 +34,12 @@ class StorageSection(Section):
     )
 
 
+class IndexSection(Section):
+    """Which index answers searches."""
+
+    kind: Literal["embedded"] = setting("embedded", "Index. embedded runs in the same process and needs no server")
+
+
 class EmbeddingSection(Section):
     """Which embedder computes the vectors, and how."""
 
@@ -347,6 +353,7 @@ class Settings:
     library: LibrarySection = field(default_factory=LibrarySection)
     database: DatabaseSection = field(default_factory=DatabaseSection)
     storage: StorageSection = field(default_factory=StorageSection)
+    index: IndexSection = field(default_factory=IndexSection)
     embedding: EmbeddingSection = field(default_factory=EmbeddingSection)
     chunker: ChunkerSection = field(default_factory=ChunkerSection)
     chunking: ChunkingSection = field(default_factory=ChunkingSection)

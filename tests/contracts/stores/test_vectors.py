@@ -101,10 +101,7 @@ def test_chunks_get_other_vectors_in_one_step_that_readers_follow(store: Store, 
     assert [first for _, first in indexed_vectors(live)] == [7, 8, 9]
     assert indexed_vectors(ToolIndex(store, tool.id, None)) == indexed_vectors(live)
     assert store.tools.all()[0].built == {"embedder": "new"}
-    assert [document.vector_keys for document in store.documents.export(tool.id, ["a.md", "b.md"])] == [
-        [b"x", b"y"],
-        [b"z"],
-    ]
+    assert [one.vector_keys for one in store.documents.export(tool.id, ["a.md", "b.md"])] == [[b"x", b"y"], [b"z"]]
     assert search_results(store, tool, live, "鹿")
     store.documents.write(tool.id, remove=["a.md"])
     assert [first for _, first in indexed_vectors(live)] == [9]

@@ -1,1 +1,1 @@
-"""The in-process index: word and gram postings and vectors, derived from a store and rebuildable."""
+"""The in-process index: word and n-gram postings and vectors, derived from a store and rebuildable."""

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bunko.indexes.embedded.postings import Postings
-from bunko.indexes.embedded.snapshot import EMPTY_RANKING, Ranking, SegmentView, Snapshot, TopK, lower_bound
+from bunko.indexes.embedded.snapshot import SegmentView, Snapshot, TopK, lower_bound
+from bunko.records import EMPTY_RANKING, GRAM_WEIGHT, QueryTerm, Ranking
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -22,21 +23,10 @@ if TYPE_CHECKING:
     Rows = npt.NDArray[np.intp]
     Scores = npt.NDArray[np.float32]
 
-# A bigram counts a quarter of its idf beside the words: chosen on judged sets, see docs/quality.md.
-GRAM_WEIGHT = 0.25
 # Looking up one row in a list costs as much as adding this many of its rows.
 _LOOKUP_COST = 8
 # Merging lists costs as much per row as clearing and scanning this many rows.
 _MERGE_COST = 8
-
-
-class QueryTerm(NamedTuple):
-    """A key of a query and its weight; words come before grams."""
-
-    key: int
-    weight: float
-    is_gram: bool = False
-    group: int = -1  # of the terms of a group, only the one that scores highest in a row counts
 
 
 class _PostingList(NamedTuple):

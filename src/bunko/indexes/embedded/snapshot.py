@@ -5,24 +5,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bunko.indexes.embedded.segment import Segment
+from bunko.records import Ranking
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-
-class Ranking(NamedTuple):
-    """Rows and their scores, best first."""
-
-    rows: Sequence[int]
-    scores: Sequence[float]
-
-
-EMPTY_RANKING = Ranking((), ())
 
 
 @dataclass(slots=True)
@@ -82,21 +73,6 @@ class Snapshot:
         """Return the index of a row's segment and the row's position in it."""
         view_index = bisect_right(self.row_offsets, row) - 1
         return view_index, row - self.row_offsets[view_index]
-
-    def chunk_id(self, row: int) -> int:
-        """Return the chunk id of a row."""
-        view_index, position = self.locate(row)
-        return int(self.views[view_index].segment.chunk_ids[position])
-
-    def document_id(self, row: int) -> int:
-        """Return the document id of a row."""
-        view_index, position = self.locate(row)
-        return int(self.views[view_index].segment.document_ids[position])
-
-    def order(self, row: int) -> int:
-        """Return the sort key of a row among equal scores."""
-        view_index, position = self.locate(row)
-        return int(self.views[view_index].segment.order[position])
 
     def alive_rows(self) -> npt.NDArray[np.int64]:
         """Return all rows that are alive."""

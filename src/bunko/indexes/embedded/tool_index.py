@@ -17,7 +17,8 @@ import numpy as np
 from bunko.errors import LibraryError
 from bunko.indexes.embedded import segment as segments
 from bunko.indexes.embedded.segment import DamagedArrayFile, Segment
-from bunko.indexes.embedded.snapshot import SegmentView, Snapshot
+from bunko.indexes.embedded.snapshot import SegmentView
+from bunko.indexes.embedded.view import EmbeddedView
 from bunko.protocols import Store
 from bunko.records import StoredChunk
 from bunko.text import analyzer, ngrams
@@ -48,12 +49,12 @@ class ToolIndex:
     def __init__(self, store: Store, tool_id: int, folder: Path | None) -> None:
         self._store, self._tool_id, self._folder = store, tool_id, folder
         self._lock = threading.Lock()
-        self._snapshot: Snapshot | None = None
+        self._snapshot: EmbeddedView | None = None
         self._saved_rows = self._saved_generation = 0
         self.rebuild_reason = ""  # why an existing index file could not be used
 
-    def snapshot(self) -> Snapshot:
-        """Return the newest state; call it inside the store's `reading`, so that reads there match it."""
+    def snapshot(self) -> EmbeddedView:
+        """Return the newest state; call it inside the store's `read_transaction`, so that reads there match it."""
         with self._lock:
             generation = self._store.generation()
             if self._snapshot is None:
@@ -79,7 +80,7 @@ class ToolIndex:
             return
         with self._lock:
             if self._snapshot is snapshot:
-                self._snapshot = Snapshot([SegmentView(loaded)], snapshot.generation)
+                self._snapshot = EmbeddedView([SegmentView(loaded)], snapshot.generation)
             self._saved_rows, self._saved_generation = len(loaded), snapshot.generation
         for old_path in self._files():
             if _file_generation(old_path) < snapshot.generation:
@@ -116,7 +117,7 @@ class ToolIndex:
                 return str(error)
         return ""
 
-    def _is_worth_saving(self, snapshot: Snapshot) -> bool:
+    def _is_worth_saving(self, snapshot: EmbeddedView) -> bool:
         unsaved_rows = sum(len(view.segment) for view in snapshot.views[1:] if self._saved_rows)
         unsaved_rows += 0 if self._saved_rows else snapshot.size
         removed_rows = sum(len(view.segment) - view.size() for view in snapshot.views)
@@ -144,7 +145,7 @@ class ToolIndex:
             "grams": ngrams.VERSION,
         }
 
-    def _load(self, generation: int) -> Snapshot:
+    def _load(self, generation: int) -> EmbeddedView:
         for path in self._files():
             try:
                 loaded = segments.load(path)
@@ -163,13 +164,13 @@ class ToolIndex:
             ):
                 continue
             self._saved_rows, self._saved_generation = len(loaded), file_generation
-            return Snapshot([SegmentView(loaded)], file_generation)
-        return Snapshot([], 0)
+            return EmbeddedView([SegmentView(loaded)], file_generation)
+        return EmbeddedView([], 0)
 
-    def _catch_up(self, old: Snapshot, generation: int) -> Snapshot:
+    def _catch_up(self, old: EmbeddedView, generation: int) -> EmbeddedView:
         removed_ids = self._store.changes.removed_since(self._tool_id, old.generation)
         if removed_ids is None:
-            old, self._saved_rows = Snapshot([], 0), 0
+            old, self._saved_rows = EmbeddedView([], 0), 0
             removed_ids = []
         views = [_without_documents(view, removed_ids) for view in old.views]
         if self._saved_rows and views and not views[0].size():
@@ -195,7 +196,7 @@ class ToolIndex:
                 if _count_rows(mergeable) < _MAX_ROWS_IN_MEMORY
                 else self._merge_to_temp_file(mergeable),
             ]
-        return Snapshot(views, generation)
+        return EmbeddedView(views, generation)
 
     def _merge_to_temp_file(self, views: list[SegmentView]) -> SegmentView:
         """Merge segments into a file that is deleted once it is closed; in memory if no file can be written."""

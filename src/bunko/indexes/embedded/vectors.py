@@ -7,27 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bunko.indexes.embedded.segment import Segment
-from bunko.indexes.embedded.snapshot import Ranking, Snapshot, TopK, lower_bound
+from bunko.indexes.embedded.snapshot import Snapshot, TopK, lower_bound
+from bunko.records import NearestRows
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 # After a scan of bytes, this many times the requested rows are scored again exactly.
 _RESCORE_FACTOR, _MIN_RESCORED_ROWS = 4, 64
-
-
-class NearestRows(NamedTuple):
-    """The nearest rows, best first, with the mean and spread of the cosines of all rows."""
-
-    ranking: Ranking
-    query_vector: npt.NDArray[np.float32]
-    mean: float
-    spread: float
 
 
 def nearest(

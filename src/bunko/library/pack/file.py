@@ -31,7 +31,7 @@ from bunko.failpoints import reach_failpoint
 from bunko.library.pack import records
 from bunko.library.pack.records import PackDamaged, PackRecord
 from bunko.protocols import Store
-from bunko.search.rank import is_tool_search_setting
+from bunko.search.request import is_tool_search_setting
 from bunko.timing import now
 from bunko.types import Tool
 

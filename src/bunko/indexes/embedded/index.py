@@ -1,0 +1,69 @@
+"""Open the index of each tool at first use, and give views over several tools."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from bunko.indexes.embedded.tool_index import ToolIndex
+from bunko.indexes.embedded.view import EmbeddedView
+from bunko.protocols import Store
+
+
+class EmbeddedIndex:
+    """The in-process index of a store's tools; its files are stored in `folder`, or nowhere if that is None."""
+
+    def __init__(self, store: Store, folder: Path | None) -> None:
+        self._store, self._folder = store, folder
+        self._by_tool_id: dict[int, ToolIndex] = {}
+
+    def view(self, tool_ids: Sequence[int]) -> EmbeddedView:
+        """Return the state of some tools that matches the store; call it inside the store's `read_transaction`."""
+        snapshots = [self._index_of(tool_id).snapshot() for tool_id in tool_ids]
+        if len(snapshots) == 1:
+            return snapshots[0]
+        return EmbeddedView([view for snapshot in snapshots for view in snapshot.views], self._store.generation())
+
+    def sync(self, tool_id: int) -> EmbeddedView:
+        """Bring a tool up to date with the store, write its file if that lacks enough rows, and return its state."""
+        index = self._index_of(tool_id)
+        with self._store.read_transaction():
+            snapshot = index.snapshot()
+        index.save()
+        return snapshot
+
+    def storage_bytes(self, tool_id: int | None = None) -> int:
+        """Return the size of the files of a tool, or of all files in the folder."""
+        if self._folder is None:
+            return 0
+        # File names contain the library's id, because another library may keep its files in the same folder.
+        pattern = "*.segment" if tool_id is None else f"{self._store.id[:12]}-tool{tool_id}-*.segment"
+        total = 0
+        for path in self._folder.glob(pattern):
+            with suppress(OSError):  # another process may have replaced it
+                total += path.stat().st_size if path.is_file() else 0
+        return total
+
+    def check(self, tool_id: int) -> str:
+        """Return what is wrong with the file of a tool, or an empty string."""
+        return self._index_of(tool_id).check_file()
+
+    def repair(self, tool_id: int) -> bool:
+        """Rebuild the index of a tool if its file is damaged; return whether it was."""
+        return self._index_of(tool_id).repair()
+
+    def drop(self, tool_id: int) -> None:
+        """Delete the file of a tool and its index."""
+        self._index_of(tool_id).discard()
+        del self._by_tool_id[tool_id]
+
+    def _index_of(self, tool_id: int) -> ToolIndex:
+        if tool_id not in self._by_tool_id:
+            self._by_tool_id[tool_id] = ToolIndex(self._store, tool_id, self._folder)
+        return self._by_tool_id[tool_id]
+
+
+def build(store: Store, folder: Path | None) -> EmbeddedIndex:
+    """Return the embedded index of a store."""
+    return EmbeddedIndex(store, folder)

@@ -1,0 +1,84 @@
+"""Answer the questions of search from a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bunko.indexes.embedded import bm25, vectors
+from bunko.indexes.embedded.snapshot import SegmentView, Snapshot
+from bunko.records import NearestRows, QueryTerm, Ranking
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Masks = Sequence[npt.NDArray[np.bool_] | None]
+
+
+class EmbeddedView(Snapshot):
+    """A snapshot that search can query; its rows are numbered over all segments."""
+
+    def __init__(self, views: Sequence[SegmentView], generation: int) -> None:
+        super().__init__(views, generation)
+        self._alive_masks: Masks = self.masks(None)
+        self._last_masks: tuple[tuple[int, ...], Masks] | None = None
+
+    def rows(self) -> list[int]:
+        """Return all rows that are alive, in the order they were written."""
+        rows: list[int] = self.alive_rows().tolist() if self.size else []
+        return rows
+
+    def chunk_ids(self, rows: Sequence[int]) -> list[int]:
+        """Return the chunk ids of rows."""
+        locate, views = self.locate, self.views
+        return [views[view].segment.chunk_ids.item(position) for view, position in map(locate, rows)]
+
+    def tie_order(self, rows: Sequence[int]) -> list[int]:
+        """Return the sort keys of rows among equal scores."""
+        locate, views = self.locate, self.views
+        return [views[view].segment.order.item(position) for view, position in map(locate, rows)]
+
+    def rank(
+        self, terms: Sequence[QueryTerm], k: int, *, k1: float, b: float, where: tuple[int, ...] | None = None
+    ) -> Ranking:
+        """Return the k best rows by BM25 over words, with n-grams as an additional signal."""
+        return bm25.rank_terms(self, terms, k, k1=k1, b=b, masks=self._masks_of(where))
+
+    def max_score(self, terms: Sequence[QueryTerm], *, k1: float) -> float:
+        """Return an upper bound of a row's score by words."""
+        return bm25.max_possible_score(self, terms, k1=k1)
+
+    def rank_grams(
+        self, grams: Sequence[QueryTerm], k: int, *, min_share: float, where: tuple[int, ...] | None = None
+    ) -> Ranking:
+        """Return the k rows with the highest idf sum of n-grams, among rows with `min_share` of their weights."""
+        return bm25.rank_gram_overlap(self, grams, k, min_share=min_share, masks=self._masks_of(where))
+
+    def rank_key_ranges(
+        self, ranges: Sequence[tuple[int, int]], k: int, *, where: tuple[int, ...] | None = None
+    ) -> Ranking:
+        """Return the k rows with n-grams in the most key ranges."""
+        return bm25.rank_key_ranges(self, ranges, k, masks=self._masks_of(where))
+
+    def matches(self, terms: Sequence[QueryTerm], rows: Sequence[int]) -> list[list[bool]]:
+        """Return for each row which of the terms it contains."""
+        return bm25.matches(self, terms, rows)
+
+    def nearest(self, vector: npt.NDArray[np.float32], k: int, *, where: tuple[int, ...] | None = None) -> NearestRows:
+        """Return the k rows with the highest cosine."""
+        return vectors.nearest(self, vector, k, masks=self._masks_of(where))
+
+    def cosines(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
+        """Return the cosines of rows."""
+        return vectors.cosines(self, vector, rows)
+
+    def _masks_of(self, where: tuple[int, ...] | None) -> Masks:
+        """Return which rows may be returned; the last filter is cached, because both arms of a search need it."""
+        if where is None:
+            return self._alive_masks
+        last = self._last_masks
+        if last is None or last[0] is not where:
+            last = self._last_masks = where, self.masks(np.array(where, np.int64))
+        return last[1]

@@ -1,0 +1,117 @@
+"""Rank rows by each arm of a search: by words and n-grams, and by vectors."""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from bunko.embedders import embed_and_check
+from bunko.errors import QueryError
+from bunko.protocols import Embedder, IndexView
+from bunko.records import EMPTY_RANKING, NearestRows, QueryTerm, Ranking
+from bunko.search.query_analysis import QueryAnalysis
+from bunko.search.request import SearchRequest
+from bunko.text import ngrams
+from bunko.timing import timer
+
+_log = logging.getLogger("bunko.search")
+
+# A row found by n-grams alone must contain this share of the query's n-grams, or unrelated texts would match.
+_MIN_GRAM_OVERLAP = 0.5
+# Hiragana bigrams count half: 食べる and 比べる share one, and nothing else.
+_HIRAGANA_WEIGHT = 0.5
+# A hit by n-grams alone scores well below every hit by words, also after normalisation.
+_GRAM_ONLY_FACTOR = 0.5
+
+
+class Arms(NamedTuple):
+    """The rankings of a search before they are fused; an arm that the search does not use is empty."""
+
+    lexical: Ranking
+    nearest: NearestRows | None
+
+    @property
+    def semantic(self) -> Ranking:
+        """Return the ranking by vectors."""
+        return self.nearest.ranking if self.nearest else EMPTY_RANKING
+
+
+def rank_arms(
+    view: IndexView,
+    query: str,
+    analysis: QueryAnalysis,
+    embedder: Embedder | None,
+    request: SearchRequest,
+    where: tuple[int, ...] | None,
+) -> Arms:
+    """Return the rankings that the mode of a request needs."""
+    lexical, nearest = EMPTY_RANKING, None
+    if request.mode != "semantic":
+        with timer("bm25_query", _log):
+            lexical = rank_lexical(view, analysis, request.rows_per_arm, k1=request.k1, b=request.b, where=where)
+    if request.mode != "bm25":
+        nearest = rank_semantic(view, query, embedder, request.rows_per_arm, request.similarity_threshold, where)
+    return Arms(lexical, nearest)
+
+
+def rank_lexical(
+    view: IndexView, analysis: QueryAnalysis, k: int, *, k1: float, b: float, where: tuple[int, ...] | None = None
+) -> Ranking:
+    """Return the k best rows by words, filled up with rows found by grams if words find too few."""
+    ranking = view.rank(analysis.terms, k, k1=k1, b=b, where=where)
+    if len(ranking.rows) >= k or not analysis.grams or not view.size:
+        return ranking
+    word_rows = set(ranking.rows)
+    ceiling = ranking.scores[-1] * _GRAM_ONLY_FACTOR if ranking.scores else float("inf")
+    gram_ranking = _rank_grams(view, analysis, k, where)
+    extra = [(-min(score, ceiling), row) for row, score in zip(*gram_ranking, strict=True) if row not in word_rows][
+        : k - len(word_rows)
+    ]
+    if extra and -extra[0][0] == ceiling:  # scores above the ceiling have become ties
+        orders = view.tie_order([row for _, row in extra])
+        extra = [pair for pair, _ in sorted(zip(extra, orders, strict=True), key=lambda item: (item[0][0], item[1]))]
+    return Ranking([*ranking.rows, *(row for _, row in extra)], [*ranking.scores, *(-score for score, _ in extra)])
+
+
+def _rank_grams(view: IndexView, analysis: QueryAnalysis, k: int, where: tuple[int, ...] | None) -> Ranking:
+    single = [gram for gram in analysis.grams if ngrams.is_single_char(gram)]
+    if len(single) == len(analysis.grams):
+        ranges = [ngrams.pair_key_range(gram.spelling) for gram in single]
+        return view.rank_key_ranges(ranges, k, where=where)
+    terms = [
+        QueryTerm(gram.key, _HIRAGANA_WEIGHT if ngrams.is_hiragana(gram) else 1.0, is_gram=True)
+        for gram in analysis.grams
+    ]
+    return view.rank_grams(terms, k, min_share=_MIN_GRAM_OVERLAP, where=where)
+
+
+def rank_semantic(
+    view: IndexView,
+    query: str,
+    embedder: Embedder | None,
+    k: int,
+    threshold: float | None,
+    where: tuple[int, ...] | None,
+) -> NearestRows | None:
+    """Return the k nearest rows within a distance threshold, or None if the index or the query is empty."""
+    if embedder is None:
+        raise QueryError(
+            "This search needs vectors, but embedding.provider is none",
+            hint="Use --mode bm25, or set embedding.provider and import again.",
+        )
+    if not view.size or not query.strip():
+        return None
+    with timer("query_embedding", _log):
+        vector = embed_and_check(embedder, [query], query=True)[0]
+    with timer("vector_query", _log):
+        nearest_rows = view.nearest(vector, k, where=where)
+    return within_distance(nearest_rows, threshold)
+
+
+def within_distance(nearest_rows: NearestRows, threshold: float | None) -> NearestRows:
+    """Return the nearest rows up to a cosine distance, all if it is None."""
+    if threshold is None:
+        return nearest_rows
+    rows, scores = nearest_rows.ranking
+    count = sum(1 - score <= threshold for score in scores)
+    return nearest_rows._replace(ranking=Ranking(rows[:count], scores[:count]))

@@ -1,0 +1,294 @@
+"""What every index promises; the memory index is the truth that the others must rank like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from bunko import indexes
+from bunko.embedders import hashing
+from bunko.errors import UnknownName
+from bunko.protocols import Index, IndexView, Store
+from bunko.records import Filter, NearestRows, PreparedDocument, QueryTerm, Ranking
+from bunko.search.hits import search
+from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, analyse_query
+from bunko.search.request import SearchRequest
+from bunko.stores import memory
+from bunko.text import ngrams
+from bunko.types import MODES, Tool
+from tests.contracts.documents import prepared
+
+KINDS = ("embedded", "memory")
+EMBEDDER = hashing.build(32)
+DOCUMENTS = {
+    "ja/server.md": ("サーバーの移行手順を書く", "データベースを先に止める", "鹿"),
+    "ja/kyoto.md": ("京都の寺と庭を歩く", "東大寺の大仏と奈良の鹿", "鹿せんべいは一束二百円"),
+    "ja/budget.md": ("予算の会議は来週の月曜日", "予算、予算、また予算", "犬と猫の写真"),
+    "ja/kana.md": ("ろーどばらんさーのせってい", "てがみをかく", "たべものとのみもの"),
+    "en/server.md": ("Move the server and the database", "Stop the server first, then the database server"),
+    "en/garden.md": ("Planted tomatoes in the garden", "The dog dug up the tomatoes; the dog is sorry"),
+    "en/budget.md": ("The budget meeting is on Monday", "A budget of two hundred dollars"),
+    "mixed.md": ("API サーバー and database の設定", "東京タワー and the dog", "same words", "same words"),
+    "copy.md": ("same words", "予算の会議は来週の月曜日"),
+}
+QUERIES = (
+    "サーバー", "server", "database の移行", "予算 会議", "dog", "犬", "京都の寺", "鹿", "東 奈", "ばらんさ", "てがみ",
+    "same words", "the budget meeting on monday", "大仏とせんべい", "tomatoes garden server", "zzz", "。",
+)  # fmt: skip
+
+
+def with_vectors(document: PreparedDocument) -> tuple[PreparedDocument, dict[bytes, npt.NDArray[np.float32]]]:
+    texts = [chunk.text for chunk in document.chunks]
+    keys = [text.encode() for text in texts]
+    return replace(document, vector_keys=keys), dict(zip(keys, EMBEDDER.embed(texts), strict=True))
+
+
+def write(store: Store, tool: Tool, documents: dict[str, tuple[str, ...]]) -> None:
+    for uri, texts in documents.items():
+        document, vectors = with_vectors(prepared(uri, *texts))
+        store.documents.write(tool.id, upsert=[document], vectors=vectors)
+
+
+def view_of(store: Store, index: Index, *tools: Tool) -> IndexView:
+    with store.read_transaction():
+        return index.view([tool.id for tool in tools])
+
+
+@pytest.fixture(params=KINDS)
+def index(request: pytest.FixtureRequest, store: Store, tmp_path: Path) -> Index:
+    """Build an index of each kind over each kind of store."""
+    return indexes.build(request.param, store, tmp_path / "index")
+
+
+@pytest.fixture
+def tool(store: Store) -> Tool:
+    """Write the documents; some are changed, and one of them is removed."""
+    tool = store.tools.put(Tool("docs"))
+    write(store, tool, {"en/budget.md": ("An older budget for the server",), "gone.md": ("サーバー server dog",)})
+    write(store, tool, DOCUMENTS)
+    store.documents.write(tool.id, remove=["gone.md"])
+    return tool
+
+
+@pytest.fixture
+def pair(store: Store, tool: Tool, tmp_path: Path) -> tuple[IndexView, IndexView]:
+    """Give the reference view and a view of the embedded index that has caught up with changes."""
+    embedded = indexes.build("embedded", store, tmp_path / "index")
+    embedded.sync(tool.id)
+    write(store, tool, {"ja/kyoto.md": ("京都の寺と苔の庭", "奈良の鹿"), "late.md": ("サーバー and the dog",)})
+    store.documents.write(tool.id, remove=["en/garden.md"])
+    write(store, tool, {"en/garden.md": DOCUMENTS["en/garden.md"]})
+    return view_of(store, indexes.build("memory", store, None), tool), view_of(store, embedded, tool)
+
+
+Scored = list[tuple[int, float]]
+
+
+def ranked(view: IndexView, ranking: Ranking) -> Scored:
+    return list(zip(view.chunk_ids(ranking.rows), ranking.scores, strict=True))
+
+
+def assert_same_ranking(found: Scored, expected: Scored) -> None:
+    """Compare scores to 4 decimals, and chunks where scores differ: a sum in another order may swap equal ones."""
+    assert [score for _, score in found] == pytest.approx([score for _, score in expected], abs=5e-5)
+    scores, last = dict(expected), expected[-1][1] if expected else 0.0
+    for chunk_id, score in found:
+        assert score == pytest.approx(scores.get(chunk_id, last), abs=5e-5), chunk_id
+
+
+def document_ids(store: Store, tool: Tool, path: str) -> tuple[int, ...]:
+    return tuple(store.documents.select(tool.id, Filter(path=path)))
+
+
+def term_lists() -> Iterator[tuple[QueryTerm, ...]]:
+    for query in QUERIES:
+        yield analyse_query(query).terms
+        yield analyse_query(query, loanwords=False).terms
+        yield analyse_query(query, cross_language_weight=CROSS_LANGUAGE_WEIGHT).terms
+
+
+Pair = tuple[IndexView, IndexView]
+
+
+@pytest.mark.parametrize("k", [1, 3, 50])
+@pytest.mark.parametrize(("k1", "b"), [(1.2, 0.75), (0.0, 0.0), (2.0, 1.0)])
+def test_words_loanwords_and_translations_rank_as_in_the_reference(pair: Pair, k: int, k1: float, b: float) -> None:
+    reference, embedded = pair
+    for terms in term_lists():
+        expected = ranked(reference, reference.rank(terms, k, k1=k1, b=b))
+        assert_same_ranking(ranked(embedded, embedded.rank(terms, k, k1=k1, b=b)), expected)
+        assert embedded.max_score(terms, k1=k1) == pytest.approx(reference.max_score(terms, k1=k1))
+        assert all(score <= reference.max_score(terms, k1=k1) + 4 for _, score in expected)
+
+
+@pytest.mark.parametrize("path", ["ja/*", "*server*", "nothing/*"])
+def test_a_filter_limits_the_rows_and_not_the_statistics(store: Store, tool: Tool, pair: Pair, path: str) -> None:
+    reference, embedded = pair
+    where = document_ids(store, tool, path)
+    for terms in term_lists():
+        expected = ranked(reference, reference.rank(terms, 50, k1=1.2, b=0.75, where=where))
+        assert_same_ranking(ranked(embedded, embedded.rank(terms, 50, k1=1.2, b=0.75, where=where)), expected)
+        assert set(expected) <= set(ranked(reference, reference.rank(terms, 50, k1=1.2, b=0.75)))
+
+
+@pytest.mark.parametrize("path", ["", "ja/*"])
+@pytest.mark.parametrize("min_share", [0.5, 1.0])
+def test_ngrams_rank_as_in_the_reference(store: Store, tool: Tool, pair: Pair, min_share: float, path: str) -> None:
+    where = document_ids(store, tool, path) if path else None
+    for query in QUERIES:
+        grams = [
+            QueryTerm(gram.key, 0.5 if ngrams.is_hiragana(gram) else 1.0, is_gram=True)
+            for gram in ngrams.query_grams(query)
+        ]
+        if grams:
+            expected, found = (
+                ranked(view, view.rank_grams(grams, 9, min_share=min_share, where=where)) for view in pair
+            )
+            assert_same_ranking(found, expected)
+
+
+@pytest.mark.parametrize("path", ["", "ja/*"])
+def test_single_characters_rank_as_in_the_reference(store: Store, tool: Tool, pair: Pair, path: str) -> None:
+    reference, embedded = pair
+    where = document_ids(store, tool, path) if path else None
+    for characters in ("鹿", "京", "予大", "犬猫", "龍"):
+        ranges = [ngrams.pair_key_range(character) for character in characters]
+        expected = ranked(reference, reference.rank_key_ranges(ranges, 5, where=where))
+        assert_same_ranking(ranked(embedded, embedded.rank_key_ranges(ranges, 5, where=where)), expected)
+        assert bool(expected) == (characters != "龍"), characters
+
+
+@pytest.mark.parametrize("path", ["", "en/*", "nothing/*"])
+def test_vectors_rank_as_in_the_reference(store: Store, tool: Tool, pair: Pair, path: str) -> None:
+    reference, embedded = pair
+    where = document_ids(store, tool, path) if path else None
+    for vector in EMBEDDER.embed(QUERIES, query=True):
+        answers: list[NearestRows] = [view.nearest(vector, 7, where=where) for view in pair]
+        expected, found = answers
+        assert_same_ranking(ranked(embedded, found.ranking), ranked(reference, expected.ranking))
+        assert (found.mean, found.spread) == pytest.approx((expected.mean, expected.spread), abs=2e-4)
+        assert expected.spread > 0, "the mean and spread are those of all rows"
+        assert found.query_vector is vector
+        ids = {view: dict(zip(view.chunk_ids(view.rows()), view.rows(), strict=True)) for view in pair}
+        assert ids[reference].keys() == ids[embedded].keys()
+        shared = sorted(ids[reference])
+        cosines = [view.cosines(vector, [ids[view][chunk_id] for chunk_id in shared]) for view in pair]
+        assert cosines[1] == pytest.approx(cosines[0], abs=1e-5)
+
+
+def test_rows_contain_the_same_terms_as_in_the_reference(pair: Pair) -> None:
+    for terms in term_lists():
+        tables = []
+        for view in pair:
+            by_id = dict(zip(view.chunk_ids(view.rows()), view.matches(terms, view.rows()), strict=True))
+            tables.append(by_id)
+        assert tables[0] == tables[1]
+
+
+def test_equal_scores_have_the_same_order_as_in_the_reference(pair: Pair) -> None:
+    terms = analyse_query("same words").terms
+    orders = []
+    for view in pair:
+        rows = view.rank(terms, 10, k1=1.2, b=0.75).rows
+        assert view.tie_order(rows) == sorted(view.tie_order(rows))
+        orders.append((view.chunk_ids(rows), view.tie_order(rows)))
+    assert orders[0] == orders[1]
+    assert len(orders[0][0]) == 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_search_gives_the_same_hits_as_with_the_reference(store: Store, tool: Tool, pair: Pair, mode: str) -> None:
+    for query in QUERIES:
+        for options in ({}, {"vector_weight": 0.4, "min_combined_score": 0.3}, {"explain": True}):
+            request = replace(SearchRequest(query, top_k=50, **options), mode=mode)  # type: ignore[arg-type]
+            expected, found = (search(store, view, {tool.id: "docs"}, EMBEDDER, request) for view in pair)
+            scores, explanations = (
+                [{(hit.uri, hit.chunk.index): getattr(hit, name) for hit in hits} for hits in (expected, found)]
+                for name in ("score", "explanation")
+            )
+            assert scores[1] == pytest.approx(scores[0], abs=5e-5), (query, options)
+            assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+            if request.explain:
+                assert {place: why.terms for place, why in explanations[1].items()} == {
+                    place: why.terms for place, why in explanations[0].items()
+                }
+
+
+def test_several_tools_are_searched_as_one(store: Store, tool: Tool, tmp_path: Path) -> None:
+    other, bare = store.tools.put(Tool("other")), store.tools.put(Tool("without vectors"))
+    write(store, other, {"server.md": ("another server", "犬の散歩")})
+    store.documents.write(bare.id, upsert=[prepared("bare.md", "server and dog")])
+    views = [view_of(store, indexes.build(kind, store, tmp_path), tool, other, bare) for kind in KINDS]
+    assert [view.size for view in views] == [27, 27]
+    for query, vector in zip(QUERIES, EMBEDDER.embed(QUERIES, query=True), strict=True):
+        terms = analyse_query(query).terms
+        rankings = [ranked(view, view.rank(terms, 20, k1=1.2, b=0.75)) for view in views]
+        assert_same_ranking(rankings[0], rankings[1])
+        nearest = [view.nearest(vector, 50) for view in views]
+        assert_same_ranking(ranked(views[0], nearest[0].ranking), ranked(views[1], nearest[1].ranking))
+        assert len(nearest[0].ranking.rows) == 26, "a tool without vectors has no nearest rows"
+
+
+def test_a_view_stays_as_it_was_and_the_next_one_has_caught_up(store: Store, tool: Tool, index: Index) -> None:
+    before = view_of(store, index, tool)
+    terms = analyse_query("龍").terms or (QueryTerm(1, 1.0),)
+    generation, size, rows = before.generation, before.size, before.rows()
+    assert generation == store.generation()
+    assert len(rows) == size == sum(len(texts) for texts in DOCUMENTS.values())
+    write(store, tool, {"new.md": ("龍の話", "龍の絵")})
+    store.documents.write(tool.id, remove=["mixed.md"])
+    assert (before.generation, before.size, before.rows()) == (generation, size, rows)
+    assert not before.rank(terms, 5, k1=1.2, b=0.75).rows
+    after = view_of(store, index, tool)
+    assert after.generation == store.generation() > generation
+    assert after.size == size + 2 - 4
+    assert len(after.rank(terms, 5, k1=1.2, b=0.75).rows) == 2
+
+
+def test_a_tool_without_documents_has_an_empty_view(store: Store, index: Index) -> None:
+    empty = view_of(store, index, store.tools.put(Tool("empty")))
+    vector = EMBEDDER.embed(["x"])[0]
+    assert (empty.size, empty.rows(), empty.chunk_ids([]), empty.tie_order([])) == (0, [], [], [])
+    assert not empty.rank([QueryTerm(1, 1.0)], 5, k1=1.2, b=0.75).rows
+    assert not empty.rank_grams([QueryTerm(1, 1.0, is_gram=True)], 5, min_share=0.5).rows
+    assert not empty.rank_key_ranges([(1, 2)], 5).rows
+    assert not empty.nearest(vector, 5).ranking.rows
+    assert (empty.matches([QueryTerm(1, 1.0)], []), empty.cosines(vector, [])) == ([], [])
+
+
+def test_a_dropped_tool_is_rebuilt_when_it_is_searched_again(store: Store, tool: Tool, index: Index) -> None:
+    terms = analyse_query("server").terms
+    synced = index.sync(tool.id)
+    expected = ranked(synced, synced.rank(terms, 9, k1=1.2, b=0.75))
+    assert index.storage_bytes() == index.storage_bytes(tool.id)
+    index.drop(tool.id)
+    assert index.storage_bytes(tool.id) == 0
+    again = view_of(store, index, tool)
+    assert ranked(again, again.rank(terms, 9, k1=1.2, b=0.75)) == expected
+    assert index.check(tool.id) == ""
+    assert index.repair(tool.id) is False
+
+
+def test_a_damaged_file_is_named_and_repaired(store: Store, tool: Tool, tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    index = indexes.build("embedded", store, folder)
+    index.sync(tool.id)
+    assert index.storage_bytes(tool.id) > 0
+    path = next(folder.glob("*.segment"))
+    path.write_bytes(path.read_bytes()[:-100])
+    assert path.name in index.check(tool.id)
+    assert index.repair(tool.id) is True
+    assert index.check(tool.id) == ""
+    assert view_of(store, index, tool).size == sum(len(texts) for texts in DOCUMENTS.values())
+
+
+def test_an_unknown_kind_is_an_error_that_names_the_kinds(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName) as caught:
+        indexes.build("chroma", memory.build(), tmp_path)
+    assert caught.value.message == "There is no index called 'chroma'"
+    assert all(kind in caught.value.hint for kind in KINDS)
