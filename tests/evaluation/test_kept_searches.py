@@ -11,32 +11,6 @@ import pytest
 
 from tests.conftest import Opener, Run
 
-STORES: dict[str, Callable[[Path], Store]] = {
-    "memory": lambda path: memory.build(),
-    "sqlite": lambda path: sqlite.build(path / "library.db"),
-}
-
-
-@pytest.fixture(params=sorted(STORES))
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made = STORES[request.param](tmp_path)
-    yield made
-    made.close()
-
-
-def test_kept_searches_are_counted_bounded_and_forgotten(store: Store) -> None:
-    assert store.cache.logged_searches() == []
-    assert store.cache.clear_searches() == 0
-    for at, (query, tool) in enumerate([("a", ""), ("b", ""), ("a", ""), ("a", "docs"), ("c", "")]):
-        assert store.cache.log_search(query, tool, f"2024-01-0{at + 1}", limit=3)
-    found = [(one.query, one.tool, one.count, one.last_searched_at) for one in store.cache.logged_searches()]
-    # Four were made, three have room, and b was asked longest ago.
-    assert found == [("a", "", 2, "2024-01-03"), ("a", "docs", 1, "2024-01-04"), ("c", "", 1, "2024-01-05")]
-    assert store.cache.clear_searches() == 3
-    assert store.cache.logged_searches() == []
-    assert store.cache.log_search("d", "", "2024-01-09", limit=3)
-    assert [one.query for one in store.cache.logged_searches()] == ["d"]
-
 
 def test_nothing_is_kept_unless_the_settings_say_so(run: Run, notes: Path) -> None:
     assert run("search", "京都", "--docs-dir", notes).code == 0

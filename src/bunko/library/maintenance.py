@@ -40,7 +40,7 @@ class Maintenance:
     def status(self) -> LibraryStatus:
         """Return the status of the library and its tools."""
         tools, rebuilds = catalog.tools(self._store), self._unfinished_rebuilds()
-        return library_status(self._store, tools, rebuilds, self._tool_config.source, self._paths.database, self._index)
+        return library_status(self._store, tools, rebuilds, self._tool_config.source, self._index)
 
     def tool_status(self, name: str, *, page: int = 1, page_size: int = 20) -> ToolDetails:
         """Return the details of one tool with a page of its documents; its source is scanned, nothing is imported."""

@@ -128,7 +128,6 @@ def library_status(
     tools: Sequence[Tool],
     rebuilds: Mapping[str, Tool],
     source_of: Callable[[Tool], Source],
-    database: Path,
     index: Index,
 ) -> LibraryStatus:
     """Return the contents of each tool, and the size of the library.
@@ -138,8 +137,9 @@ def library_status(
     with store.read_transaction():
         statuses = [_tool_status(store, tool, rebuilds.get(tool.name), source_of(tool), index) for tool in tools]
         derived_bytes = index.storage_bytes()
+        stored_bytes = _total_bytes(store.files.paths())
         return LibraryStatus(
-            database, store.generation(), _total_bytes(database_files), derived_bytes, statuses, store.vectors.usage()
+            store.location, store.generation(), stored_bytes, derived_bytes, statuses, store.vectors.usage()
         )
 
 

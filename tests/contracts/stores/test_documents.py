@@ -9,7 +9,8 @@ import numpy as np
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
 from bunko.records import FailedDocument, PreparedDocument
-from bunko.search.rank import SearchRequest, search
+from bunko.search.hits import search
+from bunko.search.request import SearchRequest
 from bunko.types import Chunk, LineSpan, SourceEntry, Tool
 from tests.contracts.documents import prepared, search_results
 
