@@ -86,7 +86,6 @@ def remove_new_library_on_error(library: Library) -> Iterator[None]:
         yield
     except BaseException:
         if library.created_paths and not library.store.tools.all():
-            database = library.paths.database
             library.close()
             stores.delete(library.store.kind, library.paths.database)
             with suppress(OSError):  # a folder that is not empty stays
