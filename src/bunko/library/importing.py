@@ -12,7 +12,7 @@ from typing import Any, Literal
 from bunko.errors import BunkoError, LibraryError, LibraryMismatch, LibraryReadOnly, SourceError
 from bunko.indexes.embedded.snapshot import Snapshot
 from bunko.ingest.embed import as_remote
-from bunko.ingest.pipeline import ImportProgress, ingest
+from bunko.ingest.pipeline import ingest
 from bunko.ingest.texts import ingest_texts
 from bunko.library import catalog, doctor
 from bunko.library.build_config import ToolConfig
@@ -20,6 +20,7 @@ from bunko.library.indexes import ToolIndexes
 from bunko.library.lock import hold_lock
 from bunko.library.paths import LibraryPaths
 from bunko.library.refresh import Refresher
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Scan, Source, Store
 from bunko.records import EmbeddingUsage
 from bunko.timing import now
@@ -65,9 +66,7 @@ class Importer:
         tool: str | None = None,
         rebuild: bool = False,
         workers: int | None = None,
-        progress: Callable[[ImportProgress], None] = lambda _: None,
-        waiting: Callable[[str], None] = lambda _: None,
-        stopped: Callable[[], bool] = lambda: False,
+        observer: Observer = NO_OBSERVER,
         keep_going: bool = False,  # as in `import_tools`
     ) -> Report:
         """Bring one tool, or all active ones, up to date with their sources, or rebuild their indexes."""
@@ -77,9 +76,7 @@ class Importer:
             names,
             mode,
             workers=workers,
-            progress=progress,
-            waiting=waiting,
-            stopped=stopped,
+            observer=observer,
             keep_going=keep_going,
         )
 
@@ -91,15 +88,13 @@ class Importer:
         # Returns the chunker options for a tool; None keeps the tool's own.
         chunker_options: Callable[[Tool], Mapping[str, Any] | None] = lambda _: None,
         workers: int | None = None,
-        progress: Callable[[ImportProgress], None] = lambda _: None,
-        waiting: Callable[[str], None] = lambda _: None,
-        stopped: Callable[[], bool] = lambda: False,
+        observer: Observer = NO_OBSERVER,
         keep_going: bool = False,  # report a tool that fails and continue with the next one
     ) -> Report:
         """Import tools for the first time, from scratch, or only their changes."""
         total = Report()
         import_tool = self._rebuild_tool if mode == "replace" else self._update_tool
-        with self.write_lock(waiting, stopped=stopped):
+        with self.write_lock(observer):
             if not keep_going:
                 for name in names:  # check all tools before importing the first
                     self._tool_to_import(name, mode, chunker_options)
@@ -108,7 +103,7 @@ class Importer:
                     tool = self._tool_to_import(name, mode, chunker_options)
                     if mode != "replace" and tool != catalog.get_tool(self._store, name):
                         tool = self._store.put_tool(tool)
-                    report = import_tool(tool, workers=workers, progress=progress, stopped=stopped)
+                    report = import_tool(tool, workers=workers, observer=observer)
                 except BunkoError as error:
                     if not keep_going or error.code not in TOOL_ERROR_CODES:
                         raise
@@ -128,9 +123,7 @@ class Importer:
         self,
         name: str,
         *,
-        progress: Callable[[ImportProgress], None] = lambda _: None,
-        waiting: Callable[[str], None] = lambda _: None,
-        stopped: Callable[[], bool] = lambda: False,
+        observer: Observer = NO_OBSERVER,
     ) -> Report:
         """Import the changes of one tool's source; without changes, write nothing and take no lock.
 
@@ -147,17 +140,15 @@ class Importer:
         scan = source.scan(fingerprints)
         if tool.imported_at and not (scan.added or scan.updated or scan.deleted or scan.touched):
             return Report(unchanged=scan.unchanged, problems=[*scan.problems, *self._store.failures(tool.id)])
-        with self.write_lock(waiting, stopped=stopped):
+        with self.write_lock(observer):
             current = catalog.get_tool(self._store, name)
             is_same_tool = (current.id, current.source, current.options) == (tool.id, tool.source, tool.options)
             valid_scan = scan if is_same_tool and self._store.generation() == generation else None
-            return self._update_tool(current, scan=valid_scan, progress=progress, stopped=stopped)
+            return self._update_tool(current, scan=valid_scan, observer=observer)
 
-    def replace_texts(
-        self, tool: Tool, texts: Mapping[str, Text], *, progress: Callable[[ImportProgress], None] = lambda _: None
-    ) -> Report:
+    def replace_texts(self, tool: Tool, texts: Mapping[str, Text], *, observer: Observer = NO_OBSERVER) -> Report:
         """Make these texts, keyed by uri, the whole content of a tool; unchanged ones are not imported again."""
-        with self.write_lock():
+        with self.write_lock(observer):
             existing = next(
                 (candidate for candidate in catalog.tools(self._store) if candidate.name == tool.name), None
             )
@@ -168,23 +159,19 @@ class Importer:
             target = existing or self._store.put_tool(tool)
             self._store.update_build_info(target.id, built=self._tool_config.build_facts(target))
             chunker, embedder = self._tool_config.chunker_settings(target), self._tool_config.embedder_of(target)
-            report = ingest_texts(self._store, target, texts, chunker, embedder, progress=progress)
+            report = ingest_texts(self._store, target, texts, chunker, embedder, observer=observer)
             self._store.update_build_info(target.id, imported_at=now())
             self._store.unpin_vectors(target.id)
             self._store.delete_orphan_vectors()
             return self._finish_import(target, report)
 
     def write_lock(
-        self,
-        waiting: Callable[[str], None] = lambda _: None,
-        *,
-        wait_seconds: float = _LOCK_WAIT_SECONDS,
-        stopped: Callable[[], bool] = lambda: False,
+        self, observer: Observer = NO_OBSERVER, *, wait_seconds: float = _LOCK_WAIT_SECONDS
     ) -> AbstractContextManager[None]:
-        """Hold the import lock: one process imports at a time, and the next one waits until it is free or stopped."""
+        """Hold the import lock: one process imports at a time, and the next waits until it is free or cancelled."""
         if self._read_only:
             raise LibraryReadOnly("This library is open for reading only", hint="Open it for writing to change it.")
-        return hold_lock(self._paths, wait_seconds=wait_seconds, waiting=waiting, stopped=stopped)
+        return hold_lock(self._paths, wait_seconds=wait_seconds, observer=observer)
 
     def update_index(self, tool: Tool, report: Report) -> Report:
         """Bring the derived index up to date and check that searches find the imported texts."""
@@ -235,11 +222,13 @@ class Importer:
             )
         return result
 
-    def _update_tool(self, tool: Tool, **options: Any) -> Report:
+    def _update_tool(
+        self, tool: Tool, *, scan: Scan | None = None, workers: int | None = None, observer: Observer = NO_OBSERVER
+    ) -> Report:
         """Import the changes of a tool's source."""
         self._tool_config.check_tool(tool)
         self._store.update_build_info(tool.id, built=self._tool_config.build_facts(tool))
-        report = self._ingest_tool(tool, tool, **options)
+        report = self._ingest_tool(tool, tool, scan, workers, observer)
         if not report.interrupted:
             self._store.update_build_info(tool.id, imported_at=now())
             # Vectors of another embedder stay, for an interrupted reembed to resume with.
@@ -249,7 +238,7 @@ class Importer:
                     self._drop_if_empty(leftover)  # a rebuild that wrote nothing
         return self._finish_import(tool, report)
 
-    def _rebuild_tool(self, tool: Tool, **options: Any) -> Report:
+    def _rebuild_tool(self, tool: Tool, *, workers: int | None, observer: Observer) -> Report:
         """Rebuild a tool beside its old index, which is searched until the new one is complete."""
         self._check_source_exists(self._tool_config.source(tool), tool)
         shadow = Tool(
@@ -265,7 +254,7 @@ class Importer:
         shadow = self._store.put_tool(shadow)
         old_uris = self._document_uris(tool)
         try:
-            report = self._ingest_tool(tool, shadow, **options)
+            report = self._ingest_tool(tool, shadow, None, workers, observer)
         except BaseException:
             with suppress(BunkoError):
                 self._drop_if_empty(shadow)
@@ -292,7 +281,9 @@ class Importer:
         """Return the uris of a tool's documents, without those that failed."""
         return self._store.fingerprints(tool.id).keys() - {problem.uri for problem in self._store.failures(tool.id)}
 
-    def _ingest_tool(self, tool: Tool, target: Tool, *, scan: Scan | None = None, **options: Any) -> Report:
+    def _ingest_tool(
+        self, tool: Tool, target: Tool, scan: Scan | None, workers: int | None, observer: Observer
+    ) -> Report:
         config = self._tool_config
         source = config.source(tool)
         self._check_source_exists(source, tool)
@@ -305,8 +296,9 @@ class Importer:
             config.chunker_settings(tool),
             config.embedder_of(tool),
             scan=scan,
+            workers=workers,
+            observer=observer,
             owner_id=tool.id,
-            **options,
         )
 
     def _check_source_exists(self, source: Source, tool: Tool) -> None:
@@ -330,8 +322,8 @@ class Importer:
             self.refresher.mark_fresh(tool)
         return self.update_index(tool, report)
 
-    def _import_scan(self, tool: Tool, scan: Scan, generation: int, stopped: Callable[[], bool]) -> None:
-        with self.write_lock(wait_seconds=self._wait_seconds, stopped=stopped):
+    def _import_scan(self, tool: Tool, scan: Scan, generation: int, observer: Observer) -> None:
+        with self.write_lock(observer, wait_seconds=self._wait_seconds):
             # If another import ran since the scan, deleted files may be back: scan again.
             valid_scan = scan if self._store.generation() == generation else None
-            self._update_tool(catalog.get_tool(self._store, tool.name), scan=valid_scan, stopped=stopped)
+            self._update_tool(catalog.get_tool(self._store, tool.name), scan=valid_scan, observer=observer)

@@ -17,6 +17,7 @@ from bunko.library.maintenance import SAMPLE_SIZE, Maintenance
 from bunko.library.paths import LibraryPaths
 from bunko.library.reembed import Reembedder
 from bunko.library.search import Searcher
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Embedder, Store
 from bunko.settings import Settings
 from bunko.types import Answer, Hit, Report, Text, Tool
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from bunko.indexes.embedded.snapshot import Snapshot
-    from bunko.ingest.pipeline import ImportProgress
     from bunko.library.describe import DescriptionProposal, Language
     from bunko.library.doctor import Finding
     from bunko.library.pack import Pack
@@ -151,9 +151,7 @@ class Library:
         tool: str | None = None,
         rebuild: bool = False,
         workers: int | None = None,
-        progress: Callable[[ImportProgress], None] = lambda _: None,
-        waiting: Callable[[str], None] = lambda _: None,
-        stopped: Callable[[], bool] = lambda: False,
+        observer: Observer = NO_OBSERVER,
         keep_going: bool = False,
     ) -> Report:
         """Bring one tool, or all active ones, up to date with their sources, or rebuild their indexes."""
@@ -161,9 +159,7 @@ class Library:
             tool=tool,
             rebuild=rebuild,
             workers=workers,
-            progress=progress,
-            waiting=waiting,
-            stopped=stopped,
+            observer=observer,
             keep_going=keep_going,
         )
 
@@ -174,9 +170,7 @@ class Library:
         *,
         chunker_options: Callable[[Tool], Mapping[str, Any] | None] = lambda _: None,
         workers: int | None = None,
-        progress: Callable[[ImportProgress], None] = lambda _: None,
-        waiting: Callable[[str], None] = lambda _: None,
-        stopped: Callable[[], bool] = lambda: False,
+        observer: Observer = NO_OBSERVER,
         keep_going: bool = False,
     ) -> Report:
         """Import tools for the first time, from scratch, or only their changes.
@@ -189,9 +183,7 @@ class Library:
             mode,
             chunker_options=chunker_options,
             workers=workers,
-            progress=progress,
-            waiting=waiting,
-            stopped=stopped,
+            observer=observer,
             keep_going=keep_going,
         )
 
@@ -199,32 +191,24 @@ class Library:
         self,
         name: str,
         *,
-        progress: Callable[[ImportProgress], None] = lambda _: None,
-        waiting: Callable[[str], None] = lambda _: None,
-        stopped: Callable[[], bool] = lambda: False,
+        observer: Observer = NO_OBSERVER,
     ) -> Report:
         """Import the changes of one tool's source; without changes, write nothing and take no lock."""
-        return self._importer.import_changes(name, progress=progress, waiting=waiting, stopped=stopped)
+        return self._importer.import_changes(name, observer=observer)
 
-    def replace_texts(
-        self, tool: Tool, texts: Mapping[str, Text], *, progress: Callable[[ImportProgress], None] = lambda _: None
-    ) -> Report:
+    def replace_texts(self, tool: Tool, texts: Mapping[str, Text], *, observer: Observer = NO_OBSERVER) -> Report:
         """Make these texts, keyed by uri, the whole content of a tool; unchanged ones are not imported again."""
-        return self._importer.replace_texts(tool, texts, progress=progress)
+        return self._importer.replace_texts(tool, texts, observer=observer)
 
     def reembed(
         self,
         names: Sequence[str],
         *,
-        progress: Callable[[ImportProgress], None] = lambda _: None,
-        waiting: Callable[[str], None] = lambda _: None,
-        stopped: Callable[[], bool] = lambda: False,
+        observer: Observer = NO_OBSERVER,
         keep_going: bool = False,
     ) -> Report:
         """Embed tools with the embedder of the current settings, reusing vectors from an interrupted run."""
-        return self._reembedder.reembed(
-            names, progress=progress, waiting=waiting, stopped=stopped, keep_going=keep_going
-        )
+        return self._reembedder.reembed(names, observer=observer, keep_going=keep_going)
 
     def write_lock(self) -> AbstractContextManager[None]:
         """Hold the import lock: one process imports at a time, and the next one waits until it is free."""
@@ -245,12 +229,11 @@ class Library:
         name: str | None = None,
         source: Path | None = None,
         replace_existing: bool = False,
-        progress: Callable[[ImportProgress], None] = lambda _: None,
-        waiting: Callable[[str], None] = lambda _: None,
+        observer: Observer = NO_OBSERVER,
     ) -> tuple[Tool, Report]:
         """Import a tool from another library in one atomic step; if that fails, the library is unchanged."""
         return self._packs.import_pack(
-            pack, name=name, source=source, replace_existing=replace_existing, progress=progress, waiting=waiting
+            pack, name=name, source=source, replace_existing=replace_existing, observer=observer
         )
 
     # Tools and their upkeep
@@ -263,9 +246,9 @@ class Library:
         """Return the tool of that name, or the only tool if no name is given."""
         return catalog.resolve_tool(self.store, name)
 
-    def delete_tool(self, name: str, *, waiting: Callable[[str], None] = lambda _: None) -> None:
+    def delete_tool(self, name: str, *, observer: Observer = NO_OBSERVER) -> None:
         """Delete a tool, its index and its derived files; its folder is not touched."""
-        self._maintenance.delete_tool(name, waiting=waiting)
+        self._maintenance.delete_tool(name, observer=observer)
 
     def set_search_settings(self, name: str, options: Mapping[str, Any]) -> Tool:
         """Set or clear a tool's own search settings; its index is unchanged."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from bunko.errors import LibraryBusy, LibraryReadOnly
 from bunko.library.paths import LibraryPaths
+from bunko.observer import Observer
 
-# How often a waiting process tries again, so that it can be stopped in between.
+# How often a waiting process tries again, so that it can be cancelled in between.
 _RETRY_SECONDS = 0.2
 
 
@@ -19,8 +20,7 @@ def hold_lock(
     paths: LibraryPaths,
     *,
     wait_seconds: float,
-    waiting: Callable[[str], None],
-    stopped: Callable[[], bool],
+    observer: Observer,
     lock_file: Path | None = None,
     activity: str = "importing into",
 ) -> Iterator[None]:
@@ -36,10 +36,10 @@ def hold_lock(
                 lock.acquire(timeout=_RETRY_SECONDS if is_waiting else 0)
                 break
             except Timeout:
-                if time.monotonic() >= deadline or stopped():
+                if time.monotonic() >= deadline or observer.is_cancelled():
                     raise
                 if not is_waiting:
-                    waiting(f"Another process is {activity} this library; waiting for it to finish.")
+                    observer.on_wait(f"Another process is {activity} this library; waiting for it to finish.")
                     is_waiting = True
     except Timeout as error:
         raise LibraryBusy(

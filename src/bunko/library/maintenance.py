@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +14,7 @@ from bunko.library.importing import Importer
 from bunko.library.indexes import ToolIndexes
 from bunko.library.paths import LibraryPaths
 from bunko.library.status import LibraryStatus, ToolDetails, library_status, tool_details
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Store
 from bunko.records import ChunkRow
 from bunko.search.rank import tool_search_settings
@@ -122,10 +123,10 @@ class Maintenance:
             replace(tool, options=other_options | ({"search": search_settings} if search_settings else {}))
         )
 
-    def delete_tool(self, name: str, *, waiting: Callable[[str], None] = lambda _: None) -> None:
+    def delete_tool(self, name: str, *, observer: Observer = NO_OBSERVER) -> None:
         """Delete a tool, its index and its derived files; its folder is not touched."""
         tool = catalog.get_tool(self._store, name)
-        with self._importer.write_lock(waiting):
+        with self._importer.write_lock(observer):
             catalog.delete_tool(self._store, name)
             self._store.delete_orphan_vectors()
         self._indexes.delete_index(tool.id)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from bunko.errors import SettingsError
-from bunko.ingest.pipeline import ImportProgress
 from bunko.library import catalog
 from bunko.library.library import Library
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.sources.memos import EXTENSIONS
 from bunko.types import Report
 
@@ -22,8 +21,7 @@ def import_memos(
     *,
     vectors: bool = True,
     rebuild: bool = False,
-    progress: Callable[[ImportProgress], None] = lambda _: None,
-    waiting: Callable[[str], None] = lambda _: None,
+    observer: Observer = NO_OBSERVER,
 ) -> Report:
     """Import the changes of a file or folder of memos, or everything if `rebuild` or a different `vectors` asks for it.
 
@@ -48,8 +46,7 @@ def import_memos(
         [MEMOS_TOOL],
         "replace" if rebuild or (embedder_changed and tool.built) else "update",
         chunker_options=lambda _: options,
-        progress=progress,
-        waiting=waiting,
+        observer=observer,
     )
     report.problems.sort(key=lambda problem: _file_position(problem.uri))
     if not report.problems and not report.added + report.updated + report.moved + report.unchanged:

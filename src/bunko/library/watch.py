@@ -18,9 +18,9 @@ from bunko.errors import (
     SourceError,
     UnknownName,
 )  # fmt: skip
-from bunko.ingest.pipeline import ImportProgress
 from bunko.library import catalog
 from bunko.library.library import Library
+from bunko.observer import ImportProgress, Observer
 from bunko.sources import WATCHABLE_KINDS
 from bunko.sources.events import FolderWatcher, StopSignal, remote_file_system
 from bunko.types import Problem, Report
@@ -232,9 +232,11 @@ class _WatchSession:
         try:
             report = self._library.import_changes(
                 name,
-                progress=lambda done: self._reporter.report_large_import(name, done),
-                waiting=lambda sentence: self._reporter.report_waiting(name, sentence),
-                stopped=self._stop.is_set,
+                observer=Observer(
+                    on_progress=lambda done: self._reporter.report_large_import(name, done),
+                    on_wait=lambda sentence: self._reporter.report_waiting(name, sentence),
+                    is_cancelled=self._stop.is_set,
+                ),
             )
         except (LibraryDamaged, LibraryReadOnly, LibraryTooNew):
             raise  # retrying would fail every time

@@ -25,6 +25,7 @@ from bunko.interfaces.cli.options import (
     replace_controls,
     shared_options,
 )
+from bunko.observer import Observer
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
@@ -184,7 +185,7 @@ def delete(name: str, yes: bool, **options: Any) -> None:
         if not yes:
             consequence = f"the files in {tool.source} are kept" if tool.source else "its web pages are deleted too"
             _confirm(f"This deletes {counts} from the index; {consequence}. Delete {name}?")
-        library.delete_tool(name, waiting=print_stderr)
+        library.delete_tool(name, observer=Observer(on_wait=print_stderr))
         _print_result(shared, tool, f"Deleted {name}: {counts}.")
 
 

@@ -49,8 +49,8 @@ def command(name: str | None, dry_run: bool, undo: bool, **options: Any) -> None
             return
         from bunko.evaluation.tune import tune_tool
 
-        with show_evaluation_progress() as report_progress:
-            tuning = tune_tool(library, tool.name, report_progress=report_progress)
+        with show_evaluation_progress() as observer:
+            tuning = tune_tool(library, tool.name, observer=observer)
         adopted = tuning.is_better and not dry_run
         if adopted:
             library.set_search_settings(tool.name, tuning.tool_options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,10 @@ import numpy as np
 from bunko.embedders import embed_and_check
 from bunko.failpoints import reach_failpoint
 from bunko.ingest.embed import as_remote, embed_documents
-from bunko.ingest.pipeline import ChunkerSettings, ImportProgress, make_batches, pack_terms
+from bunko.ingest.pipeline import ChunkerSettings, make_batches, pack_terms
 from bunko.library.pack.file import Pack
 from bunko.library.pack.records import PackRecord
+from bunko.observer import NO_OBSERVER, ImportProgress, Observer
 from bunko.protocols import Chunker, Embedder, Store
 from bunko.records import EmbeddingUsage, PreparedDocument
 from bunko.types import Report, Tool
@@ -33,7 +34,7 @@ def load_pack(
     embedder: Embedder | None,
     build_facts: Mapping[str, Any],
     *,
-    progress: Callable[[ImportProgress], None] = lambda _: None,
+    observer: Observer = NO_OBSERVER,
 ) -> Report:
     """Load a pack's documents into a tool; chunks, terms and vectors built with other settings are computed again."""
     pack_facts = pack.tool.built
@@ -64,7 +65,7 @@ def load_pack(
         import_progress = replace(
             import_progress, files=import_progress.files + len(documents), chunks=report.total_chunks
         )
-        progress(import_progress)
+        observer.on_progress(import_progress)
     if chunker is not None:
         report.notices.append("This library uses another chunker, so the documents were chunked again.")
     elif "words" in different:
