@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from bunko.tool_options import NO_OPTIONS, ToolOptions
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -188,7 +190,7 @@ class Tool:
     imported_at: str = ""  # when the last import finished
     checked_at: str = ""  # when its source was last scanned
     built: dict[str, Any] = field(default_factory=dict)  # the configuration its index was built with
-    options: dict[str, Any] = field(default_factory=dict)  # include, exclude: which files of the folder
+    options: ToolOptions = NO_OPTIONS
 
 
 @dataclass(frozen=True, slots=True)

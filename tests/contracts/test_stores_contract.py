@@ -12,6 +12,7 @@ from bunko.protocols import Store
 from bunko.records import FailedDocument, Filter, PreparedDocument, StorageSize
 from bunko.search.rank import SearchRequest, search
 from bunko.stores import memory
+from bunko.tool_options import ToolOptions
 from bunko.types import Chunk, LineSpan, SourceEntry, Tool
 from tests.contracts.documents import prepared, search_results
 
@@ -272,10 +273,17 @@ def test_a_shadow_becomes_a_tool_in_one_step(store: Store) -> None:
     again = store.put_tool(Tool("~docs", active=False))
     assert again.id not in (made.id, kept.id)
     store.write(again.id, upsert=[prepared("b.md", "奈良")])
-    second = store.adopt_documents(Tool("docs", source="/elsewhere", active=False, options={"exclude": ["x"]}), again)
+    second = store.adopt_documents(
+        Tool("docs", source="/elsewhere", active=False, options=ToolOptions(exclude=("x",))), again
+    )
     assert second.id == made.id
     stored = next(one for one in store.tools() if one.name == "docs")
-    assert (stored.source, stored.active, stored.options, stored.built) == ("/elsewhere", False, {"exclude": ["x"]}, {})
+    assert (stored.source, stored.active, stored.options, stored.built) == (
+        "/elsewhere",
+        False,
+        ToolOptions(exclude=("x",)),
+        {},
+    )
     assert not search_results(store, second, live, "京都")
     assert [uri for uri, *_ in search_results(store, second, live, "奈良")] == ["b.md"]
     assert len(store.tools()) == 2

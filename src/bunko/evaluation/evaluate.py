@@ -51,7 +51,7 @@ class ExistingTool:
 
     def search_overrides(self) -> dict[str, object]:
         """Return the tool's own search settings as setting overrides."""
-        search_settings = tool_search_settings(self.library.resolve_tool(self.name).options.get("search"))
+        search_settings = tool_search_settings(self.library.resolve_tool(self.name).options.search)
         return {f"search.{name}": value for name, value in search_settings.items()}
 
     def uris(self) -> set[str]:

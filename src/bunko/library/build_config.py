@@ -12,13 +12,13 @@ from bunko import embedders, sources
 from bunko.errors import EmbedderError, LibraryMismatch, SettingsError
 from bunko.ingest.embed import as_remote
 from bunko.ingest.pipeline import ChunkerSettings
-from bunko.library import catalog
 from bunko.library.paths import LibraryPaths
 from bunko.library.web_defaults import chunk_overlap, chunk_size
 from bunko.protocols import Embedder, Source, Store
 from bunko.settings import Settings
 from bunko.stores.sqlite.pages import ToolPages
 from bunko.text import analyzer, ngrams, subwords
+from bunko.tool_options import ToolOptions
 from bunko.types import Tool
 
 
@@ -58,8 +58,8 @@ class ToolConfig:
             root,
             extensions=scanner.file_extensions,
             exclude_dirs=scanner.exclude_dirs,
-            exclude=(*tool.options.get("exclude", ()), *own_files),
-            include=tool.options.get("include", ()),
+            exclude=(*tool.options.exclude, *own_files),
+            include=tool.options.include,
             respect_gitignore=scanner.respect_gitignore,
             max_file_bytes=scanner.max_file_bytes,
             max_memo_file_bytes=self._settings.memos.max_file_bytes,
@@ -70,9 +70,10 @@ class ToolConfig:
         """Return the chunker settings of a tool: its own options, else the settings."""
         chunker, tokens, options = self._settings.chunker, self._settings.chunking, tool.options
         # A memo is one thought: it is split only if it is too long.
-        kind = options.get("chunker", "entry" if tool.kind in ("memos", "jsonl") else chunker.kind)
+        kind = options.chunker or ("entry" if tool.kind in ("memos", "jsonl") else chunker.kind)
         if kind == "tokens":
-            size, overlap = options.get("chunk_size", tokens.size), options.get("chunk_overlap", tokens.overlap)
+            size = tokens.size if options.chunk_size is None else options.chunk_size
+            overlap = tokens.overlap if options.chunk_overlap is None else options.chunk_overlap
             return ChunkerSettings(kind, size=size, overlap=overlap)
         max_chars, min_chars, overlap = chunker.max_chunk_chars, chunker.min_chunk_chars, chunker.chunk_overlap
         if tool.kind == "web":
@@ -90,25 +91,26 @@ class ToolConfig:
             chunker.row_context_size,
         )
 
-    def chunker_options(
-        self, kind: str | None, size: int | None, overlap: int | None, *, tool: Tool | None = None
-    ) -> dict[str, Any] | None:
-        """Return chunker options for a tool; a size or overlap alone implies tokens, no argument at all gives None.
+    def options_with_chunker(
+        self, options: ToolOptions, kind: str | None, size: int | None, overlap: int | None
+    ) -> ToolOptions:
+        """Return options with another chunker; a size or overlap alone implies tokens, no argument changes nothing.
 
-        Missing values come from the existing tool, else from the settings.
+        A missing size or overlap comes from the options, else from the settings.
         """
         if kind is None and size is None and overlap is None:
-            return None
+            return options
         kind = kind or "tokens"
         if kind != "tokens" and (size is not None or overlap is not None):
             raise SettingsError(
                 f"The chunker {kind!r} does not take a size in tokens",
                 hint="Leave out the size and the overlap, or choose the chunker tokens.",
             )
-        options, defaults = tool.options if tool else {}, self._settings.chunking
-        size = size or options.get("chunk_size", defaults.size)
-        overlap = options.get("chunk_overlap", defaults.overlap) if overlap is None else overlap
-        return catalog.options_with_chunker({}, kind, size, overlap)
+        defaults = self._settings.chunking
+        overlap = options.chunk_overlap if overlap is None else overlap
+        return options.with_chunker(
+            kind, size or options.chunk_size or defaults.size, defaults.overlap if overlap is None else overlap
+        )
 
     def build_facts(self, tool: Tool) -> dict[str, Any]:
         """Return the build facts that a tool would store if it was built now."""
@@ -214,4 +216,4 @@ def _transformers_options(settings: Settings, provider: str) -> dict[str, Any]:
 
 def has_vectors(tool: Tool) -> bool:
     """Return whether a tool is imported with vectors."""
-    return bool(tool.options.get("embedder") != "none")
+    return tool.options.embedder != "none"

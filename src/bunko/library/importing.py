@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from bunko.errors import BunkoError, LibraryError, LibraryMismatch, LibraryReadOnly, SourceError
 from bunko.indexes.embedded.snapshot import Snapshot
@@ -24,6 +24,7 @@ from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Scan, Source, Store
 from bunko.records import EmbeddingUsage
 from bunko.timing import now
+from bunko.tool_options import ToolOptions
 from bunko.types import Report, Text, Tool, ToolFailure
 
 _log = logging.getLogger("bunko.library")
@@ -85,8 +86,7 @@ class Importer:
         names: Sequence[str],
         mode: ImportMode = "new",
         *,
-        # Returns the chunker options for a tool; None keeps the tool's own.
-        chunker_options: Callable[[Tool], Mapping[str, Any] | None] = lambda _: None,
+        options_of: Callable[[Tool], ToolOptions] = lambda tool: tool.options,  # the options to import a tool with
         workers: int | None = None,
         observer: Observer = NO_OBSERVER,
         keep_going: bool = False,  # report a tool that fails and continue with the next one
@@ -97,10 +97,10 @@ class Importer:
         with self.write_lock(observer):
             if not keep_going:
                 for name in names:  # check all tools before importing the first
-                    self._tool_to_import(name, mode, chunker_options)
+                    self._tool_to_import(name, mode, options_of)
             for name in names:
                 try:
-                    tool = self._tool_to_import(name, mode, chunker_options)
+                    tool = self._tool_to_import(name, mode, options_of)
                     if mode != "replace" and tool != catalog.get_tool(self._store, name):
                         tool = self._store.put_tool(tool)
                     report = import_tool(tool, workers=workers, observer=observer)
@@ -198,9 +198,7 @@ class Importer:
             self._store.write(tool.id, usage={remote.name: EmbeddingUsage(calls=remote.stats.calls - calls_before)})
         return problems
 
-    def _tool_to_import(
-        self, name: str, mode: ImportMode, chunker_options: Callable[[Tool], Mapping[str, Any] | None]
-    ) -> Tool:
+    def _tool_to_import(self, name: str, mode: ImportMode, options_of: Callable[[Tool], ToolOptions]) -> Tool:
         """Return the tool as it will be after the import; raise if it cannot be imported that way."""
         tool = catalog.get_tool(self._store, name)
         if mode == "new" and tool.imported_at:
@@ -208,9 +206,7 @@ class Importer:
                 f"{name} is already imported",
                 hint="Use --mode update to import the changes, or --mode replace to rebuild it.",
             )
-        result = tool
-        if (new_options := chunker_options(tool)) is not None:
-            result = replace(tool, options=catalog.options_with_chunker(tool.options, None, 0, 0) | dict(new_options))
+        result = replace(tool, options=options_of(tool))
         if (
             mode != "replace"
             and tool.built

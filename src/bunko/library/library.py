@@ -20,6 +20,7 @@ from bunko.library.search import Searcher
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Embedder, Store
 from bunko.settings import Settings
+from bunko.tool_options import Extract, ToolOptions
 from bunko.types import Answer, Hit, Report, Text, Tool
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from bunko.library.web import WebCollector
     from bunko.records import ChunkRow, DatedDocument, LoggedSearch, StoredDocument
     from bunko.search.citations import CitationCheck
-    from bunko.search.passages import Extract
     from bunko.search.summaries import Summary
 
 __all__ = ["ImportMode", "Library"]
@@ -168,20 +168,20 @@ class Library:
         names: Sequence[str],
         mode: ImportMode = "new",
         *,
-        chunker_options: Callable[[Tool], Mapping[str, Any] | None] = lambda _: None,
+        options_of: Callable[[Tool], ToolOptions] = lambda tool: tool.options,
         workers: int | None = None,
         observer: Observer = NO_OBSERVER,
         keep_going: bool = False,
     ) -> Report:
         """Import tools for the first time, from scratch, or only their changes.
 
-        `chunker_options` returns the chunker options for a tool, or None to keep its own. With `keep_going`, a tool
-        that fails is reported and the next one is still imported.
+        `options_of` returns the options that a tool is imported with from now on. With `keep_going`, a tool that fails
+        is reported and the next one is still imported.
         """
         return self._importer.import_tools(
             names,
             mode,
-            chunker_options=chunker_options,
+            options_of=options_of,
             workers=workers,
             observer=observer,
             keep_going=keep_going,
@@ -254,11 +254,11 @@ class Library:
         """Set or clear a tool's own search settings; its index is unchanged."""
         return self._maintenance.set_search_settings(name, options)
 
-    def chunker_options(
-        self, kind: str | None, size: int | None, overlap: int | None, *, tool: Tool | None = None
-    ) -> dict[str, Any] | None:
-        """Return chunker options for a tool; a size or overlap alone implies tokens, no argument at all gives None."""
-        return self._tool_config.chunker_options(kind, size, overlap, tool=tool)
+    def options_with_chunker(
+        self, options: ToolOptions, kind: str | None, size: int | None, overlap: int | None
+    ) -> ToolOptions:
+        """Return options with another chunker; a size or overlap alone implies tokens, no argument changes nothing."""
+        return self._tool_config.options_with_chunker(options, kind, size, overlap)
 
     def embedder(self) -> Embedder | None:
         """Return the embedder that the settings name, built at first use."""

@@ -117,11 +117,8 @@ class Maintenance:
     def set_search_settings(self, name: str, options: Mapping[str, Any]) -> Tool:
         """Set or clear a tool's own search settings; its index is unchanged."""
         tool = catalog.get_tool(self._store, name)
-        other_options = {key: value for key, value in tool.options.items() if key != "search"}
-        search_settings = tool_search_settings(dict(options))
-        return self._store.put_tool(
-            replace(tool, options=other_options | ({"search": search_settings} if search_settings else {}))
-        )
+        tool_options = replace(tool.options, search=tool_search_settings(dict(options)))
+        return self._store.put_tool(replace(tool, options=tool_options))
 
     def delete_tool(self, name: str, *, observer: Observer = NO_OBSERVER) -> None:
         """Delete a tool, its index and its derived files; its folder is not touched."""

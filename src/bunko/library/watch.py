@@ -23,6 +23,7 @@ from bunko.library.library import Library
 from bunko.observer import ImportProgress, Observer
 from bunko.sources import WATCHABLE_KINDS
 from bunko.sources.events import FolderWatcher, StopSignal, remote_file_system
+from bunko.tool_options import ToolOptions
 from bunko.types import Problem, Report
 
 # Events are hints: an overloaded system drops some, and a folder may be unreadable when the watch starts.
@@ -99,7 +100,7 @@ class _WatchedSource:
 
     source: str
     kind: str
-    options: str
+    options: ToolOptions
     root: str  # the real path, without symbolic links
     file_id: tuple[int, int] | None  # None while it does not exist
 
@@ -162,9 +163,7 @@ class _WatchSession:
         for tool in self._library.tools():
             if tool.kind in WATCHABLE_KINDS and (tool.active if self._name is None else tool.name == self._name):
                 root = os.path.realpath(tool.source)
-                sources[tool.name] = _WatchedSource(
-                    tool.source, tool.kind, repr(tool.options), root, _file_id(Path(root))
-                )
+                sources[tool.name] = _WatchedSource(tool.source, tool.kind, tool.options, root, _file_id(Path(root)))
         return sources
 
     def _start_watch(self, sources: dict[str, _WatchedSource]) -> None:

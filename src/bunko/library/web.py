@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 # The tool that pages are added to if none is named.
 DEFAULT_TOOL = "knowledge"
-_CRAWLS_OPTION = "crawls"  # the option of a tool that stores its unfinished crawls
 # How long to wait for another process that collects pages: a crawl may take long.
 _LOCK_WAIT_SECONDS = 3600.0
 _READ_BATCH = 200
@@ -55,7 +54,7 @@ class UnfinishedCrawl:
 
     url: str
     waiting_pages: int
-    rules: dict[str, Any]
+    rules: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +190,7 @@ class WebCollector:
         pages, totals = self._store.pages(tool.id), self._store.totals(tool.id)
         documents = [page for page in pages if is_document(page)]
         hosts = Counter(urlsplit(page.url).netloc for page in documents)
-        crawls = tool.options.get(_CRAWLS_OPTION, {})
+        crawls = tool.options.crawls
         unfinished = [
             UnfinishedCrawl(
                 url, sum(page.state == "waiting" and url in (page.url, page.found_on) for page in pages), rules
@@ -297,7 +296,7 @@ class WebCollector:
 
     def _begin_crawl(self, tool: Tool, root: str, rules: dict[str, Any], observer: Observer) -> tuple[str, bool]:
         """Return when a crawl started, and whether it resumes an interrupted one."""
-        unfinished = catalog.get_tool(self._store, tool.name).options.get(_CRAWLS_OPTION, {}).get(root)
+        unfinished = catalog.get_tool(self._store, tool.name).options.crawls.get(root)
         if unfinished and {name: unfinished.get(name) for name in rules} == rules:
             crawl_pages = [page for page in self._store.pages(tool.id) if root in (page.url, page.found_on)]
             root_page = next((page for page in crawl_pages if page.url == root), None)
@@ -315,10 +314,9 @@ class WebCollector:
         """Store the rules of a running crawl, or delete those of a finished one."""
         with self._importer.write_lock(observer):
             tool = catalog.get_tool(self._store, tool.name)
-            crawls = {url: rules for url, rules in tool.options.get(_CRAWLS_OPTION, {}).items() if url != root}
+            crawls = {url: rules for url, rules in tool.options.crawls.items() if url != root}
             crawls |= {root: record} if record else {}
-            options = {name: value for name, value in tool.options.items() if name != _CRAWLS_OPTION}
-            self._store.put_tool(replace(tool, options=options | ({_CRAWLS_OPTION: crawls} if crawls else {})))
+            self._store.put_tool(replace(tool, options=replace(tool.options, crawls=crawls)))
 
     def _web_tools(self) -> list[Tool]:
         return [tool for tool in catalog.tools(self._store) if tool.kind == "web"]

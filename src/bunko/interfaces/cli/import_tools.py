@@ -63,7 +63,7 @@ def command(
         report = library.import_tools(
             [tool.name for tool in library.tools() if tool.active] if name is None else [name],
             mode or ("update" if everything else "new"),
-            chunker_options=lambda tool: library.chunker_options(chunker, chunk_size, chunk_overlap, tool=tool),
+            options_of=lambda tool: library.options_with_chunker(tool.options, chunker, chunk_size, chunk_overlap),
             workers=workers,
             observer=observer,
             keep_going=everything,

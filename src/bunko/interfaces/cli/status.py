@@ -99,7 +99,7 @@ def details_to_dict(details: ToolDetails) -> dict[str, Any]:
     return _tool_status_to_dict(tool_status) | {
         "description": tool.description,
         "created_at": tool.created_at,
-        "options": tool.options,
+        "options": tool.options.to_json(),
         "embedding": {"model": tool.built.get("embedder", ""), "dimension": storage.dimension},
         "room": {
             "text": storage.text,
@@ -219,7 +219,7 @@ def tool_facts(details: ToolDetails) -> list[tuple[str, str]]:
         ("tool", f"{tool.name} ({tool.kind}, {state_text(tool_status)})"),
         ("description", tool.description or "none"),
         ("source", escape_controls(tool.source) or "the web"),
-        *((name, _format_value(value)) for name, value in tool.options.items()),
+        *((name, _format_value(value)) for name, value in tool.options.to_json().items()),
         ("created", tool.created_at or "unknown"),
         ("last import", last_import_text(tool_status)),
         (

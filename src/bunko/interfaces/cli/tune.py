@@ -43,7 +43,7 @@ def command(name: str | None, dry_run: bool, undo: bool, **options: Any) -> None
     with shared.open(create=False) as library:
         tool = library.resolve_tool(name)
         if undo:
-            removed = tool.options.get("search") or {}
+            removed = dict(tool.options.search)
             library.set_search_settings(tool.name, {})
             _print_removal(tool.name, removed, as_json=shared.as_json)
             return

@@ -288,7 +288,7 @@ def _tool_to_dict(tool_status: WebToolStatus) -> dict[str, Any]:
         "oldest_look": tool_status.oldest_check,
         "problems": [{"url": problem.uri, "reason": problem.reason} for problem in tool_status.problems],
         "unfinished": [
-            {"url": crawl.url, "waiting": crawl.waiting_pages} | crawl.rules for crawl in tool_status.unfinished_crawls
+            {"url": crawl.url, "waiting": crawl.waiting_pages, **crawl.rules} for crawl in tool_status.unfinished_crawls
         ],
     }
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from bunko.failpoints import reach_failpoint
 from bunko.stores.sqlite import generations
 from bunko.stores.sqlite.connection import Database
+from bunko.tool_options import NO_OPTIONS, ToolOptions
 from bunko.types import Tool
 
 _COLUMNS = "id, name, kind, description, source, active, created_at, imported_at, checked_at, built, options"
@@ -66,7 +68,7 @@ def swap_tools(connection: sqlite3.Connection, tool: Tool, shadow: Tool) -> int:
     generation = _move_documents(connection, tool, shadow)
     connection.execute(
         "UPDATE tools SET imported_at = ?, checked_at = ?, built = ?, options = ? WHERE id = ?",
-        (tool.imported_at, tool.checked_at, _to_json(tool.built), _to_json(tool.options), tool.id),
+        (tool.imported_at, tool.checked_at, _to_json(tool.built), _to_json(tool.options.to_json()), tool.id),
     )
     return generation
 
@@ -103,14 +105,19 @@ def _tool_from_row(row: tuple[Any, ...]) -> Tool:
     return Tool(
         id=row[0], name=row[1], kind=row[2], description=row[3], source=row[4], active=bool(row[5]),
         created_at=row[6], imported_at=row[7], checked_at=row[8], built=json.loads(row[9]),
-        options=json.loads(row[10]),
+        options=_parse_options(row[10]),
     )  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _parse_options(text: str) -> ToolOptions:
+    return ToolOptions.from_json(json.loads(text)) if text != "{}" else NO_OPTIONS
 
 
 def _insert_values(tool: Tool) -> tuple[Any, ...]:
     return (
         tool.name, tool.kind, tool.description, tool.source, tool.active, tool.created_at,
-        tool.imported_at, tool.checked_at, _to_json(tool.built), _to_json(tool.options),
+        tool.imported_at, tool.checked_at, _to_json(tool.built), _to_json(tool.options.to_json()),
     )  # fmt: skip
 
 
