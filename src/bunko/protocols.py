@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from bunko.build_info import BuildInfo
 from bunko.records import (
     ChunkRow,
     DatedDocument,
@@ -158,7 +159,7 @@ class Store(Protocol):
     def ensure_tool(self, tool: Tool) -> None:
         """Add a tool unless one of that name exists."""
 
-    def update_build_info(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
+    def update_build_info(self, tool_id: int, *, built: BuildInfo | None = None, imported_at: str = "") -> None:
         """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
 
     def drop_tool(self, tool_id: int) -> None:
@@ -205,7 +206,7 @@ class Store(Protocol):
     def unpin_vectors(self, tool_id: int, embedder: str | None = None) -> None:
         """Unpin the vectors of a tool, of one embedder or of all."""
 
-    def replace_vectors(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
+    def replace_vectors(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: BuildInfo) -> int:
         """Assign new vectors to all chunks of a tool, atomically; return the new generation.
 
         `keys` holds the vector keys of each document by URI, in chunk order; an empty mapping removes all vectors.

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bunko.build_info import NOT_BUILT, BuildInfo
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
 from bunko.records import FailedDocument, Filter, PreparedDocument, StorageSize
@@ -111,10 +112,10 @@ def test_filters_choose_documents_by_path_tag_and_date(store: Store, where: Filt
 def test_tools_are_kept_by_name(store: Store) -> None:
     first = store.put_tool(Tool("b", description="one"))
     store.put_tool(Tool("a"))
-    again = store.put_tool(Tool("b", description="two", built={"words": 1}))
+    again = store.put_tool(Tool("b", description="two", built=BuildInfo(words=1)))
     assert again.id == first.id
     assert [(tool.name, tool.description) for tool in store.tools()] == [("a", ""), ("b", "two")]
-    assert store.tools()[1].built == {"words": 1}
+    assert store.tools()[1].built == BuildInfo(words=1)
 
 
 def test_two_tools_never_see_each_others_documents(store: Store) -> None:
@@ -174,10 +175,10 @@ def test_a_shadow_takes_the_place_of_its_tool_in_one_step(store: Store) -> None:
         fail=[FailedDocument(SourceEntry("c.md", 1, 1, 10**18), "h", "bad")],
     )
     assert not search_results(store, tool, live, "大阪")
-    store.swap_tools(Tool("docs", id=tool.id, built={"words": 2}), shadow)
+    store.swap_tools(Tool("docs", id=tool.id, built=BuildInfo(words=2)), shadow)
     assert [uri for uri, *_ in search_results(store, tool, live, "大阪 京都 奈良")] == ["b.md"]
     assert set(store.fingerprints(tool.id)) == {"b.md", "c.md"}
-    assert [(one.name, one.built) for one in store.tools()] == [("docs", {"words": 2})]
+    assert [(one.name, one.built) for one in store.tools()] == [("docs", BuildInfo(words=2))]
     assert store.check() == ""
 
 
@@ -263,7 +264,7 @@ def test_a_shadow_becomes_a_tool_in_one_step(store: Store) -> None:
     store.write(kept.id, upsert=[prepared("k.md", "大阪")])
     shadow = store.put_tool(Tool("~docs", active=False))
     store.write(shadow.id, upsert=[prepared("a.md", "京都")])
-    made = store.adopt_documents(Tool("docs", description="new", built={"words": 1}), shadow)
+    made = store.adopt_documents(Tool("docs", description="new", built=BuildInfo(words=1)), shadow)
     assert [(one.name, one.id, one.description) for one in store.tools()] == [
         ("docs", made.id, "new"),
         ("kept", kept.id, ""),
@@ -282,7 +283,7 @@ def test_a_shadow_becomes_a_tool_in_one_step(store: Store) -> None:
         "/elsewhere",
         False,
         ToolOptions(exclude=("x",)),
-        {},
+        NOT_BUILT,
     )
     assert not search_results(store, second, live, "京都")
     assert [uri for uri, *_ in search_results(store, second, live, "奈良")] == ["b.md"]

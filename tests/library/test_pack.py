@@ -61,7 +61,7 @@ def test_a_pack_goes_from_and_to_a_library_in_memory(open_named: OpenNamed, pack
         store = memory.build()
         tool = store.put_tool(one.tool)
         recipe = ToolConfig(home.paths, home.settings, home.store)
-        cutting, built = recipe.chunker_settings(tool), recipe.build_facts(tool)
+        cutting, built = recipe.chunker_settings(tool), recipe.build_info(tool)
         pack.load_pack(store, tool, one, cutting, home.embedder(), built)
     pack.write_pack(store, tool, tmp_path / "again.bunko")
     with open_pack(packed) as one, open_pack(tmp_path / "again.bunko") as two:

@@ -75,7 +75,7 @@ def test_only_the_vectors_change(docs: Path, open_docs: Opener) -> None:
     assert (report.updated, report.unchanged) == (30, 0)
     assert report.embedded == report.total_chunks == after.store.totals(after.resolve_tool(None).id).vectors
     assert kept_apart(after) == old
-    assert after.resolve_tool(None).built["embedder"] == name_of(after)
+    assert after.resolve_tool(None).built.embedder == name_of(after)
     assert [hit.uri for hit in after.search("頁 7", mode="semantic", top_k=3).hits]
     assert rows(after, "SELECT count(*) FROM vectors") == [(report.embedded,)], "the old ones are swept"
     assert not any(finding.state == "error" for finding in after.diagnose())
@@ -254,7 +254,7 @@ def test_it_can_be_stopped_and_goes_on_later(docs: Path, open_docs: Opener) -> N
     stopped = library.reembed(["documents"], observer=observer)
     assert stopped.interrupted
     assert 0 < stopped.embedded < 700
-    assert library.resolve_tool(None).built["embedder"] != name_of(library)
+    assert library.resolve_tool(None).built.embedder != name_of(library)
     assert library.reembed(["documents"]).embedded == 700 - stopped.embedded
 
 

@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
 from bunko import chunkers, readers
@@ -50,6 +50,18 @@ class ChunkerSettings:
     size: int = 200
     overlap: int = 30
     row_context: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as a tool records them."""
+        return {
+            "kind": self.kind,
+            "max_chars": self.max_chars,
+            "min_chars": self.min_chars,
+            "heading_levels": list(self.heading_levels),
+            "size": self.size,
+            "overlap": self.overlap,
+            "row_context": self.row_context,
+        }
 
     def build(self) -> Chunker:
         """Return the chunker these settings describe."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from bunko import embedders, sources
+from bunko.build_info import BuildInfo
 from bunko.errors import EmbedderError, LibraryMismatch, SettingsError
 from bunko.ingest.embed import as_remote
 from bunko.ingest.pipeline import ChunkerSettings
@@ -112,21 +112,15 @@ class ToolConfig:
             kind, size or options.chunk_size or defaults.size, defaults.overlap if overlap is None else overlap
         )
 
-    def build_facts(self, tool: Tool) -> dict[str, Any]:
-        """Return the build facts that a tool would store if it was built now."""
+    def build_info(self, tool: Tool) -> BuildInfo:
+        """Return what a tool would record if it was built now."""
         embedder = self.embedder_of(tool)
-        return self._text_facts(tool) | {"embedder": embedder.name if embedder else "none"}
+        return self._build_info(tool, embedder.name if embedder else "none")
 
-    def _text_facts(self, tool: Tool) -> dict[str, Any]:
+    def _build_info(self, tool: Tool, embedder_name: str | None) -> BuildInfo:
         chunker = self.chunker_settings(tool)
-        facts = {
-            "words": analyzer.VERSION,
-            "grams": ngrams.VERSION,
-            "chunker": {
-                name: list(value) if isinstance(value, tuple) else value for name, value in asdict(chunker).items()
-            },
-        }
-        return facts | {"tokenizer": subwords.MODEL_NAME} if chunker.kind == "tokens" else facts
+        tokenizer = subwords.MODEL_NAME if chunker.kind == "tokens" else None
+        return BuildInfo(analyzer.VERSION, ngrams.VERSION, chunker.to_json(), tokenizer, embedder_name)
 
     def check_tool(self, tool: Tool, *, vectors: bool = True) -> None:
         """Raise if a tool was built with other settings: searching it would silently give wrong results.
@@ -135,25 +129,26 @@ class ToolConfig:
         """
         remote = as_remote(self.embedder_of(tool)) if vectors else None
         if remote:
-            remote.restore_size(tool.built.get("embedder", ""))
-        changed = self.changed_facts(tool, vectors=vectors)
+            remote.restore_size(tool.built.embedder or "")
+        changed = self.changed_parts(tool, vectors=vectors)
         if not changed:
             return
         with suppress(EmbedderError):  # a model that must be asked for its size may not answer
-            changed = self.changed_facts(tool)
+            changed = self.changed_parts(tool)
         raise LibraryMismatch(
             f"The index of {tool.name!r} was built with a different {' and '.join(sorted(changed))}",
             hint=f"{self.repair_hint(tool)}   (or restore the old settings)",
         )
 
-    def changed_facts(self, tool: Tool, *, vectors: bool = True) -> set[str]:
-        """Return the names of the build facts that differ from the current settings."""
-        facts = (self.build_facts(tool) if vectors else self._text_facts(tool)) if tool.built else {}
-        return {name for name in facts if tool.built.get(name) != facts[name]}
+    def changed_parts(self, tool: Tool, *, vectors: bool = True) -> set[str]:
+        """Return the names of the parts that differ from those the current settings name."""
+        if not tool.is_built:
+            return set()
+        return tool.built.differences(self.build_info(tool) if vectors else self._build_info(tool, None))
 
     def repair_hint(self, tool: Tool) -> str:
         """Return a hint with the command that rebuilds a tool with the current settings."""
-        if not self.changed_facts(tool, vectors=False):
+        if not self.changed_parts(tool, vectors=False):
             command = ["bunko", "reembed", *self._tool_arguments(tool)]
             return f"Compute new vectors with: {shlex.join(command)}"
         return f"Rebuild it with: {shlex.join(self._rebuild_command(tool))}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from bunko.build_info import NOT_BUILT
 from bunko.errors import SettingsError, SourceError, UnknownName
 from bunko.protocols import Store
 from bunko.timing import now
@@ -96,7 +97,7 @@ def add_tool(
 def copy_tool(store: Store, tool: Tool) -> Tool:
     """Register a copy of another library's tool; nothing is imported yet."""
     _check_name(store, tool.name)
-    return store.put_tool(replace(tool, id=0, created_at=now(), imported_at="", checked_at="", built={}))
+    return store.put_tool(replace(tool, id=0, created_at=now(), imported_at="", checked_at="", built=NOT_BUILT))
 
 
 def adapt_foreign_tool(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bunko.build_info import BuildInfo
 from bunko.errors import BunkoError
 from bunko.ingest.embed import as_remote
 from bunko.library import catalog
@@ -58,14 +59,14 @@ class PackTransfer:
                 replace_existing=replace_existing,
                 matches_folder=pack.matches_folder,
             )
-            chunker, built, embedder = config.chunker_settings(tool), config.build_facts(tool), config.embedder_of(tool)
+            chunker, built, embedder = config.chunker_settings(tool), config.build_info(tool), config.embedder_of(tool)
             chunker.build()  # raises for wrong settings before anything is written
             for leftover in store.tools():
                 if leftover.name == f"{catalog.SHADOW_PREFIX}{name}":
                     store.drop_tool(leftover.id)
             # No rebuild has these facts, so none resumes from what a killed import left behind.
             shadow = store.put_tool(
-                Tool(f"{catalog.SHADOW_PREFIX}{name}", tool.kind, active=False, built={"pack": name})
+                Tool(f"{catalog.SHADOW_PREFIX}{name}", tool.kind, active=False, built=BuildInfo(other={"pack": name}))
             )
             try:
                 report = load_pack(store, shadow, pack, chunker, embedder, built, observer=observer)

@@ -152,12 +152,12 @@ class Importer:
             existing = next(
                 (candidate for candidate in catalog.tools(self._store) if candidate.name == tool.name), None
             )
-            if existing is not None and existing.built and existing.built != self._tool_config.build_facts(existing):
+            if existing is not None and existing.is_built and existing.built != self._tool_config.build_info(existing):
                 self._indexes.delete_index(existing.id)
                 self._store.drop_tool(existing.id)  # its vectors stay until the end: their keys depend only on the text
                 existing = None
             target = existing or self._store.put_tool(tool)
-            self._store.update_build_info(target.id, built=self._tool_config.build_facts(target))
+            self._store.update_build_info(target.id, built=self._tool_config.build_info(target))
             chunker, embedder = self._tool_config.chunker_settings(target), self._tool_config.embedder_of(target)
             report = ingest_texts(self._store, target, texts, chunker, embedder, observer=observer)
             self._store.update_build_info(target.id, imported_at=now())
@@ -209,7 +209,7 @@ class Importer:
         result = replace(tool, options=options_of(tool))
         if (
             mode != "replace"
-            and tool.built
+            and tool.is_built
             and self._tool_config.chunker_settings(result) != self._tool_config.chunker_settings(tool)
         ):
             raise LibraryMismatch(
@@ -223,12 +223,12 @@ class Importer:
     ) -> Report:
         """Import the changes of a tool's source."""
         self._tool_config.check_tool(tool)
-        self._store.update_build_info(tool.id, built=self._tool_config.build_facts(tool))
+        self._store.update_build_info(tool.id, built=self._tool_config.build_info(tool))
         report = self._ingest_tool(tool, tool, scan, workers, observer)
         if not report.interrupted:
             self._store.update_build_info(tool.id, imported_at=now())
             # Vectors of another embedder stay, for an interrupted reembed to resume with.
-            self._store.unpin_vectors(tool.id, self._tool_config.build_facts(tool)["embedder"])
+            self._store.unpin_vectors(tool.id, self._tool_config.build_info(tool).embedder)
             for leftover in self._store.tools():
                 if leftover.name == f"{catalog.SHADOW_PREFIX}{tool.name}":
                     self._drop_if_empty(leftover)  # a rebuild that wrote nothing
@@ -242,7 +242,7 @@ class Importer:
             tool.kind,
             source=tool.source,
             active=False,
-            built=self._tool_config.build_facts(tool),
+            built=self._tool_config.build_info(tool),
         )
         for leftover in self._store.tools():
             if leftover.name == shadow.name and leftover.built != shadow.built:

@@ -49,7 +49,7 @@ def import_memos(
     embedder_changed = (tool.options.embedder or "") != embedder
     report = library.import_tools(
         [MEMOS_TOOL],
-        "replace" if rebuild or (embedder_changed and tool.built) else "update",
+        "replace" if rebuild or (embedder_changed and tool.is_built) else "update",
         options_of=lambda tool: replace(tool.options, embedder=embedder),
         observer=observer,
     )

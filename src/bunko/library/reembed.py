@@ -62,18 +62,18 @@ class Reembedder:
     def _reembed_tool(self, tool: Tool, observer: Observer) -> Report:
         self._tool_config.check_tool(tool, vectors=False)
         totals = self._store.totals(tool.id)
-        if not tool.built or not self._tool_config.changed_facts(tool):
+        if not tool.is_built or not self._tool_config.changed_parts(tool):
             self._store.unpin_vectors(tool.id)
             return Report(unchanged=totals.documents, total_chunks=totals.chunks)
-        built = self._tool_config.build_facts(tool)
-        _log.info("Embedding %s with %s", tool.name, built["embedder"])
+        embedder_name = self._tool_config.build_info(tool).embedder
+        _log.info("Embedding %s with %s", tool.name, embedder_name)
         report = Report(total_chunks=totals.chunks)
         keys = self._embed_documents(
             tool, ImportProgress(0, totals.documents, 0, 0, totals.characters), report, observer
         )
         if report.interrupted:
             return report
-        self._store.replace_vectors(tool.id, keys, tool.built | {"embedder": built["embedder"]})
+        self._store.replace_vectors(tool.id, keys, replace(tool.built, embedder=embedder_name))
         self._store.unpin_vectors(tool.id)
         report.updated = totals.documents
         return self._importer.update_index(tool, report)

@@ -26,6 +26,7 @@ from typing import IO, Any
 import numpy as np
 
 from bunko import __version__
+from bunko.build_info import BuildInfo
 from bunko.errors import DiskFull, LibraryError, LibraryTooNew, SourceError
 from bunko.failpoints import reach_failpoint
 from bunko.library.pack import records
@@ -69,8 +70,8 @@ def write_pack(store: Store, tool: Tool, path: Path) -> int:
             "documents": totals.documents,
             "chunks": totals.chunks,
             "characters": totals.characters,
-            "tool": {name: getattr(tool, name) for name in (*_TOOL_FIELDS, "active", "built")}
-            | {"options": tool.options.to_json()},
+            "tool": {name: getattr(tool, name) for name in (*_TOOL_FIELDS, "active")}
+            | {"built": tool.built.to_json(), "options": tool.options.to_json()},
         }
         with _atomic_file(path) as file:
             digest = hashlib.sha256()
@@ -278,7 +279,9 @@ def _parse_tool(table: object) -> Tool:
     for name, value in options.items():
         if not is_valid_option(name, value) or (name == "search" and not _are_search_settings(value)):
             raise PackDamaged(f"the value of its option {name!r} has the wrong type")
-    return Tool(**fields, active=table["active"], built=built, options=ToolOptions.from_json(options))
+    return Tool(
+        **fields, active=table["active"], built=BuildInfo.from_json(built), options=ToolOptions.from_json(options)
+    )
 
 
 def _are_search_settings(values: dict[str, object]) -> bool:

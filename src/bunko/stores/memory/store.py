@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from bunko.build_info import BuildInfo
 from bunko.records import (
     ChunkRow,
     DatedDocument,
@@ -57,7 +58,7 @@ class Memory:
         """Add a tool unless one of that name exists."""
         tools.ensure_tool(self._tables, tool)
 
-    def update_build_info(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
+    def update_build_info(self, tool_id: int, *, built: BuildInfo | None = None, imported_at: str = "") -> None:
         """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
         tools.update_build_info(self._tables, tool_id, built=built, imported_at=imported_at)
 
@@ -119,7 +120,7 @@ class Memory:
         """Unpin the vectors of a tool, of one embedder or of all."""
         vector_table.unpin_vectors(self._tables, tool_id, embedder)
 
-    def replace_vectors(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
+    def replace_vectors(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: BuildInfo) -> int:
         """Assign new vectors to all chunks of a tool, atomically; return the new generation."""
         with self._tables.lock:
             generation = vector_table.replace_vectors(self._tables, tool_id, keys)

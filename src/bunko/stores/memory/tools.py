@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
+from bunko.build_info import BuildInfo
 from bunko.stores.memory import documents, pages, vectors
 from bunko.stores.memory.data import MemoryTables
 from bunko.types import Tool
@@ -32,7 +32,7 @@ def ensure_tool(tables: MemoryTables, tool: Tool) -> None:
 
 
 def update_build_info(
-    tables: MemoryTables, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = ""
+    tables: MemoryTables, tool_id: int, *, built: BuildInfo | None = None, imported_at: str = ""
 ) -> None:
     """Record how or when a tool's index was built, and change no other field."""
     for name, tool in tables.tools.items():

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from bunko.build_info import BuildInfo
 from bunko.failpoints import reach_failpoint
 from bunko.records import (
     ChunkRow,
@@ -57,7 +58,7 @@ class Sqlite:
         with self._database.transaction() as connection:
             tools.ensure_tool(connection, tool)
 
-    def update_build_info(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
+    def update_build_info(self, tool_id: int, *, built: BuildInfo | None = None, imported_at: str = "") -> None:
         """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
         with self._database.transaction() as connection:
             tools.update_build_info(connection, tool_id, built=built, imported_at=imported_at)
@@ -128,7 +129,7 @@ class Sqlite:
             with self._database.transaction() as connection:
                 embeddings.unpin_vectors(connection, tool_id, embedder)
 
-    def replace_vectors(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
+    def replace_vectors(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: BuildInfo) -> int:
         """Assign new vectors to all chunks of a tool, atomically; return the new generation."""
         with self._database.transaction() as connection:
             generation = generations.advance_generation(connection)

@@ -8,10 +8,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from bunko.build_info import BuildInfo
 from bunko.failpoints import reach_failpoint
 from bunko.stores.sqlite import generations
 from bunko.stores.sqlite.connection import Database
-from bunko.tool_options import NO_OPTIONS, ToolOptions
+from bunko.tool_options import ToolOptions
 from bunko.types import Tool
 
 _COLUMNS = "id, name, kind, description, source, active, created_at, imported_at, checked_at, built, options"
@@ -45,11 +46,11 @@ def ensure_tool(connection: sqlite3.Connection, tool: Tool) -> None:
 
 
 def update_build_info(
-    connection: sqlite3.Connection, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = ""
+    connection: sqlite3.Connection, tool_id: int, *, built: BuildInfo | None = None, imported_at: str = ""
 ) -> None:
     """Record how or when a tool's index was built, and change no other field."""
     if built is not None:
-        connection.execute("UPDATE tools SET built = ? WHERE id = ?", (_to_json(built), tool_id))
+        connection.execute("UPDATE tools SET built = ? WHERE id = ?", (_to_json(built.to_json()), tool_id))
     if imported_at:
         connection.execute(
             "UPDATE tools SET imported_at = ?, checked_at = ? WHERE id = ?", (imported_at, imported_at, tool_id)
@@ -68,7 +69,7 @@ def swap_tools(connection: sqlite3.Connection, tool: Tool, shadow: Tool) -> int:
     generation = _move_documents(connection, tool, shadow)
     connection.execute(
         "UPDATE tools SET imported_at = ?, checked_at = ?, built = ?, options = ? WHERE id = ?",
-        (tool.imported_at, tool.checked_at, _to_json(tool.built), _to_json(tool.options.to_json()), tool.id),
+        (tool.imported_at, tool.checked_at, _to_json(tool.built.to_json()), _to_json(tool.options.to_json()), tool.id),
     )
     return generation
 
@@ -104,20 +105,25 @@ def _remove_documents(connection: sqlite3.Connection, tool_id: int) -> int:
 def _tool_from_row(row: tuple[Any, ...]) -> Tool:
     return Tool(
         id=row[0], name=row[1], kind=row[2], description=row[3], source=row[4], active=bool(row[5]),
-        created_at=row[6], imported_at=row[7], checked_at=row[8], built=json.loads(row[9]),
+        created_at=row[6], imported_at=row[7], checked_at=row[8], built=_parse_build_info(row[9]),
         options=_parse_options(row[10]),
     )  # fmt: skip
 
 
 @lru_cache(maxsize=256)
+def _parse_build_info(text: str) -> BuildInfo:
+    return BuildInfo.from_json(json.loads(text))
+
+
+@lru_cache(maxsize=256)
 def _parse_options(text: str) -> ToolOptions:
-    return ToolOptions.from_json(json.loads(text)) if text != "{}" else NO_OPTIONS
+    return ToolOptions.from_json(json.loads(text))
 
 
 def _insert_values(tool: Tool) -> tuple[Any, ...]:
     return (
         tool.name, tool.kind, tool.description, tool.source, tool.active, tool.created_at,
-        tool.imported_at, tool.checked_at, _to_json(tool.built), _to_json(tool.options.to_json()),
+        tool.imported_at, tool.checked_at, _to_json(tool.built.to_json()), _to_json(tool.options.to_json()),
     )  # fmt: skip
 
 
