@@ -61,13 +61,13 @@ def test_an_option_of_a_newer_version_has_no_effect_and_is_kept(newer: dict[str,
 def test_a_library_keeps_the_options_of_a_newer_version(tmp_path: Path) -> None:
     database = tmp_path / "library.db"
     store = sqlite.build(database)
-    store.put_tool(Tool("notes"))
+    store.tools.put(Tool("notes"))
     with sqlite3.connect(database) as connection:
         connection.execute("UPDATE tools SET options = ?", (json.dumps({"exclude": ["x"], "reranker": "large"}),))
     connection.close()
-    [tool] = store.tools()
+    [tool] = store.tools.all()
     assert tool.options.exclude == ("x",)
-    store.put_tool(replace(tool, options=replace(tool.options, extract="full")))
+    store.tools.put(replace(tool, options=replace(tool.options, extract="full")))
     store.close()
     with sqlite3.connect(database) as connection:
         [(text,)] = connection.execute("SELECT options FROM tools")

@@ -133,11 +133,11 @@ class Library:
 
     def logged_searches(self) -> list[LoggedSearch]:
         """Return the logged searches, the most frequent first."""
-        return self.store.logged_searches()
+        return self.store.cache.logged_searches()
 
     def clear_logged_searches(self) -> int:
         """Delete the logged searches; return how many there were."""
-        return self.store.clear_searches()
+        return self.store.cache.clear_searches()
 
     def snapshot(self, tool_ids: list[int]) -> Snapshot:
         """Return the newest state of several indexes as one; call it inside the store's `read_transaction`."""

@@ -53,7 +53,7 @@ class Maintenance:
 
     def _unfinished_rebuilds(self) -> dict[str, Tool]:
         """Return the unfinished rebuilds by the names of their tools."""
-        shadows = (tool for tool in self._store.tools() if tool.name.startswith(catalog.SHADOW_PREFIX))
+        shadows = (tool for tool in self._store.tools.all() if tool.name.startswith(catalog.SHADOW_PREFIX))
         return {tool.name.removeprefix(catalog.SHADOW_PREFIX): tool for tool in shadows}
 
     def count_importable(self, tool: Tool) -> int:
@@ -101,7 +101,7 @@ class Maintenance:
         ]
         phrases = extract_phrases(chunks, background=background)
         language = language or main_language(chunks)
-        documents = self._store.totals(tool.id).documents
+        documents = self._store.stats.totals(tool.id).documents
         return DescriptionProposal(
             tool, describe_tool(tool, phrases, documents=documents, language=language), language, phrases
         )
@@ -118,12 +118,12 @@ class Maintenance:
         """Set or clear a tool's own search settings; its index is unchanged."""
         tool = catalog.get_tool(self._store, name)
         tool_options = replace(tool.options, search=tool_search_settings(dict(options)))
-        return self._store.put_tool(replace(tool, options=tool_options))
+        return self._store.tools.put(replace(tool, options=tool_options))
 
     def delete_tool(self, name: str, *, observer: Observer = NO_OBSERVER) -> None:
         """Delete a tool, its index and its derived files; its folder is not touched."""
         tool = catalog.get_tool(self._store, name)
         with self._importer.write_lock(observer):
             catalog.delete_tool(self._store, name)
-            self._store.delete_orphan_vectors()
+            self._store.vectors.delete_orphans()
         self._indexes.delete_index(tool.id)

@@ -56,14 +56,14 @@ class Reembedder:
                 if report.interrupted:
                     total.interrupted = True
                     break
-            self._store.delete_orphan_vectors()
+            self._store.vectors.delete_orphans()
         return total
 
     def _reembed_tool(self, tool: Tool, observer: Observer) -> Report:
         self._tool_config.check_tool(tool, vectors=False)
-        totals = self._store.totals(tool.id)
+        totals = self._store.stats.totals(tool.id)
         if not tool.is_built or not self._tool_config.changed_parts(tool):
-            self._store.unpin_vectors(tool.id)
+            self._store.vectors.unpin(tool.id)
             return Report(unchanged=totals.documents, total_chunks=totals.chunks)
         embedder_name = self._tool_config.build_info(tool).embedder
         _log.info("Embedding %s with %s", tool.name, embedder_name)
@@ -73,8 +73,8 @@ class Reembedder:
         )
         if report.interrupted:
             return report
-        self._store.replace_vectors(tool.id, keys, replace(tool.built, embedder=embedder_name))
-        self._store.unpin_vectors(tool.id)
+        self._store.vectors.replace(tool.id, keys, replace(tool.built, embedder=embedder_name))
+        self._store.vectors.unpin(tool.id)
         report.updated = totals.documents
         return self._importer.update_index(tool, report)
 
@@ -97,7 +97,7 @@ class Reembedder:
         )
         with closing(embed_batches(self._store, embedder, documents, list, owner_id=tool.id)) as stream:
             for batch in stream:
-                self._store.pin_vectors(tool.id, embedder.name, batch.vectors, usage=batch.usage)
+                self._store.vectors.pin(tool.id, embedder.name, batch.vectors, usage=batch.usage)
                 reach_failpoint("reembed.batch")
                 keys |= {prepared.document.uri: prepared.vector_keys for prepared in batch.documents}
                 report.embedded += len(batch.vectors)
@@ -113,9 +113,9 @@ class Reembedder:
 
     def _read_documents(self, tool: Tool, observer: Observer, report: Report) -> Iterator[PreparedDocument]:
         last = ""
-        while uris := self._store.uris(tool.id, after=last, limit=_READ_BATCH):
+        while uris := self._store.documents.uris(tool.id, after=last, limit=_READ_BATCH):
             if observer.is_cancelled():
                 report.interrupted = True
                 return
-            yield from self._store.export_documents(tool.id, uris)
+            yield from self._store.documents.export(tool.id, uris)
             last = uris[-1]
