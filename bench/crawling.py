@@ -17,6 +17,7 @@ from bench.table import Result, Table, check, number
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
+from bunko.observer import Observer
 
 PAGES = 200
 CONCURRENCY = 4
@@ -121,7 +122,7 @@ def measure_crawl(host: str) -> list[tuple[float, float]]:
         marks = [now()]
         imported: list[tuple[float, float]] = []
         crawl = library.web.crawl_site(
-            f"http://{host}/", max_pages=PAGES + 1, import_progress=lambda _: imported.append(now())
+            f"http://{host}/", max_pages=PAGES + 1, observer=Observer(on_progress=lambda _: imported.append(now()))
         )
         marks += [imported[0], now()]
     if len(crawl.outcome.held_urls) != PAGES + 1:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from bunko.build_info import BuildInfo
 from bunko.records import (
     ChunkRow,
     DatedDocument,
@@ -157,7 +158,7 @@ class ToolStore(Protocol):
     def ensure(self, tool: Tool) -> None:
         """Add a tool unless one of that name exists."""
 
-    def update_build_info(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
+    def update_build_info(self, tool_id: int, *, built: BuildInfo | None = None, imported_at: str = "") -> None:
         """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
 
     def drop(self, tool_id: int) -> None:
@@ -236,7 +237,7 @@ class VectorStore(Protocol):
     def unpin(self, tool_id: int, embedder: str | None = None) -> None:
         """Unpin the vectors of a tool, of one embedder or of all."""
 
-    def replace(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
+    def replace(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: BuildInfo) -> int:
         """Assign new vectors to all chunks of a tool, atomically; return the new generation.
 
         `keys` holds the vector keys of each document by URI, in chunk order; an empty mapping removes all vectors.

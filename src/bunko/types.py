@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
+
+from bunko.build_info import NOT_BUILT, BuildInfo
+from bunko.tool_options import NO_OPTIONS, ToolOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -187,8 +190,13 @@ class Tool:
     created_at: str = ""
     imported_at: str = ""  # when the last import finished
     checked_at: str = ""  # when its source was last scanned
-    built: dict[str, Any] = field(default_factory=dict)  # the configuration its index was built with
-    options: dict[str, Any] = field(default_factory=dict)  # include, exclude: which files of the folder
+    built: BuildInfo = NOT_BUILT
+    options: ToolOptions = NO_OPTIONS
+
+    @property
+    def is_built(self) -> bool:
+        """Return whether an import has recorded what the index is built with."""
+        return self.built != NOT_BUILT
 
 
 @dataclass(frozen=True, slots=True)

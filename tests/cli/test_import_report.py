@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from bunko.ingest.pipeline import ImportProgress
 from bunko.interfaces.cli.import_report import progress_line, progress_line_writer
 from bunko.interfaces.cli.main import INTERRUPTED_EXIT_CODE
 from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
+from bunko.observer import ImportProgress
 from tests.cli.processes import at_a_terminal, subprocess_environment
 
 # Several transactions; with --verbose they say more than a pipe holds, so an import whose pipe nobody reads cannot end.

@@ -21,6 +21,7 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
 from bunko.library.status import LengthBin, length_distribution
+from bunko.tool_options import ToolOptions
 from tests.cli.processes import at_a_terminal, subprocess_environment
 
 TOOL = {
@@ -49,7 +50,7 @@ def library(docs: Path, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     (docs / "server.md").write_text("# The server\n\nThe server keeps the index and answers.\n", encoding="utf-8")
     (docs / "blank.md").write_text(" \n\n", encoding="utf-8")
     with open_library(paths_for_folder(place), environ={}) as opened:
-        catalog.add_tool(opened.store, "notes", "旅行と開発のメモ", docs, exclude=["*.txt"])
+        catalog.add_tool(opened.store, "notes", "旅行と開発のメモ", docs, options=ToolOptions(exclude=("*.txt",)))
         catalog.add_tool(opened.store, "later", "Not yet", docs)
         opened.reindex(tool="notes")
         yield opened

@@ -12,6 +12,7 @@ import pytest
 
 from bunko import sources
 from bunko.ingest.pipeline import ChunkerSettings, ingest
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Source, Store
 from bunko.stores import memory
 from bunko.types import Report, Tool
@@ -84,8 +85,8 @@ class Place:
             self.kind.name, self.root, extensions=[".md"], exclude_dirs=[], max_file_bytes=1_000_000
         )  # fmt: skip
 
-    def bring_in(self, **how: object) -> Report:
-        return ingest(self.store, self.tool, self.source(), ChunkerSettings("entry"), None, **how)  # type: ignore[arg-type]
+    def bring_in(self, *, observer: Observer = NO_OBSERVER) -> Report:
+        return ingest(self.store, self.tool, self.source(), ChunkerSettings("entry"), None, observer=observer)
 
     def counts(self) -> tuple[int, int, int, int]:
         report = self.bring_in()
@@ -146,7 +147,7 @@ def test_what_has_vanished_as_a_whole_is_lost_and_not_deleted(place: Place) -> N
 def test_an_import_that_was_stopped_goes_on_where_it_was(place: Place) -> None:
     place.put([(f"note {number}", f"words of note {number}") for number in range(150)])
     answers = iter([False, True])  # the first batch is stored, the second is not
-    assert place.bring_in(stopped=lambda: next(answers)).interrupted
+    assert place.bring_in(observer=Observer(is_cancelled=lambda: next(answers))).interrupted
     stored = place.store.stats.totals(place.tool.id).documents
     assert 0 < stored < 150
     assert place.counts() == (150 - stored, 0, 0, stored)

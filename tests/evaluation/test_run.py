@@ -12,6 +12,7 @@ from bunko.evaluation.dataset import JudgedDocument, JudgedQuery, JudgedSet
 from bunko.evaluation.eval_library import JUDGED_TOOL, judged_library, open_library, stored_documents
 from bunko.evaluation.evaluate import AlternativeSettings, EvaluationPlan, evaluate
 from bunko.evaluation.run import run_queries
+from bunko.observer import Observer
 from bunko.settings.schema import ChunkerSection, SearchSection, Settings
 from bunko.types import Text, Tool
 
@@ -103,16 +104,15 @@ def test_results_are_grouped_by_what_questions_have_in_common() -> None:
 
 def test_a_kept_library_is_used_again_and_only_changes_are_imported(tmp_path: Path) -> None:
     done: list[int] = []
-    with judged_library(DOCUMENTS, SMALL, persist_dir=tmp_path, progress=lambda one: done.append(one.files)) as library:
+    observer = Observer(on_progress=lambda progress: done.append(progress.files))
+    with judged_library(DOCUMENTS, SMALL, persist_dir=tmp_path, observer=observer) as library:
         first = library.store.generation()
     assert done == [3]
-    with judged_library(DOCUMENTS, SMALL, persist_dir=tmp_path, progress=lambda one: done.append(one.files)) as library:
+    with judged_library(DOCUMENTS, SMALL, persist_dir=tmp_path, observer=observer) as library:
         assert library.store.generation() == first
     assert done == [3]
     changed = (*DOCUMENTS[:2], JudgedDocument(RUST, "Rust", "Fearless concurrency."))
-    with judged_library(
-        changed[1:], SMALL, persist_dir=tmp_path, progress=lambda one: done.append(one.files)
-    ) as library:
+    with judged_library(changed[1:], SMALL, persist_dir=tmp_path, observer=observer) as library:
         assert set(library.store.documents.fingerprints(library.tools()[0].id)) == {DOG, RUST}
         assert library.search("concurrency", refresh=False).hits[0].uri == RUST
     assert done == [3, 1]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bunko.tool_options import ToolOptions
 from tests.cli.processes import at_a_terminal, subprocess_environment
 from tests.conftest import Opener, Run
 
@@ -183,8 +184,8 @@ def test_tools_that_disagree_are_searched_together_as_the_settings_say(docs: Pat
     from bunko.types import Tool
 
     library = open_docs()
-    one, same = (Tool(name, options={"search": {"k1": 0.4}}) for name in ("one", "same"))
-    other, none = Tool("other", options={"search": {"k1": 2.0}}), Tool("none")
+    one, same = (Tool(name, options=ToolOptions(search={"k1": 0.4})) for name in ("one", "same"))
+    other, none = Tool("other", options=ToolOptions(search={"k1": 2.0})), Tool("none")
     assert library.build_request("x", tools=[one]).k1 == 0.4
     assert library.build_request("x", tools=[one, same]).k1 == 0.4
     assert library.build_request("x", tools=[one, other]).k1 == 1.2
@@ -198,7 +199,7 @@ def test_what_makes_no_sense_in_a_tools_own_settings_is_left_out(docs: Path, ope
     library = open_docs()
     invalid: tuple[Any, ...] = (wrong, [], "k1", {"where": {}, 3: 4})
     for options in invalid:
-        tool = Tool("odd", options={"search": options})
+        tool = Tool("odd", options=ToolOptions.from_json({"search": options}))
         assert library.build_request("x", tools=[tool]) == library.build_request("x")
 
 
@@ -221,7 +222,7 @@ def test_a_pack_cannot_bring_settings_that_make_no_sense(
     library = open_docs()
     library.reindex()
     [tool] = library.tools()
-    library.store.tools.put(replace(tool, options={"search": {"mode": "telepathy"}}))
+    library.store.tools.put(replace(tool, options=ToolOptions(search={"mode": "telepathy"})))
     assert run("export", "--docs-dir", docs, "--output", tmp_path / "packed.bunko").code == 0
     done = run("import-pack", tmp_path / "packed.bunko", "--library", tmp_path / "there")
     assert done.code != 0

@@ -20,6 +20,7 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.pack import open_pack
 from bunko.library.paths import paths_for_folder
+from bunko.observer import Observer
 from bunko.protocols import Store
 from bunko.records import EmbeddingUsage, PreparedDocument
 from bunko.stores import memory, sqlite
@@ -196,7 +197,7 @@ def test_ctrl_c_keeps_what_came(service: Loopback, docs: Path, open_docs: Opener
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        library.reindex(progress=interrupt)
+        library.reindex(observer=Observer(on_progress=interrupt))
     assert documents(service)
     service.asked.clear()
     library.reindex()

@@ -11,6 +11,7 @@ from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
+from bunko.tool_options import ToolOptions
 from tests.library.packs import TEXTS, OpenNamed
 
 
@@ -43,7 +44,9 @@ def notes_folder(tmp_path: Path) -> Path:
 def packed(open_named: OpenNamed, notes_folder: Path, tmp_path: Path) -> Path:
     """A pack of four documents; the folder is away afterwards."""
     with open_named("home") as library:
-        catalog.add_tool(library.store, "notes", "旅と運用の記録", notes_folder, exclude=["draft*"])
+        catalog.add_tool(
+            library.store, "notes", "旅と運用の記録", notes_folder, options=ToolOptions(exclude=("draft*",))
+        )
         library.import_tools(["notes"])
         library.export_tool("notes", tmp_path / "notes.bunko")
     notes_folder.rename(tmp_path / "away")

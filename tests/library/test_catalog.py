@@ -15,14 +15,16 @@ import pytest
 from bunko.errors import SettingsError, SourceError, UnknownName
 from bunko.library import catalog
 from bunko.stores import memory
+from bunko.tool_options import ToolOptions
 from bunko.types import Tool
 
 
 def test_a_folder_is_registered_under_a_name_with_its_description(tmp_path: Path) -> None:
     store = memory.build()
-    made = catalog.add_tool(store, "api-docs", "  How the\nAPI works ", tmp_path, include=["*.md"], exclude=["drafts/"])
+    options = ToolOptions(include=("*.md",), exclude=("drafts/",))
+    made = catalog.add_tool(store, "api-docs", "  How the\nAPI works ", tmp_path, options=options)
     assert (made.name, made.description, made.source) == ("api-docs", "How the API works", str(tmp_path))
-    assert made.options == {"include": ["*.md"], "exclude": ["drafts/"]}
+    assert made.options == options
     assert catalog.get_tool(store, "api-docs") == made
 
 

@@ -15,6 +15,7 @@ from bunko.indexes.embedded.view import EmbeddedView
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
+from bunko.observer import Observer
 from bunko.search.passages import extract_passages
 from bunko.types import Tool
 from tests.conftest import Opener
@@ -189,7 +190,7 @@ def test_a_rebuild_answers_from_the_old_index_until_the_new_one_is_whole(docs: P
         other.close()
         return len(seen) == 2
 
-    assert library.reindex(rebuild=True, stopped=stopped).interrupted
+    assert library.reindex(rebuild=True, observer=Observer(is_cancelled=stopped)).interrupted
     assert seen == [250, 250]
     assert [tool.name for tool in library.tools()] == ["documents"]
     report = library.reindex(rebuild=True)
@@ -369,7 +370,7 @@ def test_a_stopped_import_does_not_call_itself_fresh(docs: Path, open_docs: Open
         put(docs, f"{number}.md", f"京都 {number}")
     library = open_docs(BUNKO_SEARCH_FRESHNESS_SECONDS="3600")
     answers = iter([False, True])
-    assert library.reindex(stopped=lambda: next(answers)).interrupted
+    assert library.reindex(observer=Observer(is_cancelled=lambda: next(answers))).interrupted
     assert library.tools()[0].imported_at == ""
     assert len(library.search("京都", top_k=400).hits) == 250
 

@@ -14,6 +14,7 @@ from bunko.library import catalog, pack
 from bunko.library.build_config import ToolConfig
 from bunko.library.pack import open_pack
 from bunko.stores import memory
+from bunko.tool_options import ToolOptions
 from tests.library.packs import QUERIES, OpenNamed, answers, import_pack_file, library_contents
 
 
@@ -23,7 +24,11 @@ def test_a_pack_answers_in_another_library_with_the_same_scores_and_nothing_is_e
     home, there = open_named("home"), open_named("there")
     tool, report = import_pack_file(there, packed)
     assert (report.added, report.embedded, report.notices) == (4, 0, [])
-    assert (tool.name, tool.description, tool.options) == ("notes", "旅と運用の記録", {"exclude": ["draft*"]})
+    assert (tool.name, tool.description, tool.options) == (
+        "notes",
+        "旅と運用の記録",
+        ToolOptions(exclude=("draft*",)),
+    )
     assert tool.source == str(notes_folder)
     before = answers(home, "notes")
     assert answers(there, "notes") == before
@@ -58,7 +63,7 @@ def test_a_pack_goes_from_and_to_a_library_in_memory(open_named: OpenNamed, pack
         store = memory.build()
         tool = store.tools.put(one.tool)
         recipe = ToolConfig(home.paths, home.settings, home.store)
-        cutting, built = recipe.chunker_settings(tool), recipe.build_facts(tool)
+        cutting, built = recipe.chunker_settings(tool), recipe.build_info(tool)
         pack.load_pack(store, tool, one, cutting, home.embedder(), built)
     pack.write_pack(store, tool, tmp_path / "again.bunko")
     with open_pack(packed) as one, open_pack(tmp_path / "again.bunko") as two:
@@ -164,7 +169,7 @@ def test_a_tool_that_wants_no_vectors_gets_none_where_it_arrives(
     open_named: OpenNamed, notes_folder: Path, tmp_path: Path
 ) -> None:
     home, there = open_named("home"), open_named("there")
-    catalog.add_tool(home.store, "notes", "記録", notes_folder, embedder="none")
+    catalog.add_tool(home.store, "notes", "記録", notes_folder, options=ToolOptions(embedder="none"))
     home.import_tools(["notes"])
     home.export_tool("notes", tmp_path)
     _, report = import_pack_file(there, tmp_path / "notes.bunko")

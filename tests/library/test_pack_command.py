@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bunko.library import catalog
+from bunko.observer import Observer
 from tests.conftest import Run
 from tests.library.packs import OpenNamed, answers, import_pack_file, library_contents
 
@@ -57,7 +58,7 @@ def test_an_interrupted_import_leaves_the_library_as_it_was(open_named: OpenName
     import_pack_file(there, packed, name="first")
     before = library_contents(there)
     with pytest.raises(KeyboardInterrupt):
-        import_pack_file(there, packed, progress=interrupt)
+        import_pack_file(there, packed, observer=Observer(on_progress=interrupt))
     assert library_contents(there) == before
     assert answers(there, "first") == answers(open_named("home"), "notes")
 

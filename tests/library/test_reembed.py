@@ -16,6 +16,7 @@ from bunko.errors import EmbedderError, LibraryMismatch
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
+from bunko.observer import Observer
 from bunko.types import Tool
 from tests.conftest import Opener, Run
 from tests.loopback import Loopback, openai_error
@@ -74,7 +75,7 @@ def test_only_the_vectors_change(docs: Path, open_docs: Opener) -> None:
     assert (report.updated, report.unchanged) == (30, 0)
     assert report.embedded == report.total_chunks == after.store.stats.totals(after.resolve_tool(None).id).vectors
     assert kept_apart(after) == old
-    assert after.resolve_tool(None).built["embedder"] == name_of(after)
+    assert after.resolve_tool(None).built.embedder == name_of(after)
     assert [hit.uri for hit in after.search("頁 7", mode="semantic", top_k=3).hits]
     assert rows(after, "SELECT count(*) FROM vectors") == [(report.embedded,)], "the old ones are swept"
     assert not any(finding.state == "error" for finding in after.diagnose())
@@ -130,7 +131,9 @@ def test_one_who_reads_meanwhile_gets_old_answers_until_all_is_whole_and_is_then
     writer = open_docs(**second)
     writer.reembed(
         ["documents"],
-        progress=lambda _: found.append([hit.uri for hit in reader.search("犬 12", mode="semantic").hits]),
+        observer=Observer(
+            on_progress=lambda _: found.append([hit.uri for hit in reader.search("犬 12", mode="semantic").hits])
+        ),
     )
     assert found
     assert all(one == old for one in found)
@@ -247,10 +250,11 @@ def test_it_can_be_stopped_and_goes_on_later(docs: Path, open_docs: Opener) -> N
     open_docs().reindex()
     library = open_docs(**HASHING)
     made: list[int] = []
-    stopped = library.reembed(["documents"], progress=lambda one: made.append(one.files), stopped=lambda: made[-1] > 0)
+    observer = Observer(on_progress=lambda progress: made.append(progress.files), is_cancelled=lambda: made[-1] > 0)
+    stopped = library.reembed(["documents"], observer=observer)
     assert stopped.interrupted
     assert 0 < stopped.embedded < 700
-    assert library.resolve_tool(None).built["embedder"] != name_of(library)
+    assert library.resolve_tool(None).built.embedder != name_of(library)
     assert library.reembed(["documents"]).embedded == 700 - stopped.embedded
 
 

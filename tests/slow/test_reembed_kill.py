@@ -57,7 +57,7 @@ def wanted(tmp_path_factory: pytest.TempPathFactory) -> corpus.Contents:
 def check_one_or_the_other(docs: Path) -> None:
     """Assert that all vectors are those of one embedder, the one that the library names."""
     with opened(docs, OLD) as old, opened(docs, NEW) as new:
-        is_new = old.resolve_tool(None).built["embedder"].startswith("hashing")
+        is_new = str(old.resolve_tool(None).built.embedder).startswith("hashing")
         library = new if is_new else old
         assert library.store.check() == ""
         for query in corpus.QUERIES:

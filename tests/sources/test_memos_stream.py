@@ -19,6 +19,7 @@ from bunko.library import memos
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
+from bunko.observer import Observer
 from bunko.readers import line_stream as reading
 from bunko.readers.memo import BadLine, Memo
 from bunko.sources import entries
@@ -266,7 +267,7 @@ def test_what_changes_between_looking_and_reading_again_is_taken_by_the_next_imp
             changed.append(1)
             write(path, changelog(20, says=lambda at: f"三度目の話の{at}。"), after=20)
 
-    report = memos.import_memos(library, path, vectors=False, progress=meanwhile)
+    report = memos.import_memos(library, path, vectors=False, observer=Observer(on_progress=meanwhile))
     assert report.problems
     assert all("changed during the import" in problem.reason for problem in report.problems)
     assert len(stored_memos(library)) == 20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from bunko.observer import Observer
 from tests.site import Answer, Asked, Reply, html
 from tests.web.articles import Sites, WebLibrary, article, paths, search_uris
 
@@ -73,7 +74,8 @@ def test_a_crawl_that_is_stopped_goes_on_and_fetches_nothing_twice(opener: WebLi
     library = opener(site, BUNKO_CRAWL_CONCURRENCY="1")
     seen = threading.Event()
     found = library.web.crawl_site(
-        site.url(), progress=lambda done: seen.set() if done.pages >= 5 else None, stopped=seen.is_set
+        site.url(),
+        observer=Observer(on_crawl=lambda done: seen.set() if done.pages >= 5 else None, is_cancelled=seen.is_set),
     )
     assert found.outcome.interrupted
     [unfinished] = library.web.status()[0].unfinished_crawls
@@ -99,7 +101,8 @@ def test_a_crawl_in_other_words_begins_anew(opener: WebLibrary, sites: Sites) ->
     library = opener(site, BUNKO_CRAWL_CONCURRENCY="1")
     seen = threading.Event()
     library.web.crawl_site(
-        site.url(), progress=lambda done: seen.set() if done.pages >= 2 else None, stopped=seen.is_set
+        site.url(),
+        observer=Observer(on_crawl=lambda done: seen.set() if done.pages >= 2 else None, is_cancelled=seen.is_set),
     )
     found = library.web.crawl_site(site.url(), "/[12]$")
     assert not found.resumed

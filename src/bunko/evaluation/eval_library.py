@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +12,9 @@ from pathlib import Path
 from bunko import stores
 from bunko.errors import LibraryMismatch, SourceError
 from bunko.evaluation.dataset import JudgedDocument
-from bunko.ingest.pipeline import ImportProgress
 from bunko.library.library import Library
 from bunko.library.paths import paths_for_folder
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.settings import Settings
 from bunko.settings.schema import SETTINGS
 from bunko.timing import now
@@ -32,11 +32,11 @@ def judged_library(
     settings: Settings,
     *,
     persist_dir: Path | None = None,
-    progress: Callable[[ImportProgress], None] = lambda _: None,
+    observer: Observer = NO_OBSERVER,
 ) -> Iterator[Library]:
     """Open a library with exactly these documents; into a persistent one only changed documents are imported."""
     with library_folder(persist_dir) as folder, open_library(folder, settings) as library:
-        fill_tool(library, documents, progress=progress)
+        fill_tool(library, documents, observer=observer)
         if persist_dir is not None:
             _write_build_settings(folder / "bunko.toml", settings)
         yield library
@@ -47,12 +47,12 @@ def fill_tool(
     documents: Sequence[JudgedDocument],
     *,
     tool: str = JUDGED_TOOL,
-    progress: Callable[[ImportProgress], None] = lambda _: None,
+    observer: Observer = NO_OBSERVER,
 ) -> None:
     """Replace the documents of a tool with exactly these."""
     judged_tool = Tool(tool, JUDGED_TOOL, "A judged set, for measuring searches", created_at=now())
     texts = {document.id: _document_text(document) for document in documents}
-    report = library.replace_texts(judged_tool, texts, progress=progress)
+    report = library.replace_texts(judged_tool, texts, observer=observer)
     for problem in report.problems:
         raise SourceError(
             f"{problem.uri} cannot be indexed: it {problem.reason}", hint="Remove the document or fix it."

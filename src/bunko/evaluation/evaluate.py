@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,14 +13,13 @@ from bunko.evaluation.compare import Comparison, compare
 from bunko.evaluation.dataset import JudgedSet
 from bunko.evaluation.eval_library import JUDGED_TOOL, judged_library, same_index, with_settings
 from bunko.evaluation.run import Run, may_abstain, run_queries
-from bunko.ingest.pipeline import ImportProgress
 from bunko.library.library import Library
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.search.request import tool_search_settings
 from bunko.settings import Settings
 from bunko.types import Mode
 
 # Receives the current step, how many items are done, and how many there are.
-ProgressCallback = Callable[[str, int, int], None]
 # Measure → query id → value.
 MeasureValues = Mapping[str, Mapping[str, float]]
 
@@ -52,7 +51,7 @@ class ExistingTool:
 
     def search_overrides(self) -> dict[str, object]:
         """Return the tool's own search settings as setting overrides."""
-        search_settings = tool_search_settings(self.library.resolve_tool(self.name).options.get("search"))
+        search_settings = tool_search_settings(self.library.resolve_tool(self.name).options.search)
         return {f"search.{name}": value for name, value in search_settings.items()}
 
     def uris(self) -> set[str]:
@@ -97,17 +96,14 @@ def evaluate(
     tool: ExistingTool | None = None,
     alternative: AlternativeSettings | None = None,
     previous: PreviousReport | None = None,
-    report_progress: ProgressCallback = lambda _what, _done, _total: None,
+    observer: Observer = NO_OBSERVER,
 ) -> Evaluation:
     """Run all queries in each mode; compare with the first mode, with alternative settings and a previous report.
 
     The documents of the judged set are imported first, unless the queries are about an existing tool.
     """
-
-    def report_import(progress: ImportProgress) -> None:
-        report_progress("Importing", progress.files, progress.total_files)
-
-    with _open_library(judged_set, settings, tool, persist_dir, report_import) as library:
+    import_observer = observer.for_step("Importing")
+    with _open_library(judged_set, settings, tool, persist_dir, import_observer) as library:
         modes = plan.modes or (library.build_request("").mode,)
         tool_name = tool.name if tool is not None else JUDGED_TOOL
         _check_measurable(library, judged_set, modes)
@@ -117,16 +113,14 @@ def evaluate(
         evaluation = Evaluation(
             judged_set, plan, reported_settings(settings, library), *_tool_size(library, tool_name), []
         )
-        evaluation.runs = [
-            _run_mode(library, tool_name, judged_set, plan, mode, mode, report_progress) for mode in modes
-        ]
+        evaluation.runs = [_run_mode(library, tool_name, judged_set, plan, mode, mode, observer) for mode in modes]
         evaluation.comparisons = [compare_runs(evaluation.main_run, run) for run in evaluation.runs[1:]]
         if alternative is not None:
             with _open_alternative(
-                library, judged_set, settings, alternative.settings, report_import, can_rebuild=tool is None
+                library, judged_set, settings, alternative.settings, import_observer, can_rebuild=tool is None
             ) as second_library:
                 for mode, name in alternative_names.items():
-                    second = _run_mode(second_library, tool_name, judged_set, plan, mode, name, report_progress)
+                    second = _run_mode(second_library, tool_name, judged_set, plan, mode, name, observer)
                     first = next((run for run in evaluation.runs if run.mode == mode), evaluation.main_run)
                     evaluation.comparisons.append(compare_runs(first, second))
                     evaluation.runs.append(second)
@@ -217,12 +211,12 @@ def _open_library(
     settings: Settings,
     tool: ExistingTool | None,
     persist_dir: Path | None,
-    progress: Callable[[ImportProgress], None],
+    observer: Observer,
 ) -> Iterator[Library]:
     if tool is not None:
         yield with_settings(tool.library, settings)
         return
-    with judged_library(judged_set.documents, settings, persist_dir=persist_dir, progress=progress) as library:
+    with judged_library(judged_set.documents, settings, persist_dir=persist_dir, observer=observer) as library:
         yield library
 
 
@@ -232,7 +226,7 @@ def _open_alternative(
     judged_set: JudgedSet,
     settings: Settings,
     alternative: Settings,
-    progress: Callable[[ImportProgress], None],
+    observer: Observer,
     *,
     can_rebuild: bool,
 ) -> Iterator[Library]:
@@ -245,7 +239,7 @@ def _open_alternative(
             "This setting needs another index, and the index of an existing tool is not rebuilt",
             hint="Compare search settings, or import the documents again under another name.",
         )
-    with judged_library(judged_set.documents, alternative, progress=progress) as rebuilt:
+    with judged_library(judged_set.documents, alternative, observer=observer) as rebuilt:
         yield rebuilt
 
 
@@ -256,7 +250,7 @@ def _run_mode(
     plan: EvaluationPlan,
     mode: Mode,
     name: str,
-    report_progress: ProgressCallback,
+    observer: Observer,
 ) -> Run:
     return run_queries(
         library,
@@ -266,7 +260,7 @@ def _run_mode(
         n_chunks=plan.n_chunks,
         name=name,
         tool=tool,
-        progress=lambda done, total: report_progress(f"Searching, {name}", done, total),
+        observer=observer,
     )
 
 

@@ -13,6 +13,7 @@ from bunko.evaluation.compare import confidence_intervals
 from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.eval_library import JUDGED_TOOL
 from bunko.library.library import Library
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.search.request import SearchRequest
 from bunko.types import Answer, Mode, format_citation
 
@@ -100,7 +101,7 @@ def run_queries(
     n_chunks: int | None = None,
     name: str = "",
     tool: str = JUDGED_TOOL,
-    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    observer: Observer = NO_OBSERVER,
     **options: Any,
 ) -> Run:
     """Run every query and judge its first `n_results` documents, from the first `n_chunks` chunks if given.
@@ -117,7 +118,7 @@ def run_queries(
     first_size, *larger_sizes = fetch_sizes(n_results, n_chunks)
     can_abstain = may_abstain(library.build_request("", mode=mode, top_k=first_size, **options))
     search(queries[0], first_size)  # loads the index, so that the first query's time does not include it
-    results = []
+    results, step = [], f"Searching, {name or mode}"
     for position, query in enumerate(queries, 1):
         start = time.perf_counter()
         answer = search(query, first_size)
@@ -133,7 +134,7 @@ def run_queries(
         texts = [hit.chunk.text for hit in answer.hits[:n_results]]
         values = query_measures(query, uris, texts, n_results, can_abstain=can_abstain)
         results.append(QueryResult(query, documents, values, milliseconds))
-        progress(position, len(queries))
+        observer.on_step(step, position, len(queries))
     return Run(name or mode, mode, tuple(results))
 
 

@@ -17,6 +17,7 @@ from bunko.evaluation.compare import Difference, compare
 from bunko.evaluation.known_items import NAMES, TOPICS, KnownItem, MentionFinder, known_items, split_by_document
 from bunko.evaluation.query_variants import VARIANT_KINDS
 from bunko.library.library import Library
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.settings.schema import SearchSection
 from bunko.types import Tool
 
@@ -47,7 +48,6 @@ _RELEVANT_OPTIONS = {
 _TRIAL_COUNT = 2 + 2 + 1 + len(_VECTOR_WEIGHTS) + 2
 
 SearchOptions = dict[str, Any]
-ProgressCallback = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +90,7 @@ class Tuning:
         return {} if self.defaults and best == relevant_options(self.defaults) else best
 
 
-def tune_tool(
-    library: Library, name: str, *, report_progress: ProgressCallback = lambda _what, _done, _total: None
-) -> Tuning:
+def tune_tool(library: Library, name: str, *, observer: Observer = NO_OBSERVER) -> Tuning:
     """Try search settings on queries generated from a tool's text; the tool itself is not changed."""
     chunks = library.sample_chunks(name, _SAMPLE_CHUNKS)
     tool = library.resolve_tool(name)
@@ -114,7 +112,7 @@ def tune_tool(
             return tuning
         defaults = _default_options(library, tool)
         tuning.defaults = defaults[0]
-        _choose_options(tuning, defaults, _QueryScorer(library, tool, first), report_progress)
+        _choose_options(tuning, defaults, _QueryScorer(library, tool, first), observer)
         if tuning.best == tuning.current:
             tuning.reason = "no other settings answer the first half of the questions better than the current ones"
             return tuning
@@ -123,7 +121,7 @@ def tune_tool(
 
 
 def _choose_options(
-    tuning: Tuning, defaults: Sequence[SearchOptions], scorer: _QueryScorer, report_progress: ProgressCallback
+    tuning: Tuning, defaults: Sequence[SearchOptions], scorer: _QueryScorer, observer: Observer
 ) -> None:
     scores: dict[str, tuple[float, SearchOptions]] = {}
 
@@ -132,7 +130,7 @@ def _choose_options(
         if repr(relevant) not in scores:
             scores[repr(relevant)] = _mean(_means_by_document(scorer.items, scorer.score_queries(relevant))), relevant
             tuning.trial_count = len(scores)
-            report_progress("Trying settings", min(tuning.trial_count, _TRIAL_COUNT), _TRIAL_COUNT)
+            observer.on_step("Trying settings", min(tuning.trial_count, _TRIAL_COUNT), _TRIAL_COUNT)
         return scores[repr(relevant)][0]
 
     def count_changes(options: SearchOptions) -> int:

@@ -11,13 +11,14 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
 from bunko import chunkers, readers
 from bunko.errors import BunkoError, SourceError
 from bunko.failpoints import reach_failpoint
 from bunko.ingest.embed import EmbeddedBatch, LongTextCounter, embed_batches
+from bunko.observer import NO_OBSERVER, ImportProgress, Observer
 from bunko.protocols import Chunker, Embedder, Scan, SelfReadingSource, Source, Store
 from bunko.records import FailedDocument, PreparedDocument
 from bunko.text import analyzer, term_codec
@@ -39,17 +40,6 @@ _MIN_BYTES_FOR_WORKERS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class ImportProgress:
-    """How far an import has come."""
-
-    files: int
-    total_files: int
-    chunks: int
-    bytes: int
-    total_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class ChunkerSettings:
     """How documents are chunked; plain values, so that they can be sent to workers and stored in the library."""
 
@@ -60,6 +50,18 @@ class ChunkerSettings:
     size: int = 200
     overlap: int = 30
     row_context: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as a tool records them."""
+        return {
+            "kind": self.kind,
+            "max_chars": self.max_chars,
+            "min_chars": self.min_chars,
+            "heading_levels": list(self.heading_levels),
+            "size": self.size,
+            "overlap": self.overlap,
+            "row_context": self.row_context,
+        }
 
     def build(self) -> Chunker:
         """Return the chunker these settings describe."""
@@ -95,13 +97,12 @@ def ingest(
     *,
     scan: Scan | None = None,
     workers: int | None = None,
-    progress: Callable[[ImportProgress], None] = lambda _: None,
-    stopped: Callable[[], bool] = lambda: False,
+    observer: Observer = NO_OBSERVER,
     owner_id: int = 0,
 ) -> Report:
     """Bring a tool up to date with its source; every document changes whole or not at all.
 
-    `scan` is a recent scan of the source, if there is one. `stopped` is checked between transactions: what was written
+    `scan` is a recent scan of the source, if there is one. It can be cancelled between transactions: what was written
     stays, and the next import continues from there. Vectors that were paid for but not written are stored for the tool
     `owner_id`, if given, else for this one.
     """
@@ -117,10 +118,10 @@ def ingest(
         _remove_deleted_documents(store, tool, scan)
         total_bytes = sum(entry.work_size for entry in entries)
         done = ImportProgress(0, len(entries), 0, 0, total_bytes)
-        progress(done)
+        observer.on_progress(done)
         long_texts = LongTextCounter(embedder)
         batches = _take_until_stop(
-            stopped, _prepare_batches(source, chunker_settings, scan.load_texts(entries), total_bytes, workers), report
+            observer, _prepare_batches(source, chunker_settings, scan.load_texts(entries), total_bytes, workers), report
         )
         with closing(
             embed_batches(store, embedder, batches, _prepared_documents, owner_id=owner_id or tool.id)
@@ -133,7 +134,7 @@ def ingest(
                     chunks=done.chunks + sum(len(prepared.chunks) for prepared in embedded.documents),
                     bytes=done.bytes + sum(result.work for result in embedded.batch),
                 )
-                progress(done)
+                observer.on_progress(done)
         if scan.touched and not report.interrupted:
             # Last of all: a file of many entries is up to date only when every one of them is written.
             store.documents.write(tool.id, touch=scan.touched)
@@ -197,11 +198,11 @@ def _initial_report(scan: Scan, failed_uris: set[str]) -> Report:
 
 
 def _take_until_stop(
-    stopped: Callable[[], bool], batches: Iterable[Sequence[_EntryResult]], report: Report
+    observer: Observer, batches: Iterable[Sequence[_EntryResult]], report: Report
 ) -> Iterator[Sequence[_EntryResult]]:
-    """Yield batches until the import is stopped; batches already yielded are still written."""
+    """Yield batches until the import is cancelled; batches already yielded are still written."""
     for batch in batches:
-        if stopped():
+        if observer.is_cancelled():
             report.interrupted = True
             return
         yield batch

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 
 from bunko.ingest.embed import LongTextCounter, embed_batches
-from bunko.ingest.pipeline import ChunkerSettings, ImportProgress, make_batches
+from bunko.ingest.pipeline import ChunkerSettings, make_batches
+from bunko.observer import NO_OBSERVER, ImportProgress, Observer
 from bunko.protocols import Chunker, Embedder, Store
 from bunko.records import FailedDocument, PreparedDocument
 from bunko.text import analyzer, term_codec
@@ -24,7 +25,7 @@ def ingest_texts(
     chunker_settings: ChunkerSettings,
     embedder: Embedder | None,
     *,
-    progress: Callable[[ImportProgress], None] = lambda _: None,
+    observer: Observer = NO_OBSERVER,
 ) -> Report:
     """Make a tool hold exactly these texts by uri; only changed texts are chunked and embedded again."""
     fingerprints = store.documents.fingerprints(tool.id)
@@ -62,7 +63,7 @@ def ingest_texts(
                 done.bytes + sum(len(texts[uri].text) for uri in batch),
                 total,
             )
-            progress(done)
+            observer.on_progress(done)
     report.notices += too_long.warnings()
     report.problems += store.documents.failures(tool.id)
     report.total_chunks = store.stats.totals(tool.id).chunks

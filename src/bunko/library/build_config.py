@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import shlex
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from bunko import embedders, sources
+from bunko.build_info import BuildInfo
 from bunko.errors import EmbedderError, LibraryMismatch, SettingsError
 from bunko.ingest.embed import as_remote
 from bunko.ingest.pipeline import ChunkerSettings
-from bunko.library import catalog
 from bunko.library.paths import LibraryPaths
 from bunko.library.web_defaults import chunk_overlap, chunk_size
 from bunko.protocols import Embedder, Source, Store
 from bunko.settings import Settings
 from bunko.stores.tool_pages import ToolPages
 from bunko.text import analyzer, ngrams, subwords
+from bunko.tool_options import ToolOptions
 from bunko.types import Tool
 
 
@@ -58,8 +58,8 @@ class ToolConfig:
             root,
             extensions=scanner.file_extensions,
             exclude_dirs=scanner.exclude_dirs,
-            exclude=(*tool.options.get("exclude", ()), *own_files),
-            include=tool.options.get("include", ()),
+            exclude=(*tool.options.exclude, *own_files),
+            include=tool.options.include,
             respect_gitignore=scanner.respect_gitignore,
             max_file_bytes=scanner.max_file_bytes,
             max_memo_file_bytes=self._settings.memos.max_file_bytes,
@@ -70,9 +70,10 @@ class ToolConfig:
         """Return the chunker settings of a tool: its own options, else the settings."""
         chunker, tokens, options = self._settings.chunker, self._settings.chunking, tool.options
         # A memo is one thought: it is split only if it is too long.
-        kind = options.get("chunker", "entry" if tool.kind in ("memos", "jsonl") else chunker.kind)
+        kind = options.chunker or ("entry" if tool.kind in ("memos", "jsonl") else chunker.kind)
         if kind == "tokens":
-            size, overlap = options.get("chunk_size", tokens.size), options.get("chunk_overlap", tokens.overlap)
+            size = tokens.size if options.chunk_size is None else options.chunk_size
+            overlap = tokens.overlap if options.chunk_overlap is None else options.chunk_overlap
             return ChunkerSettings(kind, size=size, overlap=overlap)
         max_chars, min_chars, overlap = chunker.max_chunk_chars, chunker.min_chunk_chars, chunker.chunk_overlap
         if tool.kind == "web":
@@ -90,41 +91,36 @@ class ToolConfig:
             chunker.row_context_size,
         )
 
-    def chunker_options(
-        self, kind: str | None, size: int | None, overlap: int | None, *, tool: Tool | None = None
-    ) -> dict[str, Any] | None:
-        """Return chunker options for a tool; a size or overlap alone implies tokens, no argument at all gives None.
+    def options_with_chunker(
+        self, options: ToolOptions, kind: str | None, size: int | None, overlap: int | None
+    ) -> ToolOptions:
+        """Return options with another chunker; a size or overlap alone implies tokens, no argument changes nothing.
 
-        Missing values come from the existing tool, else from the settings.
+        A missing size or overlap comes from the options, else from the settings.
         """
         if kind is None and size is None and overlap is None:
-            return None
+            return options
         kind = kind or "tokens"
         if kind != "tokens" and (size is not None or overlap is not None):
             raise SettingsError(
                 f"The chunker {kind!r} does not take a size in tokens",
                 hint="Leave out the size and the overlap, or choose the chunker tokens.",
             )
-        options, defaults = tool.options if tool else {}, self._settings.chunking
-        size = size or options.get("chunk_size", defaults.size)
-        overlap = options.get("chunk_overlap", defaults.overlap) if overlap is None else overlap
-        return catalog.options_with_chunker({}, kind, size, overlap)
+        defaults = self._settings.chunking
+        overlap = options.chunk_overlap if overlap is None else overlap
+        return options.with_chunker(
+            kind, size or options.chunk_size or defaults.size, defaults.overlap if overlap is None else overlap
+        )
 
-    def build_facts(self, tool: Tool) -> dict[str, Any]:
-        """Return the build facts that a tool would store if it was built now."""
+    def build_info(self, tool: Tool) -> BuildInfo:
+        """Return what a tool would record if it was built now."""
         embedder = self.embedder_of(tool)
-        return self._text_facts(tool) | {"embedder": embedder.name if embedder else "none"}
+        return self._build_info(tool, embedder.name if embedder else "none")
 
-    def _text_facts(self, tool: Tool) -> dict[str, Any]:
+    def _build_info(self, tool: Tool, embedder_name: str | None) -> BuildInfo:
         chunker = self.chunker_settings(tool)
-        facts = {
-            "words": analyzer.VERSION,
-            "grams": ngrams.VERSION,
-            "chunker": {
-                name: list(value) if isinstance(value, tuple) else value for name, value in asdict(chunker).items()
-            },
-        }
-        return facts | {"tokenizer": subwords.MODEL_NAME} if chunker.kind == "tokens" else facts
+        tokenizer = subwords.MODEL_NAME if chunker.kind == "tokens" else None
+        return BuildInfo(analyzer.VERSION, ngrams.VERSION, chunker.to_json(), tokenizer, embedder_name)
 
     def check_tool(self, tool: Tool, *, vectors: bool = True) -> None:
         """Raise if a tool was built with other settings: searching it would silently give wrong results.
@@ -133,25 +129,26 @@ class ToolConfig:
         """
         remote = as_remote(self.embedder_of(tool)) if vectors else None
         if remote:
-            remote.restore_size(tool.built.get("embedder", ""))
-        changed = self.changed_facts(tool, vectors=vectors)
+            remote.restore_size(tool.built.embedder or "")
+        changed = self.changed_parts(tool, vectors=vectors)
         if not changed:
             return
         with suppress(EmbedderError):  # a model that must be asked for its size may not answer
-            changed = self.changed_facts(tool)
+            changed = self.changed_parts(tool)
         raise LibraryMismatch(
             f"The index of {tool.name!r} was built with a different {' and '.join(sorted(changed))}",
             hint=f"{self.repair_hint(tool)}   (or restore the old settings)",
         )
 
-    def changed_facts(self, tool: Tool, *, vectors: bool = True) -> set[str]:
-        """Return the names of the build facts that differ from the current settings."""
-        facts = (self.build_facts(tool) if vectors else self._text_facts(tool)) if tool.built else {}
-        return {name for name in facts if tool.built.get(name) != facts[name]}
+    def changed_parts(self, tool: Tool, *, vectors: bool = True) -> set[str]:
+        """Return the names of the parts that differ from those the current settings name."""
+        if not tool.is_built:
+            return set()
+        return tool.built.differences(self.build_info(tool) if vectors else self._build_info(tool, None))
 
     def repair_hint(self, tool: Tool) -> str:
         """Return a hint with the command that rebuilds a tool with the current settings."""
-        if not self.changed_facts(tool, vectors=False):
+        if not self.changed_parts(tool, vectors=False):
             command = ["bunko", "reembed", *self._tool_arguments(tool)]
             return f"Compute new vectors with: {shlex.join(command)}"
         return f"Rebuild it with: {shlex.join(self._rebuild_command(tool))}"
@@ -214,4 +211,4 @@ def _transformers_options(settings: Settings, provider: str) -> dict[str, Any]:
 
 def has_vectors(tool: Tool) -> bool:
     """Return whether a tool is imported with vectors."""
-    return bool(tool.options.get("embedder") != "none")
+    return tool.options.embedder != "none"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from bunko.observer import Observer
 from bunko.protocols import Store
 from bunko.settings import Settings
-from bunko.sources.web.crawl import Crawler, CrawlProgress
+from bunko.sources.web.crawl import Crawler
 from bunko.sources.web.fetch import Fetcher
 from bunko.sources.web.robots import Robots
 from bunko.sources.web.safe_browsing import SafeBrowsing
@@ -23,8 +24,7 @@ def open_crawler(
     tool: Tool,
     guard: Guard,
     *,
-    progress: Callable[[CrawlProgress], None],
-    stopped: Callable[[], bool],
+    observer: Observer,
 ) -> Iterator[Crawler]:
     """Yield a crawler built from the settings."""
     crawl, safety = settings.crawl, settings.safety
@@ -61,6 +61,5 @@ def open_crawler(
             visitor,
             concurrency=crawl.concurrency,
             respect_noindex=crawl.respect_robots_txt,
-            progress=progress,
-            stopped=stopped,
+            observer=observer,
         )

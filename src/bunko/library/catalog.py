@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from bunko.build_info import NOT_BUILT
 from bunko.errors import SettingsError, SourceError, UnknownName
 from bunko.protocols import Store
 from bunko.timing import now
+from bunko.tool_options import NO_OPTIONS, Extract, ToolOptions
 from bunko.types import Tool
 
 # Names that a library's tools may not have, because bunko serves tools of these names to assistants.
@@ -25,7 +26,6 @@ MEMO_KINDS = ("memos", "jsonl")
 # Prefix of the shadow tool that a rebuild writes to; the names of users' tools never start with it.
 SHADOW_PREFIX = "~"
 MAX_NAME_LENGTH = 40
-MIN_CHUNK_TOKENS, MAX_CHUNK_TOKENS = 512, 4096
 _UNSAFE_CHARS = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
@@ -84,16 +84,10 @@ def add_tool(
     source: Path | None,
     *,
     kind: str = "folder",
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    extract: str | None = None,
-    embedder: str | None = None,  # "none": no vectors for this tool
-    chunker_options: Mapping[str, Any] | None = None,  # as `options_with_chunker` returns them
+    options: ToolOptions = NO_OPTIONS,
 ) -> Tool:
     """Register a folder or file as a tool, or a tool of web pages, which has no source; nothing is imported yet."""
     _check_name(store, name)
-    values = {"include": list(include), "exclude": list(exclude), "extract": extract, "embedder": embedder}
-    options = {key: value for key, value in values.items() if value} | dict(chunker_options or {})
     tool = Tool(
         name, kind, _clean_description(description), _resolve_source(kind, source), created_at=now(), options=options
     )
@@ -103,7 +97,7 @@ def add_tool(
 def copy_tool(store: Store, tool: Tool) -> Tool:
     """Register a copy of another library's tool; nothing is imported yet."""
     _check_name(store, tool.name)
-    return store.tools.put(replace(tool, id=0, created_at=now(), imported_at="", checked_at="", built={}))
+    return store.tools.put(replace(tool, id=0, created_at=now(), imported_at="", checked_at="", built=NOT_BUILT))
 
 
 def adapt_foreign_tool(
@@ -148,33 +142,23 @@ def update_tool(
     source: Path | None = None,
     include: Sequence[str] | None = None,
     exclude: Sequence[str] | None = None,
-    extract: str | None = None,
+    extract: Extract | None = None,
 ) -> Tool:
     """Change a tool's description, source or options; the next import applies them to the index."""
     tool = get_tool(store, name)
-    values = {"include": include and list(include), "exclude": exclude and list(exclude), "extract": extract}
-    options = tool.options | {key: value for key, value in values.items() if value is not None}
-    tool = replace(tool, options={key: value for key, value in options.items() if value})
+    options = tool.options
+    options = replace(
+        options,
+        include=options.include if include is None else tuple(include),
+        exclude=options.exclude if exclude is None else tuple(exclude),
+        extract=extract or options.extract,
+    )
+    tool = replace(tool, options=options)
     if description is not None:
         tool = replace(tool, description=_clean_description(description))
     if source is not None:
         tool = replace(tool, source=_resolve_source(tool.kind, source))
     return store.tools.put(tool)
-
-
-def options_with_chunker(options: Mapping[str, Any], kind: str | None, size: int, overlap: int) -> dict[str, Any]:
-    """Return a tool's options with another chunker; size and overlap are in tokens and only used by `tokens`."""
-    other_options = {
-        key: value for key, value in options.items() if key not in ("chunker", "chunk_size", "chunk_overlap")
-    }
-    if kind != "tokens":
-        return other_options | ({"chunker": kind} if kind else {})
-    if not (MIN_CHUNK_TOKENS <= size <= MAX_CHUNK_TOKENS and 0 <= overlap < size):
-        raise SettingsError(
-            f"Chunks of {size} tokens with an overlap of {overlap} are not possible",
-            hint=f"Choose a size from {MIN_CHUNK_TOKENS} to {MAX_CHUNK_TOKENS} and an overlap smaller than it.",
-        )
-    return other_options | {"chunker": kind, "chunk_size": size, "chunk_overlap": overlap}
 
 
 def set_tool_active(store: Store, name: str, *, active: bool) -> Tool:

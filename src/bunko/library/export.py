@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bunko.build_info import BuildInfo
 from bunko.errors import BunkoError
 from bunko.ingest.embed import as_remote
-from bunko.ingest.pipeline import ImportProgress
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.importing import Importer
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Store
 from bunko.timing import now
 from bunko.types import Report, Tool
@@ -44,14 +44,13 @@ class PackTransfer:
         name: str | None = None,
         source: Path | None = None,
         replace_existing: bool = False,
-        progress: Callable[[ImportProgress], None] = lambda _: None,
-        waiting: Callable[[str], None] = lambda _: None,
+        observer: Observer = NO_OBSERVER,
     ) -> tuple[Tool, Report]:
         """Import a tool from another library in one atomic step; if that fails, the library is unchanged."""
         from bunko.library.pack.load import load_pack
 
         store, config, name = self._store, self._tool_config, name or pack.tool.name
-        with self._importer.write_lock(waiting):
+        with self._importer.write_lock(observer):
             tool = catalog.adapt_foreign_tool(
                 store,
                 pack.tool,
@@ -60,17 +59,17 @@ class PackTransfer:
                 replace_existing=replace_existing,
                 matches_folder=pack.matches_folder,
             )
-            chunker, built, embedder = config.chunker_settings(tool), config.build_facts(tool), config.embedder_of(tool)
+            chunker, built, embedder = config.chunker_settings(tool), config.build_info(tool), config.embedder_of(tool)
             chunker.build()  # raises for wrong settings before anything is written
             for leftover in store.tools.all():
                 if leftover.name == f"{catalog.SHADOW_PREFIX}{name}":
                     store.tools.drop(leftover.id)
             # No rebuild has these facts, so none resumes from what a killed import left behind.
             shadow = store.tools.put(
-                Tool(f"{catalog.SHADOW_PREFIX}{name}", tool.kind, active=False, built={"pack": name})
+                Tool(f"{catalog.SHADOW_PREFIX}{name}", tool.kind, active=False, built=BuildInfo(other={"pack": name}))
             )
             try:
-                report = load_pack(store, shadow, pack, chunker, embedder, built, progress=progress)
+                report = load_pack(store, shadow, pack, chunker, embedder, built, observer=observer)
                 tool = store.tools.adopt_documents(replace(tool, built=built, imported_at=now()), shadow)
             except BaseException:
                 with suppress(BunkoError):

@@ -7,20 +7,22 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from bunko.errors import BunkoError, LibraryError, LibraryMismatch, LibraryReadOnly, SourceError
 from bunko.ingest.embed import as_remote
-from bunko.ingest.pipeline import ImportProgress, ingest
+from bunko.ingest.pipeline import ingest
 from bunko.ingest.texts import ingest_texts
 from bunko.library import catalog, doctor
 from bunko.library.build_config import ToolConfig
 from bunko.library.lock import hold_lock
 from bunko.library.paths import LibraryPaths
 from bunko.library.refresh import Refresher
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Index, IndexView, Scan, Source, Store
 from bunko.records import EmbeddingUsage
 from bunko.timing import now
+from bunko.tool_options import ToolOptions
 from bunko.types import Report, Text, Tool, ToolFailure
 
 _log = logging.getLogger("bunko.library")
@@ -63,9 +65,7 @@ class Importer:
         tool: str | None = None,
         rebuild: bool = False,
         workers: int | None = None,
-        progress: Callable[[ImportProgress], None] = lambda _: None,
-        waiting: Callable[[str], None] = lambda _: None,
-        stopped: Callable[[], bool] = lambda: False,
+        observer: Observer = NO_OBSERVER,
         keep_going: bool = False,  # as in `import_tools`
     ) -> Report:
         """Bring one tool, or all active ones, up to date with their sources, or rebuild their indexes."""
@@ -75,9 +75,7 @@ class Importer:
             names,
             mode,
             workers=workers,
-            progress=progress,
-            waiting=waiting,
-            stopped=stopped,
+            observer=observer,
             keep_going=keep_going,
         )
 
@@ -86,27 +84,24 @@ class Importer:
         names: Sequence[str],
         mode: ImportMode = "new",
         *,
-        # Returns the chunker options for a tool; None keeps the tool's own.
-        chunker_options: Callable[[Tool], Mapping[str, Any] | None] = lambda _: None,
+        options_of: Callable[[Tool], ToolOptions] = lambda tool: tool.options,  # the options to import a tool with
         workers: int | None = None,
-        progress: Callable[[ImportProgress], None] = lambda _: None,
-        waiting: Callable[[str], None] = lambda _: None,
-        stopped: Callable[[], bool] = lambda: False,
+        observer: Observer = NO_OBSERVER,
         keep_going: bool = False,  # report a tool that fails and continue with the next one
     ) -> Report:
         """Import tools for the first time, from scratch, or only their changes."""
         total = Report()
         import_tool = self._rebuild_tool if mode == "replace" else self._update_tool
-        with self.write_lock(waiting, stopped=stopped):
+        with self.write_lock(observer):
             if not keep_going:
                 for name in names:  # check all tools before importing the first
-                    self._tool_to_import(name, mode, chunker_options)
+                    self._tool_to_import(name, mode, options_of)
             for name in names:
                 try:
-                    tool = self._tool_to_import(name, mode, chunker_options)
+                    tool = self._tool_to_import(name, mode, options_of)
                     if mode != "replace" and tool != catalog.get_tool(self._store, name):
                         tool = self._store.tools.put(tool)
-                    report = import_tool(tool, workers=workers, progress=progress, stopped=stopped)
+                    report = import_tool(tool, workers=workers, observer=observer)
                 except BunkoError as error:
                     if not keep_going or error.code not in TOOL_ERROR_CODES:
                         raise
@@ -126,9 +121,7 @@ class Importer:
         self,
         name: str,
         *,
-        progress: Callable[[ImportProgress], None] = lambda _: None,
-        waiting: Callable[[str], None] = lambda _: None,
-        stopped: Callable[[], bool] = lambda: False,
+        observer: Observer = NO_OBSERVER,
     ) -> Report:
         """Import the changes of one tool's source; without changes, write nothing and take no lock.
 
@@ -145,47 +138,41 @@ class Importer:
         scan = source.scan(fingerprints)
         if tool.imported_at and not (scan.added or scan.updated or scan.deleted or scan.touched):
             return Report(unchanged=scan.unchanged, problems=[*scan.problems, *self._store.documents.failures(tool.id)])
-        with self.write_lock(waiting, stopped=stopped):
+        with self.write_lock(observer):
             current = catalog.get_tool(self._store, name)
             is_same_tool = (current.id, current.source, current.options) == (tool.id, tool.source, tool.options)
             valid_scan = scan if is_same_tool and self._store.generation() == generation else None
-            return self._update_tool(current, scan=valid_scan, progress=progress, stopped=stopped)
+            return self._update_tool(current, scan=valid_scan, observer=observer)
 
-    def replace_texts(
-        self, tool: Tool, texts: Mapping[str, Text], *, progress: Callable[[ImportProgress], None] = lambda _: None
-    ) -> Report:
+    def replace_texts(self, tool: Tool, texts: Mapping[str, Text], *, observer: Observer = NO_OBSERVER) -> Report:
         """Make these texts, keyed by uri, the whole content of a tool; unchanged ones are not imported again."""
-        with self.write_lock():
+        with self.write_lock(observer):
             existing = next(
                 (candidate for candidate in catalog.tools(self._store) if candidate.name == tool.name), None
             )
-            if existing is not None and existing.built and existing.built != self._tool_config.build_facts(existing):
+            if existing is not None and existing.is_built and existing.built != self._tool_config.build_info(existing):
                 self._index.drop(existing.id)
                 self._store.tools.drop(
                     existing.id
                 )  # its vectors stay until the end: their keys depend only on the text
                 existing = None
             target = existing or self._store.tools.put(tool)
-            self._store.tools.update_build_info(target.id, built=self._tool_config.build_facts(target))
+            self._store.tools.update_build_info(target.id, built=self._tool_config.build_info(target))
             chunker, embedder = self._tool_config.chunker_settings(target), self._tool_config.embedder_of(target)
-            report = ingest_texts(self._store, target, texts, chunker, embedder, progress=progress)
+            report = ingest_texts(self._store, target, texts, chunker, embedder, observer=observer)
             self._store.tools.update_build_info(target.id, imported_at=now())
             self._store.vectors.unpin(target.id)
             self._store.vectors.delete_orphans()
             return self._finish_import(target, report)
 
     def write_lock(
-        self,
-        waiting: Callable[[str], None] = lambda _: None,
-        *,
-        wait_seconds: float = _LOCK_WAIT_SECONDS,
-        stopped: Callable[[], bool] = lambda: False,
+        self, observer: Observer = NO_OBSERVER, *, wait_seconds: float = _LOCK_WAIT_SECONDS
     ) -> AbstractContextManager[None]:
-        """Hold the import lock: one process imports at a time, and the next one waits until it is free or stopped."""
+        """Hold the import lock: one process imports at a time, and the next waits until it is free or cancelled."""
         if self._read_only:
             raise LibraryReadOnly("This library is open for reading only", hint="Open it for writing to change it.")
         lock_file = self._store.files.lock_file()
-        return hold_lock(lock_file, wait_seconds=wait_seconds, waiting=waiting, stopped=stopped)
+        return hold_lock(lock_file, wait_seconds=wait_seconds, observer=observer)
 
     def update_index(self, tool: Tool, report: Report) -> Report:
         """Bring the derived index up to date and check that searches find the imported texts."""
@@ -211,9 +198,7 @@ class Importer:
             )
         return problems
 
-    def _tool_to_import(
-        self, name: str, mode: ImportMode, chunker_options: Callable[[Tool], Mapping[str, Any] | None]
-    ) -> Tool:
+    def _tool_to_import(self, name: str, mode: ImportMode, options_of: Callable[[Tool], ToolOptions]) -> Tool:
         """Return the tool as it will be after the import; raise if it cannot be imported that way."""
         tool = catalog.get_tool(self._store, name)
         if mode == "new" and tool.imported_at:
@@ -221,12 +206,10 @@ class Importer:
                 f"{name} is already imported",
                 hint="Use --mode update to import the changes, or --mode replace to rebuild it.",
             )
-        result = tool
-        if (new_options := chunker_options(tool)) is not None:
-            result = replace(tool, options=catalog.options_with_chunker(tool.options, None, 0, 0) | dict(new_options))
+        result = replace(tool, options=options_of(tool))
         if (
             mode != "replace"
-            and tool.built
+            and tool.is_built
             and self._tool_config.chunker_settings(result) != self._tool_config.chunker_settings(tool)
         ):
             raise LibraryMismatch(
@@ -235,21 +218,23 @@ class Importer:
             )
         return result
 
-    def _update_tool(self, tool: Tool, **options: Any) -> Report:
+    def _update_tool(
+        self, tool: Tool, *, scan: Scan | None = None, workers: int | None = None, observer: Observer = NO_OBSERVER
+    ) -> Report:
         """Import the changes of a tool's source."""
         self._tool_config.check_tool(tool)
-        self._store.tools.update_build_info(tool.id, built=self._tool_config.build_facts(tool))
-        report = self._ingest_tool(tool, tool, **options)
+        self._store.tools.update_build_info(tool.id, built=self._tool_config.build_info(tool))
+        report = self._ingest_tool(tool, tool, scan, workers, observer)
         if not report.interrupted:
             self._store.tools.update_build_info(tool.id, imported_at=now())
             # Vectors of another embedder stay, for an interrupted reembed to resume with.
-            self._store.vectors.unpin(tool.id, self._tool_config.build_facts(tool)["embedder"])
+            self._store.vectors.unpin(tool.id, self._tool_config.build_info(tool).embedder)
             for leftover in self._store.tools.all():
                 if leftover.name == f"{catalog.SHADOW_PREFIX}{tool.name}":
                     self._drop_if_empty(leftover)  # a rebuild that wrote nothing
         return self._finish_import(tool, report)
 
-    def _rebuild_tool(self, tool: Tool, **options: Any) -> Report:
+    def _rebuild_tool(self, tool: Tool, *, workers: int | None, observer: Observer) -> Report:
         """Rebuild a tool beside its old index, which is searched until the new one is complete."""
         self._check_source_exists(self._tool_config.source(tool), tool)
         shadow = Tool(
@@ -257,7 +242,7 @@ class Importer:
             tool.kind,
             source=tool.source,
             active=False,
-            built=self._tool_config.build_facts(tool),
+            built=self._tool_config.build_info(tool),
         )
         for leftover in self._store.tools.all():
             if leftover.name == shadow.name and leftover.built != shadow.built:
@@ -267,7 +252,7 @@ class Importer:
         shadow = self._store.tools.put(shadow)
         old_uris = self._document_uris(tool)
         try:
-            report = self._ingest_tool(tool, shadow, **options)
+            report = self._ingest_tool(tool, shadow, None, workers, observer)
         except BaseException:
             with suppress(BunkoError):
                 self._drop_if_empty(shadow)
@@ -296,14 +281,16 @@ class Importer:
             problem.uri for problem in self._store.documents.failures(tool.id)
         }
 
-    def _ingest_tool(self, tool: Tool, target: Tool, *, scan: Scan | None = None, **options: Any) -> Report:
+    def _ingest_tool(
+        self, tool: Tool, target: Tool, scan: Scan | None, workers: int | None, observer: Observer
+    ) -> Report:
         config = self._tool_config
         source = config.source(tool)
         self._check_source_exists(source, tool)
         _log.info("Importing %s from %s", tool.name, tool.source)
         _log.debug("[reindex] scanning docs_dir=%s", tool.source)
         if tool.kind == "web" and not self._store.is_persistent:
-            options["workers"] = 1  # another process could not read the pages
+            workers = 1  # another process could not read the pages
         return ingest(
             self._store,
             target,
@@ -311,8 +298,9 @@ class Importer:
             config.chunker_settings(tool),
             config.embedder_of(tool),
             scan=scan,
+            workers=workers,
+            observer=observer,
             owner_id=tool.id,
-            **options,
         )
 
     def _check_source_exists(self, source: Source, tool: Tool) -> None:
@@ -336,8 +324,8 @@ class Importer:
             self.refresher.mark_fresh(tool)
         return self.update_index(tool, report)
 
-    def _import_scan(self, tool: Tool, scan: Scan, generation: int, stopped: Callable[[], bool]) -> None:
-        with self.write_lock(wait_seconds=self._wait_seconds, stopped=stopped):
+    def _import_scan(self, tool: Tool, scan: Scan, generation: int, observer: Observer) -> None:
+        with self.write_lock(observer, wait_seconds=self._wait_seconds):
             # If another import ran since the scan, deleted files may be back: scan again.
             valid_scan = scan if self._store.generation() == generation else None
-            self._update_tool(catalog.get_tool(self._store, tool.name), scan=valid_scan, stopped=stopped)
+            self._update_tool(catalog.get_tool(self._store, tool.name), scan=valid_scan, observer=observer)

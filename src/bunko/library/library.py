@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bunko import indexes
 from bunko.library import catalog
@@ -12,17 +13,29 @@ from bunko.library.build_config import ToolConfig
 from bunko.library.export import PackTransfer
 from bunko.library.importing import Importer, ImportMode
 from bunko.library.llm import ChatModels
-from bunko.library.maintenance import Maintenance
+from bunko.library.maintenance import SAMPLE_SIZE, Maintenance
 from bunko.library.paths import LibraryPaths
 from bunko.library.reembed import Reembedder
 from bunko.library.search import Searcher
-from bunko.protocols import Store
-from bunko.records import LoggedSearch
+from bunko.observer import NO_OBSERVER, Observer
+from bunko.protocols import Embedder, IndexView, Store
 from bunko.settings import Settings
-from bunko.types import Tool
+from bunko.tool_options import Extract, ToolOptions
+from bunko.types import Answer, Hit, Report, Text, Tool
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from datetime import datetime
+
+    from bunko.library.describe import DescriptionProposal, Language
+    from bunko.library.doctor import Finding
+    from bunko.library.pack import Pack
+    from bunko.library.status import LibraryStatus, ToolDetails
+    from bunko.library.tool_routing import RoutingReport
     from bunko.library.web import WebCollector
+    from bunko.records import ChunkRow, DatedDocument, LoggedSearch, StoredDocument
+    from bunko.search.citations import CitationCheck
+    from bunko.search.summaries import Summary
 
 __all__ = ["ImportMode", "Library"]
 
@@ -56,68 +69,68 @@ class Library:
             refresh_interval=settings.search.freshness_seconds,
             wait_seconds=settings.search.freshness_wait_seconds,
         )
-        self._refresher = importer.refresher
         chat_models = ChatModels(settings, store)
         searcher = Searcher(
-            settings, store, tool_config, index, self._refresher, chat_models, read_only=read_only, notices=notices
+            settings, store, tool_config, index, importer.refresher, chat_models, read_only=read_only, notices=notices
         )
-        packs = PackTransfer(store, tool_config, importer)
-        maintenance = Maintenance(paths, store, tool_config, index, importer)
+        self._index, self._tool_config, self._importer = index, tool_config, importer
+        self._refresher, self._chat_models, self._searcher = importer.refresher, chat_models, searcher
+        self._reembedder = Reembedder(store, tool_config, importer)
+        self._packs = PackTransfer(store, tool_config, importer)
+        self._maintenance = Maintenance(paths, store, tool_config, index, importer)
 
-        self._web_parts = tool_config, importer
-
-        # Methods are bound from the parts that implement them, so that each signature is written once.
         self.search = searcher.search
         self.build_request = searcher.build_request
         self.passages = searcher.passages
-        self.expand_hits = searcher.expand_hits
-        self.highlight_hits = searcher.highlight_hits
-        self.document_of = searcher.document_of
-        self.verify_citation = searcher.verify_citation
-        self.tags = searcher.tags
-        self.recent_documents = searcher.recent_documents
-        self.local_time = searcher.local_time
-        self.log_search = searcher.log_search
-        self.summarize_answer = chat_models.summarize_answer
-
-        self.reindex = importer.reindex
-        self.import_tools = importer.import_tools
-        self.import_changes = importer.import_changes
-        self.replace_texts = importer.replace_texts
-        self.write_lock = importer.write_lock
-        self.reembed = Reembedder(store, tool_config, importer).reembed
-        self.export_tool = packs.export_tool
-        self.import_pack = packs.import_pack
-
-        self.status = maintenance.status
-        self.tool_status = maintenance.tool_status
-        self.count_importable = maintenance.count_importable
-        self.diagnose = maintenance.diagnose
-        self.propose_description = maintenance.propose_description
-        self.measure_routing = maintenance.measure_routing
-        self.set_search_settings = maintenance.set_search_settings
-        self.delete_tool = maintenance.delete_tool
-
-        self.embedder = tool_config.embedder
-        self.embedder_of = tool_config.embedder_of
-        self.chunker_options = tool_config.chunker_options
-        self.index_view = index.view
-        self.sample_chunks = maintenance.sample_chunks
 
     @cached_property
     def web(self) -> WebCollector:
         """The collector of web pages, imported at first use because most commands do not need it."""
         from bunko.library.web import WebCollector
 
-        return WebCollector(self.paths, self.settings, self.store, *self._web_parts)
+        return WebCollector(self.paths, self.settings, self.store, self._tool_config, self._importer)
 
-    def tools(self) -> list[Tool]:
-        """Return all tools, sorted by name."""
-        return catalog.tools(self.store)
+    # Searching
 
-    def resolve_tool(self, name: str | None) -> Tool:
-        """Return the tool of that name, or the only tool if no name is given."""
-        return catalog.resolve_tool(self.store, name)
+    def expand_hits(
+        self, hits: list[Hit], extract: Extract | None = None, *, query: str = "", max_chars: int | None = None
+    ) -> list[Hit]:
+        """Return hits with the text of the given extent, else of each hit's tool; chunks are unchanged."""
+        return self._searcher.expand_hits(hits, extract, query=query, max_chars=max_chars)
+
+    def highlight_hits(self, hits: list[Hit], extract: Extract | None, *, query: str = "") -> list[Hit]:
+        """Return expanded hits as readers see them: query terms marked in snippets, and omissions indicated."""
+        return self._searcher.highlight_hits(hits, extract, query=query)
+
+    def document_of(self, hit: Hit) -> StoredDocument | None:
+        """Return the document of a hit."""
+        return self._searcher.document_of(hit)
+
+    def verify_citation(self, citation: str, digest: str, *, tool: str | None = None) -> CitationCheck:
+        """Return whether a cited passage is still in its document, importing changes first."""
+        return self._searcher.verify_citation(citation, digest, tool=tool)
+
+    def summarize_answer(self, answer: Answer) -> Summary:
+        """Summarise the hits of an answer as the settings say; failures are added to the answer's notices."""
+        return self._chat_models.summarize_answer(answer)
+
+    def tags(self, tool: str | None = None, *, kinds: Sequence[str] = ()) -> list[tuple[str, int]]:
+        """Return the tags of one tool or all active ones with their document counts, the most frequent first."""
+        return self._searcher.tags(tool, kinds=kinds)
+
+    def recent_documents(
+        self, tool: str | None = None, *, limit: int = 10, kinds: Sequence[str] = ()
+    ) -> list[tuple[Tool, DatedDocument]]:
+        """Return the most recently dated documents with their tools, the latest first."""
+        return self._searcher.recent_documents(tool, limit=limit, kinds=kinds)
+
+    def local_time(self) -> datetime:
+        """Return the current time in the time zone of the settings, else of the system."""
+        return self._searcher.local_time()
+
+    def log_search(self, query: str, tool: str | None = None) -> None:
+        """Log a search of a person or an assistant if the settings enable it; never wait for the library."""
+        self._searcher.log_search(query, tool)
 
     def logged_searches(self) -> list[LoggedSearch]:
         """Return the logged searches, the most frequent first."""
@@ -127,9 +140,162 @@ class Library:
         """Delete the logged searches; return how many there were."""
         return self.store.cache.clear_searches()
 
+    def index_view(self, tool_ids: Sequence[int]) -> IndexView:
+        """Return the newest state of the index over some tools; call it inside the store's `read_transaction`."""
+        return self._index.view(tool_ids)
+
+    # Importing
+
+    def reindex(
+        self,
+        *,
+        tool: str | None = None,
+        rebuild: bool = False,
+        workers: int | None = None,
+        observer: Observer = NO_OBSERVER,
+        keep_going: bool = False,
+    ) -> Report:
+        """Bring one tool, or all active ones, up to date with their sources, or rebuild their indexes."""
+        return self._importer.reindex(
+            tool=tool,
+            rebuild=rebuild,
+            workers=workers,
+            observer=observer,
+            keep_going=keep_going,
+        )
+
+    def import_tools(
+        self,
+        names: Sequence[str],
+        mode: ImportMode = "new",
+        *,
+        options_of: Callable[[Tool], ToolOptions] = lambda tool: tool.options,
+        workers: int | None = None,
+        observer: Observer = NO_OBSERVER,
+        keep_going: bool = False,
+    ) -> Report:
+        """Import tools for the first time, from scratch, or only their changes.
+
+        `options_of` returns the options that a tool is imported with from now on. With `keep_going`, a tool that fails
+        is reported and the next one is still imported.
+        """
+        return self._importer.import_tools(
+            names,
+            mode,
+            options_of=options_of,
+            workers=workers,
+            observer=observer,
+            keep_going=keep_going,
+        )
+
+    def import_changes(
+        self,
+        name: str,
+        *,
+        observer: Observer = NO_OBSERVER,
+    ) -> Report:
+        """Import the changes of one tool's source; without changes, write nothing and take no lock."""
+        return self._importer.import_changes(name, observer=observer)
+
+    def replace_texts(self, tool: Tool, texts: Mapping[str, Text], *, observer: Observer = NO_OBSERVER) -> Report:
+        """Make these texts, keyed by uri, the whole content of a tool; unchanged ones are not imported again."""
+        return self._importer.replace_texts(tool, texts, observer=observer)
+
+    def reembed(
+        self,
+        names: Sequence[str],
+        *,
+        observer: Observer = NO_OBSERVER,
+        keep_going: bool = False,
+    ) -> Report:
+        """Embed tools with the embedder of the current settings, reusing vectors from an interrupted run."""
+        return self._reembedder.reembed(names, observer=observer, keep_going=keep_going)
+
+    def write_lock(self) -> AbstractContextManager[None]:
+        """Hold the import lock: one process imports at a time, and the next one waits until it is free."""
+        return self._importer.write_lock()
+
     def is_importing(self) -> bool:
         """Return whether an import started by a search is still running."""
         return self._refresher.is_importing()
+
+    def export_tool(self, name: str | None, path: Path) -> tuple[Tool, Path, int]:
+        """Export a tool, or the only one, to a file for `import_pack`; return it, the path and the size in bytes."""
+        return self._packs.export_tool(name, path)
+
+    def import_pack(
+        self,
+        pack: Pack,
+        *,
+        name: str | None = None,
+        source: Path | None = None,
+        replace_existing: bool = False,
+        observer: Observer = NO_OBSERVER,
+    ) -> tuple[Tool, Report]:
+        """Import a tool from another library in one atomic step; if that fails, the library is unchanged."""
+        return self._packs.import_pack(
+            pack, name=name, source=source, replace_existing=replace_existing, observer=observer
+        )
+
+    # Tools and their upkeep
+
+    def tools(self) -> list[Tool]:
+        """Return all tools, sorted by name."""
+        return catalog.tools(self.store)
+
+    def resolve_tool(self, name: str | None) -> Tool:
+        """Return the tool of that name, or the only tool if no name is given."""
+        return catalog.resolve_tool(self.store, name)
+
+    def delete_tool(self, name: str, *, observer: Observer = NO_OBSERVER) -> None:
+        """Delete a tool, its index and its derived files; its folder is not touched."""
+        self._maintenance.delete_tool(name, observer=observer)
+
+    def set_search_settings(self, name: str, options: Mapping[str, Any]) -> Tool:
+        """Set or clear a tool's own search settings; its index is unchanged."""
+        return self._maintenance.set_search_settings(name, options)
+
+    def options_with_chunker(
+        self, options: ToolOptions, kind: str | None, size: int | None, overlap: int | None
+    ) -> ToolOptions:
+        """Return options with another chunker; a size or overlap alone implies tokens, no argument changes nothing."""
+        return self._tool_config.options_with_chunker(options, kind, size, overlap)
+
+    def embedder(self) -> Embedder | None:
+        """Return the embedder that the settings name, built at first use."""
+        return self._tool_config.embedder()
+
+    def embedder_of(self, tool: Tool) -> Embedder | None:
+        """Return the embedder of a tool; None if the tool has no vectors."""
+        return self._tool_config.embedder_of(tool)
+
+    def status(self) -> LibraryStatus:
+        """Return the status of the library and its tools."""
+        return self._maintenance.status()
+
+    def tool_status(self, name: str, *, page: int = 1, page_size: int = 20) -> ToolDetails:
+        """Return the details of one tool with a page of its documents; its source is scanned, nothing is imported."""
+        return self._maintenance.tool_status(name, page=page, page_size=page_size)
+
+    def count_importable(self, tool: Tool) -> int:
+        """Return how many files or entries an import of a tool would add."""
+        return self._maintenance.count_importable(tool)
+
+    def diagnose(self) -> list[Finding]:
+        """Check the database file, the derived indexes, and that searches find the indexed texts."""
+        return self._maintenance.diagnose()
+
+    def propose_description(self, name: str, *, language: Language | None = None) -> DescriptionProposal:
+        """Return a description generated from a tool's documents, by default in the language of most of them."""
+        return self._maintenance.propose_description(name, language=language)
+
+    def measure_routing(self) -> RoutingReport:
+        """Measure with questions from headings whether descriptions distinguish the active tools."""
+        return self._maintenance.measure_routing()
+
+    def sample_chunks(self, name: str, limit: int = SAMPLE_SIZE) -> list[ChunkRow]:
+        """Return at most `limit` chunks of a tool, spread evenly, from the same state as its index."""
+        return self._maintenance.sample_chunks(name, limit)
 
     def close(self) -> None:
         """Stop the background import and close the files."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from bunko.errors import LibraryBusy, LibraryReadOnly
+from bunko.observer import Observer
 
-# How often a waiting process tries again, so that it can be stopped in between.
+# How often a waiting process tries again, so that it can be cancelled in between.
 _RETRY_SECONDS = 0.2
 
 
@@ -18,8 +19,7 @@ def hold_lock(
     lock_file: Path,
     *,
     wait_seconds: float,
-    waiting: Callable[[str], None],
-    stopped: Callable[[], bool],
+    observer: Observer,
     activity: str = "importing into",
 ) -> Iterator[None]:
     """Hold the lock in a file after waiting at most `wait_seconds` for it."""
@@ -34,10 +34,10 @@ def hold_lock(
                 lock.acquire(timeout=_RETRY_SECONDS if is_waiting else 0)
                 break
             except Timeout:
-                if time.monotonic() >= deadline or stopped():
+                if time.monotonic() >= deadline or observer.is_cancelled():
                     raise
                 if not is_waiting:
-                    waiting(f"Another process is {activity} this library; waiting for it to finish.")
+                    observer.on_wait(f"Another process is {activity} this library; waiting for it to finish.")
                     is_waiting = True
     except Timeout as error:
         raise LibraryBusy(

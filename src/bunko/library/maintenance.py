@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +13,7 @@ from bunko.library.build_config import ToolConfig
 from bunko.library.importing import Importer
 from bunko.library.paths import LibraryPaths
 from bunko.library.status import LibraryStatus, ToolDetails, library_status, tool_details
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Index, Store
 from bunko.records import ChunkRow
 from bunko.search.request import tool_search_settings
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from bunko.library.tool_routing import RoutingReport
 
 # Chunks that are read to describe a tool: more would take over a second and add little.
-_SAMPLE_SIZE = 400
+SAMPLE_SIZE = 400
 _MIN_SAMPLE_SIZE = 40
 _READ_BATCH = 200
 
@@ -73,7 +74,7 @@ class Maintenance:
                 )
         return findings
 
-    def sample_chunks(self, name: str, limit: int = _SAMPLE_SIZE) -> list[ChunkRow]:
+    def sample_chunks(self, name: str, limit: int = SAMPLE_SIZE) -> list[ChunkRow]:
         """Return at most `limit` chunks of a tool, spread evenly, from the same state as its index."""
         tool = catalog.get_tool(self._store, name)
         self._tool_config.check_tool(tool)
@@ -96,14 +97,14 @@ class Maintenance:
         from bunko.search.keyphrases import extract_phrases
 
         tool = catalog.get_tool(self._store, name)
-        chunks = self._sample_chunks(tool.id, _SAMPLE_SIZE)
+        chunks = self._sample_chunks(tool.id, SAMPLE_SIZE)
         if not chunks:
             command = shlex.join(["bunko", "import", "-n", name])
             hint = f"Import them with: {command}{self._paths.cli_flags()}"
             raise UnknownName(f"{name} has no documents yet", hint=hint)
         other_ids = [other.id for other in catalog.tools(self._store) if other.id != tool.id]
         background = [
-            self._sample_chunks(other_id, max(_SAMPLE_SIZE // len(other_ids), _MIN_SAMPLE_SIZE))
+            self._sample_chunks(other_id, max(SAMPLE_SIZE // len(other_ids), _MIN_SAMPLE_SIZE))
             for other_id in other_ids
         ]
         phrases = extract_phrases(chunks, background=background)
@@ -118,22 +119,19 @@ class Maintenance:
         from bunko.library.tool_routing import make_questions, measure_routing
 
         tools = catalog.select_tools(self._store, None)
-        questions = {tool.name: make_questions(self._sample_chunks(tool.id, _SAMPLE_SIZE)) for tool in tools}
+        questions = {tool.name: make_questions(self._sample_chunks(tool.id, SAMPLE_SIZE)) for tool in tools}
         return measure_routing(tools, questions, flags=self._paths.cli_flags())
 
     def set_search_settings(self, name: str, options: Mapping[str, Any]) -> Tool:
         """Set or clear a tool's own search settings; its index is unchanged."""
         tool = catalog.get_tool(self._store, name)
-        other_options = {key: value for key, value in tool.options.items() if key != "search"}
-        search_settings = tool_search_settings(dict(options))
-        return self._store.tools.put(
-            replace(tool, options=other_options | ({"search": search_settings} if search_settings else {}))
-        )
+        tool_options = replace(tool.options, search=tool_search_settings(dict(options)))
+        return self._store.tools.put(replace(tool, options=tool_options))
 
-    def delete_tool(self, name: str, *, waiting: Callable[[str], None] = lambda _: None) -> None:
+    def delete_tool(self, name: str, *, observer: Observer = NO_OBSERVER) -> None:
         """Delete a tool, its index and its derived files; its folder is not touched."""
         tool = catalog.get_tool(self._store, name)
-        with self._importer.write_lock(waiting):
+        with self._importer.write_lock(observer):
             catalog.delete_tool(self._store, name)
             self._store.vectors.delete_orphans()
         self._index.drop(tool.id)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from bunko.errors import SettingsError
-from bunko.ingest.pipeline import ImportProgress
 from bunko.library import catalog
 from bunko.library.library import Library
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.sources.memos import EXTENSIONS
+from bunko.tool_options import ToolOptions
 from bunko.types import Report
 
 MEMOS_TOOL = "memos"
-_CHUNKER_OPTIONS = ("chunker", "chunk_size", "chunk_overlap")
 
 
 def import_memos(
@@ -22,8 +22,7 @@ def import_memos(
     *,
     vectors: bool = True,
     rebuild: bool = False,
-    progress: Callable[[ImportProgress], None] = lambda _: None,
-    waiting: Callable[[str], None] = lambda _: None,
+    observer: Observer = NO_OBSERVER,
 ) -> Report:
     """Import the changes of a file or folder of memos, or everything if `rebuild` or a different `vectors` asks for it.
 
@@ -33,7 +32,12 @@ def import_memos(
     tool = next((tool for tool in library.tools() if tool.name == MEMOS_TOOL), None)
     if tool is None:
         tool = catalog.add_tool(
-            library.store, MEMOS_TOOL, f"Dated memos in {source.name}", source, kind="memos", embedder=embedder
+            library.store,
+            MEMOS_TOOL,
+            f"Dated memos in {source.name}",
+            source,
+            kind="memos",
+            options=ToolOptions(embedder=embedder or None),
         )
     elif tool.kind == "folder":
         raise SettingsError(
@@ -42,14 +46,12 @@ def import_memos(
         )
     elif Path(tool.source) != source.expanduser().resolve():
         tool = catalog.update_tool(library.store, MEMOS_TOOL, source=source)
-    embedder_changed = tool.options.get("embedder", "") != embedder
-    options = {name: tool.options[name] for name in _CHUNKER_OPTIONS if name in tool.options} | {"embedder": embedder}
+    embedder_changed = (tool.options.embedder or "") != embedder
     report = library.import_tools(
         [MEMOS_TOOL],
-        "replace" if rebuild or (embedder_changed and tool.built) else "update",
-        chunker_options=lambda _: options,
-        progress=progress,
-        waiting=waiting,
+        "replace" if rebuild or (embedder_changed and tool.is_built) else "update",
+        options_of=lambda tool: replace(tool.options, embedder=embedder),
+        observer=observer,
     )
     report.problems.sort(key=lambda problem: _file_position(problem.uri))
     if not report.problems and not report.added + report.updated + report.moved + report.unchanged:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
 from bunko.errors import BunkoError
 from bunko.failpoints import reach_failpoint
 from bunko.ingest.embed import LongTextCounter, embed_batches
-from bunko.ingest.pipeline import ImportProgress, make_batches
+from bunko.ingest.pipeline import make_batches
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.importing import TOOL_ERROR_CODES, Importer
+from bunko.observer import NO_OBSERVER, ImportProgress, Observer
 from bunko.protocols import Store
 from bunko.records import PreparedDocument
 from bunko.types import Report, Tool, ToolFailure
@@ -33,17 +34,15 @@ class Reembedder:
         self,
         names: Sequence[str],
         *,
-        progress: Callable[[ImportProgress], None] = lambda _: None,
-        waiting: Callable[[str], None] = lambda _: None,
-        stopped: Callable[[], bool] = lambda: False,
+        observer: Observer = NO_OBSERVER,
         keep_going: bool = False,  # report a tool that fails and continue with the next one
     ) -> Report:
         """Embed tools with the embedder of the current settings, reusing vectors from an interrupted run."""
         total = Report()
-        with self._importer.write_lock(waiting, stopped=stopped):
+        with self._importer.write_lock(observer):
             for name in names:
                 try:
-                    report = self._reembed_tool(catalog.get_tool(self._store, name), progress, stopped)
+                    report = self._reembed_tool(catalog.get_tool(self._store, name), observer)
                 except BunkoError as error:
                     if not keep_going or error.code not in TOOL_ERROR_CODES:
                         raise
@@ -60,23 +59,21 @@ class Reembedder:
             self._store.vectors.delete_orphans()
         return total
 
-    def _reembed_tool(
-        self, tool: Tool, progress: Callable[[ImportProgress], None], stopped: Callable[[], bool]
-    ) -> Report:
+    def _reembed_tool(self, tool: Tool, observer: Observer) -> Report:
         self._tool_config.check_tool(tool, vectors=False)
         totals = self._store.stats.totals(tool.id)
-        if not tool.built or not self._tool_config.changed_facts(tool):
+        if not tool.is_built or not self._tool_config.changed_parts(tool):
             self._store.vectors.unpin(tool.id)
             return Report(unchanged=totals.documents, total_chunks=totals.chunks)
-        built = self._tool_config.build_facts(tool)
-        _log.info("Embedding %s with %s", tool.name, built["embedder"])
+        embedder_name = self._tool_config.build_info(tool).embedder
+        _log.info("Embedding %s with %s", tool.name, embedder_name)
         report = Report(total_chunks=totals.chunks)
         keys = self._embed_documents(
-            tool, ImportProgress(0, totals.documents, 0, 0, totals.characters), report, progress, stopped
+            tool, ImportProgress(0, totals.documents, 0, 0, totals.characters), report, observer
         )
         if report.interrupted:
             return report
-        self._store.vectors.replace(tool.id, keys, tool.built | {"embedder": built["embedder"]})
+        self._store.vectors.replace(tool.id, keys, replace(tool.built, embedder=embedder_name))
         self._store.vectors.unpin(tool.id)
         report.updated = totals.documents
         return self._importer.update_index(tool, report)
@@ -86,8 +83,7 @@ class Reembedder:
         tool: Tool,
         done: ImportProgress,
         report: Report,
-        progress: Callable[[ImportProgress], None],
-        stopped: Callable[[], bool],
+        observer: Observer,
     ) -> dict[str, list[bytes]]:
         """Embed the texts that have no vector yet, and return all vector keys by uri."""
         embedder = self._tool_config.embedder_of(tool)
@@ -95,9 +91,9 @@ class Reembedder:
             return {}
         long_texts = LongTextCounter(embedder)
         keys: dict[str, list[bytes]] = {}
-        progress(done)
+        observer.on_progress(done)
         documents = make_batches(
-            self._read_documents(tool, stopped, report), lambda prepared: len(prepared.document.text.text)
+            self._read_documents(tool, observer, report), lambda prepared: len(prepared.document.text.text)
         )
         with closing(embed_batches(self._store, embedder, documents, list, owner_id=tool.id)) as stream:
             for batch in stream:
@@ -111,14 +107,14 @@ class Reembedder:
                     chunks=done.chunks + sum(len(prepared.chunks) for prepared in batch.documents),
                     bytes=done.bytes + sum(len(prepared.document.text.text) for prepared in batch.documents),
                 )
-                progress(done)
+                observer.on_progress(done)
         report.notices += long_texts.warnings()
         return keys
 
-    def _read_documents(self, tool: Tool, stopped: Callable[[], bool], report: Report) -> Iterator[PreparedDocument]:
+    def _read_documents(self, tool: Tool, observer: Observer, report: Report) -> Iterator[PreparedDocument]:
         last = ""
         while uris := self._store.documents.uris(tool.id, after=last, limit=_READ_BATCH):
-            if stopped():
+            if observer.is_cancelled():
                 report.interrupted = True
                 return
             yield from self._store.documents.export(tool.id, uris)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from bunko.errors import DiskFull, LibraryBusy, LibraryReadOnly
+from bunko.observer import Observer
 from bunko.protocols import Scan, Source, Store
 from bunko.sources import KINDS
 from bunko.timing import now, timer
@@ -17,7 +18,7 @@ from bunko.types import Tool
 _log = logging.getLogger("bunko.library")
 
 # Imports the changes of a scan; if the library's generation has changed since, the source is scanned again.
-ImportScan = Callable[[Tool, Scan, int, Callable[[], bool]], None]
+ImportScan = Callable[[Tool, Scan, int, Observer], None]
 
 
 class SourceCheck(NamedTuple):
@@ -70,7 +71,7 @@ class Refresher:
                 if not changed and not scan.touched:
                     return []
                 running = self._running_import = _ImportThread(
-                    lambda stopped: self._import_scan(tool, scan, generation, stopped)
+                    lambda observer: self._import_scan(tool, scan, generation, observer)
                 )
                 running.start()
         # A search that joins a running import waits until the same deadline as the search that started it.
@@ -113,7 +114,7 @@ class Refresher:
 class _ImportThread(threading.Thread):
     """An import started by a search, which may continue after the search has returned."""
 
-    def __init__(self, work: Callable[[Callable[[], bool]], None]) -> None:
+    def __init__(self, work: Callable[[Observer], None]) -> None:
         super().__init__(name="bunko-import", daemon=True)
         self._work = work
         self._started_at = time.monotonic()
@@ -127,6 +128,6 @@ class _ImportThread(threading.Thread):
     def run(self) -> None:
         """Import, and store an exception for the searching thread."""
         try:
-            self._work(self.stop_event.is_set)
+            self._work(Observer(is_cancelled=self.stop_event.is_set))
         except Exception as error:
             self.error = error

@@ -169,7 +169,7 @@ class Searcher:
             values |= {name: getattr(self._settings.memos, name) for name in ("fusion", "k1", "b", "top_k")}
         elif _are_web(tools):
             values |= web_defaults.request_defaults(self._settings)
-        tool_settings = [tool_search_settings(tool.options.get("search")) for tool in tools]
+        tool_settings = [tool_search_settings(tool.options.search) for tool in tools]
         if tool_settings and all(other == tool_settings[0] for other in tool_settings):
             values |= tool_settings[0]
         if (where := options.get("where")) and search_settings.timezone:
@@ -210,7 +210,7 @@ class Searcher:
         if extract is not None:
             return lambda _: extract
         tools = catalog.tools(self._store)
-        extract_by_tool: dict[str, Extract] = {tool.name: tool.options.get("extract", "chunk") for tool in tools}
+        extract_by_tool: dict[str, Extract] = {tool.name: tool.options.extract or "chunk" for tool in tools}
         return lambda hit: extract_by_tool.get(hit.tool, "chunk")
 
     def document_of(self, hit: Hit) -> StoredDocument | None:

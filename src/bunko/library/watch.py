@@ -18,11 +18,12 @@ from bunko.errors import (
     SourceError,
     UnknownName,
 )  # fmt: skip
-from bunko.ingest.pipeline import ImportProgress
 from bunko.library import catalog
 from bunko.library.library import Library
+from bunko.observer import ImportProgress, Observer
 from bunko.sources import WATCHABLE_KINDS
 from bunko.sources.events import FolderWatcher, StopSignal, remote_file_system
+from bunko.tool_options import ToolOptions
 from bunko.types import Problem, Report
 
 # Events are hints: an overloaded system drops some, and a folder may be unreadable when the watch starts.
@@ -99,7 +100,7 @@ class _WatchedSource:
 
     source: str
     kind: str
-    options: str
+    options: ToolOptions
     root: str  # the real path, without symbolic links
     file_id: tuple[int, int] | None  # None while it does not exist
 
@@ -160,9 +161,7 @@ class _WatchSession:
         for tool in self._library.tools():
             if tool.kind in WATCHABLE_KINDS and (tool.active if self._name is None else tool.name == self._name):
                 root = os.path.realpath(tool.source)
-                sources[tool.name] = _WatchedSource(
-                    tool.source, tool.kind, repr(tool.options), root, _file_id(Path(root))
-                )
+                sources[tool.name] = _WatchedSource(tool.source, tool.kind, tool.options, root, _file_id(Path(root)))
         return sources
 
     def _start_watch(self, sources: dict[str, _WatchedSource]) -> None:
@@ -230,9 +229,11 @@ class _WatchSession:
         try:
             report = self._library.import_changes(
                 name,
-                progress=lambda done: self._reporter.report_large_import(name, done),
-                waiting=lambda sentence: self._reporter.report_waiting(name, sentence),
-                stopped=self._stop.is_set,
+                observer=Observer(
+                    on_progress=lambda done: self._reporter.report_large_import(name, done),
+                    on_wait=lambda sentence: self._reporter.report_waiting(name, sentence),
+                    is_cancelled=self._stop.is_set,
+                ),
             )
         except (LibraryDamaged, LibraryReadOnly, LibraryTooNew):
             raise  # retrying would fail every time

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import BunkoError, FetchFailed, SettingsError, SourceError, UnknownName
-from bunko.ingest.pipeline import ImportProgress
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.importing import Importer
 from bunko.library.lock import hold_lock
 from bunko.library.paths import LibraryPaths
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Store
 from bunko.records import WebPage
 from bunko.settings import Settings
@@ -22,12 +22,11 @@ from bunko.timing import now
 from bunko.types import Problem, Report, Tool
 
 if TYPE_CHECKING:
-    from bunko.sources.web.crawl import Crawler, CrawlProgress, CrawlResult
+    from bunko.sources.web.crawl import Crawler, CrawlResult
     from bunko.sources.web.ssrf_guard import Guard
 
 # The tool that pages are added to if none is named.
 DEFAULT_TOOL = "knowledge"
-_CRAWLS_OPTION = "crawls"  # the option of a tool that stores its unfinished crawls
 # How long to wait for another process that collects pages: a crawl may take long.
 _LOCK_WAIT_SECONDS = 3600.0
 _READ_BATCH = 200
@@ -55,7 +54,7 @@ class UnfinishedCrawl:
 
     url: str
     waiting_pages: int
-    rules: dict[str, Any]
+    rules: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +68,6 @@ class WebToolStatus:
     oldest_check: str  # when the least recently checked page was checked
     problems: list[Problem]
     unfinished_crawls: list[UnfinishedCrawl]
-
-
-@dataclass(frozen=True, slots=True)
-class _Callbacks:
-    """The callbacks that report on collecting pages."""
-
-    progress: Callable[[CrawlProgress], None]
-    import_progress: Callable[[ImportProgress], None]
-    waiting: Callable[[str], None]
-    stopped: Callable[[], bool]
 
 
 class WebCollector:
@@ -95,18 +84,14 @@ class WebCollector:
         urls: Sequence[str],
         *,
         tool: str | None = None,
-        progress: Callable[[CrawlProgress], None] = lambda _: None,
-        import_progress: Callable[[ImportProgress], None] = lambda _: None,
-        waiting: Callable[[str], None] = lambda _: None,
-        stopped: Callable[[], bool] = lambda: False,
+        observer: Observer = NO_OBSERVER,
     ) -> CollectResult:
         """Fetch and import pages; a page that cannot be fetched is reported as a problem and not stored."""
         guard = self._build_guard()
         if len(urls) == 1:
             guard.canonical_url(urls[0])  # raises for a bad URL before waiting for another process
-        callbacks = _Callbacks(progress, import_progress, waiting, stopped)
-        with self._open_crawler(tool, callbacks, guard, create=True) as (owner, crawler):
-            return self._import_pages(owner, crawler.add_pages(urls), callbacks)
+        with self._open_crawler(tool, observer, guard, create=True) as (owner, crawler):
+            return self._import_pages(owner, crawler.add_pages(urls), observer)
 
     def crawl_site(
         self,
@@ -117,10 +102,7 @@ class WebCollector:
         max_pages: int | None = None,
         depth: int | None = None,
         sitemap: bool = False,
-        progress: Callable[[CrawlProgress], None] = lambda _: None,
-        import_progress: Callable[[ImportProgress], None] = lambda _: None,
-        waiting: Callable[[str], None] = lambda _: None,
-        stopped: Callable[[], bool] = lambda: False,
+        observer: Observer = NO_OBSERVER,
     ) -> CollectResult:
         """Fetch a page and the pages it links to on its site, and import them; resume an interrupted crawl.
 
@@ -137,15 +119,14 @@ class WebCollector:
             sitemap,
         )
         LinkFilter(guard, rules)  # raises for an invalid pattern before anything is created or fetched
-        callbacks = _Callbacks(progress, import_progress, waiting, stopped)
-        with self._open_crawler(tool, callbacks, guard, create=True) as (owner, crawler):
-            started_at, resumes = self._begin_crawl(owner, rules.root, asdict(rules), callbacks)
+        with self._open_crawler(tool, observer, guard, create=True) as (owner, crawler):
+            started_at, resumes = self._begin_crawl(owner, rules.root, asdict(rules), observer)
             outcome = crawler.crawl(rules, started_at, resume=resumes)
             if not outcome.interrupted:
-                self._save_crawl(owner, rules.root, None, callbacks)
+                self._save_crawl(owner, rules.root, None, observer)
                 if rules.root in outcome.errors and not outcome.held_urls:
                     raise outcome.errors[rules.root]
-            result = self._import_pages(owner, outcome, callbacks)
+            result = self._import_pages(owner, outcome, observer)
             result.resumed = resumes
             return result
 
@@ -154,10 +135,7 @@ class WebCollector:
         urls: Sequence[str] = (),
         *,
         tool: str | None = None,
-        progress: Callable[[CrawlProgress], None] = lambda _: None,
-        import_progress: Callable[[ImportProgress], None] = lambda _: None,
-        waiting: Callable[[str], None] = lambda _: None,
-        stopped: Callable[[], bool] = lambda: False,
+        observer: Observer = NO_OBSERVER,
     ) -> CollectResult:
         """Fetch the pages of a tool again, or some of them, and import the changes.
 
@@ -165,22 +143,19 @@ class WebCollector:
         """
         from bunko.sources.web.pages import is_document
 
-        callbacks = _Callbacks(progress, import_progress, waiting, stopped)
-        with self._open_crawler(tool, callbacks, self._build_guard()) as (owner, crawler):
+        with self._open_crawler(tool, observer, self._build_guard()) as (owner, crawler):
             selected_urls = {self._get_page(owner, url).url for url in urls}
             pages = [
                 page
                 for page in self._store.pages.select(owner.id)
                 if (page.url in selected_urls if selected_urls else is_document(page) or page.problem)
             ]
-            return self._import_pages(owner, crawler.refresh_pages(pages), callbacks)
+            return self._import_pages(owner, crawler.refresh_pages(pages), observer)
 
-    def delete_page(
-        self, url: str, *, tool: str | None = None, waiting: Callable[[str], None] = lambda _: None
-    ) -> tuple[str, int]:
+    def delete_page(self, url: str, *, tool: str | None = None, observer: Observer = NO_OBSERVER) -> tuple[str, int]:
         """Delete a page from a tool, or from the first tool that has it; return its URL and number of chunks."""
         owner, page = self._find_page(url, tool)
-        with self._importer.write_lock(waiting):
+        with self._importer.write_lock(observer):
             chunk_count = self._count_chunks(owner, [page.url]).get(page.url, 0)
             aliases = [
                 alias.url
@@ -217,7 +192,7 @@ class WebCollector:
         pages, totals = self._store.pages.select(tool.id), self._store.stats.totals(tool.id)
         documents = [page for page in pages if is_document(page)]
         hosts = Counter(urlsplit(page.url).netloc for page in documents)
-        crawls = tool.options.get(_CRAWLS_OPTION, {})
+        crawls = tool.options.crawls
         unfinished = [
             UnfinishedCrawl(
                 url, sum(page.state == "waiting" and url in (page.url, page.found_on) for page in pages), rules
@@ -241,7 +216,7 @@ class WebCollector:
 
     @contextmanager
     def _open_crawler(
-        self, name: str | None, callbacks: _Callbacks, guard: Guard, *, create: bool = False
+        self, name: str | None, observer: Observer, guard: Guard, *, create: bool = False
     ) -> Iterator[tuple[Tool, Crawler]]:
         """Yield the tool and a crawler, under a lock: one process collects at a time, to respect each host's delay."""
         from bunko.library.build_crawler import open_crawler
@@ -258,15 +233,12 @@ class WebCollector:
         lock = hold_lock(
             self._store.files.lock_file("web"),
             wait_seconds=_LOCK_WAIT_SECONDS,
-            waiting=callbacks.waiting,
-            stopped=callbacks.stopped,
+            observer=observer,
             activity="collecting pages for",
         )
         with lock, self._open_tool(name, create=create) as tool:
             self._store.pages.write(tool.id)  # raises if the library is not writable before anything is fetched
-            crawler_context = open_crawler(
-                self._settings, self._store, tool, guard, progress=callbacks.progress, stopped=callbacks.stopped
-            )
+            crawler_context = open_crawler(self._settings, self._store, tool, guard, observer=observer)
             with crawler_context as crawler:
                 yield tool, crawler
 
@@ -295,10 +267,8 @@ class WebCollector:
     def _tool_exists(self, tool: Tool) -> bool:
         return any(existing.id == tool.id for existing in self._web_tools())
 
-    def _import_pages(self, tool: Tool, outcome: CrawlResult, callbacks: _Callbacks) -> CollectResult:
-        report = self._importer.import_changes(
-            tool.name, progress=callbacks.import_progress, waiting=callbacks.waiting, stopped=callbacks.stopped
-        )
+    def _import_pages(self, tool: Tool, outcome: CrawlResult, observer: Observer) -> CollectResult:
+        report = self._importer.import_changes(tool.name, observer=observer)
         self._report_unreadable(tool, outcome, report)
         return CollectResult(tool.name, outcome, report, self._count_chunks(tool, outcome.held_urls))
 
@@ -324,9 +294,9 @@ class WebCollector:
                 counts[prepared.document.uri] = len(prepared.chunks)
         return counts
 
-    def _begin_crawl(self, tool: Tool, root: str, rules: dict[str, Any], callbacks: _Callbacks) -> tuple[str, bool]:
+    def _begin_crawl(self, tool: Tool, root: str, rules: dict[str, Any], observer: Observer) -> tuple[str, bool]:
         """Return when a crawl started, and whether it resumes an interrupted one."""
-        unfinished = catalog.get_tool(self._store, tool.name).options.get(_CRAWLS_OPTION, {}).get(root)
+        unfinished = catalog.get_tool(self._store, tool.name).options.crawls.get(root)
         if unfinished and {name: unfinished.get(name) for name in rules} == rules:
             crawl_pages = [page for page in self._store.pages.select(tool.id) if root in (page.url, page.found_on)]
             root_page = next((page for page in crawl_pages if page.url == root), None)
@@ -337,17 +307,16 @@ class WebCollector:
             ):
                 return str(unfinished.get("begun", "")), True
         started_at = now()
-        self._save_crawl(tool, root, rules | {"begun": started_at}, callbacks)
+        self._save_crawl(tool, root, rules | {"begun": started_at}, observer)
         return started_at, False
 
-    def _save_crawl(self, tool: Tool, root: str, record: dict[str, Any] | None, callbacks: _Callbacks) -> None:
+    def _save_crawl(self, tool: Tool, root: str, record: dict[str, Any] | None, observer: Observer) -> None:
         """Store the rules of a running crawl, or delete those of a finished one."""
-        with self._importer.write_lock(callbacks.waiting, stopped=callbacks.stopped):
+        with self._importer.write_lock(observer):
             tool = catalog.get_tool(self._store, tool.name)
-            crawls = {url: rules for url, rules in tool.options.get(_CRAWLS_OPTION, {}).items() if url != root}
+            crawls = {url: rules for url, rules in tool.options.crawls.items() if url != root}
             crawls |= {root: record} if record else {}
-            options = {name: value for name, value in tool.options.items() if name != _CRAWLS_OPTION}
-            self._store.tools.put(replace(tool, options=options | ({_CRAWLS_OPTION: crawls} if crawls else {})))
+            self._store.tools.put(replace(tool, options=replace(tool.options, crawls=crawls)))
 
     def _web_tools(self) -> list[Tool]:
         return [tool for tool in catalog.tools(self._store) if tool.kind == "web"]

@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from bunko.readers.outline import Heading, scan_outline, unify_line_ends
 from bunko.records import StoredDocument
 from bunko.text import analyzer
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.snippets import SNIPPET_CHARS, SnippetTerms, add_highlights, cut_offset, highlight_ranges, snippet_range
+from bunko.tool_options import Extract as Extract
 from bunko.types import Hit, format_citation
 
-Extract = Literal["chunk", "snippet", "entry", "section", "full"]
 EXTRACTS: tuple[Extract, ...] = ("chunk", "section", "full")
 # Of a memo: the text around the match, the whole entry, or the entry without its heading and tags.
 MEMO_EXTRACTS: tuple[Extract, ...] = ("snippet", "entry", "full")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bunko.build_info import NOT_BUILT, BuildInfo
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
 from bunko.records import FailedDocument
+from bunko.tool_options import ToolOptions
 from bunko.types import SourceEntry, Tool
 from tests.contracts.documents import prepared, search_results
 
@@ -12,10 +14,10 @@ from tests.contracts.documents import prepared, search_results
 def test_tools_are_kept_by_name(store: Store) -> None:
     first = store.tools.put(Tool("b", description="one"))
     store.tools.put(Tool("a"))
-    again = store.tools.put(Tool("b", description="two", built={"words": 1}))
+    again = store.tools.put(Tool("b", description="two", built=BuildInfo(words=1)))
     assert again.id == first.id
     assert [(tool.name, tool.description) for tool in store.tools.all()] == [("a", ""), ("b", "two")]
-    assert store.tools.all()[1].built == {"words": 1}
+    assert store.tools.all()[1].built == BuildInfo(words=1)
 
 
 def test_two_tools_never_see_each_others_documents(store: Store) -> None:
@@ -37,10 +39,10 @@ def test_a_shadow_takes_the_place_of_its_tool_in_one_step(store: Store) -> None:
         fail=[FailedDocument(SourceEntry("c.md", 1, 1, 10**18), "h", "bad")],
     )
     assert not search_results(store, tool, live, "大阪")
-    store.tools.swap(Tool("docs", id=tool.id, built={"words": 2}), shadow)
+    store.tools.swap(Tool("docs", id=tool.id, built=BuildInfo(words=2)), shadow)
     assert [uri for uri, *_ in search_results(store, tool, live, "大阪 京都 奈良")] == ["b.md"]
     assert set(store.documents.fingerprints(tool.id)) == {"b.md", "c.md"}
-    assert [(stored.name, stored.built) for stored in store.tools.all()] == [("docs", {"words": 2})]
+    assert [(stored.name, stored.built) for stored in store.tools.all()] == [("docs", BuildInfo(words=2))]
     assert store.check() == ""
 
 
@@ -57,7 +59,7 @@ def test_a_shadow_becomes_a_tool_in_one_step(store: Store) -> None:
     store.documents.write(other.id, upsert=[prepared("k.md", "大阪")])
     shadow = store.tools.put(Tool("~docs", active=False))
     store.documents.write(shadow.id, upsert=[prepared("a.md", "京都")])
-    adopted = store.tools.adopt_documents(Tool("docs", description="new", built={"words": 1}), shadow)
+    adopted = store.tools.adopt_documents(Tool("docs", description="new", built=BuildInfo(words=1)), shadow)
     assert [(stored.name, stored.id, stored.description) for stored in store.tools.all()] == [
         ("docs", adopted.id, "new"),
         ("kept", other.id, ""),
@@ -68,11 +70,16 @@ def test_a_shadow_becomes_a_tool_in_one_step(store: Store) -> None:
     assert again.id not in (adopted.id, other.id)
     store.documents.write(again.id, upsert=[prepared("b.md", "奈良")])
     second = store.tools.adopt_documents(
-        Tool("docs", source="/elsewhere", active=False, options={"exclude": ["x"]}), again
+        Tool("docs", source="/elsewhere", active=False, options=ToolOptions(exclude=("x",))), again
     )
     assert second.id == adopted.id
     stored = next(tool for tool in store.tools.all() if tool.name == "docs")
-    assert (stored.source, stored.active, stored.options, stored.built) == ("/elsewhere", False, {"exclude": ["x"]}, {})
+    assert (stored.source, stored.active, stored.options, stored.built) == (
+        "/elsewhere",
+        False,
+        ToolOptions(exclude=("x",)),
+        NOT_BUILT,
+    )
     assert not search_results(store, second, live, "京都")
     assert [uri for uri, *_ in search_results(store, second, live, "奈良")] == ["b.md"]
     assert len(store.tools.all()) == 2

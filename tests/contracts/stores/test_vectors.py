@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from bunko.build_info import BuildInfo
 from bunko.errors import LibraryError
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
@@ -79,7 +80,7 @@ def test_what_was_spent_adds_up_for_each_embedder(store: Store) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_chunks_get_other_vectors_in_one_step_that_readers_follow(store: Store, size: int) -> None:
-    tool = store.tools.put(Tool("docs", built={"embedder": "old", "words": 1}))
+    tool = store.tools.put(Tool("docs", built=BuildInfo(words=1, embedder="old")))
     first = [replace(prepared("a.md", "京都の寺", "奈良の鹿"), vector_keys=[b"1", b"2"])]
     first.append(replace(prepared("b.md", "東京の駅"), vector_keys=[b"1"]))
     store.documents.write(tool.id, upsert=first, vectors={b"1": vector(1), b"2": vector(2)})
@@ -96,11 +97,13 @@ def test_chunks_get_other_vectors_in_one_step_that_readers_follow(store: Store, 
     generation = store.generation()
     store.vectors.pin(tool.id, "new", {b"x": vector(7, size), b"y": vector(8, size), b"z": vector(9, size)})
     assert indexed_vectors(live) == before
-    assert store.vectors.replace(tool.id, {"a.md": [b"x", b"y"], "b.md": [b"z"]}, {"embedder": "new"}) > generation
+    assert (
+        store.vectors.replace(tool.id, {"a.md": [b"x", b"y"], "b.md": [b"z"]}, BuildInfo(embedder="new")) > generation
+    )
     assert [number for number, _ in indexed_vectors(live)] == [number for number, _ in before]
     assert [first for _, first in indexed_vectors(live)] == [7, 8, 9]
     assert indexed_vectors(ToolIndex(store, tool.id, None)) == indexed_vectors(live)
-    assert store.tools.all()[0].built == {"embedder": "new"}
+    assert store.tools.all()[0].built == BuildInfo(embedder="new")
     assert [one.vector_keys for one in store.documents.export(tool.id, ["a.md", "b.md"])] == [[b"x", b"y"], [b"z"]]
     assert search_results(store, tool, live, "鹿")
     store.documents.write(tool.id, remove=["a.md"])
@@ -109,16 +112,16 @@ def test_chunks_get_other_vectors_in_one_step_that_readers_follow(store: Store, 
 
 
 def test_no_chunk_gets_a_vector_that_is_not_stored_and_none_is_passed_over(store: Store) -> None:
-    tool = store.tools.put(Tool("docs", built={"embedder": "old"}))
+    tool = store.tools.put(Tool("docs", built=BuildInfo(embedder="old")))
     put = [replace(prepared("a.md", "一", "二"), vector_keys=[b"1", b"2"])]
     store.documents.write(tool.id, upsert=put, vectors={b"1": vector(1), b"2": vector(2)})
     store.vectors.pin(tool.id, "new", {b"x": vector(7)})
     generation = store.generation()
     for keys in ({"a.md": [b"x"]}, {"a.md": [b"x", b"gone"]}, {"b.md": [b"x"]}):
         with pytest.raises(LibraryError, match="changed while"):
-            store.vectors.replace(tool.id, keys, {"embedder": "new"})
+            store.vectors.replace(tool.id, keys, BuildInfo(embedder="new"))
     assert store.documents.export(tool.id, ["a.md"])[0].vector_keys == [b"1", b"2"]
-    assert (store.generation(), store.tools.all()[0].built) == (generation, {"embedder": "old"})
-    store.vectors.replace(tool.id, {}, {"embedder": "none"})
+    assert (store.generation(), store.tools.all()[0].built) == (generation, BuildInfo(embedder="old"))
+    store.vectors.replace(tool.id, {}, BuildInfo(embedder="none"))
     assert store.documents.export(tool.id, ["a.md"])[0].vector_keys == []
     assert store.stats.totals(tool.id).vectors == 0

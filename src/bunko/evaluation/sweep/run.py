@@ -14,7 +14,7 @@ from bunko.evaluation.cached_search import SearchConfig, add_measure, embed_quer
 from bunko.evaluation.compare import compare, confidence_intervals
 from bunko.evaluation.dataset import JudgedQuery, JudgedSet
 from bunko.evaluation.eval_library import JUDGED_TOOL, fill_tool, library_folder, open_library, with_settings
-from bunko.evaluation.evaluate import ProgressCallback, usable_modes
+from bunko.evaluation.evaluate import usable_modes
 from bunko.evaluation.run import Run, run_queries
 from bunko.evaluation.sweep.grid import N_RESULTS, PointValues
 from bunko.evaluation.sweep.jobs import PointBatch, close_worker, make_batches, measure_batches
@@ -29,8 +29,8 @@ from bunko.evaluation.sweep.result import (
     split_queries,
     sweep_fingerprint,
 )
-from bunko.ingest.pipeline import ImportProgress
 from bunko.library.library import Library
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.settings import Settings
 from bunko.workers import default_worker_count
 
@@ -51,7 +51,7 @@ def run_sweep(
     persist_dir: Path | None = None,
     previous_scores: Mapping[str, PointScore] | None = None,
     save: Callable[[SweepResult], None] = lambda _: None,
-    report_progress: ProgressCallback = lambda _what, _done, _total: None,
+    observer: Observer = NO_OBSERVER,
 ) -> SweepResult:
     """Measure every point of a grid, choose the best on one half of the queries, and check it on the other.
 
@@ -66,7 +66,7 @@ def run_sweep(
     settings_by_point = [point_settings.for_point(values) for values in result.points]
 
     with library_folder(persist_dir) as folder, open_library(folder, current) as library:
-        tools = _ChunkedTools(library, judged_set, report_progress)
+        tools = _ChunkedTools(library, judged_set, observer)
         tools.ensure_tool(current)
         tool_numbers = [tools.ensure_tool(settings) for settings in settings_by_point]
         configs = [
@@ -86,9 +86,9 @@ def run_sweep(
         batches = make_batches(pending, configs, tool_numbers)
         ranking_keys = {(tool_numbers[index], configs[index].lexical_key) for index in pending}
         workers = _worker_count(plan, len(ranking_keys) * len(judged_set.queries))
-        report_progress("Measuring", len(result.scores), len(result.points))
+        observer.on_step("Measuring", len(result.scores), len(result.points))
         try:
-            _measure_points(result, measure_batches(batches, workers, worker_args), save, report_progress)
+            _measure_points(result, measure_batches(batches, workers, worker_args), save, observer)
             points = list(zip(settings_by_point, configs, strict=True))
             _compare_best(result, tools, points, (current, current_config))
             result.toml = _best_toml(result, with_settings(library, current))
@@ -137,13 +137,13 @@ def _measure_points(
     result: SweepResult,
     scored_batches: Iterable[tuple[PointBatch, list[PointScore]]],
     save: Callable[[SweepResult], None],
-    report_progress: ProgressCallback,
+    observer: Observer,
 ) -> None:
     """Add the scores of each batch to the result, and save it every few seconds."""
     last_save = time.monotonic()
     for batch, scores in scored_batches:
         result.scores.update(zip((index for index, _ in batch.configs), scores, strict=True))
-        report_progress("Measuring", len(result.scores), len(result.points))
+        observer.on_step("Measuring", len(result.scores), len(result.points))
         if time.monotonic() - last_save > _SECONDS_BETWEEN_SAVES:
             save(result)
             last_save = time.monotonic()
@@ -173,8 +173,8 @@ class _PointSettings:
 class _ChunkedTools:
     """One tool per chunking, all in one library, so that no text is embedded twice."""
 
-    def __init__(self, library: Library, judged_set: JudgedSet, report_progress: ProgressCallback) -> None:
-        self._library, self._judged_set, self._report_progress = library, judged_set, report_progress
+    def __init__(self, library: Library, judged_set: JudgedSet, observer: Observer) -> None:
+        self._library, self._judged_set, self._observer = library, judged_set, observer
         self.tools: list[tuple[str, Settings]] = []
 
     def ensure_tool(self, settings: Settings) -> int:
@@ -185,12 +185,8 @@ class _ChunkedTools:
         if tool in names:
             return names.index(tool)
         step = f"Importing ({len(names) + 1})" if names else "Importing"
-
-        def report_import(progress: ImportProgress) -> None:
-            self._report_progress(step, progress.files, progress.total_files)
-
         library = with_settings(self._library, settings)
-        fill_tool(library, self._judged_set.documents, tool=tool, progress=report_import)
+        fill_tool(library, self._judged_set.documents, tool=tool, observer=self._observer.for_step(step))
         self.tools.append((tool, library.settings))
         return len(names)
 

@@ -52,10 +52,8 @@ def command(
     shared = replace(shared, library=output or shared.library)
     from bunko.library.memos import import_memos
 
-    with shared.open() as library, show_import_progress() as progress:
-        report = import_memos(
-            library, source, vectors=not skip_embeddings, rebuild=force, progress=progress, waiting=print_stderr
-        )
+    with shared.open() as library, show_import_progress() as observer:
+        report = import_memos(library, source, vectors=not skip_embeddings, rebuild=force, observer=observer)
     if shared.as_json:
         from bunko.interfaces.serialize import report_to_dict
 

@@ -118,11 +118,11 @@ def command(context: click.Context, /, **options: Any) -> None:
     output = options["output_dir"] or files.OUTPUT_DIR
     previous = _load_previous_report(options["against"], judged_set, plan.n_results)
     gate = _find_baseline(options, output, judged_set, plan.n_results, settings)
-    with show_evaluation_progress() as report_progress:
+    with show_evaluation_progress() as observer:
         evaluation = evaluate(
             judged_set, settings, plan, persist_dir=options["persist_dir"], tool=existing_tool,
             alternative=_alternative_settings(options["pairs"], load_settings), previous=previous,
-            report_progress=report_progress,
+            observer=observer,
         )  # fmt: skip
     verdict = files.check_gate(evaluation, gate, options["regression_threshold"])
     failed = verdict is not None and verdict.has_regression and options["fail_on_regression"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from bunko.interfaces.cli.options import is_terminal, replace_controls
+from bunko.observer import NO_OBSERVER, Observer
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -28,10 +29,10 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 
 @contextmanager
-def show_evaluation_progress() -> Iterator[Callable[[str, int, int], None]]:
+def show_evaluation_progress() -> Iterator[Observer]:
     """Draw a progress bar for each step on a terminal; print nothing in a pipe."""
     if not sys.stderr.isatty():
-        yield lambda _step, _done, _total: None
+        yield NO_OBSERVER
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -45,4 +46,4 @@ def show_evaluation_progress() -> Iterator[Callable[[str, int, int], None]]:
                 tasks[step] = bar.add_task(replace_controls(step), total=total)
             bar.update(tasks[step], completed=done, total=total)
 
-        yield report_progress
+        yield Observer(on_step=report_progress)

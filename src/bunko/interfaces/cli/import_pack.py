@@ -48,11 +48,9 @@ def command(file: Path, name: str | None, source: Path | None, replace: bool, **
         open_pack(file) as pack,
         shared.open() as library,
         remove_new_library_on_error(library),
-        show_import_progress() as progress,
+        show_import_progress() as observer,
     ):
-        tool, report = library.import_pack(
-            pack, name=name, source=source, replace_existing=replace, progress=progress, waiting=print_stderr
-        )
+        tool, report = library.import_pack(pack, name=name, source=source, replace_existing=replace, observer=observer)
         flags = shared.library_flags(library)
     source_exists = Path(tool.source).is_dir()
     if shared.as_json:

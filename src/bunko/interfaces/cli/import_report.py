@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import click
 
 from bunko.interfaces.cli.options import escape_controls, format_count, print_json, print_stderr
+from bunko.observer import Observer
 
 if TYPE_CHECKING:
-    from bunko.ingest.pipeline import ImportProgress
+    from bunko.observer import ImportProgress
     from bunko.types import Report
 
 _MAX_PROBLEMS = 10
@@ -69,7 +70,7 @@ def problem_lines(report: Report) -> Iterator[str]:
 
 
 @contextmanager
-def show_import_progress(label: str = "Importing") -> Iterator[Callable[[ImportProgress], None]]:
+def show_import_progress(label: str = "Importing") -> Iterator[Observer]:
     """Show the progress of an import: a bar on a terminal, a line every few seconds in a pipe.
 
     On Ctrl-C the last line says how many files are done: every reported batch is stored.
@@ -86,7 +87,7 @@ def show_import_progress(label: str = "Importing") -> Iterator[Callable[[ImportP
 
     try:
         with display as update:
-            yield report_progress
+            yield Observer(on_progress=report_progress, on_wait=print_stderr)
     except KeyboardInterrupt:
         if last is not None and last.total_files:
             print_stderr(f"Stopped after {last.files:,} of {last.total_files:,} files.")

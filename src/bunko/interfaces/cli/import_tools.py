@@ -13,7 +13,6 @@ from bunko.interfaces.cli.options import (
     chunking_options,
     complete_tool_names,
     pop_shared_options,
-    print_stderr,
     shared_options,
 )
 
@@ -60,14 +59,13 @@ def command(
     if name is not None and everything:
         raise click.UsageError("--name and --all cannot be used together")
     shared = pop_shared_options(options)
-    with _open_library(shared, name) as library, show_import_progress() as progress:
+    with _open_library(shared, name) as library, show_import_progress() as observer:
         report = library.import_tools(
             [tool.name for tool in library.tools() if tool.active] if name is None else [name],
             mode or ("update" if everything else "new"),
-            chunker_options=lambda tool: library.chunker_options(chunker, chunk_size, chunk_overlap, tool=tool),
+            options_of=lambda tool: library.options_with_chunker(tool.options, chunker, chunk_size, chunk_overlap),
             workers=workers,
-            progress=progress,
-            waiting=print_stderr,
+            observer=observer,
             keep_going=everything,
         )
     print_report(report, as_json=shared.as_json)

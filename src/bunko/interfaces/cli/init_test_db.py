@@ -48,12 +48,12 @@ def command(
     settings = shared.load_settings(flags).settings
     folder = persist_dir or files.PERSIST_DIR
     with (
-        show_evaluation_progress() as report_progress,
+        show_evaluation_progress() as observer,
         judged_library(
             documents,
             settings,
             persist_dir=folder,
-            progress=lambda progress: report_progress("Importing", progress.files, progress.total_files),
+            observer=observer.for_step("Importing"),
         ) as library,
     ):
         totals = library.status().tools[0].totals

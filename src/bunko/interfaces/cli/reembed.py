@@ -39,9 +39,9 @@ def command(name: str | None, everything: bool, **options: Any) -> None:
     if name is not None and everything:
         raise click.UsageError("--name and --all cannot be used together")
     shared = pop_shared_options(options)
-    with shared.open(create=False) as library, show_import_progress("Embedding") as progress:
+    with shared.open(create=False) as library, show_import_progress("Embedding") as observer:
         names = [tool.name for tool in library.tools()] if everything else [library.resolve_tool(name).name]
-        report = library.reembed(names, progress=progress, waiting=print_stderr, keep_going=everything)
+        report = library.reembed(names, observer=observer, keep_going=everything)
     if shared.as_json:
         from bunko.interfaces.serialize import report_to_dict
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from bunko.interfaces.cli.import_report import print_report, show_import_progress
-from bunko.interfaces.cli.options import complete_tool_names, pop_shared_options, print_stderr, shared_options
+from bunko.interfaces.cli.options import complete_tool_names, pop_shared_options, shared_options
 
 
 @click.command()
@@ -23,13 +23,12 @@ def command(force: bool, name: str | None, workers: int | None, **options: Any) 
       bunko reindex --docs-dir ~/notes
     """
     shared = pop_shared_options(options)
-    with shared.open(create=shared.docs_dir is not None) as library, show_import_progress() as progress:
+    with shared.open(create=shared.docs_dir is not None) as library, show_import_progress() as observer:
         report = library.reindex(
             tool=name,
             rebuild=force,
             workers=workers,
-            progress=progress,
-            waiting=print_stderr,
+            observer=observer,
             keep_going=name is None and shared.docs_dir is None,
         )
     print_report(report, as_json=shared.as_json)

@@ -99,8 +99,8 @@ def details_to_dict(details: ToolDetails) -> dict[str, Any]:
     return _tool_status_to_dict(tool_status) | {
         "description": tool.description,
         "created_at": tool.created_at,
-        "options": tool.options,
-        "embedding": {"model": tool.built.get("embedder", ""), "dimension": storage.dimension},
+        "options": tool.options.to_json(),
+        "embedding": {"model": tool.built.embedder or "", "dimension": storage.dimension},
         "room": {
             "text": storage.text,
             "index": storage.index,
@@ -158,7 +158,7 @@ def _tool_status_to_dict(tool_status: ToolStatus) -> dict[str, Any]:
         "import_state": tool_status.import_state,
         "last_import": tool_status.tool.imported_at,
         "rebuild_documents": tool_status.rebuild_documents,
-        "built": tool_status.tool.built,
+        "built": tool_status.tool.built.to_json(),
         "problems": [{"file_path": problem.uri, "reason": problem.reason} for problem in tool_status.problems],
     }
 
@@ -219,7 +219,7 @@ def tool_facts(details: ToolDetails) -> list[tuple[str, str]]:
         ("tool", f"{tool.name} ({tool.kind}, {state_text(tool_status)})"),
         ("description", tool.description or "none"),
         ("source", escape_controls(tool.source) or "the web"),
-        *((name, _format_value(value)) for name, value in tool.options.items()),
+        *((name, _format_value(value)) for name, value in tool.options.to_json().items()),
         ("created", tool.created_at or "unknown"),
         ("last import", last_import_text(tool_status)),
         (
@@ -228,11 +228,13 @@ def tool_facts(details: ToolDetails) -> list[tuple[str, str]]:
         ),
         ("size", _format_storage(tool_status)),
     ]
-    if tool.built:
+    if tool.is_built:
         dimension = tool_status.storage.dimension
         dimensions = f", {dimension} dimensions" if dimension else ""
-        built = ", ".join(f"{name} {_format_value(value)}" for name, value in tool.built.items() if name != "embedder")
-        facts += [("embedding", f"{tool.built.get('embedder', 'none')}{dimensions}"), ("built with", built)]
+        built = ", ".join(
+            f"{name} {_format_value(value)}" for name, value in tool.built.to_json().items() if name != "embedder"
+        )
+        facts += [("embedding", f"{tool.built.embedder or 'none'}{dimensions}"), ("built with", built)]
     facts.append(("last check", details.checked_at or "never"))
     if details.changes:
         changes = details.changes

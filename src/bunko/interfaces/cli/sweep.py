@@ -21,6 +21,7 @@ from bunko.interfaces.cli.options import (
     replace_controls,
     shared_options,
 )
+from bunko.observer import Observer
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -209,7 +210,7 @@ def _run_sweep(
         paths[:] = save_sweep(sweep, output)
 
     try:
-        with _show_sweep_progress(point_counts) as report_progress:
+        with _show_sweep_progress(point_counts) as observer:
             sweep = run_sweep(
                 judged_set,
                 load_settings,
@@ -217,7 +218,7 @@ def _run_sweep(
                 persist_dir=persist_dir,
                 previous_scores=previous_scores,
                 save=save,
-                report_progress=report_progress,
+                observer=observer,
             )
     except KeyboardInterrupt:
         if paths:
@@ -231,21 +232,21 @@ def _run_sweep(
 
 
 @contextmanager
-def _show_sweep_progress(point_counts: list[int]) -> Iterator[Callable[[str, int, int], None]]:
+def _show_sweep_progress(point_counts: list[int]) -> Iterator[Observer]:
     """Draw bars on a terminal, print a line every few seconds in a pipe; update the number of finished points."""
-    with show_evaluation_progress() as draw:
+    with show_evaluation_progress() as drawing:
         last_line = time.monotonic()
 
         def report_progress(step: str, done: int, total: int) -> None:
             nonlocal last_line
             if step == "Measuring":
                 point_counts[:] = [done, total]
-            draw(step, done, total)
+            drawing.on_step(step, done, total)
             if not sys.stderr.isatty() and time.monotonic() - last_line > _SECONDS_BETWEEN_LINES:
                 last_line = time.monotonic()
                 print_stderr(f"{step}: {done:,} of {total:,}")
 
-        yield report_progress
+        yield Observer(on_step=report_progress)
 
 
 def print_sweep(sweep: SweepResult) -> None:

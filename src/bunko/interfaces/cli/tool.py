@@ -25,6 +25,8 @@ from bunko.interfaces.cli.options import (
     replace_controls,
     shared_options,
 )
+from bunko.observer import Observer
+from bunko.tool_options import Extract, ToolOptions
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
@@ -70,7 +72,7 @@ def add(
     kind: str,
     include: Sequence[str],
     exclude: Sequence[str],
-    extract: str | None,
+    extract: Extract | None,
     chunker: str | None,
     chunk_size: int | None,
     chunk_overlap: int | None,
@@ -98,10 +100,9 @@ def add(
             description,
             source,
             kind=kind,
-            include=include,
-            exclude=exclude,
-            extract=extract,
-            chunker_options=library.chunker_options(chunker, chunk_size, chunk_overlap),
+            options=library.options_with_chunker(
+                ToolOptions(tuple(include), tuple(exclude), extract), chunker, chunk_size, chunk_overlap
+            ),
         )
         files = library.count_importable(tool)
         assistant_name = catalog.public_name(name)
@@ -130,7 +131,7 @@ def update(
     source: Path | None,
     include: Sequence[str],
     exclude: Sequence[str],
-    extract: str | None,
+    extract: Extract | None,
     **options: Any,
 ) -> None:
     """Change a tool's description, folder or file filters.
@@ -184,7 +185,7 @@ def delete(name: str, yes: bool, **options: Any) -> None:
         if not yes:
             consequence = f"the files in {tool.source} are kept" if tool.source else "its web pages are deleted too"
             _confirm(f"This deletes {counts} from the index; {consequence}. Delete {name}?")
-        library.delete_tool(name, waiting=print_stderr)
+        library.delete_tool(name, observer=Observer(on_wait=print_stderr))
         _print_result(shared, tool, f"Deleted {name}: {counts}.")
 
 
@@ -322,7 +323,7 @@ def tool_to_dict(tool: Tool) -> dict[str, Any]:
         "active": tool.active,
         "created_at": tool.created_at,
         "last_import": tool.imported_at,
-        **tool.options,
+        **tool.options.to_json(),
     }
 
 

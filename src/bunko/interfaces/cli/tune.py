@@ -43,14 +43,14 @@ def command(name: str | None, dry_run: bool, undo: bool, **options: Any) -> None
     with shared.open(create=False) as library:
         tool = library.resolve_tool(name)
         if undo:
-            removed = tool.options.get("search") or {}
+            removed = dict(tool.options.search)
             library.set_search_settings(tool.name, {})
             _print_removal(tool.name, removed, as_json=shared.as_json)
             return
         from bunko.evaluation.tune import tune_tool
 
-        with show_evaluation_progress() as report_progress:
-            tuning = tune_tool(library, tool.name, report_progress=report_progress)
+        with show_evaluation_progress() as observer:
+            tuning = tune_tool(library, tool.name, observer=observer)
         adopted = tuning.is_better and not dry_run
         if adopted:
             library.set_search_settings(tool.name, tuning.tool_options)

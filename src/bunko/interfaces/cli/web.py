@@ -24,10 +24,11 @@ from bunko.interfaces.cli.options import (
     replace_controls,
     shared_options,
 )
+from bunko.observer import Observer
 
 if TYPE_CHECKING:
     from bunko.library.web import CollectResult, UnfinishedCrawl, WebToolStatus
-    from bunko.sources.web.crawl import CrawlProgress
+    from bunko.observer import CrawlProgress, ImportProgress
 
 _MAX_PROBLEMS = 10
 _MAX_HOSTS = 5
@@ -66,8 +67,8 @@ def add(urls: Sequence[str], name: str | None, **options: Any) -> None:
       bunko web add https://example.com/guide https://example.com/faq
     """
     shared = pop_shared_options(options)
-    with shared.open() as library, _show_fetch_progress("Fetching") as callbacks:
-        result = library.web.add_pages(urls, tool=name, waiting=print_stderr, **callbacks)
+    with shared.open() as library, _show_fetch_progress("Fetching") as observer:
+        result = library.web.add_pages(urls, tool=name, observer=observer)
     if shared.as_json:
         print_json(_result_to_dict(result))
     else:
@@ -108,7 +109,7 @@ def crawl(
       bunko web crawl https://example.com --sitemap -n example
     """
     shared = pop_shared_options(options)
-    with shared.open() as library, _show_fetch_progress("Crawling") as callbacks:
+    with shared.open() as library, _show_fetch_progress("Crawling") as observer:
         result = library.web.crawl_site(
             url,
             pattern,
@@ -116,8 +117,7 @@ def crawl(
             max_pages=max_pages,
             depth=depth,
             sitemap=sitemap,
-            waiting=print_stderr,
-            **callbacks,
+            observer=observer,
         )
     if shared.as_json:
         print_json(_result_to_dict(result))
@@ -144,8 +144,8 @@ def refresh(urls: Sequence[str], name: str | None, **options: Any) -> None:
       bunko web refresh https://example.com/guide
     """
     shared = pop_shared_options(options)
-    with shared.open(create=False) as library, _show_fetch_progress("Refreshing") as callbacks:
-        result = library.web.refresh_pages(urls, tool=name, waiting=print_stderr, **callbacks)
+    with shared.open(create=False) as library, _show_fetch_progress("Refreshing") as observer:
+        result = library.web.refresh_pages(urls, tool=name, observer=observer)
     if shared.as_json:
         print_json(_result_to_dict(result))
     else:
@@ -166,7 +166,7 @@ def delete(url: str, name: str | None, **options: Any) -> None:
     """
     shared = pop_shared_options(options)
     with shared.open(create=False) as library:
-        deleted_url, chunks = library.web.delete_page(url, tool=name, waiting=print_stderr)
+        deleted_url, chunks = library.web.delete_page(url, tool=name, observer=Observer(on_wait=print_stderr))
     if shared.as_json:
         print_json({"url": deleted_url, "chunks": chunks})
     else:
@@ -288,7 +288,7 @@ def _tool_to_dict(tool_status: WebToolStatus) -> dict[str, Any]:
         "oldest_look": tool_status.oldest_check,
         "problems": [{"url": problem.uri, "reason": problem.reason} for problem in tool_status.problems],
         "unfinished": [
-            {"url": crawl.url, "waiting": crawl.waiting_pages} | crawl.rules for crawl in tool_status.unfinished_crawls
+            {"url": crawl.url, "waiting": crawl.waiting_pages, **crawl.rules} for crawl in tool_status.unfinished_crawls
         ],
     }
 
@@ -322,29 +322,26 @@ def _crawl_arguments(crawl: UnfinishedCrawl) -> list[str]:
 
 
 @contextmanager
-def _show_fetch_progress(label: str) -> Iterator[dict[str, Any]]:
-    """Show the progress of fetching, then importing: a bar on a terminal, a line every few seconds in a pipe.
-
-    Yields the callbacks as keyword arguments for the library.
-    """
+def _show_fetch_progress(label: str) -> Iterator[Observer]:
+    """Show the progress of fetching, then importing: a bar on a terminal, a line every few seconds in a pipe."""
     last: CrawlProgress | None = None
     has_bar = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    import_callbacks: list[Callable[[Any], None]] = []
+    import_observers: list[Observer] = []
 
     def report_fetch(progress: CrawlProgress) -> None:
         nonlocal last
         last = progress
         update(progress)
 
-    def report_import(progress: Any) -> None:
-        if not import_callbacks:  # a terminal shows one bar at a time: fetching has ended by now
-            import_callbacks.append(stack.enter_context(show_import_progress()))
-        import_callbacks[0](progress)
+    def report_import(progress: ImportProgress) -> None:
+        if not import_observers:  # a terminal shows one bar at a time: fetching has ended by now
+            import_observers.append(stack.enter_context(show_import_progress()))
+        import_observers[0].on_progress(progress)
 
     try:
         with ExitStack() as stack:
             update = stack.enter_context(_progress_bar(label) if has_bar else _progress_lines(label))
-            yield {"progress": report_fetch, "import_progress": report_import}
+            yield Observer(on_progress=report_import, on_crawl=report_fetch, on_wait=print_stderr)
     except KeyboardInterrupt:
         if last is not None:
             print_stderr(f"Stopped after {last.pages:,} of {format_count(last.total, 'page', number_format=',')}.")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bunko.interfaces.tools.params import Param
+from bunko.observer import Observer
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
@@ -29,6 +30,10 @@ class ToolCall:
     arguments: Mapping[str, Any]
     report_progress: Callable[[float, float, str], None] = lambda done, total, message: None
     stop: threading.Event = field(default_factory=threading.Event)
+
+    def observer(self) -> Observer:
+        """Return an observer that is cancelled with the call and reports waiting as its progress."""
+        return Observer(on_wait=lambda text: self.report_progress(0, 1, text), is_cancelled=self.stop.is_set)
 
 
 @dataclass(frozen=True, slots=True)

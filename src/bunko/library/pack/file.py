@@ -26,6 +26,7 @@ from typing import IO, Any
 import numpy as np
 
 from bunko import __version__
+from bunko.build_info import BuildInfo
 from bunko.errors import DiskFull, LibraryError, LibraryTooNew, SourceError
 from bunko.failpoints import reach_failpoint
 from bunko.library.pack import records
@@ -33,6 +34,7 @@ from bunko.library.pack.records import PackDamaged, PackRecord
 from bunko.protocols import Store
 from bunko.search.request import is_tool_search_setting
 from bunko.timing import now
+from bunko.tool_options import ToolOptions, is_valid_option
 from bunko.types import Tool
 
 FORMAT_VERSION = 1
@@ -47,9 +49,6 @@ _MAX_GROWTH = 200
 _MIN_SIZE_LIMIT = 100_000_000
 _PACKABLE_KINDS = ("folder",)
 _TOOL_FIELDS = ("name", "kind", "description", "source", "created_at", "imported_at", "checked_at")
-_OPTION_TYPES: dict[str, type] = {
-    "include": list, "exclude": list, "extract": str, "chunker": str, "chunk_size": int, "chunk_overlap": int,
-}  # fmt: skip
 
 
 def write_pack(store: Store, tool: Tool, path: Path) -> int:
@@ -71,7 +70,8 @@ def write_pack(store: Store, tool: Tool, path: Path) -> int:
             "documents": totals.documents,
             "chunks": totals.chunks,
             "characters": totals.characters,
-            "tool": {name: getattr(tool, name) for name in (*_TOOL_FIELDS, "active", "built", "options")},
+            "tool": {name: getattr(tool, name) for name in (*_TOOL_FIELDS, "active")}
+            | {"built": tool.built.to_json(), "options": tool.options.to_json()},
         }
         with _atomic_file(path) as file:
             digest = hashlib.sha256()
@@ -277,16 +277,12 @@ def _parse_tool(table: object) -> Tool:
     if not (PurePosixPath(fields["source"]).is_absolute() or PureWindowsPath(fields["source"]).is_absolute()):
         raise PackDamaged("the path of its folder is not absolute")
     for name, value in options.items():
-        if not _is_valid_option(name, value):
+        if not is_valid_option(name, value) or (name == "search" and not _are_search_settings(value)):
             raise PackDamaged(f"the value of its option {name!r} has the wrong type")
-    return Tool(**fields, active=table["active"], built=built, options=options)
+    return Tool(
+        **fields, active=table["active"], built=BuildInfo.from_json(built), options=ToolOptions.from_json(options)
+    )
 
 
-def _is_valid_option(name: str, value: object) -> bool:
-    if name == "search":
-        return isinstance(value, dict) and all(is_tool_search_setting(key, item) for key, item in value.items())
-    if type(value) is not _OPTION_TYPES.get(name, type(value)):
-        return False
-    if isinstance(value, list):
-        return all(isinstance(item, str) for item in value)
-    return isinstance(value, str | int | float)
+def _are_search_settings(values: dict[str, object]) -> bool:
+    return all(is_tool_search_setting(name, value) for name, value in values.items())

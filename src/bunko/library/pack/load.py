@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bunko.build_info import BuildInfo
 from bunko.embedders import embed_and_check
 from bunko.failpoints import reach_failpoint
 from bunko.ingest.embed import as_remote, embed_documents
-from bunko.ingest.pipeline import ChunkerSettings, ImportProgress, make_batches, pack_terms
+from bunko.ingest.pipeline import ChunkerSettings, make_batches, pack_terms
 from bunko.library.pack.file import Pack
 from bunko.library.pack.records import PackRecord
+from bunko.observer import NO_OBSERVER, ImportProgress, Observer
 from bunko.protocols import Chunker, Embedder, Store
 from bunko.records import EmbeddingUsage, PreparedDocument
 from bunko.types import Report, Tool
@@ -21,8 +23,8 @@ from bunko.types import Report, Tool
 if TYPE_CHECKING:
     from bunko.types import Vectors
 
-# Build facts that do not affect the chunks.
-_NOT_CHUNKING_FACTS = {"words", "grams", "embedder"}
+# Parts that do not affect the chunks.
+_NOT_CHUNKING_PARTS = {"words", "grams", "embedder"}
 
 
 def load_pack(
@@ -31,16 +33,15 @@ def load_pack(
     pack: Pack,
     chunker_settings: ChunkerSettings,
     embedder: Embedder | None,
-    build_facts: Mapping[str, Any],
+    build_info: BuildInfo,
     *,
-    progress: Callable[[ImportProgress], None] = lambda _: None,
+    observer: Observer = NO_OBSERVER,
 ) -> Report:
     """Load a pack's documents into a tool; chunks, terms and vectors built with other settings are computed again."""
-    pack_facts = pack.tool.built
-    different = {
-        name for name in (build_facts.keys() | pack_facts.keys()) if build_facts.get(name) != pack_facts.get(name)
-    }
-    chunker = chunker_settings.build() if different - _NOT_CHUNKING_FACTS else None
+    different = (
+        pack.tool.built.differences(build_info) | build_info.differences(pack.tool.built) | pack.tool.built.other.keys()
+    )
+    chunker = chunker_settings.build() if different - _NOT_CHUNKING_PARTS else None
     report, remote = Report(added=pack.documents), as_remote(embedder)
     import_progress = ImportProgress(0, pack.documents, 0, 0, 0)
     for batch in make_batches(pack.records(), lambda record: len(record.prepared.document.text.text)):
@@ -64,7 +65,7 @@ def load_pack(
         import_progress = replace(
             import_progress, files=import_progress.files + len(documents), chunks=report.total_chunks
         )
-        progress(import_progress)
+        observer.on_progress(import_progress)
     if chunker is not None:
         report.notices.append("This library uses another chunker, so the documents were chunked again.")
     elif "words" in different:

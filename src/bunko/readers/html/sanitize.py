@@ -55,27 +55,37 @@ def sanitize_html(html: str) -> str:
         if name in _FORMATTING_TAGS:
             unclosed[name] = unclosed.get(name, 0) + 1
             max_unclosed = max(max_unclosed, sum(unclosed.values()))
-        elif name not in _VOID_TAGS and name not in _RAW_TEXT_TAGS:
-            if open_tags and open_tags[-1] == name and name in _OPTIONAL_END_TAGS:
-                open_tags.pop()
-            if len(open_tags) >= _MAX_DEPTH:
-                replacement = " "
-            else:
-                open_tags.append(name)
+        elif name not in _VOID_TAGS and name not in _RAW_TEXT_TAGS and not _open_tag(open_tags, name):
+            replacement = " "
         if replacement is None and position - match.start() > _MAX_TAG_CHARS:
             replacement = f"<{name}>"
         if replacement is not None:
             parts += (html[start : match.start()], replacement)
             start = position
         if name in _RAW_TEXT_TAGS:
-            end = html.find("</", position)
-            closing = re.compile(rf"(?i)</{re.escape(name)}").search(html, end) if end >= 0 else None
-            if closing is None:
+            position = _find_end_tag(html, name, position)
+            if position < 0:
                 break
-            position = closing.start()
     if parts:
         html = "".join((*parts, html[start:]))
     return _FORMATTING_TAG.sub("", html) if max_unclosed * tag_count > _MAX_REOPENED_ELEMENTS else html
+
+
+def _find_end_tag(html: str, name: str, position: int) -> int:
+    """Return where the end tag of an element with raw text begins; -1 if there is none."""
+    end = html.find("</", position)
+    closing = re.compile(rf"(?i)</{re.escape(name)}").search(html, end) if end >= 0 else None
+    return closing.start() if closing else -1
+
+
+def _open_tag(open_tags: list[str], name: str) -> bool:
+    """Add an element to the open ones; return False if it is nested too deeply."""
+    if open_tags and open_tags[-1] == name and name in _OPTIONAL_END_TAGS:
+        open_tags.pop()
+    if len(open_tags) >= _MAX_DEPTH:
+        return False
+    open_tags.append(name)
+    return True
 
 
 def _close_tag(open_tags: list[str], name: str) -> None:

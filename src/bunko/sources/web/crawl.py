@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 
 from bunko.errors import AddressRefused, BunkoError, SourceError
+from bunko.observer import NO_OBSERVER, CrawlProgress, Observer
 from bunko.protocols import Store
 from bunko.records import WebPage
 from bunko.sources.web import sitemap
@@ -27,17 +28,8 @@ _log = logging.getLogger("bunko.web")
 # Pages are written in batches, because each commit waits for the disk.
 _BATCH_PAGES = 32
 _BATCH_SECONDS = 0.25
-# How often the `stopped` callback is checked.
+# How often the observer is asked whether to stop.
 _POLL_SECONDS = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlProgress:
-    """The progress of a crawl."""
-
-    pages: int  # visited
-    total: int  # known so far
-    problems: int
 
 
 @dataclass(slots=True)
@@ -71,12 +63,11 @@ class Crawler:
         *,
         concurrency: int = 4,
         respect_noindex: bool = True,  # for pages found by following links
-        progress: Callable[[CrawlProgress], None] = lambda _: None,
-        stopped: Callable[[], bool] = lambda: False,
+        observer: Observer = NO_OBSERVER,
     ) -> None:
         self._store, self._tool_id, self._visitor = store, tool_id, visitor
         self._concurrency, self._respect_noindex = concurrency, respect_noindex
-        self._progress, self._stopped = progress, stopped
+        self._observer = observer
         self._link_filter: LinkFilter | None = None
         self._is_explicit = False  # each page was requested by its address
         self._is_refresh = False  # only stored pages are visited
@@ -189,13 +180,13 @@ class Crawler:
                 visits = pool.results(_POLL_SECONDS)
                 for visit in visits:
                     waiting.extend(self._record_visit(visit))
-                result.interrupted = self._stopped()
+                result.interrupted = self._observer.is_cancelled()
                 if len(self._pending_pages) >= _BATCH_PAGES or time.monotonic() - last_write > _BATCH_SECONDS:
                     self._write_pending()
                     last_write = time.monotonic()
                 if visits:
                     total = self._visited_count + len(waiting) + pool.pending
-                    self._progress(CrawlProgress(self._visited_count, total, len(result.problems)))
+                    self._observer.on_crawl(CrawlProgress(self._visited_count, total, len(result.problems)))
             self._write_pending()
             if not result.interrupted:
                 self._apply_canonicals()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
+from bunko.build_info import BuildInfo
 from bunko.stores.memory.data import MemoryTables, locked
 from bunko.types import Tool
 
@@ -38,7 +38,7 @@ class MemoryTools:
             self.put(tool)
 
     @locked
-    def update_build_info(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
+    def update_build_info(self, tool_id: int, *, built: BuildInfo | None = None, imported_at: str = "") -> None:
         """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
         for name, tool in self._tables.tools.items():
             if tool.id == tool_id:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from bunko.build_info import BuildInfo
 from bunko.errors import LibraryError
 from bunko.records import EmbeddingUsage
 from bunko.stores.memory.data import MemoryTables, locked
@@ -54,7 +55,7 @@ class MemoryVectors:
                 del self._tables.pinned[owner_id, name]
 
     @locked
-    def replace(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
+    def replace(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: BuildInfo) -> int:
         """Assign new vectors to all chunks of a tool, atomically; return the new generation."""
         tables = self._tables
         rows = tables.documents_of(tool_id)

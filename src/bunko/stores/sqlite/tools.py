@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
+from bunko.build_info import BuildInfo
 from bunko.failpoints import reach_failpoint
 from bunko.stores.sqlite.changes import advance_generation
 from bunko.stores.sqlite.connection import Connection, Database
+from bunko.tool_options import ToolOptions
 from bunko.types import Tool
 
 _COLUMNS = "id, name, kind, description, source, active, created_at, imported_at, checked_at, built, options"
@@ -38,7 +41,7 @@ class SqliteTools:
         with self._database.transaction() as connection:
             connection.execute(f"{_INSERT} ON CONFLICT (name) DO NOTHING", _insert_values(tool))
 
-    def update_build_info(self, tool_id: int, *, built: dict[str, Any] | None = None, imported_at: str = "") -> None:
+    def update_build_info(self, tool_id: int, *, built: BuildInfo | None = None, imported_at: str = "") -> None:
         """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
         with self._database.transaction() as connection:
             if built is not None:
@@ -61,7 +64,13 @@ class SqliteTools:
             generation = _move_documents(connection, tool, shadow)
             connection.execute(
                 "UPDATE tools SET imported_at = ?, checked_at = ?, built = ?, options = ? WHERE id = ?",
-                (tool.imported_at, tool.checked_at, _to_json(tool.built), _to_json(tool.options), tool.id),
+                (
+                    tool.imported_at,
+                    tool.checked_at,
+                    _to_json(tool.built.to_json()),
+                    _to_json(tool.options.to_json()),
+                    tool.id,
+                ),
             )
             return generation
 
@@ -73,9 +82,9 @@ class SqliteTools:
             return tool
 
 
-def set_built(connection: Connection, tool_id: int, built: dict[str, Any]) -> None:
+def set_built(connection: Connection, tool_id: int, built: BuildInfo) -> None:
     """Record how a tool's index was built."""
-    connection.execute("UPDATE tools SET built = ? WHERE id = ?", (_to_json(built), tool_id))
+    connection.execute("UPDATE tools SET built = ? WHERE id = ?", (_to_json(built.to_json()), tool_id))
 
 
 def _put_tool(connection: Connection, tool: Tool) -> Tool:
@@ -114,15 +123,25 @@ def _remove_documents(connection: Connection, tool_id: int) -> int:
 def _tool_from_row(row: tuple[Any, ...]) -> Tool:
     return Tool(
         id=row[0], name=row[1], kind=row[2], description=row[3], source=row[4], active=bool(row[5]),
-        created_at=row[6], imported_at=row[7], checked_at=row[8], built=json.loads(row[9]),
-        options=json.loads(row[10]),
+        created_at=row[6], imported_at=row[7], checked_at=row[8], built=_parse_build_info(row[9]),
+        options=_parse_options(row[10]),
     )  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _parse_build_info(text: str) -> BuildInfo:
+    return BuildInfo.from_json(json.loads(text))
+
+
+@lru_cache(maxsize=256)
+def _parse_options(text: str) -> ToolOptions:
+    return ToolOptions.from_json(json.loads(text))
 
 
 def _insert_values(tool: Tool) -> tuple[Any, ...]:
     return (
         tool.name, tool.kind, tool.description, tool.source, int(tool.active), tool.created_at,
-        tool.imported_at, tool.checked_at, _to_json(tool.built), _to_json(tool.options),
+        tool.imported_at, tool.checked_at, _to_json(tool.built.to_json()), _to_json(tool.options.to_json()),
     )  # fmt: skip
 
 

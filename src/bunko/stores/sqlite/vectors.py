@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bunko.build_info import BuildInfo
 from bunko.errors import LibraryError
 from bunko.failpoints import reach_failpoint
 from bunko.records import EmbeddingUsage
@@ -73,7 +74,7 @@ class SqliteVectors:
             else:
                 connection.execute("DELETE FROM kept WHERE tool_id = ? AND embedder = ?", (tool_id, embedder))
 
-    def replace(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: dict[str, Any]) -> int:
+    def replace(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: BuildInfo) -> int:
         """Assign new vectors to all chunks of a tool, atomically; return the new generation."""
         with self._database.transaction() as connection:
             generation = advance_generation(connection)

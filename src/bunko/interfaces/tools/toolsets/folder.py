@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bunko.interfaces import serialize
 from bunko.interfaces.tools.answers import SEARCH_OUTPUT
 from bunko.interfaces.tools.params import Param
@@ -57,11 +59,11 @@ def tools(subject: str, top_k: int, *, tool_choices: tuple[str, ...] = ()) -> li
 
 
 def _reindex(call: ToolCall) -> ToolReply:
-    report = call.library.reindex(
-        progress=lambda done: call.report_progress(done.files, done.total_files, f"{done.chunks} chunks"),
-        waiting=lambda sentence: call.report_progress(0, 1, sentence),
-        stopped=call.stop.is_set,
+    observer = replace(
+        call.observer(),
+        on_progress=lambda done: call.report_progress(done.files, done.total_files, f"{done.chunks} chunks"),
     )
+    report = call.library.reindex(observer=observer)
     structured = serialize.report_to_dict(report)
     counts = ", ".join(f"{structured[name]} {name}" for name in ("added", "updated", "deleted", "unchanged", "moved"))
     lines = [f"{counts}, {structured['total_chunks']} chunks in all."]

@@ -22,7 +22,7 @@ def tools(library_tools: Sequence[LibraryTool], top_k: int) -> list[ToolDefiniti
             (
                 search_tool.QUERY_PARAM,
                 search_tool.top_k_param(top_k),
-                search_tool.extract_param(tool.options.get("extract", "chunk")),
+                search_tool.extract_param(tool.options.extract or "chunk"),
                 *search_tool.OUTPUT_PARAMS,
             ),
             SEARCH_OUTPUT,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -215,7 +216,7 @@ def _add_page(call: ToolCall) -> ToolReply:
     url, message = call.arguments["url"], _translator(call)
 
     def work() -> ToolReply:
-        result = call.library.web.add_pages([url], waiting=_waiting_reporter(call), stopped=call.stop.is_set)
+        result = call.library.web.add_pages([url], observer=call.observer())
         for error in result.outcome.errors.values():
             raise error
         page_url = result.outcome.held_urls[0] if result.outcome.held_urls else url
@@ -229,13 +230,11 @@ def _crawl_site(call: ToolCall) -> ToolReply:
     url, pattern, message = call.arguments["url"], call.arguments["pattern"], _translator(call)
 
     def work() -> ToolReply:
-        result = call.library.web.crawl_site(
-            url,
-            pattern,
-            progress=lambda done: call.report_progress(done.pages, done.total, message("so_far", errors=done.problems)),
-            waiting=_waiting_reporter(call),
-            stopped=call.stop.is_set,
+        observer = replace(
+            call.observer(),
+            on_crawl=lambda done: call.report_progress(done.pages, done.total, message("so_far", errors=done.problems)),
         )
+        result = call.library.web.crawl_site(url, pattern, observer=observer)
         return _crawl_reply(call, result)
 
     return _run_with_translated_errors(call, "crawl_failed", url, work)
@@ -265,7 +264,7 @@ def _delete_page(call: ToolCall) -> ToolReply:
     url, message = call.arguments["url"], _translator(call)
 
     def work() -> ToolReply:
-        deleted_url, chunk_count = call.library.web.delete_page(url, waiting=_waiting_reporter(call))
+        deleted_url, chunk_count = call.library.web.delete_page(url, observer=call.observer())
         return ToolReply(
             message("deleted", url=deleted_url, chunks=chunk_count), {"url": deleted_url, "chunks": chunk_count}
         )
@@ -334,7 +333,3 @@ def _classify_error(call: ToolCall, url: str, error: BunkoError) -> tuple[str, s
 def _single_line(text: str) -> str:
     """Return text from a site on one line, so that it cannot fake lines of the reply."""
     return " ".join(remove_hidden_chars(text[:500]).split())
-
-
-def _waiting_reporter(call: ToolCall) -> Callable[[str], None]:
-    return lambda text: call.report_progress(0, 1, text)
