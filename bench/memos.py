@@ -17,7 +17,7 @@ from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.search.query_analysis import analyse_query
 from bunko.search.rank import rank_rows
-from bunko.search.request import SearchRequest
+from bunko.search.request import RankRequest
 from bunko.sources import build
 
 SIZES = (SMALL, MEDIUM, LARGE)
@@ -91,7 +91,7 @@ def _ranking(library: Library, mode: str) -> Callable[[str], object]:
     with library.store.read_transaction():
         view = library.index_view([tool.id for tool in tools])
     embedder = library.embedder()
-    requests: dict[str, SearchRequest] = {}
+    requests: dict[str, RankRequest] = {}
 
     def answer(word: str) -> object:
         if word not in requests:

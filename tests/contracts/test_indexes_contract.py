@@ -17,7 +17,7 @@ from bunko.protocols import Index, IndexView, Store
 from bunko.records import Filter, NearestRows, PreparedDocument, QueryTerm, Ranking
 from bunko.search.hits import search
 from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, analyse_query
-from bunko.search.request import SearchRequest
+from bunko.search.request import RankRequest
 from bunko.stores import memory
 from bunko.text import ngrams
 from bunko.types import MODES, Tool
@@ -205,7 +205,7 @@ def test_equal_scores_have_the_same_order_as_in_the_reference(pair: Pair) -> Non
 def test_a_search_gives_the_same_hits_as_with_the_reference(store: Store, tool: Tool, pair: Pair, mode: str) -> None:
     for query in QUERIES:
         for options in ({}, {"vector_weight": 0.4, "min_combined_score": 0.3}, {"explain": True}):
-            request = replace(SearchRequest(query, top_k=50, **options), mode=mode)  # type: ignore[arg-type]
+            request = replace(RankRequest(query, top_k=50, **options), mode=mode)  # type: ignore[arg-type]
             expected, found = (search(store, view, {tool.id: "docs"}, EMBEDDER, request) for view in pair)
             scores, explanations = (
                 [{(hit.uri, hit.chunk.index): getattr(hit, name) for hit in hits} for hits in (expected, found)]

@@ -26,7 +26,7 @@ from bunko.search import fusion
 from bunko.search.arms import Arms, rank_lexical, within_distance
 from bunko.search.query_analysis import QueryAnalysis
 from bunko.search.rank import analyse_request, fuse, have_every_word, reach_minimum, select_rows
-from bunko.search.request import SearchRequest, clean_query
+from bunko.search.request import RankRequest, clean_query
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,7 +43,7 @@ _CHUNK_BATCH = 500
 class SearchConfig:
     """A search configuration for all queries."""
 
-    request: SearchRequest  # its query and number of results are ignored
+    request: RankRequest  # its query and number of results are ignored
     n_results: int
     n_chunks: int | None
 
@@ -126,7 +126,7 @@ class CachedSearch:
                 break
         return [values or {} for values in measured]
 
-    def _rank_rows(self, query_index: int, request: SearchRequest, weights: Floats, fetch_size: int) -> list[Rows]:
+    def _rank_rows(self, query_index: int, request: RankRequest, weights: Floats, fetch_size: int) -> list[Rows]:
         """Return the best rows for each weight, as a search for `fetch_size` results ranks them."""
         request = replace(request, top_k=fetch_size)
         lexical, nearest = EMPTY_RANKING, None
@@ -142,7 +142,7 @@ class CachedSearch:
         rows = select_rows(self._view, request, scores, partial(self._have_every_word, query_index, request))
         return [np.array(rows, np.int64)] * len(weights)
 
-    def _rank_by_weight(self, query_index: int, request: SearchRequest, arms: Arms, weights: Floats) -> list[Rows]:
+    def _rank_by_weight(self, query_index: int, request: RankRequest, arms: Arms, weights: Floats) -> list[Rows]:
         """Return the best rows for each weight: the same steps as of one search, over arrays."""
         row_list = list(dict.fromkeys((*arms.lexical.rows, *arms.semantic.rows)))
         # This order breaks ties between equal scores; the stable sort below keeps it.
@@ -159,7 +159,7 @@ class CachedSearch:
         masks = reach_minimum(scores, every_word, request.min_combined_score)
         return [rows[order[mask[order]]][: request.top_k] for order, mask in zip(orders, masks, strict=True)]
 
-    def _rank_lexical(self, query_index: int, request: SearchRequest) -> Ranking:
+    def _rank_lexical(self, query_index: int, request: RankRequest) -> Ranking:
         k = request.rows_per_arm
         key = (k, request.k1, request.b, request.loanwords, request.bridge)
         if key not in self._lexical_cache:
@@ -167,7 +167,7 @@ class CachedSearch:
             self._lexical_cache[key] = rank_lexical(self._view, analysis, k, k1=request.k1, b=request.b)
         return self._lexical_cache[key]
 
-    def _rank_nearest(self, query_index: int, request: SearchRequest) -> NearestRows | None:
+    def _rank_nearest(self, query_index: int, request: RankRequest) -> NearestRows | None:
         key = query_index, request.rows_per_arm
         if key not in self._nearest_cache:
             text = clean_query(self._queries[query_index].text)
@@ -178,7 +178,7 @@ class CachedSearch:
         nearest_rows = self._nearest_cache[key]
         return nearest_rows and within_distance(nearest_rows, request.similarity_threshold)
 
-    def _have_every_word(self, query_index: int, request: SearchRequest, rows: Sequence[int]) -> list[bool]:
+    def _have_every_word(self, query_index: int, request: RankRequest, rows: Sequence[int]) -> list[bool]:
         """Return which rows contain every word of the query."""
         cache = self._every_word_cache.setdefault((query_index, request.loanwords, request.bridge), {})
         uncached = [row for row in rows if row not in cache]
@@ -187,7 +187,7 @@ class CachedSearch:
             cache.update(zip(uncached, flags, strict=True))
         return [cache[row] for row in rows]
 
-    def _analysis(self, query_index: int, request: SearchRequest) -> QueryAnalysis:
+    def _analysis(self, query_index: int, request: RankRequest) -> QueryAnalysis:
         key = query_index, request.loanwords, request.bridge
         if key not in self._analysis_cache:
             self._analysis_cache[key] = analyse_request(clean_query(self._queries[query_index].text), request)

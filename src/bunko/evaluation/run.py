@@ -14,7 +14,7 @@ from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.eval_library import JUDGED_TOOL
 from bunko.library.library import Library
 from bunko.observer import NO_OBSERVER, Observer
-from bunko.search.request import SearchRequest
+from bunko.search.request import RankRequest
 from bunko.types import Answer, Mode, format_citation
 
 # One document may have many chunks: a search fetches three chunks per document, and more if those belong to too few
@@ -178,7 +178,7 @@ def query_measures(
     return values
 
 
-def may_abstain(request: SearchRequest) -> bool:
+def may_abstain(request: RankRequest) -> bool:
     """Return whether a threshold can make a search return nothing although it found candidates."""
     by_distance = request.mode != "bm25" and request.similarity_threshold is not None
     return by_distance or (request.mode == "hybrid" and request.min_combined_score is not None)

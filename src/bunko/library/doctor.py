@@ -14,7 +14,7 @@ from bunko.embedders import embed_and_check
 from bunko.errors import BunkoError, EmbedderError, rebuild_hint
 from bunko.protocols import Embedder, Index, IndexView, Store
 from bunko.search.rank import rank_rows
-from bunko.search.request import SearchRequest
+from bunko.search.request import RankRequest
 from bunko.text import analyzer
 from bunko.text.language import detect_language
 from bunko.types import MODES, Chunk, Mode, Tool
@@ -158,7 +158,7 @@ def _pick_sentence(chunk: Chunk) -> str:
 
 
 def _finds_answer(store: Store, view: IndexView, question: str, mode: Mode, embedder: Embedder | None) -> bool:
-    request = SearchRequest(question, mode=mode, top_k=10)
+    request = RankRequest(question, mode=mode, top_k=10)
     ranking = rank_rows(view, question, embedder, request)
     terms = set(analyzer.term_keys(question))
     # Texts repeat each other: one that shares most terms of the question is as good an answer.

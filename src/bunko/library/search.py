@@ -20,7 +20,7 @@ from bunko.records import DatedDocument, StoredDocument
 from bunko.search.citations import CITATION_STATUSES, CitationCheck, verify_citation
 from bunko.search.hits import log_answer, search
 from bunko.search.passages import Extract, Passage, extract_passages, passage_as_hit, render_extract, snippet_terms
-from bunko.search.request import MAX_QUERY_CHARS, SearchRequest, tool_search_settings
+from bunko.search.request import MAX_QUERY_CHARS, RankRequest, tool_search_settings
 from bunko.settings import Settings
 from bunko.text.dates import time_zone
 from bunko.text.normalise import escape_surrogates
@@ -112,7 +112,7 @@ class Searcher:
         return Answer(query, request.mode, hits, view.size, freshness, notices, rewritten)
 
     def _search_with_repair(
-        self, names: dict[int, str], embedder: Embedder | None, request: SearchRequest
+        self, names: dict[int, str], embedder: Embedder | None, request: RankRequest
     ) -> tuple[IndexView, list[Hit]]:
         """Search, and if an index is damaged, rebuild it and search again."""
         try:
@@ -126,7 +126,7 @@ class Searcher:
             return self._search_once(names, embedder, request)
 
     def _search_once(
-        self, names: dict[int, str], embedder: Embedder | None, request: SearchRequest
+        self, names: dict[int, str], embedder: Embedder | None, request: RankRequest
     ) -> tuple[IndexView, list[Hit]]:
         with self._store.read_transaction():
             if embedder is not None:
@@ -153,7 +153,7 @@ class Searcher:
         mode: Mode | None = None,
         top_k: int | None = None,
         **options: Any,
-    ) -> SearchRequest:
+    ) -> RankRequest:
         """Return the request for a query: arguments override the tools' own settings, which override the settings.
 
         Tools with different settings cannot be ranked together, so then the settings of none of them apply.
@@ -175,9 +175,7 @@ class Searcher:
         if (where := options.get("where")) and search_settings.timezone:
             options["where"] = replace(where, zone=search_settings.timezone)
         arguments = options | {"mode": mode, "top_k": top_k}
-        return SearchRequest(
-            query, **(values | {name: value for name, value in arguments.items() if value is not None})
-        )
+        return RankRequest(query, **(values | {name: value for name, value in arguments.items() if value is not None}))
 
     def passages(self, hits: Sequence[Hit], extract: Extract | None = None, **how: Any) -> list[Passage]:
         """Return the passages of hits in the given extent, else in the extent of each hit's tool."""
@@ -295,14 +293,14 @@ def _are_web(tools: Sequence[Tool]) -> bool:
     return bool(tools) and all(tool.kind == "web" for tool in tools)
 
 
-def _with_noise_floor(request: SearchRequest, embedder: Embedder) -> SearchRequest:
+def _with_noise_floor(request: RankRequest, embedder: Embedder) -> RankRequest:
     """Return a request without unrelated vectors: reciprocal rank fusion would count them like any other."""
     if request.mode != "hybrid" or request.fusion != "rrf" or request.similarity_threshold is not None:
         return request
     return replace(request, similarity_threshold=1 - embedder.noise_floor)
 
 
-def _fit_mode_to_tools(request: SearchRequest, tools: Sequence[Tool], notices: list[str]) -> SearchRequest:
+def _fit_mode_to_tools(request: RankRequest, tools: Sequence[Tool], notices: list[str]) -> RankRequest:
     """Return a request that tools without vectors can answer, and add a notice."""
     lexical_tools = [tool.name for tool in tools if not has_vectors(tool)]
     if request.mode == "bm25" or not lexical_tools:

@@ -10,7 +10,7 @@ from bunko.errors import QueryError
 from bunko.protocols import Embedder, IndexView
 from bunko.records import EMPTY_RANKING, NearestRows, QueryTerm, Ranking
 from bunko.search.query_analysis import QueryAnalysis
-from bunko.search.request import SearchRequest
+from bunko.search.request import RankRequest
 from bunko.text import ngrams
 from bunko.timing import timer
 
@@ -41,7 +41,7 @@ def rank_arms(
     query: str,
     analysis: QueryAnalysis,
     embedder: Embedder | None,
-    request: SearchRequest,
+    request: RankRequest,
     where: tuple[int, ...] | None,
 ) -> Arms:
     """Return the rankings that the mode of a request needs."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from bunko.protocols import Embedder, IndexView, Store
 from bunko.records import ChunkRow
 from bunko.search.rank import RankedRow, rank_rows
-from bunko.search.request import SearchRequest, clean_query
+from bunko.search.request import RankRequest, clean_query
 from bunko.timing import timer
 from bunko.types import Hit
 
@@ -16,7 +16,7 @@ _log = logging.getLogger("bunko.search")
 
 
 def search(
-    store: Store, view: IndexView, tools: Mapping[int, str], embedder: Embedder | None, request: SearchRequest
+    store: Store, view: IndexView, tools: Mapping[int, str], embedder: Embedder | None, request: RankRequest
 ) -> list[Hit]:
     """Return the best hits of some tools; call it inside the store's `read_transaction` with a view taken there."""
     query = clean_query(request.query)

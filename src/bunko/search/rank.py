@@ -13,7 +13,7 @@ from bunko.search import fusion
 from bunko.search.arms import Arms, rank_arms
 from bunko.search.explanations import explain_rows
 from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, QueryAnalysis, analyse_query
-from bunko.search.request import SearchRequest
+from bunko.search.request import RankRequest
 from bunko.types import Explanation
 
 
@@ -32,7 +32,7 @@ def rank_rows(
     view: IndexView,
     query: str,
     embedder: Embedder | None,
-    request: SearchRequest,
+    request: RankRequest,
     where: tuple[int, ...] | None = None,
 ) -> list[RankedRow]:
     """Return the best rows with their scores, of the documents with the ids `where` if given."""
@@ -56,7 +56,7 @@ def rank_rows(
     ]
 
 
-def analyse_request(query: str, request: SearchRequest) -> QueryAnalysis:
+def analyse_request(query: str, request: RankRequest) -> QueryAnalysis:
     """Return the keys of a query with the expansions that a request allows."""
     weight = CROSS_LANGUAGE_WEIGHT if request.bridge else 0.0
     return analyse_query(query, loanwords=request.loanwords, cross_language_weight=weight)
@@ -71,7 +71,7 @@ class FusedScores(NamedTuple):
 
 
 def fuse(
-    view: IndexView, analysis: QueryAnalysis, request: SearchRequest, arms: Arms, *, noise_floor: float
+    view: IndexView, analysis: QueryAnalysis, request: RankRequest, arms: Arms, *, noise_floor: float
 ) -> FusedScores:
     """Return the scores of both arms and their fusion; one arm alone is its own fusion.
 
@@ -116,7 +116,7 @@ def _fuse_adaptive(
 
 def select_rows(
     view: IndexView,
-    request: SearchRequest,
+    request: RankRequest,
     scores: FusedScores,
     every_word: Callable[[Sequence[int]], Sequence[bool]],
 ) -> list[int]:

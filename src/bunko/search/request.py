@@ -17,7 +17,7 @@ _MIN_FETCH = 30
 
 
 @dataclass(frozen=True, slots=True)
-class SearchRequest:
+class RankRequest:
     """A query and how to rank its results."""
 
     query: str

@@ -17,7 +17,7 @@ from bunko.text.tags import normalise_tag
 # Enough to decide whether to read the whole passage.
 _CONCISE_TOKENS = 300
 MAX_RESULTS = 50
-_MAX_HITS = 1000  # the limit of SearchRequest.top_k
+_MAX_HITS = 1000  # the limit of RankRequest.top_k
 _CURSOR_ARGUMENTS = ("query", "top_k", "extract", "mode", "path", "tag", "since", "until")
 
 QUERY_PARAM = Param("query", "string", "Words or a question, Japanese or English", required=True)
