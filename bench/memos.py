@@ -17,7 +17,8 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.search.query_analysis import analyse_query
-from bunko.search.rank import SearchRequest, rank_rows
+from bunko.search.rank import rank_rows
+from bunko.search.request import RankRequest
 from bunko.sources import build
 
 SIZES = (SMALL, MEDIUM, LARGE)
@@ -91,7 +92,7 @@ def _ranking(library: Library, mode: str) -> Callable[[str], object]:
     with library.store.read_transaction():
         snapshot = library.snapshot([tool.id for tool in tools])
     embedder, masks = library.embedder(), snapshot.masks(None)
-    requests: dict[str, SearchRequest] = {}
+    requests: dict[str, RankRequest] = {}
 
     def answer(word: str) -> object:
         if word not in requests:

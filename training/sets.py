@@ -20,7 +20,8 @@ from judge import ndcg
 
 from bunko.evaluation import beir
 from bunko.evaluation.eval_library import judged_library
-from bunko.search.rank import SearchRequest, rank_rows
+from bunko.search.rank import rank_rows
+from bunko.search.request import RankRequest
 from bunko.settings import Settings
 
 DEPTH = 200  # BM25 hits for each question
@@ -59,7 +60,7 @@ def load_set(folder: Path, step: int, *, bridge: bool) -> dict[str, Any]:
         chunks = library.store.chunks(ids)
         document_ids = {uri: index for index, uri in enumerate(sorted({chunk.uri for chunk in chunks.values()}))}
         rows, scores = np.full((len(queries), DEPTH), -1, np.int32), np.zeros((len(queries), DEPTH), np.float32)
-        request, masks = SearchRequest("", mode="bm25", top_k=DEPTH, bridge=bridge), snapshot.masks(None)
+        request, masks = RankRequest("", mode="bm25", top_k=DEPTH, bridge=bridge), snapshot.masks(None)
         for index, query in enumerate(queries):
             for rank, hit in enumerate(rank_rows(snapshot, query, None, request, masks)):
                 rows[index, rank], scores[index, rank] = hit.row, hit.score

@@ -5,7 +5,8 @@ from __future__ import annotations
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
 from bunko.records import PreparedDocument
-from bunko.search.rank import SearchRequest, search
+from bunko.search.rank import search
+from bunko.search.request import RankRequest
 from bunko.text import analyzer
 from bunko.text.term_codec import pack_terms
 from bunko.types import Chunk, Document, SourceEntry, Text, Tool
@@ -33,5 +34,5 @@ def search_results(
 ) -> list[tuple[str, int, float]]:
     """Return URI, chunk index and score of each hit."""
     with store.read_transaction():
-        hits = search(store, index.snapshot(), {tool.id: tool.name}, None, SearchRequest(query, **options))  # type: ignore[arg-type]
+        hits = search(store, index.snapshot(), {tool.id: tool.name}, None, RankRequest(query, **options))  # type: ignore[arg-type]
     return [(hit.uri, hit.chunk.index, hit.score) for hit in hits]

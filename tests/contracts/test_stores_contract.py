@@ -10,7 +10,8 @@ import pytest
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
 from bunko.records import FailedDocument, Filter, PreparedDocument, StorageSize
-from bunko.search.rank import SearchRequest, search
+from bunko.search.rank import search
+from bunko.search.request import RankRequest
 from bunko.stores import memory
 from bunko.types import Chunk, LineSpan, SourceEntry, Tool
 from tests.contracts.documents import prepared, search_results
@@ -20,7 +21,7 @@ def test_what_was_written_is_found_with_its_place_and_facts(store: Store) -> Non
     tool = store.put_tool(Tool("docs"))
     store.write(tool.id, upsert=[prepared("a.md", "検索の方法", "別の話", date="2024-01-15", tags=("設計",))])
     with store.read_transaction():
-        hits = search(store, ToolIndex(store, tool.id, None).snapshot(), {tool.id: "docs"}, None, SearchRequest("検索"))
+        hits = search(store, ToolIndex(store, tool.id, None).snapshot(), {tool.id: "docs"}, None, RankRequest("検索"))
     assert [(hit.tool, hit.uri, hit.title, hit.date, hit.tags) for hit in hits] == [
         ("docs", "a.md", "title of a.md", "2024-01-15", ("設計",))
     ]
@@ -135,7 +136,7 @@ def test_hostile_strings_survive_storage(store: Store) -> None:
     store.write(tool.id, upsert=[prepared(f"{number} '\"\n*?.md", text) for number, text in enumerate(texts)])
     with store.read_transaction():
         live = ToolIndex(store, tool.id, None)
-        hits = search(store, live.snapshot(), {tool.id: "docs"}, None, SearchRequest("検索", top_k=10))
+        hits = search(store, live.snapshot(), {tool.id: "docs"}, None, RankRequest("検索", top_k=10))
     assert sorted(hit.chunk.text for hit in hits) == sorted(texts)
 
 

@@ -15,7 +15,8 @@ from bunko.embedders import hashing, vector_key
 from bunko.indexes.embedded import segment
 from bunko.indexes.embedded import tool_index as live_module
 from bunko.indexes.embedded.tool_index import ToolIndex
-from bunko.search.rank import SearchRequest, search
+from bunko.search.rank import search
+from bunko.search.request import RankRequest
 from bunko.stores import memory, sqlite
 from bunko.stores.sqlite.store import Sqlite
 from bunko.types import Tool
@@ -32,8 +33,7 @@ def store(tmp_path: Path) -> Iterator[Sqlite]:
 def uris(store: Sqlite, tool: Tool, live: ToolIndex, query: str) -> set[str]:
     with store.read_transaction():
         return {
-            hit.uri
-            for hit in search(store, live.snapshot(), {tool.id: tool.name}, None, SearchRequest(query, top_k=100))
+            hit.uri for hit in search(store, live.snapshot(), {tool.id: tool.name}, None, RankRequest(query, top_k=100))
         }
 
 
@@ -190,7 +190,7 @@ def test_an_index_made_in_several_files_answers_as_one_made_in_memory(
         found = []
         with store.read_transaction():
             for mode in ("bm25", "semantic", "hybrid"):
-                request = SearchRequest("京都の検索 第12", mode=mode, top_k=20)
+                request = RankRequest("京都の検索 第12", mode=mode, top_k=20)
                 hits = search(store, live.snapshot(), {tool.id: "docs"}, embedder, request)
                 # Of a scan of bytes the mean of all cosines is less exact.
                 found.append([(hit.uri, pytest.approx(hit.score, abs=1e-3)) for hit in hits])

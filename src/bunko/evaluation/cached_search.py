@@ -25,7 +25,8 @@ from bunko.library.library import Library
 from bunko.protocols import Embedder
 from bunko.search import fusion
 from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, QueryAnalysis, analyse_query
-from bunko.search.rank import MAX_QUERY_CHARS, SearchRequest, fuse_adaptive, rank_lexical, rows_per_arm
+from bunko.search.rank import MAX_QUERY_CHARS, fuse_adaptive, rank_lexical, rows_per_arm
+from bunko.search.request import RankRequest
 from bunko.text.normalise import escape_surrogates
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ _CHUNK_BATCH = 500
 class SearchConfig:
     """A search configuration for all queries."""
 
-    request: SearchRequest  # its query and number of results are ignored
+    request: RankRequest  # its query and number of results are ignored
     n_results: int
     n_chunks: int | None
 
@@ -129,7 +130,7 @@ class CachedSearch:
                 break
         return [values or {} for values in measured]
 
-    def _rank_rows(self, query_index: int, request: SearchRequest, weights: Floats, fetch_size: int) -> list[Rows]:
+    def _rank_rows(self, query_index: int, request: RankRequest, weights: Floats, fetch_size: int) -> list[Rows]:
         """Return the best rows for each weight, as a search for `fetch_size` results ranks them."""
         is_hybrid = request.mode == "hybrid"
         k = rows_per_arm(replace(request, top_k=fetch_size))
@@ -155,7 +156,7 @@ class CachedSearch:
         # Where the weight has no effect, there is one ranking for all weights.
         return best * len(weights) if len(scores) < len(weights) else best
 
-    def _rank_lexical(self, query_index: int, request: SearchRequest, k: int) -> Ranking:
+    def _rank_lexical(self, query_index: int, request: RankRequest, k: int) -> Ranking:
         key = (k, request.k1, request.b, request.loanwords, request.bridge)
         if key not in self._lexical_cache:
             analysis = self._analysis(query_index, request)
@@ -188,7 +189,7 @@ class CachedSearch:
     def _score_rows(
         self,
         query_index: int,
-        request: SearchRequest,
+        request: RankRequest,
         rows: Rows,
         lexical_ranking: Ranking,
         nearest_rows: NearestRows | None,
@@ -215,7 +216,7 @@ class CachedSearch:
         combined: Floats = weight_column * vector_scores + (1 - weight_column) * lexical_scores
         return combined
 
-    def _rows_with_all_words(self, query_index: int, request: SearchRequest, rows: Rows) -> npt.NDArray[np.bool_]:
+    def _rows_with_all_words(self, query_index: int, request: RankRequest, rows: Rows) -> npt.NDArray[np.bool_]:
         """Return which rows contain all words of the query: these pass below the minimum score too."""
         analysis = self._analysis(query_index, request)
         required = [index for index, role in enumerate(analysis.roles) if role == ""]
@@ -226,7 +227,7 @@ class CachedSearch:
             self._all_words_cache[*key, row] = bool(required) and all(matches[index] for index in required)
         return np.array([self._all_words_cache[*key, row] for row in row_numbers], bool)
 
-    def _analysis(self, query_index: int, request: SearchRequest) -> QueryAnalysis:
+    def _analysis(self, query_index: int, request: RankRequest) -> QueryAnalysis:
         key = query_index, request.loanwords, request.bridge
         if key not in self._analysis_cache:
             weight = CROSS_LANGUAGE_WEIGHT if request.bridge else 0.0

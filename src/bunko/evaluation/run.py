@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Unpack
 
 from bunko.evaluation import measures
 from bunko.evaluation.compare import confidence_intervals
 from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.eval_library import JUDGED_TOOL
 from bunko.library.library import Library
-from bunko.search.rank import SearchRequest
+from bunko.search.request import RankingOptions, RankRequest
 from bunko.types import Answer, Mode, format_citation
 
 # One document may have many chunks: a search fetches three chunks per document, and more if those belong to too few
@@ -101,7 +101,7 @@ def run_queries(
     name: str = "",
     tool: str = JUDGED_TOOL,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
-    **options: Any,
+    **options: Unpack[RankingOptions],
 ) -> Run:
     """Run every query and judge its first `n_results` documents, from the first `n_chunks` chunks if given.
 
@@ -177,7 +177,7 @@ def query_measures(
     return values
 
 
-def may_abstain(request: SearchRequest) -> bool:
+def may_abstain(request: RankRequest) -> bool:
     """Return whether a threshold can make a search return nothing although it found candidates."""
     by_distance = request.mode != "bm25" and request.similarity_threshold is not None
     return by_distance or (request.mode == "hybrid" and request.min_combined_score is not None)

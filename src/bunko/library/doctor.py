@@ -15,7 +15,8 @@ from bunko.errors import BunkoError, EmbedderError, rebuild_hint
 from bunko.indexes.embedded.snapshot import Snapshot
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Embedder, Store
-from bunko.search.rank import SearchRequest, rank_rows
+from bunko.search.rank import rank_rows
+from bunko.search.request import RankRequest
 from bunko.text import analyzer
 from bunko.text.language import detect_language
 from bunko.types import MODES, Chunk, Mode, Tool
@@ -159,7 +160,7 @@ def _pick_sentence(chunk: Chunk) -> str:
 
 
 def _finds_answer(store: Store, snapshot: Snapshot, question: str, mode: Mode, embedder: Embedder | None) -> bool:
-    request = SearchRequest(question, mode=mode, top_k=10)
+    request = RankRequest(question, mode=mode, top_k=10)
     ranking = rank_rows(snapshot, question, embedder, request, snapshot.masks(None))
     terms = set(analyzer.term_keys(question))
     # Texts repeat each other: one that shares most terms of the question is as good an answer.

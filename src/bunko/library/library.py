@@ -13,6 +13,7 @@ from bunko.library.importing import Importer, ImportMode
 from bunko.library.indexes import ToolIndexes
 from bunko.library.llm import ChatModels
 from bunko.library.maintenance import Maintenance
+from bunko.library.page import Pager
 from bunko.library.paths import LibraryPaths
 from bunko.library.reembed import Reembedder
 from bunko.library.search import Searcher
@@ -66,10 +67,9 @@ class Library:
 
         # Methods are bound from the parts that implement them, so that each signature is written once.
         self.search = searcher.search
+        self.page = Pager(searcher, chat_models).page
         self.build_request = searcher.build_request
         self.passages = searcher.passages
-        self.expand_hits = searcher.expand_hits
-        self.highlight_hits = searcher.highlight_hits
         self.document_of = searcher.document_of
         self.verify_citation = searcher.verify_citation
         self.tags = searcher.tags

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,13 +16,14 @@ from bunko.indexes.embedded.bm25 import QueryTerm
 from bunko.indexes.embedded.snapshot import EMPTY_RANKING, Ranking, Snapshot
 from bunko.indexes.embedded.vectors import NearestRows, cosines, nearest
 from bunko.protocols import Embedder, Store
-from bunko.records import NO_FILTER, ChunkRow, Filter
+from bunko.records import ChunkRow
 from bunko.search import fusion
 from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, QueryAnalysis, analyse_query
+from bunko.search.request import RankRequest
 from bunko.text import ngrams
 from bunko.text.normalise import escape_surrogates
 from bunko.timing import timer
-from bunko.types import FUSIONS, MODES, ArmScore, Explanation, Fusion, Hit, Mode
+from bunko.types import FUSIONS, MODES, ArmScore, Explanation, Hit
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -44,35 +44,6 @@ _GRAM_ONLY_FACTOR = 0.5
 _EXPANSION_ROLES = ("loanword", "bridge", "synonym", "gram")
 # Rows that each arm contributes to a fusion: with fewer, one outlier changes the normalisation.
 _MIN_FETCH = 30
-
-
-@dataclass(frozen=True, slots=True)
-class SearchRequest:
-    """A query and how to rank its results."""
-
-    query: str
-    mode: Mode = "bm25"
-    top_k: int = 5
-    fusion: Fusion = "cc"
-    vector_weight: float | None = None  # None: chosen by how much of the query the best text contains
-    k1: float = 1.2
-    b: float = 0.75
-    rrf_k: float = 60
-    similarity_threshold: float | None = None  # maximum cosine distance of a vector hit
-    min_combined_score: float | None = None
-    loanwords: bool = True
-    bridge: bool = True  # also search for translations of the words
-    where: Filter = NO_FILTER
-    explain: bool = False
-
-    def __post_init__(self) -> None:
-        """Reject invalid values and name the allowed ones."""
-        if self.mode not in MODES:
-            raise QueryError(f"Unknown search mode {self.mode!r}", hint=f"Use one of: {', '.join(MODES)}.")
-        if self.fusion not in FUSIONS:
-            raise QueryError(f"Unknown fusion {self.fusion!r}", hint=f"Use one of: {', '.join(FUSIONS)}.")
-        if not 1 <= self.top_k <= 1000:
-            raise QueryError(f"{self.top_k} results cannot be returned", hint="Ask for 1 to 1000.")
 
 
 # The search settings a tool may override: their range if the first value is a float, else their allowed values.
@@ -104,7 +75,7 @@ def is_tool_search_setting(name: object, value: object) -> bool:
 
 
 def search(
-    store: Store, snapshot: Snapshot, tools: Mapping[int, str], embedder: Embedder | None, request: SearchRequest
+    store: Store, snapshot: Snapshot, tools: Mapping[int, str], embedder: Embedder | None, request: RankRequest
 ) -> list[Hit]:
     """Return the best hits of some tools; call it inside the store's `reading` with a snapshot taken there."""
     query = escape_surrogates(request.query)[:MAX_QUERY_CHARS]
@@ -159,7 +130,7 @@ def rank_rows(
     snapshot: Snapshot,
     query: str,
     embedder: Embedder | None,
-    request: SearchRequest,
+    request: RankRequest,
     masks: Sequence[Mask],
     *,
     cached_nearest: NearestRows | None = None,
@@ -204,7 +175,7 @@ class _Scores(NamedTuple):
 def _fuse_arms(
     snapshot: Snapshot,
     analysis: QueryAnalysis,
-    request: SearchRequest,
+    request: RankRequest,
     embedder: Embedder | None,
     lexical_ranking: Ranking,
     nearest_rows: NearestRows | None,
@@ -226,14 +197,14 @@ def _fuse_arms(
     return _Scores(lexical, semantic, fuse_adaptive(snapshot, analysis, lexical, semantic, nearest_rows, request.k1))
 
 
-def _has_combined_score(request: SearchRequest) -> bool:
+def _has_combined_score(request: RankRequest) -> bool:
     return request.mode == "hybrid" and request.fusion == "cc"
 
 
 def _select_rows(
     snapshot: Snapshot,
     analysis: QueryAnalysis,
-    request: SearchRequest,
+    request: RankRequest,
     scores: _Scores,
     lexical_ranking: Ranking,
     semantic_ranking: Ranking,
@@ -284,7 +255,7 @@ def fuse_adaptive(
     )
 
 
-def rows_per_arm(request: SearchRequest) -> int:
+def rows_per_arm(request: RankRequest) -> int:
     """Return how many rows each arm contributes to a request."""
     return request.top_k if request.mode != "hybrid" else max(3 * request.top_k, _MIN_FETCH)
 
