@@ -7,7 +7,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from bunko.errors import BunkoError, UnknownName
+from bunko.errors import AddressRefused, BunkoError, FetchFailed, UnknownName
 from bunko.interfaces.serialize import round_score
 from bunko.interfaces.text import single_line
 from bunko.interfaces.tools import search_tool
@@ -309,25 +309,27 @@ def _run_with_translated_errors(
 
 
 def _classify_error(call: ToolCall, url: str, error: BunkoError) -> tuple[str, str]:
-    """Return the kind of an error, and its reason in the configured language."""
-    from bunko.sources.web.visit import FORBIDDEN_REASON, NO_TEXT_HINT, failure_reason
+    """Return the kind of an error, which selects its hint, and its reason in the configured language."""
+    from bunko.sources.web.visit import failure_reason
 
-    message, status, detail = _translator(call), getattr(error, "status", 0), failure_reason(url, error)
+    message, detail = _translator(call), failure_reason(url, error)
     if isinstance(error, UnknownName):
         return "unknown", message("unknown")
-    if location := getattr(error, "location", ""):
-        return "redirect", message("redirect", location=location)
-    if status:
+    if isinstance(error, AddressRefused):
+        if error.reason == "robots":
+            return "robots", message("robots")
+        return "refused" if error.reason == "private-address" else "", message("refused", detail=detail)
+    if not isinstance(error, FetchFailed):
+        return "", detail
+    if error.location:
+        return "redirect", message("redirect", location=error.location)
+    if status := error.status:
         phrases = {http_status.value: http_status.phrase for http_status in HTTPStatus}
         kind = "missing" if status in (404, 410) else "closed" if status in (401, 403, 407, 451) else "later"
         return kind, f"HTTP {status} {phrases.get(status, '')}".strip()
-    if detail == FORBIDDEN_REASON:
-        return "robots", message("robots")
-    if error.code == "refused":
-        return "refused" if "crawl.allowed_hosts" in error.hint else "", message("refused", detail=detail)
-    if error.hint == NO_TEXT_HINT:
+    if error.reason == "no-text":
         return "empty", message("empty")
-    if error.code == "fetch" and "within" in detail:
+    if error.reason == "timeout":
         return "timeout", message("timeout", seconds=call.library.settings.crawl.timeout_seconds)
     return "", detail
 
