@@ -51,7 +51,7 @@ def test_tools_are_built_once_until_the_tools_of_the_library_change(docs: Path, 
     assert registry.tools() is first
     assert first[0].input_schema["type"] == "object"
     [tool] = library.tools()
-    library.store.put_tool(replace(tool, description="Something else"))
+    library.store.tools.put(replace(tool, description="Something else"))
     assert "Something else" in [other.description for other in registry.tools()]
 
 
