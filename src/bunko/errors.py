@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 
 class BunkoError(Exception):
@@ -52,10 +52,18 @@ class SourceError(BunkoError):
     code = "source"
 
 
+RefusalReason = Literal["private-address", "robots", "other"]
+FailureReason = Literal["timeout", "no-text", "other"]
+
+
 class AddressRefused(SourceError):
     """An address may not be fetched; no request was sent."""
 
     code = "refused"
+
+    def __init__(self, message: str, *, hint: str = "", reason: RefusalReason = "other") -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason
 
 
 class FetchFailed(SourceError):
@@ -64,9 +72,17 @@ class FetchFailed(SourceError):
     code = "fetch"
 
     def __init__(
-        self, message: str, *, hint: str = "", status: int = 0, location: str = "", retry_after: float = 0.0
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        status: int = 0,
+        location: str = "",
+        retry_after: float = 0.0,
+        reason: FailureReason = "other",
     ) -> None:
         super().__init__(message, hint=hint)
+        self.reason = reason
         self.status = status  # 0: the server did not answer
         self.location = location
         self.retry_after = retry_after  # in seconds

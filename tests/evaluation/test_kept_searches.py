@@ -82,8 +82,8 @@ def test_a_library_that_may_only_be_read_keeps_nothing_and_answers(notes: Path, 
 def test_an_assistants_searches_are_kept_once_however_many_pages_it_reads(notes: Path, open_docs: Opener) -> None:
     from threading import Event
 
+    from bunko.interfaces.tools import search_tool
     from bunko.interfaces.tools.tool import ToolCall
-    from bunko.interfaces.tools.toolsets import search_tool
 
     library = open_docs(BUNKO_LOG_KEEP_SEARCHES="true")
     given = {"query": "京都の寺", "top_k": 1, "extract": "chunk", "response_format": "concise"}

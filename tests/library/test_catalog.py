@@ -34,12 +34,6 @@ def test_a_name_that_no_assistant_accepts_is_refused(name: str, tmp_path: Path) 
         catalog.add_tool(memory.build(), name, "x", tmp_path)
 
 
-@pytest.mark.parametrize("name", ["search", "Reindex", "rag_search", "query_memos"])
-def test_the_names_of_fixed_tools_are_reserved(name: str, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="of a built-in tool"):
-        catalog.add_tool(memory.build(), name, "x", tmp_path)
-
-
 def test_names_that_would_look_the_same_to_an_assistant_are_refused_with_both(tmp_path: Path) -> None:
     store = memory.build()
     catalog.add_tool(store, "api docs", "x", tmp_path)

@@ -10,7 +10,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
-from bunko.interfaces.tools.answers import UNTRUSTED_NOTE
+from bunko.interfaces.text import UNTRUSTED_NOTE
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.text.token_count import estimate_tokens
 from tests.conftest import Opener

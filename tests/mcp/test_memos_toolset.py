@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bunko.errors import QueryError, UnknownName
-from bunko.interfaces.tools.answers import UNTRUSTED_NOTE
+from bunko.interfaces.text import UNTRUSTED_NOTE
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import ToolReply
 from bunko.library import memos

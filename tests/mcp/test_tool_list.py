@@ -53,7 +53,7 @@ def test_a_list_that_cannot_change_is_not_announced_to_change(mode: str, toolset
 def test_an_unknown_toolset_is_refused_with_the_known_ones(open_docs: Opener) -> None:
     with pytest.raises(SettingsError, match="'foldr'") as caught:
         ToolRegistry(open_docs, toolsets=["folder", "foldr"])
-    assert "folder, tools" in caught.value.hint
+    assert "folder, memos, tools, web" in caught.value.hint
 
 
 def test_every_tool_is_fully_described_and_they_come_in_order(registry: ToolRegistry, tool_library: Library) -> None:

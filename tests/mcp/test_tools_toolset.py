@@ -15,8 +15,8 @@ from mcp.client.client import Client
 
 from bunko.interfaces.mcp import server
 from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.interfaces.tools.toolsets import reserved_names
 from bunko.interfaces.tools.toolsets.tools import safe_names
-from bunko.library.catalog import RESERVED_NAMES
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.stores import sqlite
@@ -38,7 +38,7 @@ from tests.mcp.mcp_client import (
 def test_each_tool_of_the_library_can_be_called_under_its_description(tool_library: Library) -> None:
     registry = ToolRegistry(lambda: tool_library)
     tools = list_tools(registry)
-    own = {tool.title: tool for name, tool in tools.items() if name not in RESERVED_NAMES}
+    own = {tool.title: tool for name, tool in tools.items() if name not in reserved_names()}
     assert {title: tool.description for title, tool in own.items()} == {
         "recipes": "Recipes of the house.",
         "旅の記録": "旅先で書いた記録。",
@@ -78,7 +78,7 @@ def test_names_are_made_safe_and_all_different(names: list[str]) -> None:
     assert set(safe) == set(names)
     assert len(set(safe.values())) == len(names)
     assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", name) for name in safe.values())
-    assert not RESERVED_NAMES & set(safe.values())
+    assert not reserved_names() & set(safe.values())
     for name in names:
         assert safe_names([name])[name] == safe[name]
 

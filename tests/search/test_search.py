@@ -189,7 +189,7 @@ def test_a_senseless_request_says_what_is_allowed(pages: Path, open_docs: Opener
     with pytest.raises(QueryError):
         library.search("x", top_k=0)
     with pytest.raises(QueryError, match="fusion"):
-        library.search("x", fusion="blend")
+        library.search("x", fusion="blend")  # type: ignore[arg-type]
 
 
 def test_vectors_that_were_not_made_are_asked_for_in_words(pages: Path, open_docs: Opener) -> None:

@@ -19,6 +19,7 @@ from bunko.interfaces.cli import search as cli_search
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.library.library import Library
 from bunko.records import Filter
+from bunko.search.request import SearchRequest
 from bunko.text.dates import resolve_date
 from bunko.text.tags import normalise_tag
 from bunko.types import MODES, Mode, Report
@@ -184,12 +185,13 @@ def test_every_string_can_be_searched_for_in_every_mode_and_shown(
     monkeypatch.setenv("FORCE_COLOR", "1")
     for string in (*HOSTILE, *BROKEN, "".join(HOSTILE), "\x00" * 10):
         for mode in MODES:
-            answer = imported.library.search(string, mode=mode, top_k=3, explain=True, refresh=False)
-            assert len(answer.hits) <= 3
-            printed = json.dumps(serialize.answer_to_dict(answer, imported.library.document_of), ensure_ascii=False)
+            request = SearchRequest(string, mode=mode, top_k=3, explain=True, refresh=False, join_chunks=False)
+            page = imported.library.page(request)
+            assert len(page.results) <= 3
+            printed = json.dumps(serialize.page_to_dict(page), ensure_ascii=False)
             assert json.loads(printed)["query"] == string
-            cli_search.format_answer(answer)
-        render.show_answer(answer)
+            cli_search.format_page(page)
+        render.show_page(page)
     shown = capsys.readouterr().out
     assert "\x1b]0;" not in shown, "a document can change the title of the terminal"
     assert "\x1b[2J" not in shown, "a document can clear the terminal"
@@ -253,7 +255,7 @@ def test_a_folder_may_have_any_name(name: str, tmp_path: Path, capsys: pytest.Ca
     with corpus.opened(docs) as library:
         render.show_status(library.status())
         render.show_findings(library.diagnose())
-        render.show_answer(library.search("京都"))
+        render.show_page(library.page(SearchRequest("京都")))
     assert "\x1b[2J" not in capsys.readouterr().out
 
 

@@ -308,10 +308,10 @@ def test_fields_that_nobody_knows_are_kept_with_the_entry(open_memos: Opener, tm
     memos.import_memos(library, path, vectors=False)
     hits = library.search("庭", mode="bm25").hits
     assert hits[0].chunk.text == "庭を見た。"
-    [entry] = library.expand_hits(hits, "entry")
-    assert entry.chunk.text == 'mood: good\nwhere: {"city": "京都", "lat": 35.0}\nn: null\n\n庭を見た。'
-    [full] = library.expand_hits(hits, "full")
-    assert full.chunk.text == "庭を見た。"
+    [entry] = library.passages(hits, "entry")
+    assert entry.text == 'mood: good\nwhere: {"city": "京都", "lat": 35.0}\nn: null\n\n庭を見た。'
+    [full] = library.passages(hits, "full")
+    assert full.text == "庭を見た。"
     write(path, json.dumps(row | {"mood": "fine"}, ensure_ascii=False) + "\n", after=10)
     assert memos.import_memos(library, path, vectors=False).updated == 1
 
@@ -321,7 +321,7 @@ def test_a_date_that_is_none_is_kept_too(open_memos: Opener, tmp_path: Path) -> 
     library = open_memos()
     memos.import_memos(library, path, vectors=False)
     [hit] = library.search("庭", mode="bm25").hits
-    assert (hit.date, library.expand_hits([hit], "entry")[0].chunk.text) == ("", "date: someday\n\n庭を見た。")
+    assert (hit.date, library.passages([hit], "entry")[0].text) == ("", "date: someday\n\n庭を見た。")
 
 
 @pytest.mark.parametrize("codec", ["cp932", "euc_jp", "utf-16"])

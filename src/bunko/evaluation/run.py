@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Unpack
 
 from bunko.evaluation import measures
 from bunko.evaluation.compare import confidence_intervals
@@ -14,7 +14,7 @@ from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.eval_library import JUDGED_TOOL
 from bunko.library.library import Library
 from bunko.observer import NO_OBSERVER, Observer
-from bunko.search.request import RankRequest
+from bunko.search.request import RankingOptions, RankRequest
 from bunko.types import Answer, Mode, format_citation
 
 # One document may have many chunks: a search fetches three chunks per document, and more if those belong to too few
@@ -102,7 +102,7 @@ def run_queries(
     name: str = "",
     tool: str = JUDGED_TOOL,
     observer: Observer = NO_OBSERVER,
-    **options: Any,
+    **options: Unpack[RankingOptions],
 ) -> Run:
     """Run every query and judge its first `n_results` documents, from the first `n_chunks` chunks if given.
 

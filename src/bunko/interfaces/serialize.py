@@ -1,4 +1,4 @@
-"""Convert answers and reports to dictionaries for JSON output."""
+"""Convert pages of results and reports to dictionaries for JSON output."""
 
 from __future__ import annotations
 
@@ -6,47 +6,105 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from bunko.records import StoredDocument
-from bunko.search.passages import Extract, extract_passages, snippet_terms
+from bunko.interfaces.text import UNTRUSTED_NOTE, single_line
+from bunko.search.passages import PARTIAL_EXTRACTS, display_label, snippet_terms
 from bunko.text.snippets import highlight_ranges
-from bunko.types import Answer, Explanation, Hit, Report, format_citation
+from bunko.types import ArmScore, Explanation, Hit, Report, format_citation
 
 if TYPE_CHECKING:
+    from bunko.library.page import Page
+    from bunko.search.paging import PageItem
     from bunko.search.summaries import Summary
 
+# A long query may match many terms, and a document may have any number of tags; a model needs this many.
+MAX_TERMS = 8
+MAX_TAGS = 20
 
-def answer_to_dict(
-    answer: Answer,
-    find_document: Callable[[Hit], StoredDocument | None],
-    *,
-    extract: Extract | None = None,
-    summary: Summary | None = None,
+
+def page_to_dict(
+    page: Page, *, detailed: bool = True, for_model: bool = False, show_tools: bool = True
 ) -> dict[str, Any]:
-    """Return a search answer as a dictionary; documents are needed for the hashes that verify citations.
+    """Return a page of search results as a dictionary.
 
-    With an `extract`, it includes the number of omitted characters; with snippets, the positions of the matches.
+    The concise form has what a citation needs, and the tools' names if `show_tools`. With `for_model`, labels are
+    short and names are on one line without hidden characters, so that no document can fake other parts of a reply.
     """
     result: dict[str, Any] = {
-        "results": [hit_to_dict(hit) | _passage_fields(hit, find_document, extract) for hit in answer.hits],
-        "total_chunks": answer.total_chunks,
-        "query": answer.query,
-        **({"rewritten": answer.rewritten_query} if answer.rewritten_query else {}),
-        "mode": answer.mode,
+        "results": [_result_to_dict(item, detailed=detailed, for_model=for_model) for item in page.results],
+        "total_chunks": page.total_chunks,
+        "query": page.query,
+        **({"rewritten": page.rewritten_query} if page.rewritten_query else {}),
+        "mode": page.mode,
+        "truncated": page.truncated,
         "freshness": {
-            "generation": answer.freshness.generation,
-            "checked_at": answer.freshness.checked_at,
-            "missing": answer.freshness.pending_changes,
+            "generation": page.freshness.generation,
+            "checked_at": page.freshness.checked_at,
+            "missing": page.freshness.pending_changes,
         },
+        "note": UNTRUSTED_NOTE,
     }
-    if extract == "snippet":
-        query_terms = snippet_terms(answer.searched_query)
-        for item in result["results"]:
-            item["marks"] = highlight_ranges(item["content"], query_terms)
-    if summary is not None:
-        result["summary"] = summary_to_dict(summary)
-    if answer.notices:
-        result["notices"] = answer.notices
+    if detailed:
+        _add_details(page, result["results"])
+    elif not show_tools:
+        for fields in result["results"]:
+            del fields["tool"]
+    if page.next_cursor:
+        result["next_cursor"] = page.next_cursor
+    if page.summary is not None:
+        result["summary"] = summary_to_dict(page.summary)
+    if page.notices:
+        result["notices"] = page.notices
     return result
+
+
+def _result_to_dict(item: PageItem, *, detailed: bool, for_model: bool) -> dict[str, Any]:
+    passage, hit, chunk = item.passage, item.passage.hit, item.passage.hit.chunk
+    label: Callable[[str], str] = display_label if for_model else str
+    name: Callable[[str], str] = single_line if for_model else str
+    result: dict[str, Any] = {
+        "file_path": name(hit.uri),
+        "heading": label(chunk.heading),
+        "content": item.text,
+        "score": round_score(hit.score),
+        "chunk_index": chunk.index,
+        "heading_path": [label(heading) for heading in chunk.heading_path],
+        "citation": name(passage.citation),
+        "line_start": passage.first_line,
+        "line_end": passage.last_line,
+        "hash": passage.hash,
+        "tool": hit.tool,
+    }
+    if hit.trust:
+        result |= {"trust": hit.trust, "fetched_at": hit.fetched_at}
+    if not (item.has_start and item.has_end):
+        result["truncated"] = True
+    if detailed:
+        result |= {
+            "char_start": passage.start,
+            "char_end": passage.end,
+            "title": label(hit.title),
+            "date": hit.date,
+            "tags": [label(tag) for tag in (hit.tags[:MAX_TAGS] if for_model else hit.tags)],
+            "content_hash": hit.content_hash,
+            "vector_distance": round_score(hit.vector_distance),
+            "bm25_score": round_score(hit.bm25_score),
+            "combined_score": round_score(hit.combined_score),
+        }
+        if hit.explanation is not None:
+            result["explain"] = explanation_to_dict(hit.explanation, max_terms=MAX_TERMS if for_model else None)
+    return result
+
+
+def _add_details(page: Page, results: list[dict[str, Any]]) -> None:
+    """Add what was omitted around passages that may be cut, and where the query's terms are in snippets."""
+    if page.extract not in PARTIAL_EXTRACTS:
+        return
+    for item, result in zip(page.results, results, strict=True):
+        result["left_out"] = {"before": item.passage.chars_before, "after": item.passage.chars_after}
+    if page.extract == "snippet":
+        query_terms = snippet_terms(page.searched_query)
+        for result in results:
+            result["marks"] = highlight_ranges(result["content"], query_terms)
 
 
 def summary_to_dict(summary: Summary) -> dict[str, Any]:
@@ -64,55 +122,24 @@ def summary_to_dict(summary: Summary) -> dict[str, Any]:
     } | ({"text": summary.text, "model": summary.model} if summary.text else {})
 
 
-def hit_to_dict(hit: Hit) -> dict[str, Any]:
-    """Return a hit as a dictionary."""
-    chunk = hit.chunk
-    result: dict[str, Any] = {
-        "file_path": hit.uri,
-        "heading": chunk.heading,
-        "content": chunk.text,
-        "score": round(hit.score, 6),
-        "chunk_index": chunk.index,
-        "heading_path": list(chunk.heading_path),
-        "citation": hit_citation(hit),
-        "line_start": chunk.first_line,
-        "line_end": chunk.last_line,
-        "char_start": chunk.start,
-        "char_end": chunk.end,
-        "title": hit.title,
-        "date": hit.date,
-        "tags": list(hit.tags),
-        "content_hash": hit.content_hash,
-        "tool": hit.tool,
-        "vector_distance": _round_score(hit.vector_distance),
-        "bm25_score": _round_score(hit.bm25_score),
-        "combined_score": _round_score(hit.combined_score),
-    }
-    if hit.trust:
-        result |= {"trust": hit.trust, "fetched_at": hit.fetched_at}
-    if hit.explanation is not None:
-        result["explain"] = explanation_to_dict(hit.explanation)
-    return result
-
-
 def hit_citation(hit: Hit) -> str:
     """Return the citation of a hit."""
     return format_citation(hit.uri, hit.chunk.first_line, hit.chunk.last_line)
 
 
-def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
-    """Return an explanation as a dictionary."""
+def explanation_to_dict(explanation: Explanation, *, max_terms: int | None = None) -> dict[str, Any]:
+    """Return an explanation as a dictionary, with at most `max_terms` terms and expansions."""
     return {
         "lane": explanation.lane,
-        "terms": list(explanation.terms),
-        "expansions": [{"kind": kind, "term": term} for kind, term in explanation.expansions],
-        "bm25": None
-        if explanation.bm25 is None
-        else {"score": round(explanation.bm25.score, 6), "rank": explanation.bm25.rank},
-        "vector": None
-        if explanation.vector is None
-        else {"score": round(explanation.vector.score, 6), "rank": explanation.vector.rank},
+        "terms": list(explanation.terms[:max_terms]),
+        "expansions": [{"kind": kind, "term": term} for kind, term in explanation.expansions[:max_terms]],
+        "bm25": _arm_to_dict(explanation.bm25),
+        "vector": _arm_to_dict(explanation.vector),
     }
+
+
+def _arm_to_dict(arm: ArmScore | None) -> dict[str, Any] | None:
+    return None if arm is None else {"score": round_score(arm.score), "rank": arm.rank}
 
 
 def explanation_text(explanation: Explanation) -> str:
@@ -152,15 +179,6 @@ def report_to_dict(report: Report) -> dict[str, Any]:
     return result
 
 
-def _passage_fields(
-    hit: Hit, find_document: Callable[[Hit], StoredDocument | None], extract: Extract | None
-) -> dict[str, Any]:
-    passage = next(iter(extract_passages([hit], find_document, "chunk")), None)
-    fields: dict[str, Any] = {"hash": passage.hash if passage else ""}
-    if passage and extract in ("snippet", "entry", "full"):
-        fields["left_out"] = {"before": passage.chars_before, "after": passage.chars_after}
-    return fields
-
-
-def _round_score(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)
+def round_score(value: float | None) -> float | None:
+    """Return a score with four decimals, enough to tell hits apart."""
+    return None if value is None else round(value, 4)

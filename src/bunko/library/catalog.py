@@ -15,12 +15,6 @@ from bunko.timing import now
 from bunko.tool_options import NO_OPTIONS, Extract, ToolOptions
 from bunko.types import Tool
 
-# Names that a library's tools may not have, because bunko serves tools of these names to assistants.
-RESERVED_NAMES = frozenset(
-    """
-    search reindex verify job query_memos list_tags get_recent_memos rag_search rag_add rag_crawl rag_delete rag_stats
-    """.split()
-)
 # Kinds that are searched like memos: dated entries, many per file.
 MEMO_KINDS = ("memos", "jsonl")
 # Prefix of the shadow tool that a rebuild writes to; the names of users' tools never start with it.
@@ -182,8 +176,6 @@ def _check_name(store: Store, name: str) -> None:
             hint="Use at least one ASCII letter or digit, and no ~ at the beginning. Assistants see ASCII letters,"
             f" digits, _ and -, at most {MAX_NAME_LENGTH}; other characters become _.",
         )
-    if plain.lower() in RESERVED_NAMES:
-        raise SettingsError(f"{name!r} is the name of a built-in tool", hint="Choose another name.")
     for tool in tools(store):
         if tool.name == name:
             raise SettingsError(f"A tool named {name!r} already exists", hint="Change it with: bunko tool update.")

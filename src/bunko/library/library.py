@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from bunko import indexes
 from bunko.library import catalog
@@ -14,14 +14,17 @@ from bunko.library.export import PackTransfer
 from bunko.library.importing import Importer, ImportMode
 from bunko.library.llm import ChatModels
 from bunko.library.maintenance import SAMPLE_SIZE, Maintenance
+from bunko.library.page import Page, Pager
 from bunko.library.paths import LibraryPaths
 from bunko.library.reembed import Reembedder
 from bunko.library.search import Searcher
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Embedder, IndexView, Store
+from bunko.records import NO_FILTER, Filter
+from bunko.search.request import RankingOptions, RankRequest, SearchRequest
 from bunko.settings import Settings
 from bunko.tool_options import Extract, ToolOptions
-from bunko.types import Answer, Hit, Report, Text, Tool
+from bunko.types import Answer, Hit, Mode, Report, Text, Tool
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from bunko.library.web import WebCollector
     from bunko.records import ChunkRow, DatedDocument, LoggedSearch, StoredDocument
     from bunko.search.citations import CitationCheck
+    from bunko.search.passages import Passage
     from bunko.search.summaries import Summary
 
 __all__ = ["ImportMode", "Library"]
@@ -75,13 +79,10 @@ class Library:
         )
         self._index, self._tool_config, self._importer = index, tool_config, importer
         self._refresher, self._chat_models, self._searcher = importer.refresher, chat_models, searcher
+        self._pager = Pager(searcher, chat_models)
         self._reembedder = Reembedder(store, tool_config, importer)
         self._packs = PackTransfer(store, tool_config, importer)
         self._maintenance = Maintenance(paths, store, tool_config, index, importer)
-
-        self.search = searcher.search
-        self.build_request = searcher.build_request
-        self.passages = searcher.passages
 
     @cached_property
     def web(self) -> WebCollector:
@@ -92,15 +93,74 @@ class Library:
 
     # Searching
 
-    def expand_hits(
-        self, hits: list[Hit], extract: Extract | None = None, *, query: str = "", max_chars: int | None = None
-    ) -> list[Hit]:
-        """Return hits with the text of the given extent, else of each hit's tool; chunks are unchanged."""
-        return self._searcher.expand_hits(hits, extract, query=query, max_chars=max_chars)
+    def search(
+        self,
+        query: str,
+        *,
+        tool: str | None = None,
+        kinds: Sequence[str] = (),
+        mode: Mode | None = None,
+        top_k: int | None = None,
+        where: Filter = NO_FILTER,
+        explain: bool = False,
+        refresh: bool = True,
+        rewrite: bool | None = False,
+        use_tool_settings: bool = True,
+        **ranking: Unpack[RankingOptions],
+    ) -> Answer:
+        """Search one tool, all active ones, or those of some kinds, and return the best hits."""
+        return self._searcher.search(
+            query,
+            tool=tool,
+            kinds=kinds,
+            mode=mode,
+            top_k=top_k,
+            where=where,
+            explain=explain,
+            refresh=refresh,
+            rewrite=rewrite,
+            use_tool_settings=use_tool_settings,
+            **ranking,
+        )
 
-    def highlight_hits(self, hits: list[Hit], extract: Extract | None, *, query: str = "") -> list[Hit]:
-        """Return expanded hits as readers see them: query terms marked in snippets, and omissions indicated."""
-        return self._searcher.highlight_hits(hits, extract, query=query)
+    def page(self, request: SearchRequest, *, overhead_tokens: Callable[[Passage], int] = lambda _: 0) -> Page:
+        """Answer a search request with one page of passages that fits its token budget.
+
+        `overhead_tokens` estimates what a caller adds to each passage when it renders the page.
+        """
+        return self._pager.page(request, overhead_tokens=overhead_tokens)
+
+    def build_request(
+        self,
+        query: str,
+        *,
+        tools: Sequence[Tool] = (),
+        mode: Mode | None = None,
+        top_k: int | None = None,
+        **ranking: Unpack[RankingOptions],
+    ) -> RankRequest:
+        """Return how a query would be ranked: arguments override the tools' settings, which override the library's."""
+        return self._searcher.build_request(query, tools=tools, mode=mode, top_k=top_k, **ranking)
+
+    def passages(
+        self,
+        hits: Sequence[Hit],
+        extract: Extract | None = None,
+        *,
+        already_returned: int = 0,
+        query: str = "",
+        max_chars: int | None = None,
+        join_chunks: bool = True,
+    ) -> list[Passage]:
+        """Return the passages of hits in the given extent, else in the extent of each hit's tool."""
+        return self._searcher.passages(
+            hits,
+            extract,
+            already_returned=already_returned,
+            query=query,
+            max_chars=max_chars,
+            join_chunks=join_chunks,
+        )
 
     def document_of(self, hit: Hit) -> StoredDocument | None:
         """Return the document of a hit."""

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
 from bunko.errors import BunkoError, LibraryMismatch, QueryError, UnknownName
 from bunko.library import catalog, web_defaults
@@ -16,13 +16,20 @@ from bunko.library.build_config import ToolConfig, has_vectors
 from bunko.library.llm import ChatModels
 from bunko.library.refresh import Refresher
 from bunko.protocols import Embedder, Index, IndexView, Store
-from bunko.records import DatedDocument, StoredDocument
+from bunko.records import NO_FILTER, DatedDocument, Filter, StoredDocument
 from bunko.search.citations import CITATION_STATUSES, CitationCheck, verify_citation
 from bunko.search.hits import log_answer, search
-from bunko.search.passages import Extract, Passage, extract_passages, passage_as_hit, render_extract, snippet_terms
-from bunko.search.request import MAX_QUERY_CHARS, RankRequest, tool_search_settings
+from bunko.search.passages import Extract, Passage, chunk_passages, extract_passages
+from bunko.search.request import (
+    MAX_QUERY_CHARS,
+    RANKING_OPTIONS,
+    RankingOptions,
+    RankRequest,
+    SearchRequest,
+    tool_search_settings,
+)
 from bunko.settings import Settings
-from bunko.text.dates import time_zone
+from bunko.text.dates import resolve_date, time_zone
 from bunko.text.normalise import escape_surrogates
 from bunko.timing import now
 from bunko.types import Answer, Freshness, Hit, Mode, Tool
@@ -31,10 +38,6 @@ _log = logging.getLogger("bunko.library")
 
 # Logged searches: more than anybody will judge.
 _MAX_LOGGED_SEARCHES = 1000
-_REQUEST_SETTINGS = (
-    "fusion", "vector_weight", "k1", "b", "rrf_k", "similarity_threshold", "min_combined_score", "loanwords",
-    "bridge",
-)  # fmt: skip
 
 
 class Searcher:
@@ -61,27 +64,48 @@ class Searcher:
         query: str,
         *,
         tool: str | None = None,
+        kinds: Sequence[str] = (),
         mode: Mode | None = None,
         top_k: int | None = None,
+        where: Filter = NO_FILTER,
+        explain: bool = False,
         refresh: bool = True,
-        use_tool_settings: bool = True,
-        kinds: Sequence[str] = (),
         rewrite: bool | None = False,
-        **options: Any,
+        use_tool_settings: bool = True,
+        **ranking: Unpack[RankingOptions],
     ) -> Answer:
+        """Search one tool, all active ones, or those of some kinds; see `answer`."""
+        return self.answer(
+            SearchRequest(
+                query,
+                tool,
+                tuple(kinds),
+                mode,
+                top_k,
+                where=where,
+                explain=explain,
+                refresh=refresh,
+                rewrite=rewrite,
+                use_tool_settings=use_tool_settings,
+                **ranking,
+            )
+        )
+
+    def answer(self, search_request: SearchRequest) -> Answer:
         """Search one tool, all active ones, or those of some kinds, importing changes first if a check is due.
 
         A tool's own settings apply if it is searched alone or with tools that have the same settings, unless
         `use_tool_settings` is false. With `rewrite`, or if it is None and the settings enable it, a chat model rewrites
         the query first; if that fails or finds nothing, the original query is searched.
         """
-        tools = self._select_tools(tool, kinds)
-        request = self.build_request(query, tools=tools if use_tool_settings else (), mode=mode, top_k=top_k, **options)
+        query, use_tool_settings = search_request.query, search_request.use_tool_settings
+        tools = self._select_tools(search_request.tool, search_request.kinds)
+        request = self.resolve_request(search_request, tools if use_tool_settings else ())
         notices = list(self._notices)
         self._tool_ids.update({selected.name: selected.id for selected in tools})
         for selected in tools:
             self._tool_config.check_tool(selected, vectors=request.mode != "bm25")
-        if refresh and not self._read_only:
+        if search_request.refresh and not self._read_only:
             for selected in tools:
                 notices += self._refresh_tool(selected, lexical_only=request.mode == "bm25")
         request = _fit_mode_to_tools(request, tools, notices)
@@ -89,7 +113,7 @@ class Searcher:
         if embedder and use_tool_settings and _are_memos(tools):
             request = _with_noise_floor(request, embedder)
         names = {selected.id: selected.name for selected in tools}
-        rewritten, notice = self._chat_models.rewrite_query(query[:MAX_QUERY_CHARS], rewrite)
+        rewritten, notice = self._chat_models.rewrite_query(query[:MAX_QUERY_CHARS], search_request.rewrite)
         notices += [notice] if notice else []
         view, hits = self._search_with_repair(
             names, embedder, replace(request, query=rewritten) if rewritten else request
@@ -152,14 +176,18 @@ class Searcher:
         tools: Sequence[Tool] = (),
         mode: Mode | None = None,
         top_k: int | None = None,
-        **options: Any,
+        **ranking: Unpack[RankingOptions],
     ) -> RankRequest:
-        """Return the request for a query: arguments override the tools' own settings, which override the settings.
+        """Return the ranking request for a query; see `resolve_request`."""
+        return self.resolve_request(SearchRequest(query, mode=mode, top_k=top_k, **ranking), tools)
+
+    def resolve_request(self, request: SearchRequest, tools: Sequence[Tool]) -> RankRequest:
+        """Return a request with all settings: its own override those of the tools, which override the library's.
 
         Tools with different settings cannot be ranked together, so then the settings of none of them apply.
         """
         search_settings = self._settings.search
-        values: dict[str, Any] = {name: getattr(search_settings, name) for name in _REQUEST_SETTINGS}
+        values: dict[str, Any] = {name: getattr(search_settings, name) for name in RANKING_OPTIONS}
         values |= {"mode": search_settings.mode, "top_k": search_settings.top_k}
         if not self._tool_config.uses_vectors():
             values["mode"] = "bm25"  # the default without vectors; an explicit mode that needs them raises an error
@@ -172,37 +200,44 @@ class Searcher:
         tool_settings = [tool_search_settings(tool.options.search) for tool in tools]
         if tool_settings and all(other == tool_settings[0] for other in tool_settings):
             values |= tool_settings[0]
-        if (where := options.get("where")) and search_settings.timezone:
-            options["where"] = replace(where, zone=search_settings.timezone)
-        arguments = options | {"mode": mode, "top_k": top_k}
-        return RankRequest(query, **(values | {name: value for name, value in arguments.items() if value is not None}))
+        for name in ("mode", "top_k", *RANKING_OPTIONS):
+            if (value := getattr(request, name)) is not None:
+                values[name] = value
+        where = self._resolve_filter(request.where) if request.where else NO_FILTER
+        return RankRequest(request.query, where=where, explain=request.explain, **values)
 
-    def passages(self, hits: Sequence[Hit], extract: Extract | None = None, **how: Any) -> list[Passage]:
-        """Return the passages of hits in the given extent, else in the extent of each hit's tool."""
-        return extract_passages(hits, self.document_of, self._extract_of(extract), **how)
+    def default_top_k(self, request: SearchRequest) -> int:
+        """Return how many hits a request gets that does not say how many."""
+        tools = self._select_tools(request.tool, request.kinds) if request.use_tool_settings else ()
+        return self.resolve_request(request, tools).top_k
 
-    def expand_hits(
-        self, hits: list[Hit], extract: Extract | None = None, *, query: str = "", max_chars: int | None = None
-    ) -> list[Hit]:
-        """Return hits with the text of the given extent, else of each hit's tool; chunks are unchanged."""
+    def _resolve_filter(self, where: Filter) -> Filter:
+        """Return a filter whose dates are in ISO 8601 and in the time zone of the settings."""
+        now = self.local_time()
+        since = resolve_date(where.since, now) if where.since else ""
+        until = resolve_date(where.until, now) if where.until else ""
+        return replace(where, since=since, until=until, zone=self._settings.search.timezone or where.zone)
+
+    def passages(
+        self,
+        hits: Sequence[Hit],
+        extract: Extract | None = None,
+        *,
+        already_returned: int = 0,
+        query: str = "",
+        max_chars: int | None = None,
+        join_chunks: bool = True,
+    ) -> list[Passage]:
+        """Return the passages of hits in the given extent, else in the extent of each hit's tool.
+
+        Without `join_chunks`, hits whose passage is their chunk stay apart. See `extract_passages` for the rest.
+        """
         extract_of = self._extract_of(extract)
-        if max_chars is None and all(extract_of(hit) == "chunk" for hit in hits):
-            return hits
-        passages = extract_passages(hits, self.document_of, extract_of, query=query, max_chars=max_chars)
-        return [passage_as_hit(passage) for passage in passages]
-
-    def highlight_hits(self, hits: list[Hit], extract: Extract | None, *, query: str = "") -> list[Hit]:
-        """Return expanded hits as readers see them: query terms marked in snippets, and omissions indicated."""
-        if extract not in ("snippet", "entry", "full"):
-            return hits
-        terms, highlighted = snippet_terms(query), []
-        for hit in hits:
-            for passage in extract_passages([hit], self.document_of, "chunk"):
-                text = render_extract(
-                    passage.text, extract, terms, chars_before=passage.chars_before, chars_after=passage.chars_after
-                )
-                highlighted.append(replace(hit, chunk=replace(hit.chunk, text=text)))
-        return highlighted
+        if not join_chunks and max_chars is None and all(extract_of(hit) == "chunk" for hit in hits):
+            return chunk_passages(hits, self.document_of)
+        return extract_passages(
+            hits, self.document_of, extract_of, already_returned=already_returned, query=query, max_chars=max_chars
+        )
 
     def _extract_of(self, extract: Extract | None) -> Callable[[Hit], Extract]:
         if extract is not None:

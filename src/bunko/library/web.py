@@ -283,7 +283,7 @@ class WebCollector:
                 if url in urls:
                     urls.remove(url)
             outcome.problems.append(Problem(url, reason))
-            outcome.errors[url] = FetchFailed(f"{url} {reason}", hint=NO_TEXT_HINT)
+            outcome.errors[url] = FetchFailed(f"{url} {reason}", hint=NO_TEXT_HINT, reason="no-text")
         self._store.pages.write(tool.id, upsert=[replace(rows[url], problem=reason) for url, reason in failed.items()])
         report.problems = [problem for problem in report.problems if problem.uri not in failed]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from bunko.errors import QueryError
 from bunko.search.passages import Passage
+from bunko.search.request import MAX_HITS
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.sentences import sentence_ends
 from bunko.text.token_count import estimate_tokens
@@ -33,18 +34,35 @@ class Cursor:
 
 def decode_cursor(text: str, request_key: str) -> Cursor:
     """Return the cursor that a client sent, or raise an error if it is not valid for this request."""
+    cursor, digest = parse_cursor(text)
+    check_cursor(digest, request_key)
+    return cursor
+
+
+def parse_cursor(text: str) -> tuple[Cursor, str]:
+    """Return the cursor that a client sent, and the digest of the request that it belongs to."""
     try:
         padded = text + "=" * (-len(text) % 4)
         digest, *numbers = json.loads(base64.urlsafe_b64decode(padded.encode("ascii")))
         first, passage, character, generation = (int(number) for number in numbers)
     except (ValueError, TypeError, OverflowError, RecursionError, binascii.Error) as error:
         raise QueryError("The cursor is invalid", hint="Leave it out to start again.") from error
-    if digest != _digest(request_key) or min(first, passage, character) < 0 or first > 1000:
-        raise QueryError(
-            "The cursor belongs to another request",
-            hint="Repeat the original call with only the cursor added, or leave the cursor out.",
-        )
-    return Cursor(first, passage, character, generation)
+    if min(first, passage, character) < 0 or first > MAX_HITS:
+        raise _foreign_cursor_error()
+    return Cursor(first, passage, character, generation), str(digest)
+
+
+def check_cursor(digest: str, request_key: str) -> None:
+    """Raise an error if a cursor with this digest belongs to another request."""
+    if digest != _digest(request_key):
+        raise _foreign_cursor_error()
+
+
+def _foreign_cursor_error() -> QueryError:
+    return QueryError(
+        "The cursor belongs to another request",
+        hint="Repeat the original call with only the cursor added, or leave the cursor out.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +79,18 @@ def build_page(
     passages: Sequence[Passage],
     start: Cursor,
     *,
-    token_budget: int,
+    token_budget: int | None,
     tokens_per_passage: int | None,
     overhead_tokens: Callable[[Passage], int],
 ) -> tuple[list[PageItem], Cursor | None]:
     """Return the items that fit on a page, at least one, and the start of the next page, None after the last.
 
     With `tokens_per_passage` each passage is cut to that length and not continued on the next page. `overhead_tokens`
-    returns what a passage costs besides its text.
+    returns what a passage costs besides its text. Without a budget, all passages are returned as they are stored;
+    with one, a model will read them, so hidden characters are removed.
     """
+    if token_budget is None:
+        return [PageItem(passage, passage.text, has_start=True, has_end=True) for passage in passages], None
     items: list[PageItem] = []
     tokens_left = token_budget
     for index in range(start.passage_index, len(passages)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bunko.readers.outline import Heading, scan_outline, unify_line_ends
 from bunko.records import StoredDocument
@@ -17,6 +17,8 @@ from bunko.types import Hit, format_citation
 EXTRACTS: tuple[Extract, ...] = ("chunk", "section", "full")
 # Of a memo: the text around the match, the whole entry, or the entry without its heading and tags.
 MEMO_EXTRACTS: tuple[Extract, ...] = ("snippet", "entry", "full")
+# Texts of these extents are displayed with a mark where text of the document is omitted.
+PARTIAL_EXTRACTS: tuple[Extract, ...] = ("snippet", "entry", "full")
 # A longer line is text that happens to look like a heading.
 _MAX_HEADING_CHARS = 100
 
@@ -94,6 +96,20 @@ def extract_passages(
     ]
 
 
+def chunk_passages(hits: Sequence[Hit], find_document: Callable[[Hit], StoredDocument | None]) -> list[Passage]:
+    """Return the chunk of each hit as a passage; those of a document that changed since the search have no hash."""
+    documents: dict[tuple[str, str], StoredDocument | None] = {}
+    passages = []
+    for hit in hits:
+        key, chunk = (hit.tool, hit.uri), hit.chunk
+        document = documents[key] if key in documents else documents.setdefault(key, find_document(hit))
+        if document is not None and document.content_hash == hit.content_hash:
+            passages.append(_build_passage(hit, document, chunk.start, chunk.end))
+        else:
+            passages.append(Passage(hit, chunk.start, chunk.end, chunk.first_line, chunk.last_line, chunk.text, ""))
+    return passages
+
+
 def snippet_terms(query: str) -> SnippetTerms:
     """Return the terms a snippet is chosen by: those of the query, their expansions and the query's own spelling."""
     # Imported late: it loads numpy, and most commands show no snippet.
@@ -116,22 +132,6 @@ def render_extract(text: str, extract: Extract, terms: SnippetTerms, *, chars_be
     if extract in ("entry", "full") and chars_after:
         return f"{text}… [{chars_after:,} more characters]"
     return text
-
-
-def passage_as_hit(passage: Passage) -> Hit:
-    """Return a passage as a hit whose chunk has the passage's range and text."""
-    hit = passage.hit
-    if (passage.start, passage.end) == (hit.chunk.start, hit.chunk.end):
-        return hit
-    chunk = replace(
-        hit.chunk,
-        start=passage.start,
-        end=passage.end,
-        first_line=passage.first_line,
-        last_line=passage.last_line,
-        text=passage.text,
-    )
-    return replace(hit, chunk=chunk)
 
 
 @dataclass(slots=True, eq=False)

@@ -11,12 +11,12 @@ import click
 from bunko.interfaces.cli.options import (
     PATH,
     complete_tool_names,
-    format_count,
     pop_shared_options,
     print_json,
     replace_controls,
     shared_options,
 )
+from bunko.interfaces.text import format_count
 
 
 @click.command()

@@ -11,13 +11,13 @@ import click
 from bunko.interfaces.cli.import_report import show_import_progress
 from bunko.interfaces.cli.options import (
     PATH,
-    format_count,
     pop_shared_options,
     print_json,
     print_stderr,
     replace_controls,
     shared_options,
 )
+from bunko.interfaces.text import format_count
 
 
 @click.command(name="import-pack")
@@ -40,6 +40,7 @@ def command(file: Path, name: str | None, source: Path | None, replace: bool, **
     shared = pop_shared_options(options)
     from bunko.interfaces.cli.status import format_size
     from bunko.interfaces.serialize import report_to_dict
+    from bunko.interfaces.tools.toolsets import check_tool_name
     from bunko.library.open import remove_new_library_on_error
     from bunko.library.pack import open_pack
 
@@ -50,6 +51,7 @@ def command(file: Path, name: str | None, source: Path | None, replace: bool, **
         remove_new_library_on_error(library),
         show_import_progress() as observer,
     ):
+        check_tool_name(library, name or pack.tool.name)
         tool, report = library.import_pack(pack, name=name, source=source, replace_existing=replace, observer=observer)
         flags = shared.library_flags(library)
     source_exists = Path(tool.source).is_dir()

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bunko.interfaces.cli.options import escape_controls, format_count, print_json, print_stderr
+from bunko.interfaces.cli.options import escape_controls, print_json, print_stderr
+from bunko.interfaces.text import format_count
 from bunko.observer import Observer
 
 if TYPE_CHECKING:

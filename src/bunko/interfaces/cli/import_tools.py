@@ -75,6 +75,7 @@ def _open_library(shared: SharedOptions, name: str | None) -> Library:
     """Open the library; a new --database file gets the tool's definition from the default library."""
     if shared.database is None or name is None:
         return shared.open(create=False)
+    from bunko.interfaces.tools.toolsets import check_tool_name
     from bunko.library import catalog
 
     definition = None
@@ -83,6 +84,7 @@ def _open_library(shared: SharedOptions, name: str | None) -> Library:
         definition = _tool_from_default_library(shared, name)
     library = shared.open()
     if all(tool.name != name for tool in library.tools()):
+        check_tool_name(library, name)
         catalog.copy_tool(library.store, definition or _tool_from_default_library(shared, name))
     return library
 

@@ -171,11 +171,6 @@ def escape_controls(text: str) -> str:
     )
 
 
-def format_count(number: int, noun: str, plural: str = "", *, number_format: str = "") -> str:
-    """Return a number with its noun: 1 file, 2 files; `number_format=","` adds thousands separators."""
-    return f"{number:{number_format}} {noun if number == 1 else plural or f'{noun}s'}"
-
-
 def is_terminal() -> bool:
     """Return whether stdout is a terminal that can draw; a pipe gets plain text."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"

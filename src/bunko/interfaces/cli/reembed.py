@@ -9,12 +9,12 @@ import click
 from bunko.interfaces.cli.import_report import exit_on_failures, problem_lines, show_import_progress
 from bunko.interfaces.cli.options import (
     complete_tool_names,
-    format_count,
     pop_shared_options,
     print_json,
     print_stderr,
     shared_options,
 )
+from bunko.interfaces.text import format_count
 
 if TYPE_CHECKING:
     from bunko.types import Report

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,9 +20,8 @@ from bunko.interfaces.cli.options import (
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
-    from bunko.records import Filter
-    from bunko.search.summaries import Summary
-    from bunko.types import Answer
+    from bunko.library.page import Page
+    from bunko.search.request import SearchRequest
 
 
 @click.command()
@@ -82,86 +80,85 @@ def command(query: str, **options: Any) -> None:
     """
     shared = pop_shared_options(options)
     with shared.open(create=shared.docs_dir is not None) as library:
-        answer = library.search(
-            query,
-            tool=options["name"],
-            mode=options["mode"],
-            top_k=options["top_k"],
-            where=_build_filter(options, library.local_time()),
-            explain=options["explain"],
-            refresh=not options["no_refresh"],
-            rewrite=options["rewrite"],
-        )
-        library.log_search(query, options["name"])
-        summary = library.summarize_answer(answer) if options["summary"] else None
-        extract, max_chars = options["extract"], options["max_chars"]
-        answer.hits = library.expand_hits(answer.hits, extract, query=answer.searched_query, max_chars=max_chars)
-        if max_chars is not None and extract != "snippet":
-            extract = "full"  # any text may have been cut, and "full" reports how much is omitted
-        _print_notices(library, answer)
+        page = library.page(_build_request(query, options))
+        _print_notices(library, page)
         if shared.as_json:
-            from bunko.interfaces.serialize import answer_to_dict
+            from bunko.interfaces.serialize import page_to_dict
 
-            print_json(answer_to_dict(answer, library.document_of, extract=extract, summary=summary))
+            print_json(page_to_dict(page))
             return
-        answer.hits = library.highlight_hits(answer.hits, extract, query=answer.searched_query)
         # Two tools may both have a README.md.
-        _print_answer(answer, summary, show_tool_names=options["name"] is None and len(library.tools()) > 1)
+        _print_page(page, show_tool_names=options["name"] is None and len(library.tools()) > 1)
 
 
-def _print_notices(library: Library, answer: Answer) -> None:
-    for notice in answer.notices:
+def _print_notices(library: Library, page: Page) -> None:
+    for notice in page.notices:
         if notice not in library.notices:
             print_stderr(notice)
-    if answer.freshness.pending_changes and library.is_importing():
+    if page.freshness.pending_changes and library.is_importing():
         location = shlex.join(library.paths.cli_arguments())
         print_stderr(f"Changes are not all indexed yet. Index them with: bunko reindex {location}")
 
 
-def _print_answer(answer: Answer, summary: Summary | None, *, show_tool_names: bool) -> None:
-    if answer.rewritten_query:
-        click.echo(f"searched: {escape_controls(answer.rewritten_query)}\n")
-    if summary is not None and answer.hits:
+def _print_page(page: Page, *, show_tool_names: bool) -> None:
+    if page.rewritten_query:
+        click.echo(f"searched: {escape_controls(page.rewritten_query)}\n")
+    if page.summary is not None and page.results:
         from bunko.search.summaries import format_summary
 
-        click.echo(replace_controls(format_summary(summary)) + "\n")
+        click.echo(replace_controls(format_summary(page.summary)) + "\n")
     if is_terminal():
-        from bunko.interfaces.cli.render import show_answer
+        from bunko.interfaces.cli.render import show_page
 
-        show_answer(answer, show_tool_names=show_tool_names)
+        show_page(page, show_tool_names=show_tool_names)
     else:
-        click.echo(replace_controls(format_answer(answer, show_tool_names=show_tool_names)))
+        click.echo(replace_controls(format_page(page, show_tool_names=show_tool_names)))
 
 
-def format_answer(answer: Answer, *, show_tool_names: bool = False) -> str:
-    """Return an answer as text for a pipe, with the names of tools if there are several."""
-    from bunko.interfaces.serialize import explanation_text, hit_citation
+def format_page(page: Page, *, show_tool_names: bool = False) -> str:
+    """Return a page of results as text for a pipe, with the names of tools if there are several."""
+    from bunko.interfaces.serialize import explanation_text
 
-    if not answer.hits:
-        return f"No results among {answer.total_chunks} chunks."
+    if not page.results:
+        return f"No results among {page.total_chunks} chunks."
     blocks = []
-    for rank, hit in enumerate(answer.hits, 1):
+    for rank, (item, text) in enumerate(zip(page.results, page.display_texts(), strict=True), 1):
+        hit = item.passage.hit
         tool = f"  tool={escape_controls(hit.tool)}" if show_tool_names else ""
-        lines = [f"[{rank}] {escape_controls(hit_citation(hit))}  score={hit.score:.4f}{tool}"]
+        lines = [f"[{rank}] {escape_controls(item.passage.citation)}  score={hit.score:.4f}{tool}"]
         if hit.trust:
             lines.append(f"trust: {hit.trust}, fetched {hit.fetched_at}")
         if hit.chunk.heading_path:
             lines.append(escape_controls(" > ".join(hit.chunk.heading_path)))
         if hit.explanation is not None:
             lines.append(f"why: {explanation_text(hit.explanation)}")
-        lines.append(hit.chunk.text.replace("\r\n", "\n"))  # a lone carriage return would move a terminal's cursor
+        lines.append(text.replace("\r\n", "\n"))  # a lone carriage return would move a terminal's cursor
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
 
-def _build_filter(options: dict[str, Any], now: datetime) -> Filter:
+def _build_request(query: str, options: dict[str, Any]) -> SearchRequest:
     from bunko.records import Filter
-    from bunko.text.dates import resolve_date
+    from bunko.search.request import SearchRequest
     from bunko.text.tags import normalise_tag
 
-    return Filter(
-        options["path"] or "",
-        tuple(normalise_tag(tag) for tag in options["tags"]),
-        resolve_date(options["since"], now) if options["since"] else "",
-        resolve_date(options["until"], now) if options["until"] else "",
+    return SearchRequest(
+        query,
+        options["name"],
+        mode=options["mode"],
+        top_k=options["top_k"],
+        where=Filter(
+            options["path"] or "",
+            tuple(normalise_tag(tag) for tag in options["tags"]),
+            options["since"] or "",
+            options["until"] or "",
+        ),
+        explain=options["explain"],
+        refresh=not options["no_refresh"],
+        rewrite=options["rewrite"],
+        extract=options["extract"],
+        max_chars=options["max_chars"],
+        join_chunks=False,
+        summary=options["summary"],
+        continue_past_top_k=False,
     )

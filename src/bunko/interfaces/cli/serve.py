@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bunko.interfaces.cli.options import SharedOptions, pop_shared_options, print_stderr, shared_options
+from bunko.interfaces.tools.toolsets import TOOLSET_NAMES
 
 if TYPE_CHECKING:
     from bunko.interfaces.tools.registry import ToolRegistry
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 @click.option(
     "--toolsets",
     metavar="NAMES",
-    help="Comma-separated: folder, tools, memos, web. [folder with --docs-dir, else tools]",
+    help=f"Comma-separated: {', '.join(TOOLSET_NAMES)}. [folder with --docs-dir, else tools]",
 )
 @click.option("--read-only", is_flag=True, help="Hide tools that change the library, and do not refresh it.")
 @click.option("--http", is_flag=True, help="Use streamable HTTP instead of stdio.")

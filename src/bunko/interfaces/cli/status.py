@@ -10,13 +10,13 @@ import click
 from bunko.interfaces.cli.options import (
     complete_tool_names,
     escape_controls,
-    format_count,
     is_terminal,
     pop_shared_options,
     print_json,
     replace_controls,
     shared_options,
 )
+from bunko.interfaces.text import format_count
 
 if TYPE_CHECKING:
     from bunko.library.status import LibraryStatus, ToolDetails, ToolStatus

@@ -17,7 +17,6 @@ from bunko.interfaces.cli.options import (
     chunking_options,
     complete_tool_names,
     escape_controls,
-    format_count,
     is_terminal,
     pop_shared_options,
     print_json,
@@ -25,6 +24,7 @@ from bunko.interfaces.cli.options import (
     replace_controls,
     shared_options,
 )
+from bunko.interfaces.text import format_count
 from bunko.observer import Observer
 from bunko.tool_options import Extract, ToolOptions
 
@@ -90,10 +90,12 @@ def add(
     shared = pop_shared_options(options)
     if source is None and kind != "web":
         raise click.UsageError("Missing option '--source' / '-s'.")
+    from bunko.interfaces.tools.toolsets import check_tool_name
     from bunko.library import catalog
     from bunko.library.open import remove_new_library_on_error
 
     with shared.open() as library, remove_new_library_on_error(library):
+        check_tool_name(library, name)
         tool = catalog.add_tool(
             library.store,
             name,

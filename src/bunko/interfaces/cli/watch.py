@@ -15,13 +15,13 @@ import click
 from bunko.interfaces.cli.options import (
     SharedOptions,
     complete_tool_names,
-    format_count,
     is_terminal,
     pop_shared_options,
     print_stderr,
     replace_controls,
     shared_options,
 )
+from bunko.interfaces.text import format_count
 
 if TYPE_CHECKING:
     from bunko.library.watch import WatchEvent

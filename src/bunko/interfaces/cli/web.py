@@ -16,7 +16,6 @@ from bunko.interfaces.cli.import_report import show_import_progress
 from bunko.interfaces.cli.options import (
     complete_tool_names,
     escape_controls,
-    format_count,
     is_terminal,
     pop_shared_options,
     print_json,
@@ -24,9 +23,11 @@ from bunko.interfaces.cli.options import (
     replace_controls,
     shared_options,
 )
+from bunko.interfaces.text import format_count
 from bunko.observer import Observer
 
 if TYPE_CHECKING:
+    from bunko.library.library import Library
     from bunko.library.web import CollectResult, UnfinishedCrawl, WebToolStatus
     from bunko.observer import CrawlProgress, ImportProgress
 
@@ -68,6 +69,7 @@ def add(urls: Sequence[str], name: str | None, **options: Any) -> None:
     """
     shared = pop_shared_options(options)
     with shared.open() as library, _show_fetch_progress("Fetching") as observer:
+        _check_name(library, name)
         result = library.web.add_pages(urls, tool=name, observer=observer)
     if shared.as_json:
         print_json(_result_to_dict(result))
@@ -110,6 +112,7 @@ def crawl(
     """
     shared = pop_shared_options(options)
     with shared.open() as library, _show_fetch_progress("Crawling") as observer:
+        _check_name(library, name)
         result = library.web.crawl_site(
             url,
             pattern,
@@ -218,6 +221,13 @@ def _show_tools(tools: Sequence[WebToolStatus], flags: str) -> None:
     for tool_status in tools:
         for line in _tool_remarks(tool_status, flags):
             print_stderr(line)
+
+
+def _check_name(library: Library, name: str | None) -> None:
+    from bunko.interfaces.tools.toolsets import check_tool_name
+
+    if name is not None:
+        check_tool_name(library, name)
 
 
 def _result_to_dict(result: CollectResult) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from mcp.shared.exceptions import MCPError
 
 from bunko import __version__
 from bunko.errors import BunkoError
-from bunko.interfaces.tools.params import schema
 from bunko.interfaces.tools.registry import ToolRegistry, error_text
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
 
@@ -195,7 +194,7 @@ def tool_to_mcp(tool: ToolDefinition) -> types.Tool:
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=schema(tool.params),
+        input_schema=dict(tool.input_schema),
         output_schema=dict(tool.output_schema),
         annotations=types.ToolAnnotations(
             read_only_hint=tool.read_only,

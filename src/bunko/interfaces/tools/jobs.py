@@ -15,6 +15,7 @@ from bunko.interfaces.tools.tool import STRING, ToolCall, ToolDefinition, ToolRe
 
 _log = logging.getLogger("bunko.mcp")
 
+JOB_TOOL_NAME = "job"
 _MAX_FINISHED_JOBS = 50  # finished jobs whose results are kept
 
 
@@ -77,7 +78,7 @@ class Jobs:
     def job_tool(self) -> ToolDefinition:
         """Return the tool that reports and cancels jobs."""
         return ToolDefinition(
-            "job",
+            JOB_TOOL_NAME,
             "Background job",
             "Get the status of a job started with background: true, or cancel it.",
             (Param("id", "string", required=True), Param("cancel", "boolean", default=False)),

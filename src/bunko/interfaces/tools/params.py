@@ -58,7 +58,9 @@ class Param:
             raise QueryError(
                 f"{self.name} cannot be {str(value)[:80]!r}", hint=f"Use one of: {', '.join(self.choices)}."
             )
-        if isinstance(value, int) and not (self.minimum or value) <= value <= (self.maximum or value):
+        below = self.minimum is not None and isinstance(value, int) and value < self.minimum
+        above = self.maximum is not None and isinstance(value, int) and value > self.maximum
+        if below or above:
             raise QueryError(f"{self.name} cannot be {value}", hint=self._hint())
         return value
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import BunkoError, SettingsError
-from bunko.interfaces.tools.jobs import Jobs
-from bunko.interfaces.tools.params import schema, validate_arguments
+from bunko.interfaces.tools.jobs import JOB_TOOL_NAME, Jobs
+from bunko.interfaces.tools.params import validate_arguments
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
-from bunko.interfaces.tools.toolsets import TOOLSET_NAMES
+from bunko.interfaces.tools.toolsets import TOOLSET_NAMES, ToolsetContext, load_toolset
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
@@ -40,6 +40,7 @@ class ToolRegistry:
         self._lock = threading.Lock()
         self._library: Library | None = None
         self._is_over_schema_budget = False
+        self._built_tools: tuple[object, list[ToolDefinition]] | None = None  # and what they were built from
         self.initial_tools: list[tuple[str, str]] | None = None  # the library's tools at the first look
         self.jobs = Jobs()
 
@@ -69,44 +70,27 @@ class ToolRegistry:
         )
 
     def tools(self) -> list[ToolDefinition]:
-        """Return the current tools, sorted by name."""
-        from bunko.interfaces.tools.toolsets import folder as folder_toolset
-        from bunko.interfaces.tools.toolsets import tools as tools_toolset
-        from bunko.interfaces.tools.toolsets.search_tool import MAX_RESULTS
-
+        """Return the current tools, sorted by name; they are built again only if they have changed."""
         library_tools = self.active_tools() if self.tools_can_change else []
-        subject = f"the documents in {self._folder}" if self._folder else "all documents of this library"
-        top_k = min(self._library.settings.search.top_k, MAX_RESULTS) if self._library is not None else 5
-        tool_choices = tuple(tool.name for tool in library_tools)
-        search_tools = tools_toolset.tools(library_tools, top_k)
-        if search_tools and self._exceeds_schema_budget(search_tools):
-            subject += ": " + "; ".join(
-                f"{tool.name} ({' '.join(tool.description.split())[:80]})" for tool in library_tools
-            )
-            search_tools = []
-        tools = (
-            [*folder_toolset.tools(subject, top_k, tool_choices=tool_choices), *search_tools]
-            if self._offers_search()
-            else []
+        state = (self.is_open, [(tool.name, tool.description, tool.options.extract) for tool in library_tools])
+        if self._built_tools is None or self._built_tools[0] != state:
+            self._built_tools = (state, self._build_tools(library_tools))
+        return self._built_tools[1]
+
+    def _build_tools(self, library_tools: Sequence[LibraryTool]) -> list[ToolDefinition]:
+        context = ToolsetContext(
+            f"the documents in {self._folder}" if self._folder else "all documents of this library",
+            self._library.settings if self._library is not None else None,
+            library_tools,
+            self._exceeds_schema_budget,
         )
-        if "memos" in self._toolsets:
-            from bunko.interfaces.tools.toolsets import memos as memos_toolset
-
-            default_count = min(self._library.settings.memos.top_k, MAX_RESULTS) if self._library is not None else 10
-            tools += memos_toolset.tools(default_count)
-        if "web" in self._toolsets:
-            from bunko.interfaces.tools.toolsets import web as web_toolset
-
-            default_count = min(self._library.settings.web.top_k, MAX_RESULTS) if self._library is not None else 3
-            tools += web_toolset.tools(default_count)
+        # The toolset `tools` comes after `folder` and has more parameters for the tools of the same names.
+        tools = {tool.name: tool for name in sorted(self._toolsets) for tool in load_toolset(name).build_tools(context)}
         if self._read_only:
-            tools = [tool for tool in tools if tool.read_only]
-        if any(tool.supports_background for tool in tools):
-            tools.append(self.jobs.job_tool())
-        return sorted(tools, key=lambda tool: tool.name)
-
-    def _offers_search(self) -> bool:
-        return "folder" in self._toolsets or "tools" in self._toolsets
+            tools = {name: tool for name, tool in tools.items() if tool.read_only}
+        if any(tool.supports_background for tool in tools.values()):
+            tools[JOB_TOOL_NAME] = self.jobs.job_tool()
+        return [tools[name] for name in sorted(tools)]
 
     def active_tools(self) -> list[LibraryTool]:
         """Return the active tools of the library, sorted by name."""
@@ -136,7 +120,7 @@ class ToolRegistry:
         from bunko.text.token_count import estimate_tokens
 
         cost = sum(
-            estimate_tokens(json.dumps([tool.description, schema(tool.params), tool.output_schema])) for tool in tools
+            estimate_tokens(json.dumps([tool.description, tool.input_schema, tool.output_schema])) for tool in tools
         )
         limit = self.library().settings.serve.max_schema_tokens
         if cost > limit and not self._is_over_schema_budget:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bunko.interfaces.tools.params import Param
+from bunko.interfaces.tools.params import Param, schema
 from bunko.observer import Observer
 
 if TYPE_CHECKING:
@@ -51,6 +51,11 @@ class ToolDefinition:
     destructive: bool = False
     open_world: bool = False  # accesses the network
     supports_background: bool = False  # can run as a background job
+    input_schema: Mapping[str, Any] = field(init=False)  # the JSON schema of its parameters
+
+    def __post_init__(self) -> None:
+        """Build the schema of the parameters once."""
+        object.__setattr__(self, "input_schema", schema(self.params))
 
 
 def object_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:

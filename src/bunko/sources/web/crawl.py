@@ -249,6 +249,7 @@ class Crawler:
             visit.error = AddressRefused(
                 f"{row.url} is not fetched: {visit.skip_reason}",
                 hint="If the site is yours, set crawl.respect_robots_txt to false.",
+                reason="robots" if visit.skip_reason == FORBIDDEN_REASON else "other",
             )
         if visit.error is not None:
             self._record_failure(checked, visit.error)

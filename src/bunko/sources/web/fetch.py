@@ -175,12 +175,13 @@ class Fetcher:
         except FetchFailed as error:
             # The code that raised it does not know the URL.
             raise FetchFailed(
-                f"{display_url(str(target))} was not fetched: {error.message}", hint=error.hint
+                f"{display_url(str(target))} was not fetched: {error.message}", hint=error.hint, reason=error.reason
             ) from error
         except httpcore2.TimeoutException as error:
             raise FetchFailed(
                 f"{display_url(str(target))} was not fetched: no complete response within {self._timeout:g} s",
                 hint="Try again later, or raise crawl.timeout_seconds.",
+                reason="timeout",
             ) from error
         except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
             raise FetchFailed(

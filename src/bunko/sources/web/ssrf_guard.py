@@ -103,7 +103,9 @@ class Guard:
             )
         if reason := _host_objection(target.host, is_allowed=allowed, is_named=allowed):
             raise AddressRefused(
-                f"{display_url(url)} is not fetched: {target.host} {reason}", hint=_allow_hint(target.host)
+                f"{display_url(url)} is not fetched: {target.host} {reason}",
+                hint=_allow_hint(target.host),
+                reason="private-address",
             )
         return target
 
@@ -139,7 +141,9 @@ class Guard:
         is_allowed = self.allows(host, port)
         if _parse_address(host) is not None:
             if reason := _host_objection(host, is_allowed=is_allowed, is_named=is_allowed):
-                raise AddressRefused(f"{host} is blocked: it {reason}", hint=_allow_hint(host))
+                raise AddressRefused(
+                    f"{host} is blocked: it {reason}", hint=_allow_hint(host), reason="private-address"
+                )
             return [host]
         try:
             resolved = list(dict.fromkeys(self.resolve(host, port)))
@@ -157,6 +161,7 @@ class Guard:
                 raise AddressRefused(
                     f"{host} is blocked: its address {address} {reason}",
                     hint=_allow_hint(address if is_allowed else host),
+                    reason="private-address",
                 )
         return resolved
 

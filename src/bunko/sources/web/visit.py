@@ -180,7 +180,7 @@ class Visitor:
             except SourceError as error:
                 raise FetchFailed(f"{visit.final_url} cannot be read: {error.message}", hint=error.hint) from error
             if has_no_text:
-                raise FetchFailed(f"{visit.final_url} contains no text", hint=NO_TEXT_HINT)
+                raise FetchFailed(f"{visit.final_url} contains no text", hint=NO_TEXT_HINT, reason="no-text")
 
     def _fetch_page(self, visit: VisitResult, site: str) -> FetchedPage | None:
         """Fetch a page, following redirects; return None if robots.txt does not allow it."""

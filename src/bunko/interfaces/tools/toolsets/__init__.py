@@ -1,3 +1,62 @@
-"""Toolsets: one module each, named as in `--toolsets`, whose `tools()` returns its tools."""
+"""Toolsets: one module each, named as in `--toolsets`, that declares its tools as `TOOLSET`."""
 
-TOOLSET_NAMES = ("folder", "tools", "memos", "web")
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from bunko.errors import SettingsError
+from bunko.interfaces.tools.jobs import JOB_TOOL_NAME
+from bunko.interfaces.tools.tool import ToolDefinition
+
+if TYPE_CHECKING:
+    from bunko.library.library import Library
+    from bunko.settings import Settings
+    from bunko.types import Tool as LibraryTool
+
+# Found without importing them: most commands need none of them.
+TOOLSET_NAMES: tuple[str, ...] = tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsetContext:
+    """What the tools of a toolset depend on."""
+
+    subject: str  # what is searched, in words
+    settings: Settings | None  # None while the library is not open
+    library_tools: Sequence[LibraryTool]  # the active ones, for the toolset `tools`
+    exceeds_schema_budget: Callable[[Sequence[ToolDefinition]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Toolset:
+    """A group of tools that a server can offer."""
+
+    name: str
+    description: str
+    tool_names: tuple[str, ...]  # of all tools that do not depend on the library
+    build_tools: Callable[[ToolsetContext], list[ToolDefinition]]
+
+
+def load_toolset(name: str) -> Toolset:
+    """Return the toolset of that name."""
+    toolset: Toolset = import_module(f"{__name__}.{name}").TOOLSET
+    return toolset
+
+
+@cache
+def reserved_names() -> frozenset[str]:
+    """Return the names that a library's tools may not have, because toolsets have tools of these names."""
+    return frozenset({JOB_TOOL_NAME}.union(*(load_toolset(name).tool_names for name in TOOLSET_NAMES)))
+
+
+def check_tool_name(library: Library, name: str) -> None:
+    """Raise an error if a new tool of the library would have the name of a built-in tool."""
+    from bunko.library.catalog import safe_name
+
+    if safe_name(name).lower() in reserved_names() and all(tool.name != name for tool in library.tools()):
+        raise SettingsError(f"{name!r} is the name of a built-in tool", hint="Choose another name.")

@@ -5,13 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bunko.interfaces import serialize
+from bunko.interfaces.tools import search_tool
 from bunko.interfaces.tools.answers import SEARCH_OUTPUT
 from bunko.interfaces.tools.params import Param
 from bunko.interfaces.tools.tool import INTEGER, STRING, ToolCall, ToolDefinition, ToolReply, object_schema
-from bunko.interfaces.tools.toolsets import search_tool
+from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext
 
 
-def tools(subject: str, top_k: int, *, tool_choices: tuple[str, ...] = ()) -> list[ToolDefinition]:
+def default_top_k(context: ToolsetContext) -> int:
+    """Return how many results a search returns by default."""
+    return min(context.settings.search.top_k, search_tool.MAX_RESULTS) if context.settings is not None else 5
+
+
+def build_folder_tools(subject: str, top_k: int, *, tool_choices: tuple[str, ...] = ()) -> list[ToolDefinition]:
     """Return the tools over a folder; with `tool_choices`, a search can be limited to one tool of the library."""
     tool_params = (Param("tool", "string", "Search this one only", choices=tool_choices),) if tool_choices else ()
     return [
@@ -89,3 +95,11 @@ def _verify(call: ToolCall) -> ToolReply:
     check = call.library.verify_citation(arguments["citation"], arguments["hash"], tool=arguments.get("tool"))
     structured = {"status": check.status, "citation": check.citation}
     return ToolReply(f"{check.status}: {check.citation}. {_STATUS_MEANINGS[check.status]}", structured)
+
+
+TOOLSET = Toolset(
+    "folder",
+    "Search documents, update their index, verify a citation.",
+    ("search", "reindex", "verify"),
+    lambda context: build_folder_tools(context.subject, default_top_k(context)),
+)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from bunko.interfaces import serialize
-from bunko.interfaces.tools.answers import UNTRUSTED_NOTE
+from bunko.interfaces.serialize import MAX_TAGS, round_score, summary_to_dict
+from bunko.interfaces.text import (
+    UNTRUSTED_NOTE,
+    format_count,
+    more_results_hint,
+    new_mark,
+    single_line,
+    wrap_excerpt,
+)
+from bunko.interfaces.tools import search_tool
 from bunko.interfaces.tools.params import Param
 from bunko.interfaces.tools.tool import (
     BOOLEAN,
@@ -20,33 +27,21 @@ from bunko.interfaces.tools.tool import (
     ToolReply,
     object_schema,
 )
-from bunko.interfaces.tools.toolsets import search_tool
+from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext
 from bunko.library.catalog import MEMO_KINDS
 from bunko.records import Filter
-from bunko.search.paging import Cursor, PageItem, build_page, decode_cursor
-from bunko.search.passages import MEMO_EXTRACTS, Passage, display_label, render_extract, snippet_terms
-from bunko.text.dates import resolve_date
+from bunko.search.paging import PageItem
+from bunko.search.passages import MEMO_EXTRACTS, Passage, display_label
+from bunko.search.request import SearchRequest
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.snippets import SNIPPET_CHARS, SnippetTerms, snippet_range
 from bunko.text.tags import parse_tags
 from bunko.text.token_count import estimate_tokens
-from bunko.types import Answer, Hit
 
 if TYPE_CHECKING:
+    from bunko.library.page import Page
     from bunko.search.summaries import Summary
 
-_CURSOR_ARGUMENTS = (
-    "query",
-    "top_k",
-    "tag_filter",
-    "search_mode",
-    "enable_rewrite",
-    "extract",
-    "max_chars",
-    "since",
-    "until",
-)
-_MAX_TAGS = 20  # per memo
 _NO_MEMOS = "No memos for this query. Try other words."
 _NO_FILTERED_MEMOS = (
     "No memos for this query with these tags and dates. Try other words, or leave out tag_filter, since and until."
@@ -68,8 +63,8 @@ _TAGS_SCHEMA = {"type": "array", "items": object_schema({"tag": STRING, "count":
 _MEMO_LIST_PROPERTIES = {"results": {"type": "array", "items": _MEMO_SCHEMA}, "total": INTEGER}
 
 
-def tools(top_k: int) -> list[ToolDefinition]:
-    """Return the tools over all memos of the library."""
+def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
+    top_k = min(context.settings.memos.top_k, search_tool.MAX_RESULTS) if context.settings is not None else 10
     return [
         ToolDefinition(
             "query_memos",
@@ -80,14 +75,13 @@ def tools(top_k: int) -> list[ToolDefinition]:
                 search_tool.QUERY_PARAM,
                 search_tool.top_k_param(top_k),
                 Param("tag_filter", "string", "Tags, comma-separated; all must match"),
-                Param("search_mode", "string", choices=("bm25", "semantic", "hybrid")),
+                Param("search_mode", "string", choices=search_tool.MODE_CHOICES),
                 Param("enable_rewrite", "boolean", "Let a chat model improve the query"),
                 Param("extract", "string", "How much of each memo", default="snippet", choices=MEMO_EXTRACTS),
                 Param("max_chars", "integer", "Maximum length of each memo's text", minimum=20, maximum=100_000),
                 Param("summary", "boolean", "Also summarize the results", default=False),
-                Param("since", "string", "Date or 2w"),
-                Param("until", "string"),
-                Param("cursor", "string", "next_cursor of the last page"),
+                *search_tool.DATE_PARAMS,
+                search_tool.CURSOR_PARAM,
             ),
             object_schema(
                 _MEMO_LIST_PROPERTIES | {"rewritten": STRING, "truncated": BOOLEAN, "next_cursor": STRING},
@@ -117,99 +111,64 @@ def tools(top_k: int) -> list[ToolDefinition]:
 
 def _query_memos(call: ToolCall) -> ToolReply:
     arguments, library = call.arguments, call.library
-    answer = library.search(
+    request = SearchRequest(
         arguments["query"],
         kinds=MEMO_KINDS,
         mode=arguments.get("search_mode"),
         top_k=arguments["top_k"],
-        where=_build_filter(call),
+        where=Filter(
+            tags=parse_tags(f"{arguments['tag_filter']},") if arguments.get("tag_filter") else (),
+            since=arguments.get("since") or "",
+            until=arguments.get("until") or "",
+        ),
         rewrite=arguments.get("enable_rewrite"),
+        extract=arguments["extract"],
+        max_chars=arguments.get("max_chars"),
+        unique_documents=True,
+        summary=arguments["summary"],
+        cursor=arguments.get("cursor") or "",
+        continue_past_top_k=False,
+        token_budget=library.settings.serve.max_result_tokens,
     )
-    # A model may rewrite the same query differently, and then the cursor would belong to another list of results.
-    request_key = json.dumps([*(arguments.get(name) for name in _CURSOR_ARGUMENTS), answer.rewritten_query])
-    start = decode_cursor(arguments["cursor"], request_key) if arguments.get("cursor") else Cursor()
-    if not arguments.get("cursor"):
-        library.log_search(arguments["query"])
-    generation = answer.freshness.generation
-    if start.generation not in (0, generation):
-        answer.notices.append("The memos changed since the last page; results may repeat or be missing.")
-    hits = _best_hit_per_memo(answer.hits)
-    passages = library.passages(
-        hits, arguments["extract"], query=answer.searched_query, max_chars=arguments.get("max_chars")
-    )
-    needs_summary = arguments["summary"] and hits and not arguments.get("cursor")
-    summary = library.summarize_answer(answer) if needs_summary else None
-    items, next_start = build_page(
-        passages,
-        Cursor(0, start.passage_index, start.char_offset, generation),
-        token_budget=_token_budget(library.settings.serve.max_result_tokens, summary),
-        tokens_per_passage=None,
-        overhead_tokens=_overhead_tokens,
-    )
-    query_terms = snippet_terms(answer.searched_query)
-    several_tools = len({hit.tool for hit in hits}) > 1
-    results = [_result_to_dict(item, arguments["extract"], query_terms, show_tool=several_tools) for item in items]
-    next_cursor = next_start.encode(request_key) if next_start is not None else ""
-    structured = _query_structure(answer, results, len(passages), next_cursor, summary)
-    is_filtered = any(arguments.get(name) for name in ("tag_filter", "since", "until"))
-    no_results = _NO_FILTERED_MEMOS if is_filtered else _NO_MEMOS
-    heading = f"{_format_count(len(passages), 'memo')}. {UNTRUSTED_NOTE}" if passages else no_results
-    text = _query_text(answer, heading, results, start.passage_index + 1, next_cursor, summary)
-    return ToolReply(text, structured)
+    page = library.page(request, overhead_tokens=_overhead_tokens)
+    results = [
+        _result_to_dict(item, text, show_tool=page.several_tools)
+        for item, text in zip(page.results, page.display_texts(), strict=True)
+    ]
+    no_results = _NO_FILTERED_MEMOS if request.where else _NO_MEMOS
+    has_memos = page.total_passages > 0
+    heading = f"{format_count(page.total_passages, 'memo')}. {UNTRUSTED_NOTE}" if has_memos else no_results
+    summary = page.summary if has_memos else None
+    return ToolReply(_query_text(page, heading, results, summary), _query_structure(page, results, summary))
 
 
-def _build_filter(call: ToolCall) -> Filter:
-    arguments, now = call.arguments, call.library.local_time()
-    return Filter(
-        tags=parse_tags(f"{arguments['tag_filter']},") if arguments.get("tag_filter") else (),
-        since=resolve_date(arguments["since"], now) if arguments.get("since") else "",
-        until=resolve_date(arguments["until"], now) if arguments.get("until") else "",
-    )
-
-
-def _token_budget(max_tokens: int, summary: Summary | None) -> int:
-    """Return the tokens for memos: a summary appears in both forms of the reply, but takes at most half of it."""
-    from bunko.search.summaries import format_summary
-
-    return max(max_tokens - (2 * estimate_tokens(format_summary(summary)) if summary else 0), max_tokens // 2)
-
-
-def _query_structure(
-    answer: Answer, results: list[dict[str, Any]], total: int, next_cursor: str, summary: Summary | None
-) -> dict[str, Any]:
-    structured: dict[str, Any] = {"results": results, "total": total, "note": UNTRUSTED_NOTE}
-    if answer.rewritten_query:
-        structured["rewritten"] = answer.rewritten_query
-    structured["truncated"] = bool(next_cursor)
-    if next_cursor:
-        structured["next_cursor"] = next_cursor
+def _query_structure(page: Page, results: list[dict[str, Any]], summary: Summary | None) -> dict[str, Any]:
+    structured: dict[str, Any] = {"results": results, "total": page.total_passages, "note": UNTRUSTED_NOTE}
+    if page.rewritten_query:
+        structured["rewritten"] = page.rewritten_query
+    structured["truncated"] = bool(page.next_cursor)
+    if page.next_cursor:
+        structured["next_cursor"] = page.next_cursor
     if summary:
         structured["summary"] = _summary_to_dict(summary)
-    if answer.notices:
-        structured["notices"] = answer.notices
+    if page.notices:
+        structured["notices"] = page.notices
     return structured
 
 
-def _query_text(
-    answer: Answer,
-    heading: str,
-    results: list[dict[str, Any]],
-    first_number: int,
-    next_cursor: str,
-    summary: Summary | None,
-) -> str:
-    from bunko.search.summaries import format_summary
-
-    mark = secrets.token_hex(3)
+def _query_text(page: Page, heading: str, results: list[dict[str, Any]], summary: Summary | None) -> str:
+    mark = new_mark()
     blocks = [heading]
-    if answer.rewritten_query:
-        blocks.append(f"Searched for\n{_wrap_excerpt(mark, answer.rewritten_query)}")
+    if page.rewritten_query:
+        blocks.append(f"Searched for\n{wrap_excerpt(mark, page.rewritten_query)}")
     if summary:
-        blocks.append(f"Summary\n{_wrap_excerpt(mark, remove_hidden_chars(format_summary(summary)))}")
-    blocks += [_memo_block(mark, number, memo) for number, memo in enumerate(results, first_number)]
-    if next_cursor:
-        blocks.append(f"More: repeat the call with cursor {next_cursor}")
-    return "\n\n".join([*blocks, *answer.notices])
+        from bunko.search.summaries import format_summary
+
+        blocks.append(f"Summary\n{wrap_excerpt(mark, remove_hidden_chars(format_summary(summary)))}")
+    blocks += [_memo_block(mark, number, memo) for number, memo in enumerate(results, page.first_number)]
+    if page.next_cursor:
+        blocks.append(more_results_hint(page.next_cursor))
+    return "\n\n".join([*blocks, *page.notices])
 
 
 def _list_tags(call: ToolCall) -> ToolReply:
@@ -223,9 +182,9 @@ def _list_tags(call: ToolCall) -> ToolReply:
             break
     structured = {"tags": rows, "total": len(tags), "note": UNTRUSTED_NOTE}
     lines = [f"{row['tag']}: {row['count']}" for row in rows]
-    blocks = [f"{_format_count(len(tags), 'tag')}. {UNTRUSTED_NOTE}" if tags else "No memo has a tag."]
+    blocks = [f"{format_count(len(tags), 'tag')}. {UNTRUSTED_NOTE}" if tags else "No memo has a tag."]
     if tags:
-        blocks.append(_wrap_excerpt(secrets.token_hex(3), "\n".join(lines)))
+        blocks.append(wrap_excerpt(new_mark(), "\n".join(lines)))
     if len(rows) < len(tags):
         structured["truncated"] = True
         blocks.append(f"{len(tags) - len(rows)} rarer tags are omitted.")
@@ -243,9 +202,9 @@ def _recent_memos(call: ToolCall) -> ToolReply:
         result["snippet"] = beginning[start:end] + ("…" if end < len(beginning.rstrip()) else "")
         results.append(result | ({"tool": tool.name} if several_tools else {}))
     structured = {"results": results, "total": len(results), "note": UNTRUSTED_NOTE}
-    mark = secrets.token_hex(3)
+    mark = new_mark()
     head = (
-        f"{_format_count(len(results), 'memo')}, the latest first. {UNTRUSTED_NOTE}"
+        f"{format_count(len(results), 'memo')}, the latest first. {UNTRUSTED_NOTE}"
         if results
         else "There are no memos yet."
     )
@@ -255,30 +214,17 @@ def _recent_memos(call: ToolCall) -> ToolReply:
     )
 
 
-def _best_hit_per_memo(hits: Sequence[Hit]) -> list[Hit]:
-    # A long memo may match with several chunks; keep the best one.
-    return list({(hit.tool, hit.uri): hit for hit in reversed(hits)}.values())[::-1]
-
-
 def _overhead_tokens(passage: Passage) -> int:
     hit = passage.hit
-    labels = [passage.citation, hit.uri, hit.title, *hit.tags[:_MAX_TAGS]]
+    labels = [passage.citation, hit.uri, hit.title, *hit.tags[:MAX_TAGS]]
     return _MEMO_OVERHEAD_TOKENS + 2 * estimate_tokens(" ".join(labels))
 
 
-def _result_to_dict(item: PageItem, extract: Any, query_terms: SnippetTerms, *, show_tool: bool) -> dict[str, Any]:
+def _result_to_dict(item: PageItem, text: str, *, show_tool: bool) -> dict[str, Any]:
     passage, hit = item.passage, item.passage.hit
     result = _memo_fields(hit.uri, hit.title, hit.date, hit.tags)
-    chars_after = passage.chars_after if item.has_end else 0  # otherwise the next page continues it
-    result["snippet"] = render_extract(
-        item.text,
-        extract,
-        query_terms,
-        chars_before=passage.chars_before if item.has_start else 0,
-        chars_after=chars_after,
-    )
-    result["score"] = round(hit.score, 4)
-    result |= {"citation": _single_line(passage.citation), "hash": passage.hash}
+    result |= {"snippet": text, "score": round_score(hit.score)}
+    result |= {"citation": single_line(passage.citation), "hash": passage.hash}
     if passage.chars_before or passage.chars_after:
         result["left_out"] = {"before": passage.chars_before, "after": passage.chars_after}
     if not (item.has_start and item.has_end):
@@ -288,17 +234,15 @@ def _result_to_dict(item: PageItem, extract: Any, query_terms: SnippetTerms, *, 
 
 def _memo_fields(uri: str, title: str, date: str, memo_tags: Sequence[str]) -> dict[str, Any]:
     return {
-        "id": _single_line(uri),
+        "id": single_line(uri),
         "title": display_label(title),
         "date": date,
-        "tags": [display_label(tag) for tag in memo_tags[:_MAX_TAGS]],
+        "tags": [display_label(tag) for tag in memo_tags[:MAX_TAGS]],
     }
 
 
 def _summary_to_dict(summary: Summary) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(
-        remove_hidden_chars(json.dumps(serialize.summary_to_dict(summary), ensure_ascii=False))
-    )
+    result: dict[str, Any] = json.loads(remove_hidden_chars(json.dumps(summary_to_dict(summary), ensure_ascii=False)))
     return result
 
 
@@ -310,17 +254,12 @@ def _memo_block(mark: str, number: int, memo: dict[str, Any]) -> str:
     # All text of a memo stays between the marks, including its title, its tags and its id, which contains them.
     location = memo.get("citation", memo["id"])
     labels = " ".join(part for part in (location, memo["title"], *(f"#{tag}" for tag in memo["tags"])) if part)
-    return f"## {number}. {', '.join(facts)}\n{_wrap_excerpt(mark, memo['snippet'], labels)}"
+    return f"## {number}. {', '.join(facts)}\n{wrap_excerpt(mark, memo['snippet'], labels)}"
 
 
-def _wrap_excerpt(mark: str, text: str, opening: str = "") -> str:
-    return f"<excerpt-{mark}>{' ' if opening else ''}{opening}\n{text}\n</excerpt-{mark}>"
-
-
-def _format_count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _single_line(text: str) -> str:
-    # A name may contain a line break, and the text after it would be outside the marks.
-    return " ".join(remove_hidden_chars(text).splitlines())
+TOOLSET = Toolset(
+    "memos",
+    "Search dated memos, list their tags, show the latest.",
+    ("query_memos", "list_tags", "get_recent_memos"),
+    _build_tools,
+)

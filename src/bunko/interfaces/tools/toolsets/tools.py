@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bunko.interfaces.tools import search_tool
 from bunko.interfaces.tools.answers import SEARCH_OUTPUT
 from bunko.interfaces.tools.tool import ToolDefinition
-from bunko.interfaces.tools.toolsets import search_tool
-from bunko.library.catalog import RESERVED_NAMES, hashed_name, public_name
+from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext, folder, reserved_names
+from bunko.library.catalog import hashed_name, public_name
 from bunko.types import Tool as LibraryTool
 
 
-def tools(library_tools: Sequence[LibraryTool], top_k: int) -> list[ToolDefinition]:
-    """Return one tool for each active tool of the library."""
+def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
+    """Return a search tool for each active tool, and those of `folder` over all of them.
+
+    If the schemas of the search tools would be too long, only `search` is left, whose description lists the tools.
+    """
+    library_tools, top_k, subject = context.library_tools, folder.default_top_k(context), context.subject
+    search_tools = _search_tools(library_tools, top_k)
+    if search_tools and context.exceeds_schema_budget(search_tools):
+        subject += ": " + "; ".join(
+            f"{tool.name} ({' '.join(tool.description.split())[:80]})" for tool in library_tools
+        )
+        search_tools = []
+    tool_choices = tuple(tool.name for tool in library_tools)
+    return [*folder.build_folder_tools(subject, top_k, tool_choices=tool_choices), *search_tools]
+
+
+def _search_tools(library_tools: Sequence[LibraryTool], top_k: int) -> list[ToolDefinition]:
     names = safe_names([tool.name for tool in library_tools])
     return [
         ToolDefinition(
@@ -34,7 +50,7 @@ def tools(library_tools: Sequence[LibraryTool], top_k: int) -> list[ToolDefiniti
 
 def safe_names(names: Sequence[str]) -> dict[str, str]:
     """Return a unique name for each tool that every client accepts."""
-    used_names = set(RESERVED_NAMES)
+    used_names = set(reserved_names())
     result = {}
     for name in names:
         safe_name = public_name(name)
@@ -43,3 +59,8 @@ def safe_names(names: Sequence[str]) -> dict[str, str]:
         used_names.add(safe_name)
         result[name] = safe_name
     return result
+
+
+TOOLSET = Toolset(
+    "tools", "Search each active tool of the library by its own name.", folder.TOOLSET.tool_names, _build_tools
+)

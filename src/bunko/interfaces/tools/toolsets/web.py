@@ -8,12 +8,15 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from bunko.errors import BunkoError, UnknownName
+from bunko.errors import AddressRefused, BunkoError, FetchFailed, UnknownName
+from bunko.interfaces.serialize import round_score
+from bunko.interfaces.text import single_line
+from bunko.interfaces.tools import search_tool
 from bunko.interfaces.tools.params import Param
 from bunko.interfaces.tools.tool import INTEGER, NUMBER, STRING, ToolCall, ToolDefinition, ToolReply, object_schema
-from bunko.interfaces.tools.toolsets import search_tool
-from bunko.search.paging import Cursor, PageItem, build_page
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext
+from bunko.search.paging import PageItem
+from bunko.search.request import SearchRequest
 
 if TYPE_CHECKING:
     from bunko.library.web import CollectResult
@@ -100,8 +103,8 @@ _RESULTS_SCHEMA = {
 }
 
 
-def tools(top_k: int) -> list[ToolDefinition]:
-    """Return the tools over all web pages of the library."""
+def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
+    top_k = min(context.settings.web.top_k, search_tool.MAX_RESULTS) if context.settings is not None else 3
     return [
         ToolDefinition(
             "rag_search",
@@ -165,44 +168,42 @@ def _search_pages(call: ToolCall) -> ToolReply:
     library, query, message = call.library, call.arguments["query"], _translator(call)
     if not any(tool.kind == "web" and tool.active for tool in library.tools()):
         return ToolReply(message("nothing"), {"results": [], "sources": []})
-    answer = library.search(query, kinds=("web",), top_k=call.arguments["n_results"])
-    library.log_search(query)
-    passages = library.passages(answer.hits, None, query=query)
-    items, next_start = build_page(
-        passages,
-        Cursor(generation=answer.freshness.generation),
+    request = SearchRequest(
+        query,
+        kinds=("web",),
+        top_k=call.arguments["n_results"],
+        continue_past_top_k=False,
         token_budget=library.settings.serve.max_result_tokens,
-        tokens_per_passage=None,
-        overhead_tokens=lambda _: _RESULT_OVERHEAD_TOKENS,
     )
-    results = [_result_to_dict(item) for item in items]
+    page = library.page(request, overhead_tokens=lambda _: _RESULT_OVERHEAD_TOKENS)
+    results = [_result_to_dict(item) for item in page.results]
     structured: dict[str, Any] = {
         "results": results,
         "sources": list(dict.fromkeys(result["source"] for result in results)),
         "note": message("note"),
     }
-    if next_start is not None:
+    if page.next_cursor:
         structured["truncated"] = True
-    if answer.notices:
-        structured["notices"] = answer.notices
+    if page.notices:
+        structured["notices"] = page.notices
     if not results:
-        return ToolReply("\n\n".join([message("nothing"), *answer.notices]), structured)
+        return ToolReply("\n\n".join([message("nothing"), *page.notices]), structured)
     blocks = [
         f"## Source: {result['source']}\n{_SPOOFED_LINE.sub('> ', _LINE_BREAKS.sub(chr(10), result['text']))}"
         for result in results
     ]
-    footer = [*([message("cut")] if next_start is not None else []), message("note"), *answer.notices]
+    footer = [*([message("cut")] if page.next_cursor else []), message("note"), *page.notices]
     return ToolReply("\n\n".join([*blocks, *footer]), structured)
 
 
 def _result_to_dict(item: PageItem) -> dict[str, Any]:
     hit = item.passage.hit
     return {
-        "source": _single_line(hit.uri),
+        "source": _short_line(hit.uri),
         "text": item.text,
-        "title": _single_line(hit.title),
-        "score": round(hit.score, 4),
-        "distance": None if hit.vector_distance is None else round(hit.vector_distance, 4),
+        "title": _short_line(hit.title),
+        "score": round_score(hit.score),
+        "distance": round_score(hit.vector_distance),
         "chunk_index": hit.chunk.index,
         "heading_path": item.passage.headings,
         "trust": hit.trust,
@@ -247,7 +248,7 @@ def _crawl_reply(call: ToolCall, result: CollectResult) -> ToolReply:
     lines += [message("skipped", number=len(outcome.skipped))] if outcome.skipped else []
     lines += [message("left", number=outcome.omitted_links)] if outcome.omitted_links else []
     problems = outcome.problems
-    lines += [f"- {_single_line(problem.uri)}: {_single_line(problem.reason)}" for problem in problems[:20]]
+    lines += [f"- {_short_line(problem.uri)}: {_short_line(problem.reason)}" for problem in problems[:20]]
     structured = {
         "pages_crawled": counts["pages"],
         "chunks_stored": counts["chunks"],
@@ -300,36 +301,46 @@ def _run_with_translated_errors(
         kind, reason = _classify_error(call, url, error)
         hint = _HINTS[_language(call)].get(kind, error.hint)
         lines = [
-            _translator(call)(message_key, url=_single_line(url), reason=_single_line(reason)),
+            _translator(call)(message_key, url=_short_line(url), reason=_short_line(reason)),
             *([hint] if hint else []),
         ]
         raise type(error)("\n".join(lines)) from error
 
 
 def _classify_error(call: ToolCall, url: str, error: BunkoError) -> tuple[str, str]:
-    """Return the kind of an error, and its reason in the configured language."""
-    from bunko.sources.web.visit import FORBIDDEN_REASON, NO_TEXT_HINT, failure_reason
+    """Return the kind of an error, which selects its hint, and its reason in the configured language."""
+    from bunko.sources.web.visit import failure_reason
 
-    message, status, detail = _translator(call), getattr(error, "status", 0), failure_reason(url, error)
+    message, detail = _translator(call), failure_reason(url, error)
     if isinstance(error, UnknownName):
         return "unknown", message("unknown")
-    if location := getattr(error, "location", ""):
-        return "redirect", message("redirect", location=location)
-    if status:
+    if isinstance(error, AddressRefused):
+        if error.reason == "robots":
+            return "robots", message("robots")
+        return "refused" if error.reason == "private-address" else "", message("refused", detail=detail)
+    if not isinstance(error, FetchFailed):
+        return "", detail
+    if error.location:
+        return "redirect", message("redirect", location=error.location)
+    if status := error.status:
         phrases = {http_status.value: http_status.phrase for http_status in HTTPStatus}
         kind = "missing" if status in (404, 410) else "closed" if status in (401, 403, 407, 451) else "later"
         return kind, f"HTTP {status} {phrases.get(status, '')}".strip()
-    if detail == FORBIDDEN_REASON:
-        return "robots", message("robots")
-    if error.code == "refused":
-        return "refused" if "crawl.allowed_hosts" in error.hint else "", message("refused", detail=detail)
-    if error.hint == NO_TEXT_HINT:
+    if error.reason == "no-text":
         return "empty", message("empty")
-    if error.code == "fetch" and "within" in detail:
+    if error.reason == "timeout":
         return "timeout", message("timeout", seconds=call.library.settings.crawl.timeout_seconds)
     return "", detail
 
 
-def _single_line(text: str) -> str:
+def _short_line(text: str) -> str:
     """Return text from a site on one line, so that it cannot fake lines of the reply."""
-    return " ".join(remove_hidden_chars(text[:500]).split())
+    return " ".join(single_line(text[:500]).split())
+
+
+TOOLSET = Toolset(
+    "web",
+    "Search, add, crawl, delete and count web pages.",
+    ("rag_search", "rag_add", "rag_crawl", "rag_delete", "rag_stats"),
+    _build_tools,
+)

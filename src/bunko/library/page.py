@@ -1,0 +1,169 @@
+"""Answer a search request with one page of passages that fits its token budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bunko.library.llm import ChatModels
+from bunko.library.search import Searcher
+from bunko.search.paging import Cursor, PageItem, build_page, check_cursor, parse_cursor
+from bunko.search.passages import PARTIAL_EXTRACTS, Extract, Passage, render_extract, snippet_terms
+from bunko.search.request import MAX_HITS, SearchRequest
+from bunko.text.snippets import SnippetTerms
+from bunko.text.token_count import estimate_tokens
+from bunko.types import Answer, Freshness, Hit, Mode
+
+if TYPE_CHECKING:
+    from bunko.search.summaries import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of search results."""
+
+    query: str
+    rewritten_query: str  # the query as rewritten by a model; empty if it was not rewritten
+    mode: Mode
+    results: list[PageItem]
+    total_chunks: int  # in the index
+    freshness: Freshness
+    notices: list[str]
+    extract: Extract | None  # as requested; "full" for other texts that may have been cut
+    summary: Summary | None
+    next_cursor: str  # empty after the last page
+    total_passages: int  # of the hits this page was taken from
+    first_number: int  # of the first result among these passages, counted from 1
+    is_first: bool
+    several_tools: bool  # whether the hits are from several tools
+
+    @property
+    def truncated(self) -> bool:
+        """Whether another page follows, or a passage is not complete."""
+        return bool(self.next_cursor) or not all(item.has_start and item.has_end for item in self.results)
+
+    @property
+    def searched_query(self) -> str:
+        """The query that was actually searched."""
+        return self.rewritten_query or self.query
+
+    def display_texts(self) -> list[str]:
+        """Return the texts as readers see them: query terms marked in snippets, and omissions indicated."""
+        if self.extract is None or self.extract not in PARTIAL_EXTRACTS:
+            return [item.text for item in self.results]
+        terms = snippet_terms(self.searched_query) if self.extract == "snippet" else SnippetTerms({})
+        return [_display_text(item, self.extract, terms) for item in self.results]
+
+
+class Pager:
+    """Turns the answers of a library into pages."""
+
+    def __init__(self, searcher: Searcher, chat_models: ChatModels) -> None:
+        self._searcher, self._chat_models = searcher, chat_models
+
+    def page(self, request: SearchRequest, *, overhead_tokens: Callable[[Passage], int] = lambda _: 0) -> Page:
+        """Search, extract passages, and return those that fit the budget; a new search is logged if that is enabled.
+
+        `overhead_tokens` returns what a passage costs besides its text.
+        """
+        start, digest = parse_cursor(request.cursor) if request.cursor else (Cursor(), "")
+        previous_generation = start.generation
+        answer, passages, start, next_start = self._fetch(request, start)
+        if request.cursor:
+            check_cursor(digest, _request_key(request, answer))
+        else:
+            self._searcher.log_search(request.query, request.tool)
+        generation = answer.freshness.generation
+        if previous_generation not in (0, generation):
+            answer.notices.append("The index changed since the last page; results may repeat or be missing.")
+        summary = self._chat_models.summarize_answer(answer) if request.summary and not request.cursor else None
+        items, next_in_hits = build_page(
+            passages,
+            replace(start, generation=generation),
+            token_budget=_budget_beside_summary(request.token_budget, summary),
+            tokens_per_passage=request.tokens_per_passage,
+            overhead_tokens=overhead_tokens,
+        )
+        next_start = next_in_hits or next_start
+        extract = request.extract
+        return Page(
+            query=request.query,
+            rewritten_query=answer.rewritten_query,
+            mode=answer.mode,
+            results=items,
+            total_chunks=answer.total_chunks,
+            freshness=answer.freshness,
+            notices=answer.notices,
+            extract="full" if request.max_chars is not None and extract != "snippet" else extract,
+            summary=summary,
+            next_cursor=next_start.encode(_request_key(request, answer)) if next_start else "",
+            total_passages=len(passages),
+            first_number=start.passage_index + 1,
+            is_first=not request.cursor,
+            several_tools=len({hit.tool for hit in answer.hits}) > 1,
+        )
+
+    def _fetch(self, request: SearchRequest, start: Cursor) -> tuple[Answer, list[Passage], Cursor, Cursor | None]:
+        """Return an answer, its passages from `start` on, where they start, and where those after them start."""
+        if not request.continue_past_top_k:
+            answer = self._searcher.answer(request)
+            return answer, self._passages(request, answer, answer.hits, 0), start, None
+        count = request.top_k or self._searcher.default_top_k(request)
+        while True:
+            hit_count = min(start.first_hit + count, MAX_HITS)
+            answer = self._searcher.answer(replace(request, top_k=hit_count))
+            # Sections and documents of earlier pages are not returned again; chunks are all different.
+            already_returned = 0 if request.extract == "chunk" else start.first_hit
+            hits = answer.hits if already_returned else answer.hits[start.first_hit :]
+            passages = self._passages(request, answer, hits, already_returned)
+            has_more = len(answer.hits) == hit_count and hit_count + count <= MAX_HITS
+            if passages or not has_more:
+                following = Cursor(hit_count, generation=answer.freshness.generation) if has_more else None
+                return answer, passages, start, following
+            start = Cursor(hit_count)
+
+    def _passages(
+        self, request: SearchRequest, answer: Answer, hits: Sequence[Hit], already_returned: int
+    ) -> list[Passage]:
+        return self._searcher.passages(
+            _best_hit_per_document(hits) if request.unique_documents else hits,
+            request.extract,
+            already_returned=already_returned,
+            query=answer.searched_query,
+            max_chars=request.max_chars,
+            join_chunks=request.join_chunks,
+        )
+
+
+def _request_key(request: SearchRequest, answer: Answer) -> str:
+    """Return what determines the pages of a request: a cursor is valid for the same values only."""
+    plain = replace(
+        request, cursor="", explain=False, refresh=True, summary=False, token_budget=None, tokens_per_passage=None
+    )
+    # A model may rewrite the same query differently, and then the cursor would belong to another list of results.
+    return f"{plain!r} {answer.rewritten_query}"
+
+
+def _budget_beside_summary(max_tokens: int | None, summary: Summary | None) -> int | None:
+    """Return the tokens for passages: a summary appears in both forms of a reply, but takes at most half of it."""
+    if max_tokens is None or summary is None:
+        return max_tokens
+    from bunko.search.summaries import format_summary
+
+    return max(max_tokens - 2 * estimate_tokens(format_summary(summary)), max_tokens // 2)
+
+
+def _best_hit_per_document(hits: Sequence[Hit]) -> list[Hit]:
+    return list({(hit.tool, hit.uri): hit for hit in reversed(hits)}.values())[::-1]
+
+
+def _display_text(item: PageItem, extract: Extract, terms: SnippetTerms) -> str:
+    passage = item.passage
+    return render_extract(
+        item.text,
+        extract,
+        terms,
+        chars_before=passage.chars_before if item.has_start else 0,
+        chars_after=passage.chars_after if item.has_end else 0,  # otherwise the next page continues it
+    )
