@@ -153,9 +153,9 @@ class DiskFull(LibraryError):
     code = "disk-full"
 
 
-def rebuild_hint(database: Path) -> str:
+def rebuild_hint(location: Path | str) -> str:
     """Return the hint for a library that no command can repair."""
     return (
-        f"Delete {database} or move it away, then import again: bunko reindex --docs-dir DIR, or bunko tool add and"
+        f"Delete {location} or move it away, then import again: bunko reindex --docs-dir DIR, or bunko tool add and"
         " bunko import. Your documents are not affected."
     )

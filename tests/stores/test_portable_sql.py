@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 import bunko
+from bunko import stores
+from bunko.stores.sqlite.connection import placeholders
 
 PACKAGE = Path(bunko.__file__).parent
 # The connection, the schema, the names of the files and the errors of SQLite.
@@ -29,3 +31,10 @@ def test_nothing_outside_the_stores_knows_the_files_of_sqlite() -> None:
     assert len(files) > 100
     matches = {str(path): FILES_OF_SQLITE.findall(path.read_text(encoding="utf-8")) for path in files}
     assert {name: words for name, words in matches.items() if words} == {}
+
+
+def test_an_empty_list_of_values_is_valid_sql_that_matches_nothing(tmp_path: Path) -> None:
+    store = stores.build("sqlite", tmp_path / "library.db")
+    assert placeholders([]) == "NULL"  # PostgreSQL refuses IN ()
+    assert store.documents.chunks([]) == {}
+    store.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -44,14 +43,14 @@ class Finding:
     hint: str = ""
 
 
-def check_storage(store: Store, database: Path) -> list[Finding]:
+def check_storage(store: Store) -> list[Finding]:
     """Check the integrity of the library's file."""
     try:
         problem = store.check()
     except BunkoError as error:
         return [Finding("error", "library", error.message, error.hint)]
     if problem:
-        return [Finding("error", "library", problem, rebuild_hint(database))]
+        return [Finding("error", "library", problem, rebuild_hint(store.location))]
     return [Finding("ok", "library", "the file is intact")]
 
 

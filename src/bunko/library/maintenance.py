@@ -60,7 +60,7 @@ class Maintenance:
 
     def diagnose(self) -> list[doctor.Finding]:
         """Check the database file, the derived indexes, and that searches find the indexed texts."""
-        findings = doctor.check_storage(self._store, self._paths.database)
+        findings = doctor.check_storage(self._store)
         for tool in catalog.tools(self._store):
             findings += doctor.check_index(self._index, tool)
             try:

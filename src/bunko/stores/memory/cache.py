@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bunko.records import LoggedSearch
-from bunko.stores.memory.data import MemoryTables, locked
+from bunko.stores.memory.data import MemoryTables, with_lock
 
 
 class MemoryCache:
@@ -12,7 +12,7 @@ class MemoryCache:
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
 
-    @locked
+    @with_lock
     def log_search(self, query: str, tool: str, searched_at: str, *, limit: int) -> bool:
         """Add a search to the log, which keeps the `limit` newest searches; return True."""
         tables = self._tables
@@ -23,25 +23,25 @@ class MemoryCache:
         tables.searches = {(search.query, search.tool): search for search in newest}
         return True
 
-    @locked
+    @with_lock
     def logged_searches(self) -> list[LoggedSearch]:
         """Return the logged searches, most frequent first."""
         return sorted(self._tables.searches.values(), key=lambda search: (-search.count, search.query, search.tool))
 
-    @locked
+    @with_lock
     def clear_searches(self) -> int:
         """Delete the search log; return how many searches it had."""
         count = len(self._tables.searches)
         self._tables.searches = {}
         return count
 
-    @locked
+    @with_lock
     def cached_answer(self, kind: str, key: bytes, now: float) -> str | None:
         """Return a cached model answer, or None if there is none or it expired; `now` is in seconds since 1970."""
         value, expires_at = self._tables.answers.get((kind, key), (None, now))
         return value if expires_at > now else None
 
-    @locked
+    @with_lock
     def cache_answer(self, kind: str, key: bytes, value: str, *, now: float, expires_at: float, limit: int) -> bool:
         """Cache a model answer, keeping the `limit` latest per kind; return True."""
         tables = self._tables

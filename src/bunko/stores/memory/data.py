@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Self = TypeVar("Self", bound="_Subject")
+S = TypeVar("S", bound="_Subject")
 
 
 class _Subject(Protocol):
     _tables: MemoryTables
 
 
-def locked(method: Callable[Concatenate[Self, P], R]) -> Callable[Concatenate[Self, P], R]:
+def with_lock(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """Run a method of a subject while no other thread writes, as a transaction would."""
 
     @wraps(method)
-    def run_locked(self: Self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def run_locked(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         with self._tables.lock:
             return method(self, *args, **kwargs)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bunko.records import ChunkRow, EmbeddingUsage, FailedDocument, Filter, PreparedDocument, StoredDocument
 from bunko.stores import filters
 from bunko.stores.filters import document_matcher
-from bunko.stores.memory.data import DocumentRow, MemoryTables, locked
+from bunko.stores.memory.data import DocumentRow, MemoryTables, with_lock
 from bunko.types import Fingerprint, Problem, SourceEntry
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class MemoryDocuments:
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
 
-    @locked
+    @with_lock
     def fingerprints(self, tool_id: int) -> dict[str, Fingerprint]:
         """Return the fingerprint of each document and of each failed entry, by URI."""
         failed = {
@@ -37,7 +37,7 @@ class MemoryDocuments:
             if owner_id == tool_id
         }
 
-    @locked
+    @with_lock
     def failures(self, tool_id: int) -> list[Problem]:
         """Return the entries that could not be imported."""
         return [
@@ -46,7 +46,7 @@ class MemoryDocuments:
             if owner_id == tool_id
         ]
 
-    @locked
+    @with_lock
     def write(
         self,
         tool_id: int,
@@ -73,7 +73,7 @@ class MemoryDocuments:
             self._touch_entry(tool_id, entry)
         return tables.generation
 
-    @locked
+    @with_lock
     def get(self, tool_id: int, uri: str) -> StoredDocument | None:
         """Return the document with this URI, or None."""
         row = self._tables.documents.get((tool_id, uri))
@@ -92,7 +92,7 @@ class MemoryDocuments:
             row.entry.lines,
         )
 
-    @locked
+    @with_lock
     def chunks(self, ids: Sequence[int]) -> dict[int, ChunkRow]:
         """Return the chunks with these ids that still exist."""
         rows = {}
@@ -112,7 +112,7 @@ class MemoryDocuments:
                     )
         return rows
 
-    @locked
+    @with_lock
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that match a filter."""
         matches = document_matcher(where)
@@ -122,12 +122,12 @@ class MemoryDocuments:
             if matches(row.prepared.document.uri, row.date, frozenset(row.prepared.document.text.tags))
         ]
 
-    @locked
+    @with_lock
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the URIs after a given one, sorted."""
         return sorted(uri for owner_id, uri in self._tables.documents if owner_id == tool_id and uri > after)[:limit]
 
-    @locked
+    @with_lock
     def uris_with_hash(self, tool_id: int, prefix: str) -> list[str]:
         """Return the URIs of documents whose content hash starts with a prefix."""
         return sorted(
@@ -136,7 +136,7 @@ class MemoryDocuments:
             if row.prepared.document.content_hash.startswith(prefix)
         )
 
-    @locked
+    @with_lock
     def export(self, tool_id: int, uris: Sequence[str]) -> list[PreparedDocument]:
         """Return the documents as they were written, sorted by URI."""
         rows = [

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bunko.records import WebPage
-from bunko.stores.memory.data import MemoryTables, locked
+from bunko.stores.memory.data import MemoryTables, with_lock
 
 
 class MemoryPages:
@@ -16,19 +16,19 @@ class MemoryPages:
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
 
-    @locked
+    @with_lock
     def select(self, tool_id: int, urls: Sequence[str] | None = None) -> list[WebPage]:
         """Return all pages of a tool, or those with the given URLs, sorted by URL."""
         pages = [page for (owner_id, _), page in sorted(self._tables.pages.items()) if owner_id == tool_id]
         return [page for page in pages if urls is None or page.url in urls]
 
-    @locked
+    @with_lock
     def content(self, tool_id: int, url: str) -> bytes | None:
         """Return the content of a page as it was fetched, or None."""
         content = self._tables.contents.get((tool_id, url))
         return None if content is None else zlib.decompress(content)
 
-    @locked
+    @with_lock
     def write(
         self,
         tool_id: int,

@@ -7,7 +7,7 @@ from collections import Counter
 
 from bunko.records import DatedDocument, DocumentSummary, PreparedDocument, StorageSize, Totals
 from bunko.stores.filters import BEGINNING_CHARS, count_tags, newest_first, separate_chunk_text
-from bunko.stores.memory.data import MemoryTables, locked
+from bunko.stores.memory.data import MemoryTables, with_lock
 from bunko.types import Chunk, Text
 
 
@@ -17,7 +17,7 @@ class MemoryStats:
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
 
-    @locked
+    @with_lock
     def totals(self, tool_id: int) -> Totals:
         """Return how many documents, chunks, vectors and characters a tool has."""
         documents = self._prepared_documents(tool_id)
@@ -28,7 +28,7 @@ class MemoryStats:
             sum(len(prepared.document.text.text) for prepared in documents),
         )
 
-    @locked
+    @with_lock
     def storage_size(self, tool_id: int) -> StorageSize:
         """Return how many bytes a tool's rows would take in a file."""
         documents = self._prepared_documents(tool_id)
@@ -41,13 +41,13 @@ class MemoryStats:
         dimension = len(vectors[0]) if vectors else 0
         return StorageSize(text, terms + chunks, 4 * dimension * len(vectors), dimension)
 
-    @locked
+    @with_lock
     def chunk_lengths(self, tool_id: int) -> list[tuple[int, int]]:
         """Return pairs of chunk length in characters and number of chunks, shortest first."""
         documents = self._prepared_documents(tool_id)
         return sorted(Counter(len(chunk.text) for prepared in documents for chunk in prepared.chunks).items())
 
-    @locked
+    @with_lock
     def list_documents(self, tool_id: int, *, skip: int = 0, limit: int = 20) -> list[DocumentSummary]:
         """Return a page of documents, sorted by URI."""
         documents = sorted(self._prepared_documents(tool_id), key=lambda prepared: prepared.document.uri)
@@ -59,12 +59,12 @@ class MemoryStats:
             for text in (prepared.document.text,)
         ]
 
-    @locked
+    @with_lock
     def tags(self, tool_id: int) -> list[tuple[str, int]]:
         """Return each tag with its number of documents, most used first."""
         return count_tags(prepared.document.text.tags for prepared in self._prepared_documents(tool_id))
 
-    @locked
+    @with_lock
     def recent_documents(self, tool_id: int, *, limit: int = 10) -> list[DatedDocument]:
         """Return the most recent documents, newest first; documents without a date come last."""
         rows = {row.prepared.document.uri: row for row in self._tables.documents_of(tool_id)}

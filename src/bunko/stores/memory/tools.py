@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bunko.build_info import BuildInfo
-from bunko.stores.memory.data import MemoryTables, locked
+from bunko.stores.memory.data import MemoryTables, with_lock
 from bunko.types import Tool
 
 
@@ -15,12 +15,12 @@ class MemoryTools:
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
 
-    @locked
+    @with_lock
     def all(self) -> list[Tool]:
         """Return all tools, sorted by name."""
         return sorted(self._tables.tools.values(), key=lambda tool: tool.name)
 
-    @locked
+    @with_lock
     def put(self, tool: Tool) -> Tool:
         """Add a tool or replace the tool of the same name; return it with its id."""
         tables = self._tables
@@ -31,13 +31,13 @@ class MemoryTools:
             tables.next_tool += 1
         return tables.tools[tool.name]
 
-    @locked
+    @with_lock
     def ensure(self, tool: Tool) -> None:
         """Add a tool unless one of that name exists."""
         if tool.name not in self._tables.tools:
             self.put(tool)
 
-    @locked
+    @with_lock
     def update_build_info(self, tool_id: int, *, built: BuildInfo | None = None, imported_at: str = "") -> None:
         """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
         for name, tool in self._tables.tools.items():
@@ -47,7 +47,7 @@ class MemoryTools:
                     updated = replace(updated, imported_at=imported_at, checked_at=imported_at)
                 self._tables.tools[name] = updated
 
-    @locked
+    @with_lock
     def drop(self, tool_id: int) -> None:
         """Delete a tool with its documents, pages and pinned vectors."""
         tables = self._tables
@@ -57,7 +57,7 @@ class MemoryTools:
                 del rows[key]
         tables.tools = {name: tool for name, tool in tables.tools.items() if tool.id != tool_id}
 
-    @locked
+    @with_lock
     def swap(self, tool: Tool, shadow: Tool) -> int:
         """Replace a tool's documents by those of its shadow and delete the shadow, atomically."""
         tables = self._tables
@@ -73,7 +73,7 @@ class MemoryTools:
         self.put(tool)
         return generation
 
-    @locked
+    @with_lock
     def adopt_documents(self, tool: Tool, shadow: Tool) -> Tool:
         """Store a tool with the documents of its shadow, atomically; a tool of the same name is replaced."""
         tool = self.put(tool)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bunko.build_info import BuildInfo
 from bunko.errors import LibraryError
 from bunko.records import EmbeddingUsage
-from bunko.stores.memory.data import MemoryTables, locked
+from bunko.stores.memory.data import MemoryTables, with_lock
 from bunko.stores.memory.tools import MemoryTools
 
 if TYPE_CHECKING:
@@ -23,18 +23,18 @@ class MemoryVectors:
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
 
-    @locked
+    @with_lock
     def get(self, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
         """Return the stored vectors among these keys."""
         stored = self._tables.vectors
         return {key: stored[key] for key in keys if key in stored}
 
-    @locked
+    @with_lock
     def missing(self, keys: Iterable[bytes]) -> set[bytes]:
         """Return the keys that have no stored vector."""
         return {key for key in keys if key not in self._tables.vectors}
 
-    @locked
+    @with_lock
     def pin(
         self,
         tool_id: int,
@@ -47,14 +47,14 @@ class MemoryVectors:
         self._tables.store_vectors(vectors, usage or {})
         self._tables.pinned.setdefault((tool_id, embedder), set()).update(vectors)
 
-    @locked
+    @with_lock
     def unpin(self, tool_id: int, embedder: str | None = None) -> None:
         """Unpin the vectors of a tool, of one embedder or of all."""
         for owner_id, name in list(self._tables.pinned):
             if owner_id == tool_id and embedder in (None, name):
                 del self._tables.pinned[owner_id, name]
 
-    @locked
+    @with_lock
     def replace(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: BuildInfo) -> int:
         """Assign new vectors to all chunks of a tool, atomically; return the new generation."""
         tables = self._tables
@@ -77,7 +77,7 @@ class MemoryVectors:
         MemoryTools(tables).update_build_info(tool_id, built=built)
         return tables.generation
 
-    @locked
+    @with_lock
     def delete_orphans(self) -> None:
         """Delete vectors that no chunk uses and that are not pinned."""
         tables = self._tables
@@ -85,7 +85,7 @@ class MemoryVectors:
         used = used.union(*tables.pinned.values())
         tables.vectors = {key: vector for key, vector in tables.vectors.items() if key in used}
 
-    @locked
+    @with_lock
     def usage(self) -> dict[str, EmbeddingUsage]:
         """Return how much imports have used each embedder, by embedder name."""
         return dict(sorted(self._tables.usage.items()))

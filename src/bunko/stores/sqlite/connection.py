@@ -20,8 +20,8 @@ from bunko.stores.sqlite.files import wal_files
 
 T = TypeVar("T")
 
-# What every other file of this folder uses are the names below and SQL that PostgreSQL runs too: `?` for values, `ON
-# CONFLICT`, `coalesce`, quoted reserved words. What only SQLite understands stands in this file and in schema.py.
+# The other files of this folder use these names and SQL that PostgreSQL understands too: `?` for values, ON CONFLICT,
+# coalesce, quoted reserved words, no empty lists. What only SQLite understands stands in this file and in schema.py.
 NO_LIMIT = 2**63 - 1  # the LIMIT of a query that only has an OFFSET
 _PEEK_SECONDS = 0.2  # the user waits at the keyboard for a completion
 _BATCH_SIZE = 500  # values in one query; old versions of SQLite allow 999
@@ -230,8 +230,8 @@ class Database:
 
 
 def placeholders(values: Sequence[Any]) -> str:
-    """Return a comma-separated question mark for each value, for an SQL list."""
-    return ",".join("?" * len(values))
+    """Return a comma-separated question mark for each value, for an SQL list; an empty list matches nothing."""
+    return ",".join("?" * len(values)) or "NULL"
 
 
 def batches(values: Sequence[T], size: int = _BATCH_SIZE) -> Iterable[Sequence[T]]:
