@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from bunko.library.llm import ChatModels
@@ -17,6 +18,11 @@ from bunko.types import Answer, Freshness, Hit, Mode
 
 if TYPE_CHECKING:
     from bunko.search.summaries import Summary
+
+
+# Everything else determines the pages.
+_NOT_IN_KEY = ("cursor", "explain", "refresh", "summary", "token_budget", "tokens_per_passage")
+_KEY_VALUES = attrgetter(*(field.name for field in fields(SearchRequest) if field.name not in _NOT_IN_KEY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,7 @@ class Pager:
         count = request.top_k or self._searcher.default_top_k(request)
         while True:
             hit_count = min(start.first_hit + count, MAX_HITS)
-            answer = self._searcher.answer(replace(request, top_k=hit_count))
+            answer = self._searcher.answer(request if request.top_k == hit_count else replace(request, top_k=hit_count))
             # Sections and documents of earlier pages are not returned again; chunks are all different.
             already_returned = 0 if request.extract == "chunk" else start.first_hit
             hits = answer.hits if already_returned else answer.hits[start.first_hit :]
@@ -138,11 +144,8 @@ class Pager:
 
 def _request_key(request: SearchRequest, answer: Answer) -> str:
     """Return what determines the pages of a request: a cursor is valid for the same values only."""
-    plain = replace(
-        request, cursor="", explain=False, refresh=True, summary=False, token_budget=None, tokens_per_passage=None
-    )
     # A model may rewrite the same query differently, and then the cursor would belong to another list of results.
-    return f"{plain!r} {answer.rewritten_query}"
+    return repr((*_KEY_VALUES(request), answer.rewritten_query))
 
 
 def _budget_beside_summary(max_tokens: int | None, summary: Summary | None) -> int | None:

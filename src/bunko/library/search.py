@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Unpack
 
 from bunko.errors import BunkoError, LibraryMismatch, QueryError, UnknownName
@@ -38,6 +39,9 @@ _log = logging.getLogger("bunko.library")
 
 # Logged searches: more than anybody will judge.
 _MAX_LOGGED_SEARCHES = 1000
+# The options that a request may leave to the settings, read at once because every search reads them twice.
+_REQUEST_OPTIONS = ("mode", "top_k", *RANKING_OPTIONS)
+_get_options = attrgetter(*_REQUEST_OPTIONS)
 
 
 class Searcher:
@@ -187,8 +191,7 @@ class Searcher:
         Tools with different settings cannot be ranked together, so then the settings of none of them apply.
         """
         search_settings = self._settings.search
-        values: dict[str, Any] = {name: getattr(search_settings, name) for name in RANKING_OPTIONS}
-        values |= {"mode": search_settings.mode, "top_k": search_settings.top_k}
+        values: dict[str, Any] = dict(zip(_REQUEST_OPTIONS, _get_options(search_settings), strict=True))
         if not self._tool_config.uses_vectors():
             values["mode"] = "bm25"  # the default without vectors; an explicit mode that needs them raises an error
         elif search_settings.hybrid_enabled is not None:
@@ -200,8 +203,8 @@ class Searcher:
         tool_settings = [tool_search_settings(tool.options.search) for tool in tools]
         if tool_settings and all(other == tool_settings[0] for other in tool_settings):
             values |= tool_settings[0]
-        for name in ("mode", "top_k", *RANKING_OPTIONS):
-            if (value := getattr(request, name)) is not None:
+        for name, value in zip(_REQUEST_OPTIONS, _get_options(request), strict=True):
+            if value is not None:
                 values[name] = value
         where = self._resolve_filter(request.where) if request.where else NO_FILTER
         return RankRequest(request.query, where=where, explain=request.explain, **values)
