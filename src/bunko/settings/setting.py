@@ -1,6 +1,7 @@
 """Describe a setting: its type, default, limits, names and help text."""
 
 # No `from __future__ import annotations` here: `Setting` reads types and choices from the real annotations.
+from copy import copy
 from dataclasses import FrozenInstanceError, dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform, get_args
 
@@ -45,6 +46,10 @@ class Section:
             raise TypeError(f"{type(self).__name__} has no {', '.join(unknown)}")
         self.__dict__.update(defaults | values)
 
+    def values(self) -> dict[str, Any]:
+        """Return the settings of the section by name."""
+        return dict(vars(self))
+
     def __setattr__(self, name: str, value: object) -> None:
         raise FrozenInstanceError(f"cannot assign to {name}")
 
@@ -60,7 +65,7 @@ class Setting:
     """A setting with its type, limits, names and help text."""
 
     def __init__(self, section: str, name: str, annotation: Any, default: object, metadata: Any) -> None:
-        self.key = f"{section}.{name}"
+        self.key, self.section, self.name = f"{section}.{name}", section, name
         self.default = default
         self.meaning: str = metadata["meaning"]
         self.low: float = metadata["low"]
@@ -77,6 +82,12 @@ class Setting:
         self.is_list = Ellipsis in arguments
         self.choices: tuple[str, ...] = () if self.is_list else arguments
         self.kind: type = arguments[0] if self.is_list else str if arguments else annotation
+
+    def with_meaning(self, meaning: str) -> "Setting":
+        """Return the same setting with another help text."""
+        setting = copy(self)
+        setting.meaning = meaning
+        return setting
 
     def allowed_values(self) -> str:
         """Describe the values that are allowed."""
