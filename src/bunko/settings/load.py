@@ -95,7 +95,7 @@ def load_settings(
         providers = _named_providers(flags, trusted_table, [environ, *trusted_dotenvs])
         env_names = [name for names in (environ, *(dotenv.values for dotenv in dotenvs)) for name in names]
         known = needed_settings(_embedding_keys(flags, table), env_names, providers)
-    values: dict[str, object] = {key: setting.default for key, setting in known.items()}
+    values: dict[str, object] = {key: setting.default for key, setting in known.items() if not setting.derive}
     origins = dict.fromkeys(known, "default")
 
     def apply(assignments: Iterator[_Assignment], folder: Path | None = None) -> None:

@@ -108,6 +108,7 @@ def _declared_settings(providers: Iterable[Provider]) -> dict[str, Setting]:
             "high": MAX_NUMBER if option.high is None else option.high,
             "file_names": (),
             "secret": option.secret,
+            "derive": None,
         }
         setting = Setting(_SECTION, option.key, option.type, option.default, metadata)
         settings[setting.key] = setting

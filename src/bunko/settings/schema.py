@@ -224,10 +224,16 @@ class RetrySection(Section):
     backoff_factor: float = setting(2.0, "Each further delay is this many times the last", low=1)
 
 
+def _default_extensions() -> tuple[str, ...]:
+    from bunko.readers import default_suffixes
+
+    return default_suffixes()
+
+
 class ScannerSection(Section):
     """Which files of a folder are imported."""
 
-    file_extensions: tuple[str, ...] = setting((".md", ".txt"), "File extensions to import")
+    file_extensions: tuple[str, ...] = setting((), "File extensions to import", derive=_default_extensions)
     exclude_dirs: tuple[str, ...] = setting(
         (".rag-index", "data", ".git", "__pycache__", "node_modules"), "Names of folders to skip"
     )
