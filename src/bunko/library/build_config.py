@@ -48,13 +48,13 @@ class ToolConfig:
     def source(self, tool: Tool) -> Source:
         """Build the source of a tool's documents."""
         root, library_folder = Path(tool.source), self._paths.folder
-        scanner = self._settings.scanner
+        scanner, kind = self._settings.scanner, sources.find_kind(tool.kind)
         # The library's own files are not documents, wherever the user put them.
         own_files = []
         if library_folder != root and library_folder.is_relative_to(root):
             own_files = [f"/{library_folder.relative_to(root).as_posix()}/"]
         return sources.build(
-            tool.kind if tool.kind in sources.KINDS else "folder",
+            tool.kind if kind else "folder",
             root,
             extensions=scanner.file_extensions,
             exclude_dirs=scanner.exclude_dirs,
@@ -63,19 +63,19 @@ class ToolConfig:
             respect_gitignore=scanner.respect_gitignore,
             max_file_bytes=scanner.max_file_bytes,
             max_memo_file_bytes=self._settings.memos.max_file_bytes,
-            pages=ToolPages(self._store, tool.id, self._paths.database) if tool.kind == "web" else None,
+            pages=ToolPages(self._store, tool.id, self._paths.database) if kind and kind.needs_pages else None,
         )
 
     def chunker_settings(self, tool: Tool) -> ChunkerSettings:
         """Return the chunker settings of a tool: its own options, else the settings."""
         chunker, tokens, options = self._settings.chunker, self._settings.chunking, tool.options
-        # A memo is one thought: it is split only if it is too long.
-        kind = options.get("chunker", "entry" if tool.kind in ("memos", "jsonl") else chunker.kind)
+        source_kind = sources.find_kind(tool.kind)
+        kind = options.get("chunker", (source_kind and source_kind.chunker) or chunker.kind)
         if kind == "tokens":
             size, overlap = options.get("chunk_size", tokens.size), options.get("chunk_overlap", tokens.overlap)
             return ChunkerSettings(kind, size=size, overlap=overlap)
         max_chars, min_chars, overlap = chunker.max_chunk_chars, chunker.min_chunk_chars, chunker.chunk_overlap
-        if tool.kind == "web":
+        if sources.section_of(tool.kind) == "web":
             max_chars = chunk_size(self._settings)
             min_chars = min(min_chars, max_chars)
             if kind == "auto" and (page_overlap := chunk_overlap(self._settings)):
