@@ -124,11 +124,11 @@ def _embed_and_store(server: service.Service, folder: Path, chunks: int) -> Cost
     embedder = build("openai", base_url=server.address, api_key="none", model="nomic-embed-text", batch=REQUEST)
     assert embedder is not None
     store = sqlite.build(folder / "library.db")
-    tool = store.put_tool(Tool("chunks"))
+    tool = store.tools.put(Tool("chunks"))
     batches = _document_batches(chunks)
     with measure() as cost:
         for batch in embed_batches(store, embedder, batches, list, owner_id=tool.id):
-            store.write(tool.id, upsert=batch.documents, vectors=batch.vectors, usage=batch.usage)
+            store.documents.write(tool.id, upsert=batch.documents, vectors=batch.vectors, usage=batch.usage)
     store.close()
     return cost
 

@@ -63,7 +63,7 @@ def search_by_roles(library: Library, snapshot: Snapshot, roles: tuple[str, ...]
             snapshot, keep_roles(analyse_query(query), roles), CHUNKS, k1=1.2, b=0.75, masks=snapshot.masks(None)
         )
         ids = [snapshot.chunk_id(row) for row in ranking.rows]
-        chunks = library.store.chunks(ids)
+        chunks = library.store.documents.chunks(ids)
         return list(dict.fromkeys(chunks[chunk_id].uri for chunk_id in ids))
 
     return answer

@@ -48,7 +48,7 @@ def run(_: object) -> Result:
             [tool] = library.tools()
 
             def scan() -> None:
-                _require_unchanged(_folder_source(root).scan(library.store.fingerprints(tool.id)).unchanged)
+                _require_unchanged(_folder_source(root).scan(library.store.documents.fingerprints(tool.id)).unchanged)
 
             steps = {
                 "bare scandir and stat": lambda: bare_walk(root),

@@ -56,7 +56,7 @@ def load_set(folder: Path, step: int, *, bridge: bool) -> dict[str, Any]:
     with judged_library(dataset.documents, Settings()) as library, library.store.read_transaction():
         snapshot = library.snapshot([tool.id for tool in library.tools()])
         ids = [snapshot.chunk_id(row) for row in range(snapshot.size)]
-        chunks = library.store.chunks(ids)
+        chunks = library.store.documents.chunks(ids)
         document_ids = {uri: index for index, uri in enumerate(sorted({chunk.uri for chunk in chunks.values()}))}
         rows, scores = np.full((len(queries), DEPTH), -1, np.int32), np.zeros((len(queries), DEPTH), np.float32)
         request, masks = SearchRequest("", mode="bm25", top_k=DEPTH, bridge=bridge), snapshot.masks(None)

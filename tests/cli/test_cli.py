@@ -213,7 +213,11 @@ def test_every_error_has_an_exit_code_of_its_own() -> None:
     ("arguments", "code", "said"),
     [
         (("search", "京都", "--docs-dir", "nowhere"), "source", "There is no folder nowhere"),
-        (("search", "京都", "--docs-dir", ".", "--library", "."), "settings", "--docs-dir cannot be used with --library or --database"),
+        (
+            ("search", "京都", "--docs-dir", ".", "--library", "."),
+            "settings",
+            "--docs-dir cannot be used with --library or --database",
+        ),
         (("search", "京都", "--docs-dir", ".", "--since", "someday"), "query", "'someday' is not a date"),
         (("search", "京都", "--docs-dir", ".", "--name", "nothing"), "unknown", "no tool called 'nothing'"),
         (("search", "京都", "--library", "nowhere"), "library", "There is no library at"),
@@ -224,7 +228,11 @@ def test_every_error_has_an_exit_code_of_its_own() -> None:
         (("status", "--database", "folder"), "library", "folder is a folder, not a library file"),
         (("status", "--library", "no.db"), "library", "no.db is a file, not a library folder"),
         (("init", "--database", "no.db/deep/my.db"), "read-only", "Cannot write "),
-        (("build", "-i", "no.db", "--database", "no.db/deep/my.db"), "read-only", "my.db cannot be opened or created: "),
+        (
+            ("build", "-i", "no.db", "--database", "no.db/deep/my.db"),
+            "read-only",
+            "my.db cannot be opened or created: ",
+        ),
         (("status", "--database", "x" * 300), "read-only", "cannot be opened or created: "),
         (("tool", "add", "-n", "b\udcff", "-d", "x", "-s", "."), "settings", "argument of -n is not valid UTF-8"),
         (("tool", "add", "-n", "b", "-d", "x\udcff", "-s", "."), "settings", "argument of -d is not valid UTF-8"),

@@ -98,7 +98,7 @@ def test_names_that_another_process_just_wrote_are_offered_and_half_made_ones_ar
     with open_library(locate_library(library=library, environ={}), environ={}) as opened:
         catalog.add_tool(opened.store, "newest", "About it", tmp_path)
         shadow = catalog.get_tool(opened.store, "travel")
-        opened.store.put_tool(type(shadow)("~travel", active=False))
+        opened.store.tools.put(type(shadow)("~travel", active=False))
         assert offered(tmp_path, f"bunko export --library {library} -n ") == [
             "api-docs",
             "api-guide",

@@ -74,7 +74,7 @@ def test_a_library_tells_of_each_tool_what_it_holds_and_what_room_it_takes(libra
     assert notes.storage.text == sum(
         len(document.text.encode())
         for uri in ("寺.md", "server.md")
-        if (document := library.store.document(notes.tool.id, uri))
+        if (document := library.store.documents.get(notes.tool.id, uri))
     )
     assert notes.storage.vectors == notes.totals.vectors * notes.storage.dimension * 4
     derived = sum(path.stat().st_size for path in (place / "index").iterdir())

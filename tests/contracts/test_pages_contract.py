@@ -25,43 +25,43 @@ HTML = "<html><body><main><h1>題</h1><p>本文です。</p></main></body></html
 
 
 def test_a_page_is_kept_as_it_was_put_and_its_content_as_it_came(store: Store) -> None:
-    tool, other = store.put_tool(Tool("web", "web")), store.put_tool(Tool("other", "web"))
-    store.write_pages(tool.id, upsert=[PAGE, WebPage(B)], contents={A: HTML})
-    [first, second] = store.pages(tool.id)
+    tool, other = store.tools.put(Tool("web", "web")), store.tools.put(Tool("other", "web"))
+    store.pages.write(tool.id, upsert=[PAGE, WebPage(B)], contents={A: HTML})
+    [first, second] = store.pages.select(tool.id)
     assert replace(first, size=0) == PAGE
     assert first.size > 0
     assert second == WebPage(B)
-    assert store.page_content(tool.id, A) == HTML
-    assert store.page_content(tool.id, B) is None
-    assert store.pages(tool.id, [B, "https://example.com/c"]) == [WebPage(B)]
-    assert store.pages(tool.id, []) == []
-    assert store.pages(other.id) == []
-    assert store.page_content(other.id, A) is None
+    assert store.pages.content(tool.id, A) == HTML
+    assert store.pages.content(tool.id, B) is None
+    assert store.pages.select(tool.id, [B, "https://example.com/c"]) == [WebPage(B)]
+    assert store.pages.select(tool.id, []) == []
+    assert store.pages.select(other.id) == []
+    assert store.pages.content(other.id, A) is None
 
 
 def test_a_page_that_is_put_without_content_keeps_what_it_has(store: Store) -> None:
-    tool = store.put_tool(Tool("web", "web"))
-    store.write_pages(tool.id, upsert=[PAGE], contents={A: HTML})
-    store.write_pages(tool.id, upsert=[replace(PAGE, problem="gone", status=404)])
-    assert [(page.problem, page.status, page.size > 0) for page in store.pages(tool.id)] == [("gone", 404, True)]
-    assert store.page_content(tool.id, A) == HTML
-    store.write_pages(tool.id, upsert=[WebPage(A, "alias", found_on=B)], remove=[A])
-    assert store.page_content(tool.id, A) is None
-    assert [page.state for page in store.pages(tool.id)] == ["alias"]
+    tool = store.tools.put(Tool("web", "web"))
+    store.pages.write(tool.id, upsert=[PAGE], contents={A: HTML})
+    store.pages.write(tool.id, upsert=[replace(PAGE, problem="gone", status=404)])
+    assert [(page.problem, page.status, page.size > 0) for page in store.pages.select(tool.id)] == [("gone", 404, True)]
+    assert store.pages.content(tool.id, A) == HTML
+    store.pages.write(tool.id, upsert=[WebPage(A, "alias", found_on=B)], remove=[A])
+    assert store.pages.content(tool.id, A) is None
+    assert [page.state for page in store.pages.select(tool.id)] == ["alias"]
 
 
 def test_pages_go_with_their_tool_and_outlast_a_rebuild(store: Store) -> None:
-    tool, shadow = store.put_tool(Tool("web", "web")), store.put_tool(Tool("~web", "web"))
-    store.write_pages(tool.id, upsert=[PAGE], contents={A: HTML})
-    store.swap_tools(tool, shadow)
-    assert [page.url for page in store.pages(tool.id)] == [A]
-    store.drop_tool(tool.id)
-    assert store.pages(tool.id) == []
+    tool, shadow = store.tools.put(Tool("web", "web")), store.tools.put(Tool("~web", "web"))
+    store.pages.write(tool.id, upsert=[PAGE], contents={A: HTML})
+    store.tools.swap(tool, shadow)
+    assert [page.url for page in store.pages.select(tool.id)] == [A]
+    store.tools.drop(tool.id)
+    assert store.pages.select(tool.id) == []
 
 
 def test_a_scan_tells_what_is_new_changed_and_gone_by_content(store: Store, tmp_path: Path) -> None:
-    tool = store.put_tool(Tool("web", "web"))
-    store.write_pages(tool.id, upsert=[PAGE, WebPage(B), WebPage("https://example.com/c", "alias")], contents={A: HTML})
+    tool = store.tools.put(Tool("web", "web"))
+    store.pages.write(tool.id, upsert=[PAGE, WebPage(B), WebPage("https://example.com/c", "alias")], contents={A: HTML})
     source = pages.build(ToolPages(store, tool.id, tmp_path / "library.db"))
     assert [entry.uri for entry in source.scan({}).added] == [A]
     changed = source.scan({A: Fingerprint("other", 0, 0), B: Fingerprint("b", 0, 0)})
@@ -72,15 +72,15 @@ def test_a_scan_tells_what_is_new_changed_and_gone_by_content(store: Store, tmp_
     assert (data, same) == (HTML, entry)
     assert "本文です" in source.text(data, entry).text
     assert not source.has_vanished([A])
-    store.write_pages(tool.id, remove=[A])
+    store.pages.write(tool.id, remove=[A])
     with pytest.raises(SourceError, match="removed in the meantime"):
         source.read(entry)
 
 
 def test_a_source_that_travels_to_another_process_reads_the_same_file(tmp_path: Path) -> None:
     store = sqlite.build(tmp_path / "library.db")
-    tool = store.put_tool(Tool("web", "web"))
-    store.write_pages(tool.id, upsert=[PAGE], contents={A: HTML})
+    tool = store.tools.put(Tool("web", "web"))
+    store.pages.write(tool.id, upsert=[PAGE], contents={A: HTML})
     source = pages.build(ToolPages(store, tool.id, tmp_path / "library.db"))
     there = pickle.loads(pickle.dumps(source))
     [entry] = there.scan({}).added

@@ -84,7 +84,7 @@ class Place:
         self.kind, self.folder = kind, folder
         self.root = folder / kind.file if kind.file else folder
         self.store: Store = memory.build()
-        self.tool = self.store.put_tool(Tool("t", kind.name))
+        self.tool = self.store.tools.put(Tool("t", kind.name))
         self.clock = 0
 
     def put(self, notes: list[tuple[str, str]]) -> None:
@@ -191,7 +191,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 def test_everything_is_added_once_and_then_unchanged(place: Place) -> None:
     assert place.counts() == (3, 0, 0, 0)
     assert place.counts() == (0, 0, 0, 3)
-    assert place.source().scan(place.store.fingerprints(place.tool.id)).touched == []
+    assert place.source().scan(place.store.documents.fingerprints(place.tool.id)).touched == []
 
 
 def test_one_note_that_was_changed_is_the_only_one_updated(place: Place) -> None:
@@ -199,7 +199,7 @@ def test_one_note_that_was_changed_is_the_only_one_updated(place: Place) -> None
     before = place.store.generation()
     place.put([NOTES[0], ("Lunch", "We had ramen."), NOTES[2]])
     assert place.counts() == (0, 1, 0, 2)
-    assert ["ramen" in chunk.text for chunk in place.store.changes_since(place.tool.id, before)] == [True]
+    assert ["ramen" in chunk.text for chunk in place.store.changes.chunks_since(place.tool.id, before)] == [True]
     assert place.counts() == (0, 0, 0, 3)
 
 
@@ -214,13 +214,13 @@ def test_names_depend_on_the_notes_and_not_on_what_was_known(place: Place) -> No
     place.put([*NOTES, ("Walk", "Along the river.")])
     place.bring_in()
     anew = {entry.uri for entry in place.source().scan({}).added}
-    assert anew == set(place.store.fingerprints(place.tool.id))
+    assert anew == set(place.store.documents.fingerprints(place.tool.id))
     assert len(anew) == 4
 
 
 def test_what_has_vanished_as_a_whole_is_lost_and_not_deleted(place: Place) -> None:
     place.bring_in()
-    known = place.store.fingerprints(place.tool.id)
+    known = place.store.documents.fingerprints(place.tool.id)
     assert not place.source().has_vanished(known)
     for path in [place.root] if place.kind.file else list(place.folder.iterdir()):
         path.unlink()
@@ -235,7 +235,7 @@ def test_an_import_that_was_stopped_goes_on_where_it_was(place: Place) -> None:
     place.put([(f"note {number}", f"words of note {number}") for number in range(150)])
     answers = iter([False, True])  # the first batch is stored, the second is not
     assert place.bring_in(stopped=lambda: next(answers)).interrupted
-    stored = place.store.totals(place.tool.id).documents
+    stored = place.store.stats.totals(place.tool.id).documents
     assert 0 < stored < 150
     assert place.counts() == (150 - stored, 0, 0, stored)
     assert place.counts() == (0, 0, 0, 150)
@@ -243,8 +243,8 @@ def test_an_import_that_was_stopped_goes_on_where_it_was(place: Place) -> None:
 
 def test_chunks_point_to_the_lines_of_their_file(place: Place) -> None:
     place.bring_in()
-    for one in place.store.changes_since(place.tool.id, 0):
-        found = place.store.chunks([one.chunk_id])[one.chunk_id]
+    for one in place.store.changes.chunks_since(place.tool.id, 0):
+        found = place.store.documents.chunks([one.chunk_id])[one.chunk_id]
         path = place.root if place.kind.file else place.folder / found.uri
         cited = path.read_text(encoding="utf-8").split("\n")[found.chunk.first_line - 1 : found.chunk.last_line]
         assert json.dumps(found.chunk.text)[1:-1] in "\n".join(cited) or found.chunk.text in "\n".join(cited)

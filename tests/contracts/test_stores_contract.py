@@ -17,8 +17,8 @@ from tests.contracts.documents import prepared, search_results
 
 
 def test_what_was_written_is_found_with_its_place_and_facts(store: Store) -> None:
-    tool = store.put_tool(Tool("docs"))
-    store.write(tool.id, upsert=[prepared("a.md", "検索の方法", "別の話", date="2024-01-15", tags=("設計",))])
+    tool = store.tools.put(Tool("docs"))
+    store.documents.write(tool.id, upsert=[prepared("a.md", "検索の方法", "別の話", date="2024-01-15", tags=("設計",))])
     with store.read_transaction():
         hits = search(store, ToolIndex(store, tool.id, None).snapshot(), {tool.id: "docs"}, None, SearchRequest("検索"))
     assert [(hit.tool, hit.uri, hit.title, hit.date, hit.tags) for hit in hits] == [
@@ -28,53 +28,56 @@ def test_what_was_written_is_found_with_its_place_and_facts(store: Store) -> Non
 
 
 def test_a_removed_document_is_never_found_again(store: Store) -> None:
-    tool = store.put_tool(Tool("docs"))
+    tool = store.tools.put(Tool("docs"))
     live = ToolIndex(store, tool.id, None)
-    store.write(tool.id, upsert=[prepared("a.md", "検索の方法"), prepared("b.md", "検索の話")])
+    store.documents.write(tool.id, upsert=[prepared("a.md", "検索の方法"), prepared("b.md", "検索の話")])
     assert {uri for uri, *_ in search_results(store, tool, live, "検索")} == {"a.md", "b.md"}
-    store.write(tool.id, remove=["a.md"])
+    store.documents.write(tool.id, remove=["a.md"])
     assert {uri for uri, *_ in search_results(store, tool, live, "検索")} == {"b.md"}
     assert {uri for uri, *_ in search_results(store, tool, ToolIndex(store, tool.id, None), "検索")} == {"b.md"}
 
 
 def test_a_replaced_document_is_found_by_its_new_words_only(store: Store) -> None:
-    tool = store.put_tool(Tool("docs"))
+    tool = store.tools.put(Tool("docs"))
     live = ToolIndex(store, tool.id, None)
-    store.write(tool.id, upsert=[prepared("a.md", "京都の寺")])
-    store.write(tool.id, upsert=[prepared("a.md", "奈良の鹿", "東大寺の大仏")])
+    store.documents.write(tool.id, upsert=[prepared("a.md", "京都の寺")])
+    store.documents.write(tool.id, upsert=[prepared("a.md", "奈良の鹿", "東大寺の大仏")])
     assert not search_results(store, tool, live, "京都")
     assert search_results(store, tool, live, "鹿")
-    assert store.totals(tool.id).documents == 1
-    assert store.totals(tool.id).chunks == 2
+    assert store.stats.totals(tool.id).documents == 1
+    assert store.stats.totals(tool.id).chunks == 2
 
 
 def test_the_generation_grows_with_what_a_search_could_see(store: Store) -> None:
-    tool = store.put_tool(Tool("docs"))
-    first = store.write(tool.id, upsert=[prepared("a.md", "x")])
+    tool = store.tools.put(Tool("docs"))
+    first = store.documents.write(tool.id, upsert=[prepared("a.md", "x")])
     assert store.generation() == first
-    assert store.write(tool.id, touch=[SourceEntry("a.md", 1, 5, 9)]) == first
-    assert store.write(tool.id, remove=["a.md"]) > first
+    assert store.documents.write(tool.id, touch=[SourceEntry("a.md", 1, 5, 9)]) == first
+    assert store.documents.write(tool.id, remove=["a.md"]) > first
 
 
 def test_a_timestamp_is_trusted_only_if_it_is_older_than_the_look(store: Store) -> None:
-    tool = store.put_tool(Tool("docs"))
+    tool = store.tools.put(Tool("docs"))
     old, fresh = prepared("old.md", "x", modified_ns=1), prepared("fresh.md", "y", modified_ns=10**18 - 5)
-    store.write(tool.id, upsert=[old, fresh])
-    known = store.fingerprints(tool.id)
+    store.documents.write(tool.id, upsert=[old, fresh])
+    known = store.documents.fingerprints(tool.id)
     assert (known["old.md"].modified_ns, known["fresh.md"].modified_ns) == (1, 0)
-    store.write(tool.id, touch=[SourceEntry("old.md", 7, 8, 10**18)])
-    assert (store.fingerprints(tool.id)["old.md"].size, store.fingerprints(tool.id)["old.md"].modified_ns) == (7, 8)
+    store.documents.write(tool.id, touch=[SourceEntry("old.md", 7, 8, 10**18)])
+    assert (
+        store.documents.fingerprints(tool.id)["old.md"].size,
+        store.documents.fingerprints(tool.id)["old.md"].modified_ns,
+    ) == (7, 8)
 
 
 def test_a_failure_is_remembered_until_the_document_is_right_again(store: Store) -> None:
-    tool = store.put_tool(Tool("docs"))
-    store.write(tool.id, upsert=[prepared("a.md", "京都")])
-    store.write(tool.id, fail=[FailedDocument(SourceEntry("a.md", 3, 4, 10**18), "h", "is binary")])
-    assert [(one.uri, one.reason) for one in store.failures(tool.id)] == [("a.md", "is binary")]
-    assert store.fingerprints(tool.id)["a.md"].content_hash == "h"
-    assert store.totals(tool.id).documents == 0
-    store.write(tool.id, upsert=[prepared("a.md", "京都")])
-    assert not store.failures(tool.id)
+    tool = store.tools.put(Tool("docs"))
+    store.documents.write(tool.id, upsert=[prepared("a.md", "京都")])
+    store.documents.write(tool.id, fail=[FailedDocument(SourceEntry("a.md", 3, 4, 10**18), "h", "is binary")])
+    assert [(one.uri, one.reason) for one in store.documents.failures(tool.id)] == [("a.md", "is binary")]
+    assert store.documents.fingerprints(tool.id)["a.md"].content_hash == "h"
+    assert store.stats.totals(tool.id).documents == 0
+    store.documents.write(tool.id, upsert=[prepared("a.md", "京都")])
+    assert not store.documents.failures(tool.id)
 
 
 @pytest.mark.parametrize(
@@ -94,8 +97,8 @@ def test_a_failure_is_remembered_until_the_document_is_right_again(store: Store)
     ],
 )
 def test_filters_choose_documents_by_path_tag_and_date(store: Store, where: Filter, expected: set[str]) -> None:
-    tool = store.put_tool(Tool("docs"))
-    store.write(
+    tool = store.tools.put(Tool("docs"))
+    store.documents.write(
         tool.id,
         upsert=[
             prepared("guide/a.md", "検索", date="2024-01-15", tags=("x",)),
@@ -108,31 +111,31 @@ def test_filters_choose_documents_by_path_tag_and_date(store: Store, where: Filt
 
 
 def test_tools_are_kept_by_name(store: Store) -> None:
-    first = store.put_tool(Tool("b", description="one"))
-    store.put_tool(Tool("a"))
-    again = store.put_tool(Tool("b", description="two", built={"words": 1}))
+    first = store.tools.put(Tool("b", description="one"))
+    store.tools.put(Tool("a"))
+    again = store.tools.put(Tool("b", description="two", built={"words": 1}))
     assert again.id == first.id
-    assert [(tool.name, tool.description) for tool in store.tools()] == [("a", ""), ("b", "two")]
-    assert store.tools()[1].built == {"words": 1}
+    assert [(tool.name, tool.description) for tool in store.tools.all()] == [("a", ""), ("b", "two")]
+    assert store.tools.all()[1].built == {"words": 1}
 
 
 def test_two_tools_never_see_each_others_documents(store: Store) -> None:
-    one, two = store.put_tool(Tool("one")), store.put_tool(Tool("two"))
-    store.write(one.id, upsert=[prepared("same.md", "京都の寺")])
-    store.write(two.id, upsert=[prepared("same.md", "奈良の寺")])
+    one, two = store.tools.put(Tool("one")), store.tools.put(Tool("two"))
+    store.documents.write(one.id, upsert=[prepared("same.md", "京都の寺")])
+    store.documents.write(two.id, upsert=[prepared("same.md", "奈良の寺")])
     assert [uri for uri, *_ in search_results(store, one, ToolIndex(store, one.id, None), "奈良")] == []
-    assert store.fingerprints(one.id)["same.md"] != store.fingerprints(two.id)["same.md"]
+    assert store.documents.fingerprints(one.id)["same.md"] != store.documents.fingerprints(two.id)["same.md"]
 
 
 def test_hostile_strings_survive_storage(store: Store) -> None:
-    tool = store.put_tool(Tool("docs"))
+    tool = store.tools.put(Tool("docs"))
     texts = [
         "nul \0 inside 検索",
         "検索 '; DROP TABLE documents; --",
         "検索 \u202e\u200b\ufeff",
         "検索 👩‍👩‍👧 ﷽ Z͑ͫ̓a̴l",
     ]
-    store.write(tool.id, upsert=[prepared(f"{number} '\"\n*?.md", text) for number, text in enumerate(texts)])
+    store.documents.write(tool.id, upsert=[prepared(f"{number} '\"\n*?.md", text) for number, text in enumerate(texts)])
     with store.read_transaction():
         live = ToolIndex(store, tool.id, None)
         hits = search(store, live.snapshot(), {tool.id: "docs"}, None, SearchRequest("検索", top_k=10))
@@ -163,46 +166,46 @@ def test_every_store_ranks_like_the_memory_store(store: Store) -> None:
 
 
 def test_a_shadow_takes_the_place_of_its_tool_in_one_step(store: Store) -> None:
-    tool, shadow = store.put_tool(Tool("docs")), store.put_tool(Tool("~docs"))
+    tool, shadow = store.tools.put(Tool("docs")), store.tools.put(Tool("~docs"))
     live = ToolIndex(store, tool.id, None)
-    store.write(tool.id, upsert=[prepared("a.md", "京都の寺"), prepared("b.md", "奈良の鹿")])
+    store.documents.write(tool.id, upsert=[prepared("a.md", "京都の寺"), prepared("b.md", "奈良の鹿")])
     assert search_results(store, tool, live, "京都")
-    store.write(
+    store.documents.write(
         shadow.id,
         upsert=[prepared("b.md", "大阪の城")],
         fail=[FailedDocument(SourceEntry("c.md", 1, 1, 10**18), "h", "bad")],
     )
     assert not search_results(store, tool, live, "大阪")
-    store.swap_tools(Tool("docs", id=tool.id, built={"words": 2}), shadow)
+    store.tools.swap(Tool("docs", id=tool.id, built={"words": 2}), shadow)
     assert [uri for uri, *_ in search_results(store, tool, live, "大阪 京都 奈良")] == ["b.md"]
-    assert set(store.fingerprints(tool.id)) == {"b.md", "c.md"}
-    assert [(one.name, one.built) for one in store.tools()] == [("docs", {"words": 2})]
+    assert set(store.documents.fingerprints(tool.id)) == {"b.md", "c.md"}
+    assert [(one.name, one.built) for one in store.tools.all()] == [("docs", {"words": 2})]
     assert store.check() == ""
 
 
 def test_a_dropped_tool_takes_its_documents_along(store: Store) -> None:
-    tool = store.put_tool(Tool("docs"))
-    store.write(tool.id, upsert=[prepared("a.md", "京都の寺")])
-    store.drop_tool(tool.id)
-    assert store.tools() == []
-    assert store.fingerprints(tool.id) == {}
+    tool = store.tools.put(Tool("docs"))
+    store.documents.write(tool.id, upsert=[prepared("a.md", "京都の寺")])
+    store.tools.drop(tool.id)
+    assert store.tools.all() == []
+    assert store.documents.fingerprints(tool.id) == {}
 
 
 def test_documents_are_listed_in_order_and_found_by_their_hash(store: Store) -> None:
-    tool = store.put_tool(Tool("docs"))
-    store.write(tool.id, upsert=[prepared(f"{name}.md", name) for name in "cab"])
-    assert store.uris(tool.id, limit=2) == ["a.md", "b.md"]
-    assert store.uris(tool.id, after="b.md") == ["c.md"]
-    assert store.uris_with_hash(tool.id, "hash of b") == ["b.md"]
-    document = store.document(tool.id, "a.md")
+    tool = store.tools.put(Tool("docs"))
+    store.documents.write(tool.id, upsert=[prepared(f"{name}.md", name) for name in "cab"])
+    assert store.documents.uris(tool.id, limit=2) == ["a.md", "b.md"]
+    assert store.documents.uris(tool.id, after="b.md") == ["c.md"]
+    assert store.documents.uris_with_hash(tool.id, "hash of b") == ["b.md"]
+    document = store.documents.get(tool.id, "a.md")
     assert document is not None
     assert (document.text, document.title) == ("a", "title of a.md")
-    assert store.document(tool.id, "nowhere") is None
+    assert store.documents.get(tool.id, "nowhere") is None
 
 
 def test_a_glob_of_many_stars_does_not_take_for_ever(store: Store) -> None:
-    tool = store.put_tool(Tool("docs"))
-    store.write(tool.id, upsert=[prepared(f"{'a' * 200}.md", "検索"), prepared("guide/a1/ab/c.md", "検索")])
+    tool = store.tools.put(Tool("docs"))
+    store.documents.write(tool.id, upsert=[prepared(f"{'a' * 200}.md", "検索"), prepared("guide/a1/ab/c.md", "検索")])
     live = ToolIndex(store, tool.id, None)
     assert not search_results(store, tool, live, "検索", where=Filter(path="*a" * 30 + "b"))
     assert search_results(store, tool, live, "検索", where=Filter(path="**/a*b/c.md"))
@@ -241,74 +244,79 @@ def test_every_store_measures_like_the_memory_store(store: Store) -> None:
 
 
 def test_a_whole_document_comes_back_as_it_was_put(store: Store) -> None:
-    tool, other = store.put_tool(Tool("docs")), store.put_tool(Tool("other"))
+    tool, other = store.tools.put(Tool("docs")), store.tools.put(Tool("other"))
     table = Chunk(0, 0, 2, 1, 1, "| h |\n| a |", "", ())  # its text is not the range it stands in
     long = prepared("long.md", "京" * 60_000, "都" * 60_000, tags=("設計",), date="2024-01-15")
     odd = prepared("odd.md", "ab")
     odd = PreparedDocument(odd.document, [table], odd.packed_terms, [b"name"])
-    store.write(tool.id, upsert=[odd, long], vectors={b"name": np.ones(4, np.float32)})
-    store.write(other.id, upsert=[prepared("a.md", "x")])
-    assert store.export_documents(tool.id, ["odd.md", "nothing.md", "long.md"]) == [long, odd]
-    assert store.export_documents(tool.id, []) == []
+    store.documents.write(tool.id, upsert=[odd, long], vectors={b"name": np.ones(4, np.float32)})
+    store.documents.write(other.id, upsert=[prepared("a.md", "x")])
+    assert store.documents.export(tool.id, ["odd.md", "nothing.md", "long.md"]) == [long, odd]
+    assert store.documents.export(tool.id, []) == []
     touched = SourceEntry("odd.md", 9, 8, 10**18)
-    store.write(tool.id, touch=[touched])
-    assert store.export_documents(tool.id, ["odd.md"])[0].document.entry == touched
-    found = store.vectors([b"name", b"other"])
+    store.documents.write(tool.id, touch=[touched])
+    assert store.documents.export(tool.id, ["odd.md"])[0].document.entry == touched
+    found = store.vectors.get([b"name", b"other"])
     assert {key: vector.tolist() for key, vector in found.items()} == {b"name": [1, 1, 1, 1]}
 
 
 def test_a_shadow_becomes_a_tool_in_one_step(store: Store) -> None:
-    kept = store.put_tool(Tool("kept"))
-    store.write(kept.id, upsert=[prepared("k.md", "大阪")])
-    shadow = store.put_tool(Tool("~docs", active=False))
-    store.write(shadow.id, upsert=[prepared("a.md", "京都")])
-    made = store.adopt_documents(Tool("docs", description="new", built={"words": 1}), shadow)
-    assert [(one.name, one.id, one.description) for one in store.tools()] == [
+    kept = store.tools.put(Tool("kept"))
+    store.documents.write(kept.id, upsert=[prepared("k.md", "大阪")])
+    shadow = store.tools.put(Tool("~docs", active=False))
+    store.documents.write(shadow.id, upsert=[prepared("a.md", "京都")])
+    made = store.tools.adopt_documents(Tool("docs", description="new", built={"words": 1}), shadow)
+    assert [(one.name, one.id, one.description) for one in store.tools.all()] == [
         ("docs", made.id, "new"),
         ("kept", kept.id, ""),
     ]
     live = ToolIndex(store, made.id, None)
     assert [uri for uri, *_ in search_results(store, made, live, "京都")] == ["a.md"]
-    again = store.put_tool(Tool("~docs", active=False))
+    again = store.tools.put(Tool("~docs", active=False))
     assert again.id not in (made.id, kept.id)
-    store.write(again.id, upsert=[prepared("b.md", "奈良")])
-    second = store.adopt_documents(Tool("docs", source="/elsewhere", active=False, options={"exclude": ["x"]}), again)
+    store.documents.write(again.id, upsert=[prepared("b.md", "奈良")])
+    second = store.tools.adopt_documents(
+        Tool("docs", source="/elsewhere", active=False, options={"exclude": ["x"]}), again
+    )
     assert second.id == made.id
-    stored = next(one for one in store.tools() if one.name == "docs")
+    stored = next(one for one in store.tools.all() if one.name == "docs")
     assert (stored.source, stored.active, stored.options, stored.built) == ("/elsewhere", False, {"exclude": ["x"]}, {})
     assert not search_results(store, second, live, "京都")
     assert [uri for uri, *_ in search_results(store, second, live, "奈良")] == ["b.md"]
-    assert len(store.tools()) == 2
-    assert list(store.fingerprints(kept.id)) == ["k.md"]
+    assert len(store.tools.all()) == 2
+    assert list(store.documents.fingerprints(kept.id)) == ["k.md"]
 
 
 def test_a_touched_entry_takes_its_chunks_along_to_other_lines(store: Store) -> None:
-    tool = store.put_tool(Tool("docs"))
+    tool = store.tools.put(Tool("docs"))
     one, other = prepared("a.txt#x", "京都の寺", "奈良の鹿"), prepared("a.txt#y", "大阪の城")
     document = replace(one.document, entry=replace(one.document.entry, lines=LineSpan(5, 6)))
     chunks = [replace(chunk, first_line=chunk.first_line + 4, last_line=chunk.last_line + 4) for chunk in one.chunks]
-    generation = store.write(tool.id, upsert=[replace(one, document=document, chunks=chunks), other])
-    assert (store.fingerprints(tool.id)["a.txt#x"].first_line, store.fingerprints(tool.id)["a.txt#y"].first_line) == (
+    generation = store.documents.write(tool.id, upsert=[replace(one, document=document, chunks=chunks), other])
+    assert (
+        store.documents.fingerprints(tool.id)["a.txt#x"].first_line,
+        store.documents.fingerprints(tool.id)["a.txt#y"].first_line,
+    ) == (
         5,
         1,
     )
     moved = replace(document.entry, lines=LineSpan(2, 3))
-    assert store.write(tool.id, touch=[moved]) == generation
-    assert store.fingerprints(tool.id)["a.txt#x"].first_line == 2
-    stored = store.document(tool.id, "a.txt#x")
+    assert store.documents.write(tool.id, touch=[moved]) == generation
+    assert store.documents.fingerprints(tool.id)["a.txt#x"].first_line == 2
+    stored = store.documents.get(tool.id, "a.txt#x")
     assert stored is not None
     assert stored.lines == LineSpan(2, 3)
-    (whole,) = store.export_documents(tool.id, ["a.txt#x"])
+    (whole,) = store.documents.export(tool.id, ["a.txt#x"])
     assert whole.document.entry == moved
-    lines = {found.chunk.text: found.chunk.first_line for found in store.chunks([1, 2, 3]).values()}
+    lines = {found.chunk.text: found.chunk.first_line for found in store.documents.chunks([1, 2, 3]).values()}
     assert lines == {"京都の寺": 2, "奈良の鹿": 3, "大阪の城": 1}
 
 
 def test_tags_are_counted_and_the_latest_documents_come_first(store: Store) -> None:
-    tool, other = store.put_tool(Tool("docs")), store.put_tool(Tool("other"))
+    tool, other = store.tools.put(Tool("docs")), store.tools.put(Tool("other"))
     undated = prepared("log.txt#x", "日付なし")
     entry = replace(undated.document.entry, lines=LineSpan(3, 4), modified_ns=1_700_000_000 * 10**9)
-    store.write(
+    store.documents.write(
         tool.id,
         upsert=[
             prepared("b.md", "京都の寺", date="2024-01-15", tags=("旅行", "a")),
@@ -318,11 +326,11 @@ def test_tags_are_counted_and_the_latest_documents_come_first(store: Store) -> N
             replace(undated, document=replace(undated.document, entry=entry)),
         ],
     )
-    store.write(other.id, upsert=[prepared("z.md", "z", date="2030-01-01", tags=("z",))])
-    assert store.tags(tool.id) == [("旅行", 3), ("a", 2), ("b", 1)]
-    found = store.recent_documents(tool.id, limit=4)
+    store.documents.write(other.id, upsert=[prepared("z.md", "z", date="2030-01-01", tags=("z",))])
+    assert store.stats.tags(tool.id) == [("旅行", 3), ("a", 2), ("b", 1)]
+    found = store.stats.recent_documents(tool.id, limit=4)
     assert [one.uri for one in found] == ["c.md", "a.md", "b.md", "file.md"]
     assert (found[0].title, found[0].tags, found[0].beginning) == ("title of c.md", ("b", "a", "旅行"), "大阪の城")
     assert found[3].date.startswith("2023-11-1")
-    (last,) = store.recent_documents(tool.id, limit=9)[4:]
+    (last,) = store.stats.recent_documents(tool.id, limit=9)[4:]
     assert (last.uri, last.date, last.lines) == ("log.txt#x", "", LineSpan(3, 4))

@@ -21,57 +21,57 @@ def vector(number: float, size: int = 2) -> npt.NDArray[np.float32]:
 
 
 def test_vectors_are_kept_by_name_and_outlive_their_document(store: Store) -> None:
-    tool = store.put_tool(Tool("docs"))
+    tool = store.tools.put(Tool("docs"))
     ones = np.ones(4, np.float32)
     document = prepared("a.md", "京都")
     named = PreparedDocument(document.document, document.chunks, document.packed_terms, [b"name"])
-    store.write(tool.id, upsert=[named], vectors={b"name": ones})
-    store.write(tool.id, remove=["a.md"])
-    assert store.missing_vectors([b"name", b"other"]) == {b"other"}
-    store.write(tool.id, upsert=[named])
-    stored = next(store.changes_since(tool.id, 0)).vector
+    store.documents.write(tool.id, upsert=[named], vectors={b"name": ones})
+    store.documents.write(tool.id, remove=["a.md"])
+    assert store.vectors.missing([b"name", b"other"]) == {b"other"}
+    store.documents.write(tool.id, upsert=[named])
+    stored = next(store.changes.chunks_since(tool.id, 0)).vector
     assert stored is not None
     assert stored.tolist() == ones.tolist()
 
 
 def test_vectors_that_are_kept_outlive_a_sweep_until_they_are_released(store: Store) -> None:
-    tool, other = store.put_tool(Tool("docs")), store.put_tool(Tool("other"))
-    store.pin_vectors(tool.id, "a", {b"1": vector(1)})
-    store.pin_vectors(tool.id, "b", {b"2": vector(2)})
-    store.pin_vectors(other.id, "a", {b"1": vector(1), b"3": vector(3)})
+    tool, other = store.tools.put(Tool("docs")), store.tools.put(Tool("other"))
+    store.vectors.pin(tool.id, "a", {b"1": vector(1)})
+    store.vectors.pin(tool.id, "b", {b"2": vector(2)})
+    store.vectors.pin(other.id, "a", {b"1": vector(1), b"3": vector(3)})
     generation = store.generation()
-    store.delete_orphan_vectors()
-    assert store.missing_vectors([b"1", b"2", b"3"]) == set()
-    store.unpin_vectors(tool.id, "a")
-    store.delete_orphan_vectors()
-    assert store.missing_vectors([b"1", b"2", b"3"]) == set(), "the other tool keeps the first one too"
-    store.unpin_vectors(tool.id)
-    store.delete_orphan_vectors()
-    assert store.missing_vectors([b"1", b"2", b"3"]) == {b"2"}
+    store.vectors.delete_orphans()
+    assert store.vectors.missing([b"1", b"2", b"3"]) == set()
+    store.vectors.unpin(tool.id, "a")
+    store.vectors.delete_orphans()
+    assert store.vectors.missing([b"1", b"2", b"3"]) == set(), "the other tool keeps the first one too"
+    store.vectors.unpin(tool.id)
+    store.vectors.delete_orphans()
+    assert store.vectors.missing([b"1", b"2", b"3"]) == {b"2"}
     assert store.generation() == generation, "no search could see any of this"
-    store.drop_tool(other.id)
-    store.delete_orphan_vectors()
-    assert store.missing_vectors([b"1", b"3"]) == {b"1", b"3"}
+    store.tools.drop(other.id)
+    store.vectors.delete_orphans()
+    assert store.vectors.missing([b"1", b"3"]) == {b"1", b"3"}
 
 
 def test_what_a_chunk_has_stays_when_it_is_released(store: Store) -> None:
-    tool = store.put_tool(Tool("docs"))
-    store.pin_vectors(tool.id, "a", {b"1": vector(1)})
-    store.write(tool.id, upsert=[replace(prepared("a.md", "x"), vector_keys=[b"1"])])
-    store.unpin_vectors(tool.id)
-    store.delete_orphan_vectors()
-    assert store.missing_vectors([b"1"]) == set()
+    tool = store.tools.put(Tool("docs"))
+    store.vectors.pin(tool.id, "a", {b"1": vector(1)})
+    store.documents.write(tool.id, upsert=[replace(prepared("a.md", "x"), vector_keys=[b"1"])])
+    store.vectors.unpin(tool.id)
+    store.vectors.delete_orphans()
+    assert store.vectors.missing([b"1"]) == set()
 
 
 def test_what_was_spent_adds_up_for_each_embedder(store: Store) -> None:
-    tool = store.put_tool(Tool("docs"))
-    assert store.embedding_usage() == {}
-    store.write(tool.id, upsert=[prepared("a.md", "x")], usage={"one:2": EmbeddingUsage(10, 1, 5, 1)})
-    store.pin_vectors(
+    tool = store.tools.put(Tool("docs"))
+    assert store.vectors.usage() == {}
+    store.documents.write(tool.id, upsert=[prepared("a.md", "x")], usage={"one:2": EmbeddingUsage(10, 1, 5, 1)})
+    store.vectors.pin(
         tool.id, "one:2", {}, usage={"one:2": EmbeddingUsage(1, 1), 'another " one': EmbeddingUsage(7, 2)}
     )
-    store.write(tool.id, usage={})
-    assert store.embedding_usage() == {
+    store.documents.write(tool.id, usage={})
+    assert store.vectors.usage() == {
         'another " one': EmbeddingUsage(7, 2, 0, 0),
         "one:2": EmbeddingUsage(11, 2, 5, 1),
     }
@@ -79,10 +79,10 @@ def test_what_was_spent_adds_up_for_each_embedder(store: Store) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_chunks_get_other_vectors_in_one_step_that_readers_follow(store: Store, size: int) -> None:
-    tool = store.put_tool(Tool("docs", built={"embedder": "old", "words": 1}))
+    tool = store.tools.put(Tool("docs", built={"embedder": "old", "words": 1}))
     first = [replace(prepared("a.md", "京都の寺", "奈良の鹿"), vector_keys=[b"1", b"2"])]
     first.append(replace(prepared("b.md", "東京の駅"), vector_keys=[b"1"]))
-    store.write(tool.id, upsert=first, vectors={b"1": vector(1), b"2": vector(2)})
+    store.documents.write(tool.id, upsert=first, vectors={b"1": vector(1), b"2": vector(2)})
     live = ToolIndex(store, tool.id, None)
 
     def indexed_vectors(index: ToolIndex) -> list[tuple[int, float]]:
@@ -94,31 +94,31 @@ def test_chunks_get_other_vectors_in_one_step_that_readers_follow(store: Store, 
 
     before = indexed_vectors(live)
     generation = store.generation()
-    store.pin_vectors(tool.id, "new", {b"x": vector(7, size), b"y": vector(8, size), b"z": vector(9, size)})
+    store.vectors.pin(tool.id, "new", {b"x": vector(7, size), b"y": vector(8, size), b"z": vector(9, size)})
     assert indexed_vectors(live) == before
-    assert store.replace_vectors(tool.id, {"a.md": [b"x", b"y"], "b.md": [b"z"]}, {"embedder": "new"}) > generation
+    assert store.vectors.replace(tool.id, {"a.md": [b"x", b"y"], "b.md": [b"z"]}, {"embedder": "new"}) > generation
     assert [number for number, _ in indexed_vectors(live)] == [number for number, _ in before]
     assert [first for _, first in indexed_vectors(live)] == [7, 8, 9]
     assert indexed_vectors(ToolIndex(store, tool.id, None)) == indexed_vectors(live)
-    assert store.tools()[0].built == {"embedder": "new"}
-    assert [one.vector_keys for one in store.export_documents(tool.id, ["a.md", "b.md"])] == [[b"x", b"y"], [b"z"]]
+    assert store.tools.all()[0].built == {"embedder": "new"}
+    assert [one.vector_keys for one in store.documents.export(tool.id, ["a.md", "b.md"])] == [[b"x", b"y"], [b"z"]]
     assert search_results(store, tool, live, "鹿")
-    store.write(tool.id, remove=["a.md"])
+    store.documents.write(tool.id, remove=["a.md"])
     assert [first for _, first in indexed_vectors(live)] == [9]
     assert not search_results(store, tool, live, "鹿")
 
 
 def test_no_chunk_gets_a_vector_that_is_not_stored_and_none_is_passed_over(store: Store) -> None:
-    tool = store.put_tool(Tool("docs", built={"embedder": "old"}))
+    tool = store.tools.put(Tool("docs", built={"embedder": "old"}))
     put = [replace(prepared("a.md", "一", "二"), vector_keys=[b"1", b"2"])]
-    store.write(tool.id, upsert=put, vectors={b"1": vector(1), b"2": vector(2)})
-    store.pin_vectors(tool.id, "new", {b"x": vector(7)})
+    store.documents.write(tool.id, upsert=put, vectors={b"1": vector(1), b"2": vector(2)})
+    store.vectors.pin(tool.id, "new", {b"x": vector(7)})
     generation = store.generation()
     for keys in ({"a.md": [b"x"]}, {"a.md": [b"x", b"gone"]}, {"b.md": [b"x"]}):
         with pytest.raises(LibraryError, match="changed while"):
-            store.replace_vectors(tool.id, keys, {"embedder": "new"})
-    assert store.export_documents(tool.id, ["a.md"])[0].vector_keys == [b"1", b"2"]
-    assert (store.generation(), store.tools()[0].built) == (generation, {"embedder": "old"})
-    store.replace_vectors(tool.id, {}, {"embedder": "none"})
-    assert store.export_documents(tool.id, ["a.md"])[0].vector_keys == []
-    assert store.totals(tool.id).vectors == 0
+            store.vectors.replace(tool.id, keys, {"embedder": "new"})
+    assert store.documents.export(tool.id, ["a.md"])[0].vector_keys == [b"1", b"2"]
+    assert (store.generation(), store.tools.all()[0].built) == (generation, {"embedder": "old"})
+    store.vectors.replace(tool.id, {}, {"embedder": "none"})
+    assert store.documents.export(tool.id, ["a.md"])[0].vector_keys == []
+    assert store.stats.totals(tool.id).vectors == 0

@@ -27,17 +27,17 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 
 def test_kept_searches_are_counted_bounded_and_forgotten(store: Store) -> None:
-    assert store.logged_searches() == []
-    assert store.clear_searches() == 0
+    assert store.cache.logged_searches() == []
+    assert store.cache.clear_searches() == 0
     for at, (query, tool) in enumerate([("a", ""), ("b", ""), ("a", ""), ("a", "docs"), ("c", "")]):
-        assert store.log_search(query, tool, f"2024-01-0{at + 1}", limit=3)
-    found = [(one.query, one.tool, one.count, one.last_searched_at) for one in store.logged_searches()]
+        assert store.cache.log_search(query, tool, f"2024-01-0{at + 1}", limit=3)
+    found = [(one.query, one.tool, one.count, one.last_searched_at) for one in store.cache.logged_searches()]
     # Four were made, three have room, and b was asked longest ago.
     assert found == [("a", "", 2, "2024-01-03"), ("a", "docs", 1, "2024-01-04"), ("c", "", 1, "2024-01-05")]
-    assert store.clear_searches() == 3
-    assert store.logged_searches() == []
-    assert store.log_search("d", "", "2024-01-09", limit=3)
-    assert [one.query for one in store.logged_searches()] == ["d"]
+    assert store.cache.clear_searches() == 3
+    assert store.cache.logged_searches() == []
+    assert store.cache.log_search("d", "", "2024-01-09", limit=3)
+    assert [one.query for one in store.cache.logged_searches()] == ["d"]
 
 
 def test_nothing_is_kept_unless_the_settings_say_so(run: Run, notes: Path) -> None:

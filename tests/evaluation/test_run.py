@@ -113,7 +113,7 @@ def test_a_kept_library_is_used_again_and_only_changes_are_imported(tmp_path: Pa
     with judged_library(
         changed[1:], SMALL, persist_dir=tmp_path, progress=lambda one: done.append(one.files)
     ) as library:
-        assert set(library.store.fingerprints(library.tools()[0].id)) == {DOG, RUST}
+        assert set(library.store.documents.fingerprints(library.tools()[0].id)) == {DOG, RUST}
         assert library.search("concurrency", refresh=False).hits[0].uri == RUST
     assert done == [3, 1]
 

@@ -103,7 +103,7 @@ def test_each_text_is_embedded_once_however_often_documents_are_cut(tmp_path: Pa
     run_sweep(sample_queries(OURS, 20), settings_with, sweep_plan(*texts, workers=1), persist_dir=tmp_path / "kept")
     with open_library(tmp_path / "kept", settings_with({})) as library:
         tools = library.tools()
-        chunks = [library.store.totals(tool.id).chunks for tool in tools]
+        chunks = [library.store.stats.totals(tool.id).chunks for tool in tools]
     # As things are, in small pieces, and twice in pieces so large that each document is one.
     assert len(tools) == 4
     assert sum(number == len(OURS.documents) for number in chunks) == 2

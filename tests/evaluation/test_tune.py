@@ -221,7 +221,7 @@ def test_a_pack_cannot_bring_settings_that_make_no_sense(
     library = open_docs()
     library.reindex()
     [tool] = library.tools()
-    library.store.put_tool(replace(tool, options={"search": {"mode": "telepathy"}}))
+    library.store.tools.put(replace(tool, options={"search": {"mode": "telepathy"}}))
     assert run("export", "--docs-dir", docs, "--output", tmp_path / "packed.bunko").code == 0
     done = run("import-pack", tmp_path / "packed.bunko", "--library", tmp_path / "there")
     assert done.code != 0

@@ -38,8 +38,8 @@ def uris(store: Sqlite, tool: Tool, live: ToolIndex, query: str) -> set[str]:
 
 
 def filled(store: Sqlite, folder: Path) -> tuple[Tool, Path]:
-    tool = store.put_tool(Tool("docs"))
-    store.write(tool.id, upsert=[prepared(f"{n}.md", f"検索の話 第{n}", f"京都 {n}") for n in range(20)])
+    tool = store.tools.put(Tool("docs"))
+    store.documents.write(tool.id, upsert=[prepared(f"{n}.md", f"検索の話 第{n}", f"京都 {n}") for n in range(20)])
     live = ToolIndex(store, tool.id, folder)
     live.snapshot()
     live.save()
@@ -57,8 +57,8 @@ def test_the_index_is_written_and_a_new_process_starts_from_it(store: Sqlite, tm
 
 def test_what_came_after_the_file_is_replayed_and_what_went_is_gone(store: Sqlite, tmp_path: Path) -> None:
     tool, _ = filled(store, tmp_path / "index")
-    store.write(tool.id, upsert=[prepared("new.md", "奈良の鹿")], remove=["3.md", "4.md"])
-    store.write(tool.id, upsert=[prepared("5.md", "別の話")])
+    store.documents.write(tool.id, upsert=[prepared("new.md", "奈良の鹿")], remove=["3.md", "4.md"])
+    store.documents.write(tool.id, upsert=[prepared("5.md", "別の話")])
     again = ToolIndex(store, tool.id, tmp_path / "index")
     assert uris(store, tool, again, "鹿") == {"new.md"}
     assert uris(store, tool, again, "検索") == {f"{n}.md" for n in range(20) if n not in (3, 4, 5)}
@@ -108,8 +108,8 @@ def test_an_index_from_the_future_of_a_restored_library_is_not_used(store: Sqlit
 
 def test_the_memory_store_writes_no_files(tmp_path: Path) -> None:
     store = memory.build()
-    tool = store.put_tool(Tool("docs"))
-    store.write(tool.id, upsert=[prepared("a.md", "検索")])
+    tool = store.tools.put(Tool("docs"))
+    store.documents.write(tool.id, upsert=[prepared("a.md", "検索")])
     live = ToolIndex(store, tool.id, None)
     live.snapshot()
     live.save()
@@ -117,20 +117,20 @@ def test_the_memory_store_writes_no_files(tmp_path: Path) -> None:
 
 
 def test_removals_that_were_forgotten_lead_to_a_fresh_start(store: Sqlite, tmp_path: Path) -> None:
-    tool = store.put_tool(Tool("docs"))
-    store.write(tool.id, upsert=[prepared("a.md", "検索"), prepared("b.md", "検索")])
+    tool = store.tools.put(Tool("docs"))
+    store.documents.write(tool.id, upsert=[prepared("a.md", "検索"), prepared("b.md", "検索")])
     behind = ToolIndex(store, tool.id, None)
     assert uris(store, tool, behind, "検索") == {"a.md", "b.md"}
-    store.write(tool.id, remove=["a.md"])
-    store.prune_removals(tool.id, store.generation())
+    store.documents.write(tool.id, remove=["a.md"])
+    store.changes.prune_removals(tool.id, store.generation())
     assert uris(store, tool, behind, "検索") == {"b.md"}
 
 
 def test_many_small_changes_do_not_pile_up_into_many_parts(store: Sqlite) -> None:
-    tool = store.put_tool(Tool("docs"))
+    tool = store.tools.put(Tool("docs"))
     live = ToolIndex(store, tool.id, None)
     for number in range(30):
-        store.write(tool.id, upsert=[prepared(f"{number % 7}.md", f"検索 {number}")])
+        store.documents.write(tool.id, upsert=[prepared(f"{number % 7}.md", f"検索 {number}")])
         assert len(uris(store, tool, live, "検索")) == min(number + 1, 7)
     assert len(live.snapshot().views) <= 5
 
@@ -142,7 +142,7 @@ def test_a_restored_library_does_not_take_an_index_of_the_time_after(tmp_path: P
     store.close()
     copy = path.read_bytes()
     store = sqlite.build(path)
-    store.write(tool.id, upsert=[prepared(f"zebra{n}.md", f"zebra {n}") for n in range(300)])
+    store.documents.write(tool.id, upsert=[prepared(f"zebra{n}.md", f"zebra {n}") for n in range(300)])
     live = ToolIndex(store, tool.id, folder)
     live.snapshot()
     live.save()
@@ -150,7 +150,7 @@ def test_a_restored_library_does_not_take_an_index_of_the_time_after(tmp_path: P
     path.write_bytes(copy)
     store = sqlite.build(path)
     for number in range(3):
-        store.write(tool.id, upsert=[prepared(f"yak{number}.md", f"yak {number}")])
+        store.documents.write(tool.id, upsert=[prepared(f"yak{number}.md", f"yak {number}")])
     assert uris(store, tool, ToolIndex(store, tool.id, folder), "zebra") == set()
     assert len(uris(store, tool, ToolIndex(store, tool.id, folder), "yak")) == 3
     store.close()
@@ -164,7 +164,7 @@ def test_files_of_others_in_the_same_folder_are_left_alone(store: Sqlite, tmp_pa
         os.utime(stranger, (1, 1))
     live = ToolIndex(store, tool.id, tmp_path / "index")
     assert len(uris(store, tool, live, "検索")) == 20
-    store.write(tool.id, upsert=[prepared(f"n{n}.md", f"検索 {n}") for n in range(400)])
+    store.documents.write(tool.id, upsert=[prepared(f"n{n}.md", f"検索 {n}") for n in range(400)])
     assert len(uris(store, tool, live, "検索")) == 100
     live.save()
     assert all(stranger.exists() for stranger in strangers)
@@ -174,7 +174,7 @@ def test_files_of_others_in_the_same_folder_are_left_alone(store: Sqlite, tmp_pa
 def test_an_index_made_in_several_files_answers_as_one_made_in_memory(
     store: Sqlite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coarse: int
 ) -> None:
-    tool = store.put_tool(Tool("docs"))
+    tool = store.tools.put(Tool("docs"))
     embedder = hashing.build(64)
     texts = [f"検索の話 第{n} {'京都' * (n % 5)}" for n in range(60)]
     put, vectors = [], {}
@@ -183,8 +183,8 @@ def test_an_index_made_in_several_files_answers_as_one_made_in_memory(
         key = vector_key(embedder, text)
         put.append(replace(one, vector_keys=[key]))
         vectors[key] = embedder.embed([text])[0]
-    store.write(tool.id, upsert=put, vectors=vectors)
-    store.write(tool.id, remove=["7.md"])
+    store.documents.write(tool.id, upsert=put, vectors=vectors)
+    store.documents.write(tool.id, remove=["7.md"])
 
     def answers(live: ToolIndex) -> list[Any]:
         found = []
@@ -211,7 +211,9 @@ def test_an_index_made_in_several_files_answers_as_one_made_in_memory(
     assert answers(again) == wanted
     assert again.check_file() == ""
     # Further changes beside the file, and where nothing can be written.
-    store.write(tool.id, upsert=[prepared(f"more{n}.md", f"奈良の鹿 {n}") for n in range(30)], remove=["3.md"])
+    store.documents.write(
+        tool.id, upsert=[prepared(f"more{n}.md", f"奈良の鹿 {n}") for n in range(30)], remove=["3.md"]
+    )
     (tmp_path / "a file").write_text("")
     for place in (folder, tmp_path / "a file" / "index"):
         assert len(uris(store, tool, ToolIndex(store, tool.id, place), "鹿")) == 30

@@ -110,7 +110,7 @@ def test_requests_fly_while_the_next_documents_are_cut(service: Loopback, docs: 
 def test_documents_do_not_wait_without_end_for_a_request_to_be_full(service: Loopback) -> None:
     embedder = openai.build("lmstudio", base_url=service.address)
     store = memory.build()
-    tool = store.put_tool(Tool("docs"))
+    tool = store.tools.put(Tool("docs"))
     pulled = 0
 
     def batches() -> Iterator[list[PreparedDocument]]:
@@ -122,8 +122,8 @@ def test_documents_do_not_wait_without_end_for_a_request_to_be_full(service: Loo
     for number, one in enumerate(embed_batches(store, embedder, batches(), list, owner_id=tool.id)):
         assert one.batch[0].document.uri == f"{number}.md"
         assert pulled - number < 150, "memory is for a few of them"
-        store.write(tool.id, upsert=one.documents, vectors=one.vectors, usage=one.usage)
-    totals = store.totals(tool.id)
+        store.documents.write(tool.id, upsert=one.documents, vectors=one.vectors, usage=one.usage)
+    totals = store.stats.totals(tool.id)
     assert (totals.documents, totals.vectors) == (200, 200)
     assert len(service.asked) < 20
 
@@ -157,7 +157,7 @@ def test_a_sweep_between_two_attempts_throws_nothing_away(service: Loopback, doc
     environ = remote(service)
     with open_library(paths_for_folder(tmp_path / "library"), environ=environ) as library:
         for name, place in (("docs", docs), ("other", other)):
-            library.store.put_tool(Tool(name, source=str(place)))
+            library.store.tools.put(Tool(name, source=str(place)))
         library.import_tools(["other"])
         service.asked.clear()
         failing_after(service, 5)
@@ -168,7 +168,7 @@ def test_a_sweep_between_two_attempts_throws_nothing_away(service: Loopback, doc
         service.asked.clear()
         library.import_tools(["docs"], "replace")
         assert len(documents(service)) == 700
-        held = library.store.totals(library.resolve_tool("docs").id)
+        held = library.store.stats.totals(library.resolve_tool("docs").id)
         assert held.vectors == held.chunks == 1200
 
 
@@ -201,7 +201,7 @@ def test_ctrl_c_keeps_what_came(service: Loopback, docs: Path, open_docs: Opener
     service.asked.clear()
     library.reindex()
     assert len(documents(service)) <= 400
-    assert library.store.totals(library.resolve_tool(None).id).vectors == 500
+    assert library.store.stats.totals(library.resolve_tool(None).id).vectors == 500
 
 
 def test_whoever_presses_ctrl_c_does_not_wait_for_a_service_that_hangs(
@@ -360,7 +360,7 @@ def test_what_several_processes_spend_adds_up(tmp_path: Path) -> None:
     def spend(store: Store) -> None:
         together.wait(timeout=30)
         for _ in range(25):
-            store.write(tool.id, usage={"one": EmbeddingUsage(2, 1, 4, 3)})
+            store.documents.write(tool.id, usage={"one": EmbeddingUsage(2, 1, 4, 3)})
 
     threads = [threading.Thread(target=spend, args=(store,)) for store in stores]
     for thread in threads:

@@ -38,5 +38,5 @@ def import_pack_file(library: Library, path: Path, **options: Any) -> tuple[Tool
 
 def library_contents(library: Library) -> tuple[Any, ...]:
     """Return all a library holds, but for its own ids."""
-    tools = library.store.tools()
-    return tools, [library.store.export_documents(tool.id, library.store.uris(tool.id)) for tool in tools]
+    tools = library.store.tools.all()
+    return tools, [library.store.documents.export(tool.id, library.store.documents.uris(tool.id)) for tool in tools]

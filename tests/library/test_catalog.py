@@ -76,11 +76,11 @@ def test_a_tool_needs_a_description_and_a_folder(tmp_path: Path) -> None:
 def test_a_tool_is_changed_hidden_and_removed_by_name(tmp_path: Path) -> None:
     store = memory.build()
     catalog.add_tool(store, "docs", "old", tmp_path)
-    store.put_tool(Tool("~docs"))
+    store.tools.put(Tool("~docs"))
     assert catalog.update_tool(store, "docs", description="new").description == "new"
     assert catalog.set_tool_active(store, "docs", active=False).active is False
     catalog.delete_tool(store, "docs")
-    assert store.tools() == []
+    assert store.tools.all() == []
     with pytest.raises(UnknownName, match="no tool called 'docs'"):
         catalog.get_tool(store, "docs")
 

@@ -191,7 +191,7 @@ def test_a_rebuild_without_its_folder_leaves_no_trace(api: Path, run: Run, tmp_p
 def test_an_update_forgets_a_rebuild_that_never_came_to_anything(api: Path, run: Run, tmp_path: Path) -> None:
     run("import", "-n", "api")
     with open_library(paths_for_folder(tmp_path / "XDG_DATA_HOME" / "bunko"), environ={}) as library:
-        library.store.put_tool(Tool("~api", active=False, built={"words": 0}))
+        library.store.tools.put(Tool("~api", active=False, built={"words": 0}))
     assert "(0 documents so far)" in run("status").out
     assert run("import", "-n", "api", "--mode", "update").code == 0
     assert "a rebuild is unfinished" not in run("status").out

@@ -57,7 +57,7 @@ def test_a_file_that_was_only_touched_is_unchanged_and_not_read_again(docs: Path
     library.reindex()
     put(docs, "a.md", "京都", age=10)
     assert counts(library) == (0, 0, 0, 0, 1)
-    known = library.store.fingerprints(library.tools()[0].id)["a.md"]
+    known = library.store.documents.fingerprints(library.tools()[0].id)["a.md"]
     assert known.modified_ns == (docs / "a.md").stat().st_mtime_ns
 
 
@@ -194,7 +194,7 @@ def test_a_rebuild_answers_from_the_old_index_until_the_new_one_is_whole(docs: P
     report = library.reindex(rebuild=True)
     assert (report.added, report.updated, report.deleted, report.total_chunks) == (0, 250, 0, 250)
     assert len(library.search("京都", top_k=400).hits) == 249
-    assert len(library.store.tools()) == 1
+    assert len(library.store.tools.all()) == 1
 
 
 def test_one_data_folder_serves_one_folder(docs: Path, tmp_path: Path, open_docs: Opener) -> None:
@@ -335,7 +335,7 @@ def test_a_citation_is_checked_in_the_tool_where_it_stands(docs: Path, tmp_path:
     other.mkdir()
     put(other, "README.md", "奈良の鹿")
     library = open_docs()
-    library.store.put_tool(Tool("another", "folder", "", str(other)))
+    library.store.tools.put(Tool("another", "folder", "", str(other)))
     library.reindex()
     hit = library.search("京都", tool="documents").hits[0]
     passage = extract_passages([hit], library.document_of, "chunk")[0]

@@ -42,19 +42,21 @@ def test_every_field_of_every_document_survives(open_named: OpenNamed, packed: P
     (_, before), (_, after) = library_contents(home), library_contents(there)
     assert after == before
     keys = [key for document in before[0] for key in document.vector_keys]
-    vectors = home.store.vectors(keys)
+    vectors = home.store.vectors.get(keys)
     assert len(vectors) > 3
-    assert {key: row.tolist() for key, row in there.store.vectors(keys).items()} == {
+    assert {key: row.tolist() for key, row in there.store.vectors.get(keys).items()} == {
         key: row.tolist() for key, row in vectors.items()
     }
-    assert home.store.fingerprints(1) == there.store.fingerprints(catalog.get_tool(there.store, "notes").id)
+    assert home.store.documents.fingerprints(1) == there.store.documents.fingerprints(
+        catalog.get_tool(there.store, "notes").id
+    )
 
 
 def test_a_pack_goes_from_and_to_a_library_in_memory(open_named: OpenNamed, packed: Path, tmp_path: Path) -> None:
     home = open_named("home")
     with open_pack(packed) as one:
         store = memory.build()
-        tool = store.put_tool(one.tool)
+        tool = store.tools.put(one.tool)
         recipe = ToolConfig(home.paths, home.settings, home.store)
         cutting, built = recipe.chunker_settings(tool), recipe.build_facts(tool)
         pack.load_pack(store, tool, one, cutting, home.embedder(), built)
@@ -98,7 +100,7 @@ def test_names_that_no_tool_may_have_are_refused(open_named: OpenNamed, packed: 
     for name in ("search", "~notes", "京都"):
         with pytest.raises(SettingsError):
             import_pack_file(there, packed, name=name)
-    assert there.store.tools() == []
+    assert there.store.tools.all() == []
 
 
 def test_the_folder_given_is_the_one_that_is_followed(open_named: OpenNamed, packed: Path, tmp_path: Path) -> None:
@@ -123,7 +125,7 @@ def test_a_pack_cannot_choose_a_folder_of_this_machine_that_is_not_its_own(
     with pytest.raises(SourceError, match="has none of its documents") as refused:
         import_pack_file(there, packed)
     assert "-s" in refused.value.hint
-    assert there.store.tools() == []
+    assert there.store.tools.all() == []
     (notes_folder / "kyoto.md").write_bytes((tmp_path / "away" / "kyoto.md").read_bytes())
     assert import_pack_file(there, packed)[0].source == str(notes_folder)
 

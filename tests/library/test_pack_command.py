@@ -44,8 +44,8 @@ def test_a_killed_import_leaves_the_old_tool_and_the_next_one_is_whole(
     assert new.tools() == []
     for library, options in ((there, {"replace_existing": True}), (new, {})):
         import_pack_file(library, packed, **options)
-        assert [one.name for one in library.store.tools()] == ["notes"]
-        assert library.store.totals(catalog.get_tool(library.store, "notes").id).documents == 4
+        assert [one.name for one in library.store.tools.all()] == ["notes"]
+        assert library.store.stats.totals(catalog.get_tool(library.store, "notes").id).documents == 4
     assert answers(new, "notes") == answers(open_named("home"), "notes")
 
 
@@ -70,12 +70,12 @@ def test_a_rebuild_does_not_go_on_from_what_a_killed_import_left(
     )
     assert killed.returncode == -9
     home = open_named("home")
-    assert "~notes" in [one.name for one in home.store.tools()]
+    assert "~notes" in [one.name for one in home.store.tools.all()]
     (tmp_path / "away").rename(tmp_path / "notes")
     (tmp_path / "notes" / "表.md").unlink()
     report = home.import_tools(["notes"], "replace")
     assert (report.updated, report.deleted) == (3, 1)
-    assert [one.name for one in home.store.tools()] == ["notes"]
+    assert [one.name for one in home.store.tools.all()] == ["notes"]
 
 
 def test_the_commands_tell_sizes_and_exit_codes_and_json(open_named: OpenNamed, packed: Path, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_only_the_vectors_change(docs: Path, open_docs: Opener) -> None:
     after = open_docs(**HASHING)
     report = after.reembed(["documents"])
     assert (report.updated, report.unchanged) == (30, 0)
-    assert report.embedded == report.total_chunks == after.store.totals(after.resolve_tool(None).id).vectors
+    assert report.embedded == report.total_chunks == after.store.stats.totals(after.resolve_tool(None).id).vectors
     assert kept_apart(after) == old
     assert after.resolve_tool(None).built["embedder"] == name_of(after)
     assert [hit.uri for hit in after.search("頁 7", mode="semantic", top_k=3).hits]
@@ -90,7 +90,7 @@ def test_it_answers_as_a_library_that_was_imported_so(docs: Path, open_docs: Ope
     fresh = tmp_path / "fresh"
     shutil.copytree(docs, fresh, ignore=shutil.ignore_patterns(".rag-index"))
     with open_library(paths_for_folder(tmp_path / "library"), environ=HASHING) as other:
-        other.store.put_tool(Tool("documents", source=str(fresh)))
+        other.store.tools.put(Tool("documents", source=str(fresh)))
         other.import_tools(["documents"])
         for query in ("犬", "page 12", "words of numbers"):
             for mode in ("semantic", "hybrid", "bm25"):
@@ -103,7 +103,7 @@ def test_the_source_may_be_gone(docs: Path, tmp_path: Path) -> None:
     write(docs, 5)
     place = paths_for_folder(tmp_path / "library")
     with open_library(place, environ={}) as library:
-        library.store.put_tool(Tool("notes", source=str(docs)))
+        library.store.tools.put(Tool("notes", source=str(docs)))
         library.import_tools(["notes"])
     shutil.rmtree(docs)
     with open_library(place, environ=HASHING) as library:
@@ -177,7 +177,7 @@ def test_a_failure_half_way_changes_nothing_and_keeps_what_was_paid_for(
     library.close()
     (docs / "000.md").write_text("# 頁 0\n\nChanged under the old settings.\n", encoding="utf-8")
     before.reindex()
-    before.store.delete_orphan_vectors()  # what is kept for the next attempt stays
+    before.store.vectors.delete_orphans()  # what is kept for the next attempt stays
     service.always = lambda _: None
     service.asked.clear()
     library = open_docs(**remote(service))
@@ -228,7 +228,7 @@ def test_vectors_can_be_given_to_a_tool_without_and_taken_away_again(docs: Path,
     assert library.search("犬", mode="semantic").hits
     again = open_docs(EMBEDDING_PROVIDER="none")
     assert again.reembed(["documents"]).updated == 4
-    assert again.store.totals(again.resolve_tool(None).id).vectors == 0
+    assert again.store.stats.totals(again.resolve_tool(None).id).vectors == 0
     assert again.search("犬").mode == "bm25"
 
 

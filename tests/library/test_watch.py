@@ -183,7 +183,7 @@ def test_a_library_that_is_gone_for_a_while_is_waited_for(place: Path, tmp_path:
 
 def _documents(docs: Path) -> set[str]:
     with open_at(docs, docs) as library:
-        return set(library.store.fingerprints(library.tools()[0].id)) if library.tools() else set()
+        return set(library.store.documents.fingerprints(library.tools()[0].id)) if library.tools() else set()
 
 
 def test_a_folder_that_is_not_there_at_the_start_is_waited_for(place: Path, tmp_path: Path, start: Start) -> None:
@@ -363,6 +363,6 @@ def test_what_has_no_folder_and_no_file_is_not_watched(place: Path) -> None:
     from bunko.types import Tool
 
     with open_at(place) as library:
-        library.store.put_tool(Tool("pages", "web", "Pages", "https://example.com"))
+        library.store.tools.put(Tool("pages", "web", "Pages", "https://example.com"))
     with pytest.raises(SourceError, match="no folder or file to watch"):
         watch_library(lambda: open_at(place), print, threading.Event(), name="pages")

@@ -96,7 +96,7 @@ def add_tool(place: Path, name: str, folder: Path, **options: object) -> None:
 def uris(place: Path, name: str) -> set[str]:
     with open_at(place) as library:
         tools = [tool.id for tool in library.tools() if tool.name == name]
-        return set(library.store.fingerprints(tools[0])) if tools else set()
+        return set(library.store.documents.fingerprints(tools[0])) if tools else set()
 
 
 def save_by_rename(path: Path, text: str) -> None:

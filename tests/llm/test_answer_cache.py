@@ -96,15 +96,15 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 def test_a_store_keeps_the_latest_answers_of_each_kind_while_they_are_worth_something(store: Store) -> None:
     for number in range(5):
         words = f"words {number}"
-        assert store.cache_answer("rewrite", b"%d" % number, words, now=0.0, expires_at=100.0 + number, limit=3)
-    store.cache_answer("summary", b"1", "text", now=0.0, expires_at=50.0, limit=3)
-    assert [store.cached_answer("rewrite", b"%d" % number, 0.0) for number in range(5)] == [
+        assert store.cache.cache_answer("rewrite", b"%d" % number, words, now=0.0, expires_at=100.0 + number, limit=3)
+    store.cache.cache_answer("summary", b"1", "text", now=0.0, expires_at=50.0, limit=3)
+    assert [store.cache.cached_answer("rewrite", b"%d" % number, 0.0) for number in range(5)] == [
         None, None, "words 2", "words 3", "words 4",
     ]  # fmt: skip
-    assert store.cached_answer("summary", b"1", 0.0) == "text"
-    assert store.cached_answer("summary", b"1", 50.0) is None
-    assert store.cached_answer("rewrite", b"2", 102.0) is None
-    store.cache_answer("rewrite", b"4", "other words", now=103.5, expires_at=200.0, limit=3)
-    assert store.cached_answer("rewrite", b"4", 150.0) == "other words"
-    assert store.cached_answer("rewrite", b"3", 0.0) is None  # it was out of date, and was forgotten
+    assert store.cache.cached_answer("summary", b"1", 0.0) == "text"
+    assert store.cache.cached_answer("summary", b"1", 50.0) is None
+    assert store.cache.cached_answer("rewrite", b"2", 102.0) is None
+    store.cache.cache_answer("rewrite", b"4", "other words", now=103.5, expires_at=200.0, limit=3)
+    assert store.cache.cached_answer("rewrite", b"4", 150.0) == "other words"
+    assert store.cache.cached_answer("rewrite", b"3", 0.0) is None  # it was out of date, and was forgotten
     assert store.generation() == 0

@@ -87,7 +87,7 @@ def write_document(docs: Path, name: str, text: str, *, age: int = 0) -> None:
 def add_tool(library: Library, name: str, about: str, words: str, *, active: bool = True) -> Tool:
     folder = library.paths.folder.parent / "sources" / name.replace("/", "_")
     write_document(folder, "one.md", f"# {name}\n\n{words}{FILLER}\n")
-    return library.store.put_tool(Tool(name, "folder", about, str(folder), active))
+    return library.store.tools.put(Tool(name, "folder", about, str(folder), active))
 
 
 def assert_matches_snapshot(name: str, registry: ToolRegistry) -> None:
@@ -106,5 +106,5 @@ def assert_matches_snapshot(name: str, registry: ToolRegistry) -> None:
 
 
 def disable_recipes(store: Sqlite) -> None:
-    [tool] = [tool for tool in store.tools() if tool.name == "recipes"]
-    store.put_tool(replace(tool, active=False))
+    [tool] = [tool for tool in store.tools.all() if tool.name == "recipes"]
+    store.tools.put(replace(tool, active=False))

@@ -274,11 +274,11 @@ def test_a_tool_that_another_process_adds_is_announced_over_http(mode: str, shel
             assert len((await client.list_tools()).tools) == 4
             if mode == "auto":
                 async with client.listen(tools_list_changed=True) as changes:
-                    library.store.put_tool(Tool(next(names)))
+                    library.store.tools.put(Tool(next(names)))
                     await anext(changes)
             while mode == "legacy" and not told.is_set():
                 # The stream on which it is told opens beside the first requests; what comes before it is lost.
-                library.store.put_tool(Tool(next(names)))
+                library.store.tools.put(Tool(next(names)))
                 with anyio.move_on_after(0.5):
                     await told.wait()
             assert "tool-0" in {tool.name for tool in (await client.list_tools()).tools}

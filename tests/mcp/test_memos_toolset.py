@@ -57,9 +57,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToolRegist
     made = ToolRegistry(lambda: opened(tmp_path, monkeypatch), toolsets=("memos",))
     library = made.library()
     memos.import_memos(library, write(tmp_path / "diary.txt", DIARY))
-    library.store.put_tool(Tool("log", "jsonl", "A log.", str(write(tmp_path / "log.jsonl", LINES))))
+    library.store.tools.put(Tool("log", "jsonl", "A log.", str(write(tmp_path / "log.jsonl", LINES))))
     folder = write(tmp_path / "docs" / "a.md", "---\ntags: [文書]\n---\n# 予算\n\n予算の書類。\n").parent
-    library.store.put_tool(Tool("docs", "folder", "Documents.", str(folder)))
+    library.store.tools.put(Tool("docs", "folder", "Documents.", str(folder)))
     library.reindex()
     yield made
     made.close()

@@ -119,7 +119,7 @@ def change_elsewhere(library: Library, change: Change) -> None:
 
 
 CHANGES: dict[str, tuple[Change, Callable[[set[str]], bool]]] = {
-    "added": (lambda store: store.put_tool(Tool("fresh")), lambda names: "fresh" in names),
+    "added": (lambda store: store.tools.put(Tool("fresh")), lambda names: "fresh" in names),
     "disabled": (disable_recipes, lambda names: "recipes" not in names),
 }
 

@@ -255,7 +255,7 @@ def test_chunks_of_a_long_text_overlap_as_is_set_and_those_of_a_table_do_not(tmp
     def cut(folder: str, **environ: str) -> list[tuple[int, int, str]]:
         with opened(tmp_path / folder, site, **environ) as library:
             library.web.add_pages([site.url("/long")])
-            [document] = library.store.export_documents(library.tools()[0].id, [site.url("/long")])
+            [document] = library.store.documents.export(library.tools()[0].id, [site.url("/long")])
             return [(one.start, one.end, one.text) for one in document.chunks]
 
     plain = cut("plain", RAG_CHUNK_SIZE="200", RAG_CHUNK_OVERLAP="0")

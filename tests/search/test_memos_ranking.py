@@ -71,7 +71,7 @@ def test_memos_are_scored_as_the_formula_says_in_double_precision(library: Libra
             asked = library.build_request(query, tools=tools)
             wanted = [QueryTerm(analyzer.term_key(term), 1.0) for term in terms]
             found = bm25.rank_terms(snapshot, wanted, 10, k1=asked.k1, b=asked.b, masks=snapshot.masks(None))
-            stored = library.store.chunks([snapshot.chunk_id(row) for row in found.rows])
+            stored = library.store.documents.chunks([snapshot.chunk_id(row) for row in found.rows])
             ours = {
                 stored[snapshot.chunk_id(row)].title: score for row, score in zip(found.rows, found.scores, strict=True)
             }

@@ -165,7 +165,7 @@ def contents(library: Library) -> Contents:
     connection.close()
     chunks = {}
     for at in range(0, len(ids), 500):
-        for one in library.store.chunks(ids[at : at + 500]).values():
+        for one in library.store.documents.chunks(ids[at : at + 500]).values():
             chunks[one.uri, one.chunk.index] = one.chunk.text
     answers = {
         (query, mode): [

@@ -75,7 +75,7 @@ def test_a_killed_crawl_goes_on(crawled: Crawled, stop_at: int) -> None:
     process.kill()
     process.communicate()
     with crawled.opened() as library:
-        rows = {page.url: page for page in library.store.pages(1)}
+        rows = {page.url: page for page in library.store.pages.select(1)}
         stored = {url for url, page in rows.items() if page.content_hash}
         assert crawled.site.url(f"/{stop_at}") not in stored
         for url in stored - {crawled.site.url("/")}:
@@ -92,7 +92,7 @@ def test_a_killed_crawl_goes_on(crawled: Crawled, stop_at: int) -> None:
     with crawled.opened() as library:
         assert library.web.status()[0].pages == PAGES + 1
         assert library.web.status()[0].unfinished_crawls == []
-        assert {page.state for page in library.store.pages(1)} == {"held"}
+        assert {page.state for page in library.store.pages.select(1)} == {"held"}
         assert library.search(f"鍵{stop_at}番", top_k=1).hits[0].uri == crawled.site.url(f"/{stop_at}")
         assert library.store.check() == ""
 
@@ -136,7 +136,7 @@ def _until_stored(crawled: Crawled) -> None:
     """Wait until some pages are written down while another one keeps the crawl waiting."""
     with crawled.opened() as library:
         for _ in range(600):
-            if any(page.content_hash and page.depth for page in library.store.pages(1)):
+            if any(page.content_hash and page.depth for page in library.store.pages.select(1)):
                 return
             threading.Event().wait(0.05)
     raise AssertionError("nothing was stored")

@@ -146,14 +146,14 @@ def test_a_bad_line_is_reported_at_every_import_until_it_is_right(open_memos: Op
     write(source, lines(*NOTES), after=10)
     report = library.reindex(tool="notes")
     assert (report.added, report.deleted, report.unchanged, report.problems) == (1, 0, 1, [])
-    assert library.store.totals(tool.id).documents == 2
+    assert library.store.stats.totals(tool.id).documents == 2
 
 
 def test_an_entry_with_an_id_keeps_its_name_when_all_else_changes(open_memos: Opener, tmp_path: Path) -> None:
     source = write(tmp_path / "notes.jsonl", lines({"id": 7, "title": "a", "text": "甲"}, {"id": "x/y", "text": "乙"}))
     library = open_memos()
     tool = added(library, source)
-    assert set(library.store.fingerprints(tool.id)) == {"notes.jsonl#7", "notes.jsonl#x-y"}
+    assert set(library.store.documents.fingerprints(tool.id)) == {"notes.jsonl#7", "notes.jsonl#x-y"}
     write(
         source,
         lines({"id": "x/y", "text": "乙"}, {"id": 7, "title": "b", "date": "2024-01-15", "text": "丙"}),
@@ -167,7 +167,7 @@ def test_lines_that_say_the_same_are_entries_of_their_own(open_memos: Opener, tm
     source = write(tmp_path / "notes.jsonl", lines(*[{"text": "同じ"}] * 300, {"title": "L2", "text": "他"}, [1]))
     library = open_memos()
     tool = added(library, source)
-    assert library.store.totals(tool.id).documents == 301
+    assert library.store.stats.totals(tool.id).documents == 301
     write(source, lines([1], *[{"text": "同じ"}] * 299, {"title": "L2", "text": "他"}), after=10)
     report = library.reindex(tool="notes")
     assert (report.added, report.updated, report.deleted, report.unchanged) == (0, 0, 1, 300)
@@ -179,7 +179,7 @@ def test_only_json_lines_are_taken_from_a_folder(open_memos: Opener, tmp_path: P
     write(tmp_path / "notes" / "c.md", "# not one of them")
     library = open_memos()
     tool = added(library, tmp_path / "notes")
-    assert library.store.uris(tool.id) == ["a.jsonl#2024-03-01-旅の記録", "deep/b.ndjson#2024-01-05-Meeting"]
+    assert library.store.documents.uris(tool.id) == ["a.jsonl#2024-03-01-旅の記録", "deep/b.ndjson#2024-01-05-Meeting"]
 
 
 def test_half_a_character_in_escapes_can_be_stored(open_memos: Opener, tmp_path: Path) -> None:

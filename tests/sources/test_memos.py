@@ -64,7 +64,7 @@ def test_an_entry_that_moves_in_its_file_is_no_change_but_its_lines_follow(open_
     write(memo, f"* 新しい 2024-03-01\n  話。\n* 旅 2024-02-01\n  京都の寺。\n\n{SEED}", after=10)
     report = library.reindex(tool="memos")
     assert (report.added, report.updated, report.deleted, report.unchanged, report.embedded) == (1, 0, 0, 2, 1)
-    assert len(list(library.store.changes_since(tool.id, generation))) == 1
+    assert len(list(library.store.changes.chunks_since(tool.id, generation))) == 1
     for query, place in (("京都", "memo.txt#2024-02-01-旅:L4"), ("Budget", "memo.txt#2024-01-15-Meeting-Notes:L9-L11")):
         (hit,) = library.search(query).hits
         (passage,) = library.passages([hit])
@@ -80,13 +80,13 @@ def test_one_edit_among_five_thousand_entries_costs_one_entry(open_memos: Opener
     memo = write(tmp_path / "memo.txt", "".join(entries))
     library = open_memos()
     tool = add_memos(library, memo)
-    assert library.store.totals(tool.id).documents == 5000
+    assert library.store.stats.totals(tool.id).documents == 5000
     generation = library.store.generation()
     entries[2500] = "* memo 2500 2004-01-15\n  改めた本文\n  と、もう一行\n"
     write(memo, "".join(entries), after=10)
     report = library.reindex(tool="memos")
     assert (report.added, report.updated, report.deleted, report.unchanged, report.embedded) == (0, 1, 0, 4999, 1)
-    assert ["改めた" in chunk.text for chunk in library.store.changes_since(tool.id, generation)] == [True]
+    assert ["改めた" in chunk.text for chunk in library.store.changes.chunks_since(tool.id, generation)] == [True]
     assert library.passages(library.search("memo 4999").hits)[0].citation.endswith(":L10001")
 
 
@@ -101,7 +101,7 @@ def test_entries_of_one_title_and_date_keep_their_names_whatever_their_order(
     memo = write(tmp_path / "memo.txt", one + two + other)
     library = open_memos()
     tool = add_memos(library, memo)
-    names = set(library.store.fingerprints(tool.id))
+    names = set(library.store.documents.fingerprints(tool.id))
     assert len(names) == 3
     write(memo, two + other + one, after=10)
     report = library.reindex(tool="memos")
@@ -112,7 +112,10 @@ def test_entries_of_one_title_and_date_keep_their_names_whatever_their_order(
     write(memo, other + one, after=30)  # alone again, it has the plain name: it moved
     report = library.reindex(tool="memos")
     assert (report.added, report.moved, report.deleted, report.unchanged) == (0, 1, 2, 1)
-    assert set(library.store.fingerprints(tool.id)) == {"memo.txt#2024-01-15-日記", "memo.txt#2024-01-15-買い物"}
+    assert set(library.store.documents.fingerprints(tool.id)) == {
+        "memo.txt#2024-01-15-日記",
+        "memo.txt#2024-01-15-買い物",
+    }
 
 
 def test_a_change_of_tags_alone_is_a_change_that_needs_no_embedding(open_memos: Opener, tmp_path: Path) -> None:
@@ -166,7 +169,7 @@ def test_a_file_that_is_no_text_is_a_problem_that_is_remembered(open_memos: Open
     write(notes / "b.txt", EMACS, after=10)
     report = library.reindex(tool="memos")
     assert (report.added, report.problems) == (3, [])
-    assert library.store.totals(tool.id).documents == 4
+    assert library.store.stats.totals(tool.id).documents == 4
 
 
 def test_a_long_memo_is_cut_and_each_part_knows_its_lines(open_memos: Opener, tmp_path: Path) -> None:
@@ -189,10 +192,12 @@ def test_a_rebuild_gives_the_same_entries_on_the_same_lines(open_memos: Opener, 
     memo = write(tmp_path / "memo.txt", EMACS + "\n" + SEED)
     library = open_memos()
     tool = add_memos(library, memo)
-    before = sorted((chunk.text, chunk.tiebreak_order) for chunk in library.store.changes_since(tool.id, 0))
+    before = sorted((chunk.text, chunk.tiebreak_order) for chunk in library.store.changes.chunks_since(tool.id, 0))
     report = library.import_tools(["memos"], "replace")
     assert (report.added, report.updated, report.deleted) == (0, 4, 0)
-    assert sorted((chunk.text, chunk.tiebreak_order) for chunk in library.store.changes_since(tool.id, 0)) == before
+    assert (
+        sorted((chunk.text, chunk.tiebreak_order) for chunk in library.store.changes.chunks_since(tool.id, 0)) == before
+    )
     (passage,) = library.passages(library.search("Budget").hits)
     assert "Budget" in cited_lines(memo, passage.citation)
 

@@ -52,8 +52,8 @@ def stored_memos(library: Library) -> dict[str, tuple[str, str, int, int]]:
     """Return every memo with its text, its hash and its lines."""
     [tool] = library.tools()
     found = {}
-    for uri in library.store.uris(tool.id, limit=1000):
-        one = library.store.document(tool.id, uri)
+    for uri in library.store.documents.uris(tool.id, limit=1000):
+        one = library.store.documents.get(tool.id, uri)
         assert one is not None
         found[uri] = (one.text, one.content_hash, one.lines.first, one.lines.last)
     return found

@@ -105,7 +105,7 @@ def test_web_pages_of_an_old_library_are_still_there(copy_stored: CopyStored) ->
     with open_at(copy_stored(3)) as library:
         assert best_uri(library, "急須で新茶を淹れる", mode="bm25") == "http://hana.example/tea"
         tool = library.resolve_tool("knowledge")
-        content = library.store.page_content(tool.id, "http://hana.example/tea")
+        content = library.store.pages.content(tool.id, "http://hana.example/tea")
         assert content is not None
         assert "二煎目" in content.decode()
 

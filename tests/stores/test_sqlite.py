@@ -51,10 +51,10 @@ def test_an_older_library_is_brought_up_to_date_after_a_backup(tmp_path: Path, m
 def test_a_library_of_the_first_schema_keeps_its_documents(tmp_path: Path) -> None:
     path = tmp_path / "library.db"
     store = sqlite.build(path)
-    tool = store.put_tool(Tool("docs"))
+    tool = store.tools.put(Tool("docs"))
     text = Text("京都の寺", "text/plain", "utf-8", "寺")
     chunk = Chunk(0, 0, 4, 1, 1, "京都の寺")
-    store.write(
+    store.documents.write(
         tool.id,
         upsert=[
             PreparedDocument(
@@ -71,10 +71,10 @@ def test_a_library_of_the_first_schema_keeps_its_documents(tmp_path: Path) -> No
         connection.execute("PRAGMA user_version = 1")
     connection.close()
     store = sqlite.build(path)
-    document = store.document(tool.id, "a.md")
+    document = store.documents.get(tool.id, "a.md")
     assert document is not None
     assert (document.text, document.lines) == ("京都の寺", LineSpan(1, 0))
-    store.write(
+    store.documents.write(
         tool.id,
         upsert=[
             PreparedDocument(
@@ -82,7 +82,7 @@ def test_a_library_of_the_first_schema_keeps_its_documents(tmp_path: Path) -> No
             )
         ],
     )
-    assert store.uris(tool.id) == ["a.md", "b.md"]
+    assert store.documents.uris(tool.id) == ["a.md", "b.md"]
     store.close()
     with sqlite3.connect(path) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -142,7 +142,7 @@ def test_a_library_opened_for_reading_cannot_be_changed(tmp_path: Path) -> None:
     sqlite.build(path).close()
     store = sqlite.build(path, read_only=True)
     with pytest.raises(LibraryReadOnly, match="reading only"):
-        store.put_tool(Tool("docs"))
+        store.tools.put(Tool("docs"))
     store.close()
 
 
@@ -172,8 +172,8 @@ def test_ctrl_c_right_behind_the_beginning_of_a_transaction_leaves_none_open(tmp
     store = sqlite.build(tmp_path / "library.db")
     store._database._writer = Interrupted(store._database._writer)  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
-        store.put_tool(Tool("docs"))
-    assert store.tools() == []
-    store.put_tool(Tool("docs"))
-    assert [tool.name for tool in store.tools()] == ["docs"]
+        store.tools.put(Tool("docs"))
+    assert store.tools.all() == []
+    store.tools.put(Tool("docs"))
+    assert [tool.name for tool in store.tools.all()] == ["docs"]
     store.close()

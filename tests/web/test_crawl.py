@@ -164,11 +164,11 @@ def test_a_page_that_is_deleted_while_it_is_asked_for_again_stays_away(opener: W
         return (304, {}, b"") if asked.path == "/same" else article("新")
 
     site.pages |= {"/same": answer, "/new": answer}
-    for page in library.store.pages(1):
-        library.store.write_pages(1, upsert=[replace(page, etag='"1"')])
+    for page in library.store.pages.select(1):
+        library.store.pages.write(1, upsert=[replace(page, etag='"1"')])
     found = library.web.refresh_pages()
     assert found.outcome.held_urls == [site.url("/kept")]
-    assert [page.url for page in library.store.pages(1)] == [site.url("/kept")]
+    assert [page.url for page in library.store.pages.select(1)] == [site.url("/kept")]
     assert [problem for one in library.web.status() for problem in one.problems] == []
 
 
@@ -179,10 +179,10 @@ def test_a_page_whose_content_was_lost_is_fetched_whole(opener: WebLibrary, site
     site = sites({"/a": answer})
     library = opener(site)
     library.web.add_pages([site.url("/a")])
-    [page] = library.store.pages(1)
-    library.store.write_pages(1, upsert=[page], remove=[page.url])
+    [page] = library.store.pages.select(1)
+    library.store.pages.write(1, upsert=[page], remove=[page.url])
     library.web.refresh_pages()
-    assert library.store.page_content(1, page.url) is not None
+    assert library.store.pages.content(1, page.url) is not None
     assert library.web.refresh_pages().outcome.unchanged == [page.url]
     assert search_uris(library, "葡萄", mode="bm25") == [page.url]
 

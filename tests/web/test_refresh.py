@@ -19,14 +19,14 @@ def test_a_refresh_asks_with_what_it_knows_and_takes_only_what_changed(opener: W
     )
     library = opener(site)
     library.web.add_pages([site.url(path) for path in ("/same", "/other", "/gone")])
-    [fetched] = [page.fetched_at for page in library.store.pages(1, [site.url("/same")])]
+    [fetched] = [page.fetched_at for page in library.store.pages.select(1, [site.url("/same")])]
     site.pages["/other"] = article("変", "新しい本文の西瓜")
     site.pages["/gone"] = html("gone", 410)
     found = library.web.refresh_pages()
     assert paths(site, found.outcome.unchanged) == {"/same"}
     assert paths(site, found.outcome.updated) == {"/other"}
     assert [one.reason for one in found.outcome.problems] == ["the server answered 410; the stored version is kept"]
-    assert library.store.pages(1, [site.url("/same")])[0].fetched_at == fetched
+    assert library.store.pages.select(1, [site.url("/same")])[0].fetched_at == fetched
     assert (found.report.updated, found.report.deleted) == (1, 0)
     assert search_uris(library, "西瓜", mode="bm25") == [site.url("/other")]
     assert search_uris(library, "蜜柑", mode="bm25") == []
@@ -79,7 +79,7 @@ def test_a_crawl_that_is_stopped_goes_on_and_fetches_nothing_twice(opener: WebLi
     [unfinished] = library.web.status()[0].unfinished_crawls
     assert unfinished.url == site.url()
     assert unfinished.waiting_pages > 0
-    held = {page.url for page in library.store.pages(1) if page.state == "held"}
+    held = {page.url for page in library.store.pages.select(1) if page.state == "held"}
     assert len(held) >= 5
     library.close()
     before = len(site.asked)
@@ -90,7 +90,7 @@ def test_a_crawl_that_is_stopped_goes_on_and_fetches_nothing_twice(opener: WebLi
     assert not again & held
     assert library.web.status()[0].pages == 13
     assert library.web.status()[0].unfinished_crawls == []
-    assert {page.state for page in library.store.pages(1)} == {"held"}
+    assert {page.state for page in library.store.pages.select(1)} == {"held"}
 
 
 def test_a_crawl_in_other_words_begins_anew(opener: WebLibrary, sites: Sites) -> None:
@@ -104,4 +104,4 @@ def test_a_crawl_in_other_words_begins_anew(opener: WebLibrary, sites: Sites) ->
     found = library.web.crawl_site(site.url(), "/[12]$")
     assert not found.resumed
     assert paths(site, found.outcome.held_urls) == {"/1", "/2"}
-    assert "waiting" not in {page.state for page in library.store.pages(1)}
+    assert "waiting" not in {page.state for page in library.store.pages.select(1)}

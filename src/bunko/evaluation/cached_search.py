@@ -249,7 +249,7 @@ class CachedSearch:
         uncached = [row for row in rows if row not in self._chunk_cache]
         for start in range(0, len(uncached), _CHUNK_BATCH):
             row_by_id = {self._snapshot.chunk_id(row): row for row in uncached[start : start + _CHUNK_BATCH]}
-            for chunk_id, chunk_row in self._store.chunks(list(row_by_id)).items():
+            for chunk_id, chunk_row in self._store.documents.chunks(list(row_by_id)).items():
                 self._chunk_cache[row_by_id[chunk_id]] = (chunk_row.uri, chunk_row.chunk.text)
 
 

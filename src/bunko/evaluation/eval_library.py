@@ -66,7 +66,7 @@ def stored_documents(folder: Path, settings: Settings) -> tuple[JudgedDocument, 
         tool = next(iter(library.tools()), None)
         if tool is None:
             return ()
-        stored = (library.store.document(tool.id, uri) for uri in library.store.fingerprints(tool.id))
+        stored = (library.store.documents.get(tool.id, uri) for uri in library.store.documents.fingerprints(tool.id))
         return tuple(
             JudgedDocument(document.uri, document.title, document.text) for document in stored if document is not None
         )

@@ -57,7 +57,7 @@ class ExistingTool:
 
     def uris(self) -> set[str]:
         """Return the URIs of its documents."""
-        return set(self.library.store.fingerprints(self.library.resolve_tool(self.name).id))
+        return set(self.library.store.documents.fingerprints(self.library.resolve_tool(self.name).id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,5 +271,5 @@ def _run_mode(
 
 
 def _tool_size(library: Library, name: str) -> tuple[int, int]:
-    totals = [library.store.totals(tool.id) for tool in library.tools() if tool.name == name]
+    totals = [library.store.stats.totals(tool.id) for tool in library.tools() if tool.name == name]
     return sum(total.documents for total in totals), sum(total.chunks for total in totals)

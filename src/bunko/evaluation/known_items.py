@@ -169,7 +169,7 @@ class MentionFinder:
         return [row for row, term_matches in zip(rows, matches, strict=True) if term_matches and all(term_matches)]
 
     def _chunk_rows(self, rows: Sequence[int]) -> Iterable[ChunkRow]:
-        return self._store.chunks([self._snapshot.chunk_id(row) for row in rows]).values()
+        return self._store.documents.chunks([self._snapshot.chunk_id(row) for row in rows]).values()
 
 
 def _mention_grade(folded_text: str, row: ChunkRow) -> float:

@@ -70,7 +70,7 @@ def embed_documents(
     if embedder is None:
         return documents, {}, 0
     keyed_documents, texts = assign_vector_keys(embedder, documents)
-    missing = store.missing_vectors(texts)
+    missing = store.vectors.missing(texts)
     vectors: dict[bytes, npt.NDArray[np.float32]] = {}
     missing_keys = [key for key in texts if key in missing]
     for start in range(0, len(missing_keys), embedder.batch_size):
@@ -218,7 +218,7 @@ class _BackgroundEmbedder(Generic[T]):
 
     def _add_batch(self, batch: T, documents: list[PreparedDocument]) -> None:
         keyed_documents, texts = assign_vector_keys(self._embedder, documents)
-        missing = self._store.missing_vectors(texts)
+        missing = self._store.vectors.missing(texts)
         missing_keys = [key for key in texts if key in missing]
         new_keys = [key for key in missing_keys if key not in self._requested_keys]
         self._waiting_batches.append(_WaitingBatch(batch, keyed_documents, missing_keys))
@@ -309,7 +309,7 @@ class _BackgroundEmbedder(Generic[T]):
         if not (self._received_vectors or usage):
             return
         try:
-            self._store.pin_vectors(self._owner_id, self._embedder.name, self._received_vectors, usage=usage)
+            self._store.vectors.pin(self._owner_id, self._embedder.name, self._received_vectors, usage=usage)
         except BunkoError as error:  # only logged: the error that ended the import matters more
             _log.warning(
                 "Cannot store %d vectors that were already computed: %s", len(self._received_vectors), error.message

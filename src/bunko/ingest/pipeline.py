@@ -106,11 +106,11 @@ def ingest(
     `owner_id`, if given, else for this one.
     """
     with timer("reindex_total", _log):
-        fingerprints = store.fingerprints(tool.id)
+        fingerprints = store.documents.fingerprints(tool.id)
         if scan is None:
             with timer("file_scan", _log):
                 scan = source.scan(fingerprints)
-        failed_uris = {problem.uri for problem in store.failures(tool.id)}
+        failed_uris = {problem.uri for problem in store.documents.failures(tool.id)}
         report = _initial_report(scan, failed_uris)
         entries = [*scan.added, *scan.updated]
         new_uris = {entry.uri for entry in entries if entry.uri in failed_uris or entry.uri not in fingerprints}
@@ -136,10 +136,10 @@ def ingest(
                 progress(done)
         if scan.touched and not report.interrupted:
             # Last of all: a file of many entries is up to date only when every one of them is written.
-            store.write(tool.id, touch=scan.touched)
+            store.documents.write(tool.id, touch=scan.touched)
         report.notices += long_texts.warnings()
-        report.problems += store.failures(tool.id)
-        report.total_chunks = store.totals(tool.id).chunks
+        report.problems += store.documents.failures(tool.id)
+        report.total_chunks = store.stats.totals(tool.id).chunks
     _log.debug(
         "[reindex] summary: added=%d, updated=%d, deleted=%d, unchanged=%d, total_chunks=%d",
         report.added, report.updated, report.deleted, report.unchanged, report.total_chunks,
@@ -152,7 +152,7 @@ def _remove_deleted_documents(store: Store, tool: Tool, scan: Scan) -> None:
     moved_from = set(scan.moved.values())
     uris = [uri for uri in scan.deleted if uri not in moved_from]
     if uris:
-        store.write(tool.id, remove=uris)
+        store.documents.write(tool.id, remove=uris)
         reach_failpoint("ingest.removed")
 
 
@@ -172,7 +172,7 @@ def _write_batch(
     failures = [result.failure for result in batch if result.failure]
     report.problems += [Problem(result.entry.uri, result.problem) for result in batch if result.problem]
     with timer("sqlite_write", _log, indent=1, detail=f"{len(documents)} documents"):
-        store.write(
+        store.documents.write(
             tool.id, upsert=documents, fail=failures, remove=moved_from, vectors=embedded.vectors, usage=embedded.usage
         )
     reach_failpoint("ingest.batch")

@@ -27,13 +27,13 @@ def ingest_texts(
     progress: Callable[[ImportProgress], None] = lambda _: None,
 ) -> Report:
     """Make a tool hold exactly these texts by uri; only changed texts are chunked and embedded again."""
-    fingerprints = store.fingerprints(tool.id)
+    fingerprints = store.documents.fingerprints(tool.id)
     hashes = {uri: _text_hash(text) for uri, text in texts.items()}
     removed = [uri for uri in fingerprints if uri not in texts]
     changed = [uri for uri in texts if uri not in fingerprints or fingerprints[uri].content_hash != hashes[uri]]
     report = Report(unchanged=len(texts) - len(changed), deleted=len(removed))
     if removed:
-        store.write(tool.id, remove=removed)
+        store.documents.write(tool.id, remove=removed)
     chunker = chunker_settings.build()
     total = sum(len(texts[uri].text) for uri in changed)
     done = ImportProgress(0, len(changed), 0, 0, total)
@@ -46,7 +46,9 @@ def ingest_texts(
         for embedded in stream:
             (batch, results), documents = embedded.batch, embedded.documents
             failures = [result for result in results if isinstance(result, FailedDocument)]
-            store.write(tool.id, upsert=documents, fail=failures, vectors=embedded.vectors, usage=embedded.usage)
+            store.documents.write(
+                tool.id, upsert=documents, fail=failures, vectors=embedded.vectors, usage=embedded.usage
+            )
             report.embedded += len(embedded.vectors)
             for prepared in documents:
                 if prepared.document.uri in fingerprints:
@@ -62,8 +64,8 @@ def ingest_texts(
             )
             progress(done)
     report.notices += too_long.warnings()
-    report.problems += store.failures(tool.id)
-    report.total_chunks = store.totals(tool.id).chunks
+    report.problems += store.documents.failures(tool.id)
+    report.total_chunks = store.stats.totals(tool.id).chunks
     return report
 
 

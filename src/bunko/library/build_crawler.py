@@ -51,7 +51,7 @@ def open_crawler(
             fetcher,
             robots,
             safe_browsing,
-            lambda url: store.page_content(tool.id, url),
+            lambda url: store.pages.content(tool.id, url),
             delay=crawl.delay_sec,
             max_redirects=crawl.follow_redirects,
         )

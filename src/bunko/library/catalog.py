@@ -48,7 +48,7 @@ def hashed_name(name: str) -> str:
 
 def tools(store: Store) -> list[Tool]:
     """Return all tools sorted by name, without the shadow tools of rebuilds."""
-    return [tool for tool in store.tools() if not tool.name.startswith(SHADOW_PREFIX)]
+    return [tool for tool in store.tools.all() if not tool.name.startswith(SHADOW_PREFIX)]
 
 
 def get_tool(store: Store, name: str) -> Tool:
@@ -97,13 +97,13 @@ def add_tool(
     tool = Tool(
         name, kind, _clean_description(description), _resolve_source(kind, source), created_at=now(), options=options
     )
-    return store.put_tool(tool)
+    return store.tools.put(tool)
 
 
 def copy_tool(store: Store, tool: Tool) -> Tool:
     """Register a copy of another library's tool; nothing is imported yet."""
     _check_name(store, tool.name)
-    return store.put_tool(replace(tool, id=0, created_at=now(), imported_at="", checked_at="", built={}))
+    return store.tools.put(replace(tool, id=0, created_at=now(), imported_at="", checked_at="", built={}))
 
 
 def adapt_foreign_tool(
@@ -159,7 +159,7 @@ def update_tool(
         tool = replace(tool, description=_clean_description(description))
     if source is not None:
         tool = replace(tool, source=_resolve_source(tool.kind, source))
-    return store.put_tool(tool)
+    return store.tools.put(tool)
 
 
 def options_with_chunker(options: Mapping[str, Any], kind: str | None, size: int, overlap: int) -> dict[str, Any]:
@@ -179,15 +179,15 @@ def options_with_chunker(options: Mapping[str, Any], kind: str | None, size: int
 
 def set_tool_active(store: Store, name: str, *, active: bool) -> Tool:
     """Show a tool to assistants or hide it; its index stays."""
-    return store.put_tool(replace(get_tool(store, name), active=active))
+    return store.tools.put(replace(get_tool(store, name), active=active))
 
 
 def delete_tool(store: Store, name: str) -> None:
     """Delete a tool and its index; its folder is not touched."""
     tool = get_tool(store, name)
-    for candidate in store.tools():
+    for candidate in store.tools.all():
         if candidate.name in (tool.name, SHADOW_PREFIX + tool.name):
-            store.drop_tool(candidate.id)
+            store.tools.drop(candidate.id)
 
 
 def _check_name(store: Store, name: str) -> None:

@@ -147,7 +147,7 @@ def _load_chunks(store: Store, snapshot: Snapshot, rows: Sequence[int]) -> list[
     loaded = []
     for start in range(0, len(rows), _READ_BATCH):
         ids = [snapshot.chunk_id(row) for row in rows[start : start + _READ_BATCH]]
-        chunks = store.chunks(ids)
+        chunks = store.documents.chunks(ids)
         loaded += [chunks[chunk_id].chunk for chunk_id in ids]
     return loaded
 

@@ -62,21 +62,21 @@ class PackTransfer:
             )
             chunker, built, embedder = config.chunker_settings(tool), config.build_facts(tool), config.embedder_of(tool)
             chunker.build()  # raises for wrong settings before anything is written
-            for leftover in store.tools():
+            for leftover in store.tools.all():
                 if leftover.name == f"{catalog.SHADOW_PREFIX}{name}":
-                    store.drop_tool(leftover.id)
+                    store.tools.drop(leftover.id)
             # No rebuild has these facts, so none resumes from what a killed import left behind.
-            shadow = store.put_tool(
+            shadow = store.tools.put(
                 Tool(f"{catalog.SHADOW_PREFIX}{name}", tool.kind, active=False, built={"pack": name})
             )
             try:
                 report = load_pack(store, shadow, pack, chunker, embedder, built, progress=progress)
-                tool = store.adopt_documents(replace(tool, built=built, imported_at=now()), shadow)
+                tool = store.tools.adopt_documents(replace(tool, built=built, imported_at=now()), shadow)
             except BaseException:
                 with suppress(BunkoError):
-                    store.drop_tool(shadow.id)
+                    store.tools.drop(shadow.id)
                     if not as_remote(embedder):  # paid vectors stay for the next attempt
-                        store.delete_orphan_vectors()
+                        store.vectors.delete_orphans()
                 raise
-            store.delete_orphan_vectors()
+            store.vectors.delete_orphans()
             return tool, self._importer.update_index(tool, report)

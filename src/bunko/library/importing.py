@@ -107,7 +107,7 @@ class Importer:
                 try:
                     tool = self._tool_to_import(name, mode, chunker_options)
                     if mode != "replace" and tool != catalog.get_tool(self._store, name):
-                        tool = self._store.put_tool(tool)
+                        tool = self._store.tools.put(tool)
                     report = import_tool(tool, workers=workers, progress=progress, stopped=stopped)
                 except BunkoError as error:
                     if not keep_going or error.code not in TOOL_ERROR_CODES:
@@ -141,12 +141,12 @@ class Importer:
         source, generation, fingerprints = (
             self._tool_config.source(tool),
             self._store.generation(),
-            self._store.fingerprints(tool.id),
+            self._store.documents.fingerprints(tool.id),
         )
         self._check_source_exists(source, tool)
         scan = source.scan(fingerprints)
         if tool.imported_at and not (scan.added or scan.updated or scan.deleted or scan.touched):
-            return Report(unchanged=scan.unchanged, problems=[*scan.problems, *self._store.failures(tool.id)])
+            return Report(unchanged=scan.unchanged, problems=[*scan.problems, *self._store.documents.failures(tool.id)])
         with self.write_lock(waiting, stopped=stopped):
             current = catalog.get_tool(self._store, name)
             is_same_tool = (current.id, current.source, current.options) == (tool.id, tool.source, tool.options)
@@ -163,15 +163,17 @@ class Importer:
             )
             if existing is not None and existing.built and existing.built != self._tool_config.build_facts(existing):
                 self._indexes.delete_index(existing.id)
-                self._store.drop_tool(existing.id)  # its vectors stay until the end: their keys depend only on the text
+                self._store.tools.drop(
+                    existing.id
+                )  # its vectors stay until the end: their keys depend only on the text
                 existing = None
-            target = existing or self._store.put_tool(tool)
-            self._store.update_build_info(target.id, built=self._tool_config.build_facts(target))
+            target = existing or self._store.tools.put(tool)
+            self._store.tools.update_build_info(target.id, built=self._tool_config.build_facts(target))
             chunker, embedder = self._tool_config.chunker_settings(target), self._tool_config.embedder_of(target)
             report = ingest_texts(self._store, target, texts, chunker, embedder, progress=progress)
-            self._store.update_build_info(target.id, imported_at=now())
-            self._store.unpin_vectors(target.id)
-            self._store.delete_orphan_vectors()
+            self._store.tools.update_build_info(target.id, imported_at=now())
+            self._store.vectors.unpin(target.id)
+            self._store.vectors.delete_orphans()
             return self._finish_import(target, report)
 
     def write_lock(
@@ -208,7 +210,9 @@ class Importer:
         calls_before = remote.stats.calls if remote else 0
         problems = doctor.search_problems(self._store, snapshot, tool, embedder, per_language=8)
         if remote and remote.stats.calls > calls_before:
-            self._store.write(tool.id, usage={remote.name: EmbeddingUsage(calls=remote.stats.calls - calls_before)})
+            self._store.documents.write(
+                tool.id, usage={remote.name: EmbeddingUsage(calls=remote.stats.calls - calls_before)}
+            )
         return problems
 
     def _tool_to_import(
@@ -238,13 +242,13 @@ class Importer:
     def _update_tool(self, tool: Tool, **options: Any) -> Report:
         """Import the changes of a tool's source."""
         self._tool_config.check_tool(tool)
-        self._store.update_build_info(tool.id, built=self._tool_config.build_facts(tool))
+        self._store.tools.update_build_info(tool.id, built=self._tool_config.build_facts(tool))
         report = self._ingest_tool(tool, tool, **options)
         if not report.interrupted:
-            self._store.update_build_info(tool.id, imported_at=now())
+            self._store.tools.update_build_info(tool.id, imported_at=now())
             # Vectors of another embedder stay, for an interrupted reembed to resume with.
-            self._store.unpin_vectors(tool.id, self._tool_config.build_facts(tool)["embedder"])
-            for leftover in self._store.tools():
+            self._store.vectors.unpin(tool.id, self._tool_config.build_facts(tool)["embedder"])
+            for leftover in self._store.tools.all():
                 if leftover.name == f"{catalog.SHADOW_PREFIX}{tool.name}":
                     self._drop_if_empty(leftover)  # a rebuild that wrote nothing
         return self._finish_import(tool, report)
@@ -259,10 +263,12 @@ class Importer:
             active=False,
             built=self._tool_config.build_facts(tool),
         )
-        for leftover in self._store.tools():
+        for leftover in self._store.tools.all():
             if leftover.name == shadow.name and leftover.built != shadow.built:
-                self._store.drop_tool(leftover.id)  # started with other settings; one with the same settings is resumed
-        shadow = self._store.put_tool(shadow)
+                self._store.tools.drop(
+                    leftover.id
+                )  # started with other settings; one with the same settings is resumed
+        shadow = self._store.tools.put(shadow)
         old_uris = self._document_uris(tool)
         try:
             report = self._ingest_tool(tool, shadow, **options)
@@ -274,23 +280,25 @@ class Importer:
             self._drop_if_empty(shadow)
             return report
         new_uris = self._document_uris(shadow)
-        self._store.swap_tools(replace(tool, built=shadow.built, imported_at=now(), checked_at=now()), shadow)
+        self._store.tools.swap(replace(tool, built=shadow.built, imported_at=now(), checked_at=now()), shadow)
         report.added, report.updated = len(new_uris - old_uris), len(new_uris & old_uris)
         report.deleted, report.unchanged = len(old_uris - new_uris), 0
         unreadable = {problem.uri for problem in report.problems} & (old_uris - new_uris)
         report.notices += [f"{uri} was indexed before but could not be read for the rebuild." for uri in unreadable]
-        self._store.unpin_vectors(tool.id)
-        self._store.delete_orphan_vectors()
+        self._store.vectors.unpin(tool.id)
+        self._store.vectors.delete_orphans()
         return self._finish_import(tool, report)
 
     def _drop_if_empty(self, shadow: Tool) -> None:
         """Delete an unfinished rebuild that has no documents to resume from."""
-        if not self._store.totals(shadow.id).documents:
-            self._store.drop_tool(shadow.id)
+        if not self._store.stats.totals(shadow.id).documents:
+            self._store.tools.drop(shadow.id)
 
     def _document_uris(self, tool: Tool) -> set[str]:
         """Return the uris of a tool's documents, without those that failed."""
-        return self._store.fingerprints(tool.id).keys() - {problem.uri for problem in self._store.failures(tool.id)}
+        return self._store.documents.fingerprints(tool.id).keys() - {
+            problem.uri for problem in self._store.documents.failures(tool.id)
+        }
 
     def _ingest_tool(self, tool: Tool, target: Tool, *, scan: Scan | None = None, **options: Any) -> Report:
         config = self._tool_config
@@ -310,7 +318,7 @@ class Importer:
         )
 
     def _check_source_exists(self, source: Source, tool: Tool) -> None:
-        indexed_uris = self._store.uris(tool.id, limit=1)
+        indexed_uris = self._store.documents.uris(tool.id, limit=1)
         if not source.has_vanished(indexed_uris):
             return
         delete_command = f"bunko tool delete -n {shlex.quote(tool.name)}{self._paths.cli_flags()}"

@@ -42,7 +42,7 @@ class ToolIndexes:
             ids = [snapshot.chunk_id(row) for row in sample]
             chunks: dict[int, ChunkRow] = {}
             for start in range(0, len(ids), _READ_BATCH):
-                chunks |= self._store.chunks(ids[start : start + _READ_BATCH])
+                chunks |= self._store.documents.chunks(ids[start : start + _READ_BATCH])
         return [chunks[chunk_id] for chunk_id in ids]
 
     def delete_index(self, tool_id: int) -> None:

@@ -119,11 +119,11 @@ class Library:
 
     def logged_searches(self) -> list[LoggedSearch]:
         """Return the logged searches, the most frequent first."""
-        return self.store.logged_searches()
+        return self.store.cache.logged_searches()
 
     def clear_logged_searches(self) -> int:
         """Delete the logged searches; return how many there were."""
-        return self.store.clear_searches()
+        return self.store.cache.clear_searches()
 
     def is_importing(self) -> bool:
         """Return whether an import started by a search is still running."""

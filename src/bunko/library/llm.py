@@ -104,13 +104,13 @@ class _AnswerCache:
         self._store, self._kind, self._lifetime_seconds = store, kind, lifetime_seconds
 
     def get(self, key: bytes) -> str | None:
-        return self._store.cached_answer(self._kind, key, time()) if self._lifetime_seconds else None
+        return self._store.cache.cached_answer(self._kind, key, time()) if self._lifetime_seconds else None
 
     def put(self, key: bytes, value: str) -> None:
         timestamp = time()
         if self._lifetime_seconds:
             try:
-                self._store.cache_answer(
+                self._store.cache.cache_answer(
                     self._kind,
                     key,
                     value,

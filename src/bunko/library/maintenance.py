@@ -52,7 +52,7 @@ class Maintenance:
 
     def _unfinished_rebuilds(self) -> dict[str, Tool]:
         """Return the unfinished rebuilds by the names of their tools."""
-        shadows = (tool for tool in self._store.tools() if tool.name.startswith(catalog.SHADOW_PREFIX))
+        shadows = (tool for tool in self._store.tools.all() if tool.name.startswith(catalog.SHADOW_PREFIX))
         return {tool.name.removeprefix(catalog.SHADOW_PREFIX): tool for tool in shadows}
 
     def count_importable(self, tool: Tool) -> int:
@@ -100,7 +100,7 @@ class Maintenance:
         ]
         phrases = extract_phrases(chunks, background=background)
         language = language or main_language(chunks)
-        documents = self._store.totals(tool.id).documents
+        documents = self._store.stats.totals(tool.id).documents
         return DescriptionProposal(
             tool, describe_tool(tool, phrases, documents=documents, language=language), language, phrases
         )
@@ -118,7 +118,7 @@ class Maintenance:
         tool = catalog.get_tool(self._store, name)
         other_options = {key: value for key, value in tool.options.items() if key != "search"}
         search_settings = tool_search_settings(dict(options))
-        return self._store.put_tool(
+        return self._store.tools.put(
             replace(tool, options=other_options | ({"search": search_settings} if search_settings else {}))
         )
 
@@ -127,5 +127,5 @@ class Maintenance:
         tool = catalog.get_tool(self._store, name)
         with self._importer.write_lock(waiting):
             catalog.delete_tool(self._store, name)
-            self._store.delete_orphan_vectors()
+            self._store.vectors.delete_orphans()
         self._indexes.delete_index(tool.id)

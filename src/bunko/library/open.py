@@ -86,7 +86,7 @@ def remove_new_library_on_error(library: Library) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if library.created_paths and not library.store.tools():
+        if library.created_paths and not library.store.tools.all():
             database = library.paths.database
             library.close()
             for suffix in ("", "-wal", "-shm", ".lock"):
@@ -171,8 +171,8 @@ def _ensure_documents_tool(library: Library, docs_dir: Path) -> None:
             (library.paths.folder / ".gitignore").write_text("*\n", encoding="ascii")
     with suppress(LibraryReadOnly):
         if tool is not None:
-            library.store.put_tool(replace(tool, source=str(docs_dir)))
+            library.store.tools.put(replace(tool, source=str(docs_dir)))
         else:
-            library.store.ensure_tool(
+            library.store.tools.ensure(
                 Tool(DOCUMENTS_TOOL, "folder", f"Documents in {docs_dir.name}", str(docs_dir), created_at=now())
             )

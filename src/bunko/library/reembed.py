@@ -57,16 +57,16 @@ class Reembedder:
                 if report.interrupted:
                     total.interrupted = True
                     break
-            self._store.delete_orphan_vectors()
+            self._store.vectors.delete_orphans()
         return total
 
     def _reembed_tool(
         self, tool: Tool, progress: Callable[[ImportProgress], None], stopped: Callable[[], bool]
     ) -> Report:
         self._tool_config.check_tool(tool, vectors=False)
-        totals = self._store.totals(tool.id)
+        totals = self._store.stats.totals(tool.id)
         if not tool.built or not self._tool_config.changed_facts(tool):
-            self._store.unpin_vectors(tool.id)
+            self._store.vectors.unpin(tool.id)
             return Report(unchanged=totals.documents, total_chunks=totals.chunks)
         built = self._tool_config.build_facts(tool)
         _log.info("Embedding %s with %s", tool.name, built["embedder"])
@@ -76,8 +76,8 @@ class Reembedder:
         )
         if report.interrupted:
             return report
-        self._store.replace_vectors(tool.id, keys, tool.built | {"embedder": built["embedder"]})
-        self._store.unpin_vectors(tool.id)
+        self._store.vectors.replace(tool.id, keys, tool.built | {"embedder": built["embedder"]})
+        self._store.vectors.unpin(tool.id)
         report.updated = totals.documents
         return self._importer.update_index(tool, report)
 
@@ -101,7 +101,7 @@ class Reembedder:
         )
         with closing(embed_batches(self._store, embedder, documents, list, owner_id=tool.id)) as stream:
             for batch in stream:
-                self._store.pin_vectors(tool.id, embedder.name, batch.vectors, usage=batch.usage)
+                self._store.vectors.pin(tool.id, embedder.name, batch.vectors, usage=batch.usage)
                 reach_failpoint("reembed.batch")
                 keys |= {prepared.document.uri: prepared.vector_keys for prepared in batch.documents}
                 report.embedded += len(batch.vectors)
@@ -117,9 +117,9 @@ class Reembedder:
 
     def _read_documents(self, tool: Tool, stopped: Callable[[], bool], report: Report) -> Iterator[PreparedDocument]:
         last = ""
-        while uris := self._store.uris(tool.id, after=last, limit=_READ_BATCH):
+        while uris := self._store.documents.uris(tool.id, after=last, limit=_READ_BATCH):
             if stopped():
                 report.interrupted = True
                 return
-            yield from self._store.export_documents(tool.id, uris)
+            yield from self._store.documents.export(tool.id, uris)
             last = uris[-1]

@@ -59,7 +59,7 @@ class Refresher:
                 source, generation, fingerprints = (
                     self._source_of(tool),
                     self._store.generation(),
-                    self._store.fingerprints(tool.id),
+                    self._store.documents.fingerprints(tool.id),
                 )
                 if source.has_vanished(fingerprints):
                     return [f"{tool.source} is missing or empty; results come from the existing index."]

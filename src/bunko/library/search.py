@@ -132,7 +132,7 @@ class Searcher:
     ) -> tuple[Snapshot, list[Hit]]:
         with self._store.read_transaction():
             if embedder is not None:
-                for tool in self._store.tools():  # a tool may have been re-embedded since it was checked
+                for tool in self._store.tools.all():  # a tool may have been re-embedded since it was checked
                     if tool.id in names:
                         self._tool_config.check_tool(tool)
             snapshot = self._indexes.snapshot(list(names))
@@ -220,7 +220,7 @@ class Searcher:
         """Return the document of a hit."""
         if hit.tool not in self._tool_ids:
             self._tool_ids[hit.tool] = catalog.get_tool(self._store, hit.tool).id
-        return self._store.document(self._tool_ids[hit.tool], hit.uri)
+        return self._store.documents.get(self._tool_ids[hit.tool], hit.uri)
 
     def verify_citation(self, citation: str, digest: str, *, tool: str | None = None) -> CitationCheck:
         """Return whether a cited passage is still in its document, importing changes first."""
@@ -236,7 +236,7 @@ class Searcher:
         """Return the tags of one tool or all active ones with their document counts, the most frequent first."""
         counts: Counter[str] = Counter()
         for selected in self._select_fresh_tools(tool, kinds):
-            counts.update(dict(self._store.tags(selected.id)))
+            counts.update(dict(self._store.stats.tags(selected.id)))
         return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
     def recent_documents(
@@ -247,7 +247,7 @@ class Searcher:
         documents = [
             (selected, document)
             for selected in tools
-            for document in self._store.recent_documents(selected.id, limit=limit)
+            for document in self._store.stats.recent_documents(selected.id, limit=limit)
         ]
         documents.sort(key=lambda item: item[1].date, reverse=True)
         return documents[:limit]
@@ -283,7 +283,7 @@ class Searcher:
         if not self._settings.log.keep_searches or self._read_only or not text:
             return
         try:
-            logged = self._store.log_search(text[:MAX_QUERY_CHARS], tool or "", now(), limit=_MAX_LOGGED_SEARCHES)
+            logged = self._store.cache.log_search(text[:MAX_QUERY_CHARS], tool or "", now(), limit=_MAX_LOGGED_SEARCHES)
         except BunkoError as error:
             _log.warning("The search was not logged: %s", error.message)
         else:

@@ -140,7 +140,7 @@ def library_status(
         statuses = [_tool_status(store, tool, rebuilds.get(tool.name), source_of(tool), index_folder) for tool in tools]
         derived_bytes = _total_bytes(index_folder.glob("*.segment"))
         return LibraryStatus(
-            database, store.generation(), _total_bytes(database_files), derived_bytes, statuses, store.embedding_usage()
+            database, store.generation(), _total_bytes(database_files), derived_bytes, statuses, store.vectors.usage()
         )
 
 
@@ -157,9 +157,9 @@ def tool_details(
     """Return the details of one tool; its source is scanned, nothing is imported."""
     with store.read_transaction():
         status = _tool_status(store, tool, rebuild, source, index_folder)
-        lengths = length_distribution(store.chunk_lengths(tool.id))
-        summaries = store.list_documents(tool.id, skip=(page - 1) * page_size, limit=page_size)
-        fingerprints = store.fingerprints(tool.id)
+        lengths = length_distribution(store.stats.chunk_lengths(tool.id))
+        summaries = store.stats.list_documents(tool.id, skip=(page - 1) * page_size, limit=page_size)
+        fingerprints = store.documents.fingerprints(tool.id)
     documents = [
         DocumentListing(
             summary.uri, summary.title, summary.chunks, summary.characters, detect_language(summary.beginning)
@@ -218,15 +218,15 @@ def _bin_width(minimum: int, maximum: int) -> int:
 def _tool_status(store: Store, tool: Tool, rebuild: Tool | None, source: Source, index_folder: Path) -> ToolStatus:
     # File names contain the library's id, because another library may keep its files in the same folder.
     files = index_folder.glob(f"{store.id[:12]}-tool{tool.id}-*.segment")
-    storage = store.storage_size(tool.id)
+    storage = store.stats.storage_size(tool.id)
     return ToolStatus(
         tool,
-        store.totals(tool.id),
-        store.failures(tool.id),
+        store.stats.totals(tool.id),
+        store.documents.failures(tool.id),
         storage,
         _total_bytes(files),
-        _source_state(tool, source, store.uris(tool.id, limit=1)),
-        None if rebuild is None else store.totals(rebuild.id).documents,
+        _source_state(tool, source, store.documents.uris(tool.id, limit=1)),
+        None if rebuild is None else store.stats.totals(rebuild.id).documents,
     )
 
 

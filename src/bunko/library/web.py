@@ -170,7 +170,7 @@ class WebCollector:
             selected_urls = {self._get_page(owner, url).url for url in urls}
             pages = [
                 page
-                for page in self._store.pages(owner.id)
+                for page in self._store.pages.select(owner.id)
                 if (page.url in selected_urls if selected_urls else is_document(page) or page.problem)
             ]
             return self._import_pages(owner, crawler.refresh_pages(pages), callbacks)
@@ -184,13 +184,15 @@ class WebCollector:
             chunk_count = self._count_chunks(owner, [page.url]).get(page.url, 0)
             aliases = [
                 alias.url
-                for alias in self._store.pages(owner.id)
+                for alias in self._store.pages.select(owner.id)
                 if alias.state == "alias" and alias.found_on == page.url
             ]
-            self._store.write_pages(owner.id, remove=[page.url, *aliases])
-            self._store.write(owner.id, remove=[page.url])
-            self._store.delete_orphan_vectors()
-            self._importer.update_index(owner, Report(deleted=1, total_chunks=self._store.totals(owner.id).chunks))
+            self._store.pages.write(owner.id, remove=[page.url, *aliases])
+            self._store.documents.write(owner.id, remove=[page.url])
+            self._store.vectors.delete_orphans()
+            self._importer.update_index(
+                owner, Report(deleted=1, total_chunks=self._store.stats.totals(owner.id).chunks)
+            )
         return page.url, chunk_count
 
     def _find_page(self, url: str, tool: str | None) -> tuple[Tool, WebPage]:
@@ -212,7 +214,7 @@ class WebCollector:
 
         from bunko.sources.web.pages import is_document
 
-        pages, totals = self._store.pages(tool.id), self._store.totals(tool.id)
+        pages, totals = self._store.pages.select(tool.id), self._store.stats.totals(tool.id)
         documents = [page for page in pages if is_document(page)]
         hosts = Counter(urlsplit(page.url).netloc for page in documents)
         crawls = tool.options.get(_CRAWLS_OPTION, {})
@@ -263,7 +265,7 @@ class WebCollector:
             activity="collecting pages for",
         )
         with lock, self._open_tool(name, create=create) as tool:
-            self._store.write_pages(tool.id)  # raises if the library is not writable before anything is fetched
+            self._store.pages.write(tool.id)  # raises if the library is not writable before anything is fetched
             crawler_context = open_crawler(
                 self._settings, self._store, tool, guard, progress=callbacks.progress, stopped=callbacks.stopped
             )
@@ -288,9 +290,9 @@ class WebCollector:
                 ) from error
             raise
         finally:
-            if created and self._tool_exists(tool) and not any(map(_keeps_tool, self._store.pages(tool.id))):
+            if created and self._tool_exists(tool) and not any(map(_keeps_tool, self._store.pages.select(tool.id))):
                 with self._importer.write_lock():
-                    self._store.drop_tool(tool.id)
+                    self._store.tools.drop(tool.id)
 
     def _tool_exists(self, tool: Tool) -> bool:
         return any(existing.id == tool.id for existing in self._web_tools())
@@ -307,20 +309,20 @@ class WebCollector:
         from bunko.sources.web.visit import NO_TEXT_HINT
 
         failed = {problem.uri: problem.reason for problem in report.problems if problem.uri in outcome.held_urls}
-        rows = {page.url: page for page in self._store.pages(tool.id, list(failed))}
+        rows = {page.url: page for page in self._store.pages.select(tool.id, list(failed))}
         for url, reason in failed.items():
             for urls in (outcome.added, outcome.updated, outcome.unchanged):
                 if url in urls:
                     urls.remove(url)
             outcome.problems.append(Problem(url, reason))
             outcome.errors[url] = FetchFailed(f"{url} {reason}", hint=NO_TEXT_HINT)
-        self._store.write_pages(tool.id, upsert=[replace(rows[url], problem=reason) for url, reason in failed.items()])
+        self._store.pages.write(tool.id, upsert=[replace(rows[url], problem=reason) for url, reason in failed.items()])
         report.problems = [problem for problem in report.problems if problem.uri not in failed]
 
     def _count_chunks(self, tool: Tool, urls: Sequence[str]) -> dict[str, int]:
         counts = {}
         for start in range(0, len(urls), _READ_BATCH):
-            for prepared in self._store.export_documents(tool.id, urls[start : start + _READ_BATCH]):
+            for prepared in self._store.documents.export(tool.id, urls[start : start + _READ_BATCH]):
                 counts[prepared.document.uri] = len(prepared.chunks)
         return counts
 
@@ -328,7 +330,7 @@ class WebCollector:
         """Return when a crawl started, and whether it resumes an interrupted one."""
         unfinished = catalog.get_tool(self._store, tool.name).options.get(_CRAWLS_OPTION, {}).get(root)
         if unfinished and {name: unfinished.get(name) for name in rules} == rules:
-            crawl_pages = [page for page in self._store.pages(tool.id) if root in (page.url, page.found_on)]
+            crawl_pages = [page for page in self._store.pages.select(tool.id) if root in (page.url, page.found_on)]
             root_page = next((page for page in crawl_pages if page.url == root), None)
             if (
                 root_page is not None
@@ -347,7 +349,7 @@ class WebCollector:
             crawls = {url: rules for url, rules in tool.options.get(_CRAWLS_OPTION, {}).items() if url != root}
             crawls |= {root: record} if record else {}
             options = {name: value for name, value in tool.options.items() if name != _CRAWLS_OPTION}
-            self._store.put_tool(replace(tool, options=options | ({_CRAWLS_OPTION: crawls} if crawls else {})))
+            self._store.tools.put(replace(tool, options=options | ({_CRAWLS_OPTION: crawls} if crawls else {})))
 
     def _web_tools(self) -> list[Tool]:
         return [tool for tool in catalog.tools(self._store) if tool.kind == "web"]
@@ -378,10 +380,10 @@ class WebCollector:
             urls = [self._build_guard().canonical_url(url), url]
         except SourceError:  # a page that may no longer be fetched may still be stored
             urls = [url]
-        for page in self._store.pages(tool.id, urls):
+        for page in self._store.pages.select(tool.id, urls):
             if page.state != "alias":
                 return page
-            for target in self._store.pages(tool.id, [page.found_on]):
+            for target in self._store.pages.select(tool.id, [page.found_on]):
                 return target
         raise UnknownName(f"{tool.name} has no page {url}", hint=f"List the tools with: {self._web_command('status')}")
 

@@ -53,7 +53,7 @@ def add_provenance(store: Store, tools: Sequence[Tool], hits: list[Hit]) -> list
     fetched_at = {
         (name, page.url): page.fetched_at
         for name, tool_id in web_tool_ids.items()
-        for page in store.pages(tool_id, sorted({hit.uri for hit in hits if hit.tool == name}))
+        for page in store.pages.select(tool_id, sorted({hit.uri for hit in hits if hit.tool == name}))
     }
     return [
         replace(hit, trust=WEB_TRUST, fetched_at=fetched_at.get((hit.tool, hit.uri), ""))

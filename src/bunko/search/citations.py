@@ -42,11 +42,11 @@ def verify_citation(store: Store, tool_id: int, citation: str, digest: str) -> C
         )
     uri, first = location["uri"], int(location["first"])
     last = int(location["last"] or first)
-    document = store.document(tool_id, uri)
+    document = store.documents.get(tool_id, uri)
     if document is not None and (lines := _find_passage(document, first, last, hashes["lines"])):
         return CitationCheck("same" if lines == (first, last) else "moved", format_citation(uri, *lines))
-    for other_uri in store.uris_with_hash(tool_id, hashes["document"]):
-        if other_uri != uri and (other_document := store.document(tool_id, other_uri)) is not None:
+    for other_uri in store.documents.uris_with_hash(tool_id, hashes["document"]):
+        if other_uri != uri and (other_document := store.documents.get(tool_id, other_uri)) is not None:
             return CitationCheck(
                 "moved",
                 format_citation(

@@ -112,11 +112,11 @@ def search(
     with timer("search_total", _log):
         masks = snapshot.masks(None)
         if request.where:
-            documents = [document_id for tool in tools for document_id in store.select_documents(tool, request.where)]
+            documents = [document_id for tool in tools for document_id in store.documents.select(tool, request.where)]
             masks = snapshot.masks(np.array(documents, np.int64))
         ranked_rows = rank_rows(snapshot, query, embedder, request, masks)
         ids = [snapshot.chunk_id(ranked_row.row) for ranked_row in ranked_rows]
-        chunks = store.chunks(ids)
+        chunks = store.documents.chunks(ids)
         hits = [
             _build_hit(chunks[chunk_id], ranked_row, tools)
             for chunk_id, ranked_row in zip(ids, ranked_rows, strict=True)

@@ -70,8 +70,8 @@ class Counter(ToolRegistry):
 
     def _change(self, call: ToolCall) -> ToolReply:
         store = call.library.store
-        changing = next(tool for tool in store.tools() if tool.name == "changing")
-        store.put_tool(replace(changing, active=not changing.active))
+        changing = next(tool for tool in store.tools.all() if tool.name == "changing")
+        store.tools.put(replace(changing, active=not changing.active))
         return ToolReply("The tools changed.", {})
 
 
@@ -80,7 +80,7 @@ def application(docs: Path) -> Any:
 
     def opener() -> Library:
         library = open_library(locate_library(docs_dir=docs, environ={}), environ={})
-        library.store.put_tool(LibraryTool("changing", "folder", "A tool that comes and goes", str(docs)))
+        library.store.tools.put(LibraryTool("changing", "folder", "A tool that comes and goes", str(docs)))
         library.reindex()
         return library
 

@@ -73,7 +73,7 @@ class ToolIndex:
         try:
             _merge_into(path, snapshot.views, self._stamp(snapshot.generation, nonce))
             loaded = segments.load(path)
-            self._store.set_index_file(self._tool_id, nonce)
+            self._store.changes.set_index_file(self._tool_id, nonce)
         except (OSError, DamagedArrayFile, LibraryError) as error:
             _log.warning("Cannot write the index file (%s); searches continue without it.", error)
             return
@@ -89,8 +89,8 @@ class ToolIndex:
             with suppress(OSError):
                 if time.time() - temp_path.stat().st_mtime > _ABANDONED_SECONDS:
                     temp_path.unlink()
-        if len(self._store.removed_since(self._tool_id, 0) or ()) > _MAX_REMOVALS:
-            self._store.prune_removals(self._tool_id, snapshot.generation)
+        if len(self._store.changes.removed_since(self._tool_id, 0) or ()) > _MAX_REMOVALS:
+            self._store.changes.prune_removals(self._tool_id, snapshot.generation)
 
     def discard(self) -> None:
         """Remove the index file."""
@@ -158,7 +158,7 @@ class ToolIndex:
                 continue
             file_generation = loaded.stamp.get("generation", -1)
             if (
-                loaded.stamp != self._stamp(file_generation, self._store.index_file(self._tool_id))
+                loaded.stamp != self._stamp(file_generation, self._store.changes.index_file(self._tool_id))
                 or file_generation > generation
             ):
                 continue
@@ -167,7 +167,7 @@ class ToolIndex:
         return Snapshot([], 0)
 
     def _catch_up(self, old: Snapshot, generation: int) -> Snapshot:
-        removed_ids = self._store.removed_since(self._tool_id, old.generation)
+        removed_ids = self._store.changes.removed_since(self._tool_id, old.generation)
         if removed_ids is None:
             old, self._saved_rows = Snapshot([], 0), 0
             removed_ids = []
@@ -176,7 +176,7 @@ class ToolIndex:
             self._saved_rows = 0  # no row of the file is alive any more
         # Segments without live rows may have vectors of another dimension than the new rows.
         views = [view for view in views if view.size()]
-        rows = self._store.changes_since(self._tool_id, old.generation)
+        rows = self._store.changes.chunks_since(self._tool_id, old.generation)
         new_views: list[SegmentView] = []
         for batch in _batch_rows(rows):
             dimension = next((len(row.vector) for row in batch if row.vector is not None), 0)

@@ -41,7 +41,7 @@ def command(name: str | None, output: Path | None, **options: Any) -> None:
 
     with shared.open(create=False, read_only=True) as library:
         tool, path, size = library.export_tool(name, output or Path())
-        totals = library.store.totals(tool.id)
+        totals = library.store.stats.totals(tool.id)
     if shared.as_json:
         print_json(
             {

@@ -192,7 +192,7 @@ def delete(name: str, yes: bool, **options: Any) -> None:
 
     with _open_library(shared) as library:
         tool = catalog.get_tool(library.store, name)
-        totals = library.store.totals(tool.id)
+        totals = library.store.stats.totals(tool.id)
         counts = f"{format_count(totals.documents, 'document')} and {format_count(totals.chunks, 'chunk')}"
         if not yes:
             consequence = f"the files in {tool.source} are kept" if tool.source else "its web pages are deleted too"

@@ -28,7 +28,7 @@ def list_resources(registry: ToolRegistry, cursor: str | None) -> types.ListReso
     for index, tool in enumerate(tools):
         if index < first_tool:
             continue
-        uris = library.store.uris(tool.id, after=after_uri, limit=_PAGE_SIZE - len(page))
+        uris = library.store.documents.uris(tool.id, after=after_uri, limit=_PAGE_SIZE - len(page))
         after_uri = ""
         for uri in uris:
             address = f"bunko://{names[tool.name]}/{quote(uri)}"
@@ -56,7 +56,7 @@ def read_resource(registry: ToolRegistry, address: str, protocol_version: str) -
     names = {safe: name for name, safe in safe_names([tool.name for tool in library.tools()]).items()}
     tool = next((tool for tool in library.tools() if tool.active and tool.name == names.get(host)), None)
     if scheme == "bunko" and tool is not None:
-        document = library.store.document(tool.id, unquote(path))
+        document = library.store.documents.get(tool.id, unquote(path))
         if document is not None:
             content = types.TextResourceContents(
                 uri=address, mime_type=document.media_type, text=remove_hidden_chars(document.text)

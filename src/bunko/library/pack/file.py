@@ -55,7 +55,7 @@ _OPTION_TYPES: dict[str, type] = {
 def write_pack(store: Store, tool: Tool, path: Path) -> int:
     """Write a tool to a file, under a temporary name until it is complete; return its size in bytes."""
     with store.read_transaction():
-        totals = store.totals(tool.id)
+        totals = store.stats.totals(tool.id)
         if not totals.documents:
             raise LibraryError(
                 f"{tool.name} has no documents yet", hint=f"Import it first: bunko import -n {tool.name}"
@@ -92,10 +92,10 @@ def write_pack(store: Store, tool: Tool, path: Path) -> int:
 
 def _encode_documents(store: Store, tool: Tool) -> Iterator[bytes]:
     after = ""
-    while uris := store.uris(tool.id, after=after, limit=_DOCUMENT_BATCH):
+    while uris := store.documents.uris(tool.id, after=after, limit=_DOCUMENT_BATCH):
         after = uris[-1]
-        for prepared in store.export_documents(tool.id, uris):
-            rows = store.vectors(prepared.vector_keys)
+        for prepared in store.documents.export(tool.id, uris):
+            rows = store.vectors.get(prepared.vector_keys)
             complete = prepared.vector_keys and all(key in rows for key in prepared.vector_keys)
             vectors = np.stack([rows[key] for key in prepared.vector_keys]) if complete else None
             yield records.encode_record(prepared, vectors)

@@ -57,7 +57,7 @@ def load_pack(
             texts = pack_embedder.embedded_count
             calls = remote.stats.calls - calls_before if remote else -(-texts // pack_embedder.batch_size)
             usage[pack_embedder.name] = EmbeddingUsage(texts, calls)
-        store.write(target.id, upsert=keyed_documents, vectors=vectors, usage=usage)
+        store.documents.write(target.id, upsert=keyed_documents, vectors=vectors, usage=usage)
         reach_failpoint("pack.batch")
         report.total_chunks += sum(len(prepared.chunks) for prepared in documents)
         report.embedded += pack_embedder.embedded_count if pack_embedder is not None else 0

@@ -98,7 +98,7 @@ class Crawler:
                 self._add_problem(url, error)
         records, self._is_explicit = self._known_pages(list(canonical_urls)), True
         result = self._run([records.get(url, WebPage(url)) for url in canonical_urls])
-        self._store.write_pages(self._tool_id, remove=[url for url in result.errors if url not in records])
+        self._store.pages.write(self._tool_id, remove=[url for url in result.errors if url not in records])
         return result
 
     def refresh_pages(self, pages: Sequence[WebPage]) -> CrawlResult:
@@ -109,7 +109,7 @@ class Crawler:
     def crawl(self, rules: CrawlRules, started_at: str, *, resume: bool) -> CrawlResult:
         """Visit a page and the pages it links to; with `resume`, continue an interrupted crawl."""
         links = self._link_filter = LinkFilter(self._visitor.guard, rules)
-        rows = {page.url: page for page in self._store.pages(self._tool_id)}
+        rows = {page.url: page for page in self._store.pages.select(self._tool_id)}
         crawled = [page for page in rows.values() if rules.root in (page.url, page.found_on) and page.state != "alias"]
         if resume:
             links.seen_urls.update(page.url for page in rows.values() if page.checked_at >= started_at)
@@ -128,7 +128,7 @@ class Crawler:
         leftover = [
             page for page in crawled if page.state == "waiting" and page.url not in {queued.url for queued in waiting}
         ]
-        self._store.write_pages(
+        self._store.pages.write(
             self._tool_id,
             upsert=[*waiting, *(replace(page, state="held") for page in leftover if is_document(page))],
             remove=[page.url for page in leftover if not is_document(page)],
@@ -173,7 +173,7 @@ class Crawler:
 
     def _known_pages(self, urls: Sequence[str]) -> dict[str, WebPage]:
         """Return the records of pages, including those not written yet."""
-        stored = {page.url: page for page in self._store.pages(self._tool_id, urls) if page.state != "alias"}
+        stored = {page.url: page for page in self._store.pages.select(self._tool_id, urls) if page.state != "alias"}
         return stored | {url: self._pending_pages[url] for url in urls if url in self._pending_pages}
 
     def _run(self, rows: Sequence[WebPage]) -> CrawlResult:
@@ -234,7 +234,7 @@ class Crawler:
     def _write_pending(self) -> None:
         if not self._pending_pages and not self._pending_removals:
             return
-        stored_urls = {page.url for page in self._store.pages(self._tool_id, list(self._pending_pages))}
+        stored_urls = {page.url for page in self._store.pages.select(self._tool_id, list(self._pending_pages))}
         for url, row in list(self._pending_pages.items()):
             # A page deleted in the meantime is not restored by a refresh, and never without content.
             lacks_content = bool(row.content_hash) and url not in self._pending_contents
@@ -244,7 +244,7 @@ class Crawler:
                     if url in urls:
                         urls.remove(url)
         pages = list(self._pending_pages.values())
-        self._store.write_pages(
+        self._store.pages.write(
             self._tool_id, upsert=pages, contents=self._pending_contents, remove=self._pending_removals
         )
         self._pending_pages, self._pending_contents, self._pending_removals = {}, {}, []
@@ -363,7 +363,7 @@ class Crawler:
         return url.partition("?")[0] != canonical.partition("?")[0], self._order.get(url, 0)
 
     def _move_page(self, row: WebPage, canonical_url: str) -> None:
-        content = self._store.page_content(self._tool_id, row.url)
+        content = self._store.pages.content(self._tool_id, row.url)
         if content is None:
             return
         self._pending_pages[canonical_url] = replace(row, url=canonical_url, etag="", last_modified="")
@@ -380,7 +380,7 @@ class Crawler:
                     (result.unchanged if already_held else urls).append(canonical_url)
 
     def _page_text(self, row: WebPage) -> str:
-        content = self._store.page_content(self._tool_id, row.url) or b""
+        content = self._store.pages.content(self._tool_id, row.url) or b""
         try:
             # Without the URL, so that only the texts are compared.
             return read_page(content, media_type=row.media_type, charset=row.charset).text

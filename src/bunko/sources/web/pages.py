@@ -108,7 +108,7 @@ class PageSource:
     def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
         """Compare the pages with their fingerprints, by content hash."""
         scan, present = Scan(), set()
-        for page in self._store.pages():
+        for page in self._store.pages.select():
             if not is_document(page):
                 continue
             present.add(page.url)
