@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from bunko import array_file
-from bunko.embedders import static
+from bunko.embedders import subword_table
 
 
 def main(folder: Path, out: Path, name: str) -> None:
     """Combine the arrays and save them."""
     arrays = {"rows": np.load(folder / "rows.npy"), "shifts": np.load(folder / "shifts.npy")}
-    array_file.save_arrays(out, arrays, format_version=static.FORMAT, stamp={"name": name})
+    array_file.save_arrays(out, arrays, format_version=subword_table.FORMAT, stamp={"name": name})
     print({key: value.shape for key, value in arrays.items()}, out.stat().st_size, "bytes")
 
 

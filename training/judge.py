@@ -107,15 +107,15 @@ def pair_accuracy(path: Path, encode: Encode) -> dict[str, dict]:
 
 def main() -> None:
     """Measure an exported table."""
-    from bunko.embedders import static
+    from bunko.embedders import subword_table
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--judged", type=Path)
     parser.add_argument("--pairs", type=Path)
-    parser.add_argument("--table", type=Path, default=static.TABLE)
+    parser.add_argument("--table", type=Path, default=subword_table.TABLE)
     parser.add_argument("--size", type=int, default=256)
     options = parser.parse_args()
-    model = static.Static(options.size, options.table)
+    model = subword_table.Static(options.size, options.table)
     if options.judged:
         print(format_scores(scores(load_sets(options.judged), model.embed)))
     if options.pairs:

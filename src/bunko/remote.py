@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from email.utils import parsedate_to_datetime
 from time import time
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
@@ -102,6 +101,8 @@ def parse_retry_after(value: str | None) -> float | None:
     except ValueError:
         pass
     try:
+        from email.utils import parsedate_to_datetime
+
         return max(parsedate_to_datetime(value).timestamp() - time(), 0.0)
     except (ValueError, TypeError, OverflowError):
         return None

@@ -16,8 +16,10 @@ import pytest
 from bunko.errors import SettingsError
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
-from bunko.settings import SETTINGS, load_settings, starter_config
+from bunko.settings import all_settings, load_settings, starter_config
 from bunko.settings.schema import SECTIONS
+
+SETTINGS = all_settings()
 
 SEED = """\
 [database]

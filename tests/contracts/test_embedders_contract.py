@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import pkgutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,38 +16,88 @@ import pytest
 
 from bunko import embedders
 from bunko.embedders import embed_and_check
+from bunko.embedders.provider import LOCAL_MODEL_ARGUMENTS, Provider, ProviderOption
 from bunko.protocols import Embedder
+from bunko.settings.providers import builtin_settings, may_be_provider_name
+from bunko.settings.validate import check_value
 from tests.loopback import KEY, Loopback
 
-REMOTE = ("gemini", "openai", "lmstudio", "openrouter", "ollama")
-# What needs a model that is not in the package has tests of its own.
-HERE = ("static", "hashing")
+PROVIDERS = embedders.builtin_providers()
+REMOTE = [name for name, provider in PROVIDERS.items() if "retries" in provider.shared]
+WITH_KEY = [name for name, provider in PROVIDERS.items() if provider.key_name]
+# A model that is not in the package has tests of its own, in tests/models.
+TESTED = [name for name, provider in PROVIDERS.items() if provider.shared != LOCAL_MODEL_ARGUMENTS]
+OPTIONS = [(name, option) for name, provider in PROVIDERS.items() for option in provider.options]
 TEXTS = ["図書館は九時に開く", "The library opens at nine.", "", "x" * 30_000, "\ud800 lone"]
 
 
 @pytest.fixture
 def service() -> Iterator[Loopback]:
-    found = Loopback(768)
-    yield found
-    found.close()
+    loopback = Loopback(768)
+    yield loopback
+    loopback.close()
 
 
-@pytest.fixture(params=[*HERE, *REMOTE])
+@pytest.fixture(params=TESTED)
 def embedder(request: pytest.FixtureRequest, service: Loopback) -> Embedder:
+    provider = PROVIDERS[request.param]
     options: dict[str, Any] = {}
     if request.param in REMOTE:
         options = {"base_url": service.address, "api_key": KEY, "retries": 0}
-        if request.param not in ("gemini", "openai"):
-            options["model"] = "nomic-embed-text"
-        elif request.param == "openai":
-            options["dimensions"] = 768
-    found = embedders.build(request.param, **options)
-    assert found is not None
-    return found
+    if "dimensions" in {option.argument for option in provider.options}:
+        options["dimensions"] = 768
+    embedder = embedders.build(request.param, **options)
+    assert embedder is not None
+    return embedder
 
 
-def test_the_providers_that_are_known_are_tested_here_or_have_tests_of_their_own() -> None:
-    assert set(embedders.PROVIDERS) == {*HERE, *REMOTE, "transformers"}
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_provider_says_what_it_is_and_names_an_extra_that_exists(name: str) -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    provider = PROVIDERS[name]
+    assert provider.description.endswith(".")
+    assert "\n" not in provider.description
+    assert provider.extra in ("", *project["optional-dependencies"])
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_every_argument_that_a_provider_declares_is_one_of_its_build(name: str) -> None:
+    provider = PROVIDERS[name]
+    aliases = [argument for alias in provider.aliases.values() for argument in alias.arguments]
+    options = [option.argument for option in provider.options]
+    assert len(options) == len(set(options))
+    parameters = inspect.signature(provider.build).parameters
+    assert {*provider.arguments, *provider.shared, *options, *aliases} <= set(parameters)
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_the_defaults_of_the_options_are_those_of_build(name: str) -> None:
+    provider: Provider = PROVIDERS[name]
+    by_options = provider.build(**{**provider.arguments, **provider.option_arguments({})})
+    assert by_options.label == provider.build(**provider.arguments).label
+
+
+@pytest.mark.parametrize(("name", "option"), OPTIONS)
+def test_an_option_is_a_setting_that_its_names_alone_announce(name: str, option: ProviderOption) -> None:
+    setting = builtin_settings()[f"embedding.{option.key}"]
+    assert setting.default == option.default
+    assert check_value(setting, option.default, "default") == option.default
+    assert all(map(may_be_provider_name, setting.env_names))
+    if option.secret:
+        assert option.env
+
+
+def test_options_of_the_same_key_are_the_same_option() -> None:
+    by_key: dict[str, ProviderOption] = {}
+    for _, option in OPTIONS:
+        assert by_key.setdefault(option.key, option) == option
+
+
+def test_every_module_declares_a_provider_or_is_a_helper() -> None:
+    modules = {module.name for module in pkgutil.iter_modules(embedders.__path__)}
+    assert modules > embedders.HELPER_MODULES
+    for name in modules - embedders.HELPER_MODULES:
+        assert name in PROVIDERS
 
 
 def test_a_row_of_unit_length_comes_for_each_text(embedder: Embedder) -> None:
@@ -95,14 +149,14 @@ def test_it_says_whether_texts_leave_this_process(embedder: Embedder, service: L
     assert embedder.is_remote == bool(service.asked)
 
 
-@pytest.mark.parametrize("provider", ["gemini", "openai", "openrouter"])
+@pytest.mark.parametrize("provider", WITH_KEY)
 def test_a_service_without_a_key_names_the_one_to_set(provider: str) -> None:
-    found = embedders.build(provider)
-    assert found is not None
-    assert f"{provider.upper()}_API_KEY" in found.unavailable_reason()
+    embedder = embedders.build(provider)
+    assert embedder is not None
+    assert PROVIDERS[provider].key_name.split()[0] in embedder.unavailable_reason()
 
 
-@pytest.mark.parametrize("provider", ["lmstudio", "ollama"])
+@pytest.mark.parametrize("provider", [name for name in REMOTE if name not in WITH_KEY])
 def test_a_server_that_is_not_there_is_named(provider: str, service: Loopback) -> None:
     found = embedders.build(provider, base_url=service.address.replace("//", "//me:hunter2@"))
     assert found is not None

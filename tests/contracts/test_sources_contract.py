@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import pkgutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from bunko import sources
+from bunko import chunkers, sources
+from bunko.errors import UnknownName
 from bunko.ingest.pipeline import ChunkerSettings, ingest
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Source, Store
@@ -50,6 +54,27 @@ KINDS = {
     "memos, a folder": Kind("memos", ""),
     "jsonl": Kind("jsonl", "notes.jsonl", _jsonl),
 }
+LINES_MODULE = '''\
+"""Read each line of a file as an entry."""
+
+from bunko.readers.line_stream import read_lines
+from bunko.readers.memo import Memo
+from bunko.sources.entries import EntryFiles, ParsedFile
+from bunko.sources.kind import SourceKind
+
+
+def parse(file, name, size, max_chars):
+    read = read_lines(file, size, max_chars)
+    lines = enumerate(read.lines, 1)
+    return ParsedFile(read.codec, (Memo(number, number, "", "", (), line) for number, line in lines if line))
+
+
+def build_source(spec):
+    return EntryFiles(spec.root, spec.entry_folder([".lines"]), parse, spec.max_file_bytes)
+
+
+KIND = SourceKind(build_source, section="memos", chunker="entry", noun=("line", "lines"), label="lines")
+'''
 NOTES = [("会議", "予算の話をした。"), ("Lunch", "We had soba."), ("旅", "京都の寺を訪ねた。")]
 
 
@@ -92,6 +117,69 @@ class Place:
         report = self.bring_in()
         assert report.problems == []
         return report.added, report.updated, report.deleted, report.unchanged
+
+
+def test_every_kind_of_files_is_tested_here() -> None:
+    with_files = {name for name, kind in sources.all_kinds().items() if not kind.needs_pages}
+    assert {kind.name for kind in KINDS.values()} == with_files
+
+
+def test_every_module_declares_a_kind_or_is_a_helper() -> None:
+    modules = {module.name for module in pkgutil.iter_modules(sources.__path__)}
+    assert modules == {*sources.builtin_kind_names(), *sources.HELPER_MODULES}
+    assert all(sources.find_kind(name) for name in sources.builtin_kind_names())
+
+
+@pytest.mark.parametrize("name", sources.builtin_kind_names())
+def test_a_kind_declares_what_the_other_parts_know(name: str) -> None:
+    kind = sources.find_kind(name)
+    assert kind is not None
+    assert kind.label
+    assert kind.section in ("", "memos", "web")
+    assert kind.chunker in ("", *chunkers.KINDS)
+    assert kind.is_watchable <= (kind.root != "none")
+    assert kind.uses_extensions <= (kind.root != "none")
+    assert kind.import_command.startswith("bunko ")
+
+
+def test_a_kind_that_needs_pages_or_does_not_exist_is_refused_without_them(tmp_path: Path) -> None:
+    for name in ("web", "elsewhere"):
+        with pytest.raises(UnknownName, match=name) as caught:
+            sources.build(name, tmp_path, extensions=(), exclude_dirs=(), max_file_bytes=1)
+        assert "folder, jsonl, memos, web" in caught.value.hint
+
+
+def test_naming_the_kinds_imports_none_of_them() -> None:
+    code = (
+        "import sys; from bunko import sources; names = sources.builtin_kind_names()\n"
+        "print([name for name in (*names, 'entries') if f'bunko.sources.{name}' in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_an_installed_package_adds_a_kind_that_is_imported_and_searched(tmp_path: Path) -> None:
+    packages, notes = tmp_path / "packages", tmp_path / "notes.lines"
+    metadata = packages / "bunko_lines-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: bunko-lines\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[bunko.sources]\nlines = bunko_lines\n")
+    (packages / "bunko_lines.py").write_text(LINES_MODULE, encoding="utf-8")
+    notes.write_text("Dogs bark at night.\nCats sleep all day.\n", encoding="utf-8")
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(packages), *sys.path])}
+        command = [sys.executable, "-m", "bunko", *arguments, "--library", str(tmp_path / "library")]
+        return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+
+    added = run("tool", "add", "-n", "lines", "-d", "Lines of text", "-s", str(notes), "--kind", "lines")
+    assert "2 lines to import" in added.stdout + added.stderr
+    assert run("import", "-n", "lines").returncode == 0
+    found = json.loads(run("search", "dogs", "-n", "lines", "--json").stdout)["results"]
+    assert [result["content"] for result in found][:1] == ["Dogs bark at night."]
+    refused = run("tool", "add", "-n", "x", "-d", "x", "-s", str(notes), "--kind", "elsewhere")
+    assert "'elsewhere' is not one of" in refused.stderr
+    assert "'lines'" in refused.stderr
 
 
 @pytest.fixture(params=sorted(KINDS))

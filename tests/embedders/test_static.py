@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bunko.embedders import embed_and_check, static
+from bunko.embedders import embed_and_check, static, subword_table
 from bunko.text.bridge import TABLE_PATH as BRIDGE
 from bunko.text.subwords import MODEL_PATH as PIECES
 
@@ -23,7 +23,7 @@ from bunko.text.subwords import MODEL_PATH as PIECES
 SHIPPED = {
     PIECES: "e770e8de0f55796c948b77f9c4b8a8e7419ef6d3b3da110f31774af87121014c",
     BRIDGE: "3f698fed731cff17e0f4326e47281076e1ae3166d292ff35c015449900913bf3",
-    static.TABLE: "d23639c8398fd2c4f955185da043bb0824948bbf1519d5e1843a34858b06a70c",
+    subword_table.TABLE: "d23639c8398fd2c4f955185da043bb0824948bbf1519d5e1843a34858b06a70c",
 }
 
 PAIRS = [
@@ -87,7 +87,7 @@ JAPANESE, ENGLISH = (list(side) for side in zip(*PAIRS, strict=True))
 
 
 @pytest.fixture(scope="module")
-def model() -> static.Static:
+def model() -> subword_table.Static:
     return static.build()
 
 
@@ -109,7 +109,7 @@ TEXTS = [
 ]
 
 
-def test_a_text_has_the_same_vector_alone_and_in_any_company(model: static.Static) -> None:
+def test_a_text_has_the_same_vector_alone_and_in_any_company(model: subword_table.Static) -> None:
     alone = {text: model.embed([text])[0] for text in TEXTS}
     chance = random.Random(3)
     for size in (2, 3, 7, 31, 32, 33, 64, 65, 200):
@@ -128,7 +128,7 @@ def test_company_and_order_never_matter_whatever_the_text(texts: list[str], chan
     assert (np.concatenate([model.embed([text]) for text in texts]) == vectors).all()
 
 
-def test_every_process_makes_the_same_vectors(model: static.Static) -> None:
+def test_every_process_makes_the_same_vectors(model: subword_table.Static) -> None:
     script = (
         "import hashlib, json, sys; from bunko.embedders import static; "
         "vectors = static.build().embed(json.load(sys.stdin)); "
@@ -182,11 +182,11 @@ def test_whatever_is_written_becomes_one_vector_of_length_one(size: int, text: s
         assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
 
 
-def test_no_texts_are_no_vectors(model: static.Static) -> None:
+def test_no_texts_are_no_vectors(model: subword_table.Static) -> None:
     assert embed_and_check(model, []).shape == (0, 256)
 
 
-def test_a_query_and_a_document_of_the_same_words_are_the_same(model: static.Static) -> None:
+def test_a_query_and_a_document_of_the_same_words_are_the_same(model: subword_table.Static) -> None:
     assert (model.embed(JAPANESE, query=True) == model.embed(JAPANESE)).all()
 
 
@@ -201,12 +201,12 @@ def test_a_query_and_a_document_of_the_same_words_are_the_same(model: static.Sta
         ("公式ＡＰＩの説明", "公式APIの説明"),
     ],
 )
-def test_width_case_and_spaces_do_not_matter(model: static.Static, one: str, other: str) -> None:
+def test_width_case_and_spaces_do_not_matter(model: subword_table.Static, one: str, other: str) -> None:
     first, second = model.embed([one, other])
     assert (first == second).all()
 
 
-def test_half_a_vector_is_the_beginning_of_the_whole(model: static.Static) -> None:
+def test_half_a_vector_is_the_beginning_of_the_whole(model: subword_table.Static) -> None:
     whole, half = model.embed(TEXTS), static.build(128).embed(TEXTS)
     beginning = whole[:, :128] / np.linalg.norm(whole[:, :128], axis=1, keepdims=True)
     assert half == pytest.approx(beginning, abs=1e-6)

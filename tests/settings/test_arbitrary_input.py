@@ -11,7 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bunko.errors import SettingsError
-from bunko.settings import SETTINGS, load_settings
+from bunko.settings import all_settings, load_settings
+
+SETTINGS = all_settings()
 
 ANY_VALUE = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.dates(),

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bunko.settings import SETTINGS, load_settings
+from bunko.settings import all_settings, load_settings
 from tests.settings.loading import load_error, setting_value, write_file
+
+SETTINGS = all_settings()
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from bunko.errors import SettingsError
-from bunko.settings import load_settings
-from bunko.settings.schema import SETTINGS
+from bunko.settings import all_settings, load_settings
 from bunko.settings.starter import starter_config
 from tests.conftest import Opener, Run
 from tests.loopback import KEY, Loopback, openai_error
+
+SETTINGS = all_settings()
 
 SECRETS = sorted(key for key, setting in SETTINGS.items() if setting.secret)
 

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from bunko.settings import SETTINGS, Settings, load_settings, settings_reference
+from bunko.settings import Settings, all_settings, load_settings, settings_reference
 from bunko.types import FUSIONS, MODES
 from tests.settings.loading import load_error, setting_value, write_file
+
+SETTINGS = all_settings()
 
 
 def test_without_any_source_every_setting_has_its_default() -> None:
@@ -21,7 +23,7 @@ def test_without_any_source_every_setting_has_its_default() -> None:
     assert loaded.settings.chunker.heading_levels == (1, 2, 3)
     assert loaded.settings.scanner.file_extensions == (".md", ".txt")
     assert loaded.settings.library.path is None
-    assert {loaded.origins[key] for key in SETTINGS} == {"default"}
+    assert {origin for _, _, origin in loaded.rows()} == {"default"}
     assert (loaded.notices, loaded.config_file) == ([], None)
 
 
@@ -81,6 +83,26 @@ def test_loading_without_files_imports_nothing_heavy() -> None:
     child = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=child)
     assert done.stdout.strip() == "set()"
+
+
+def modules_loaded_with(**environ: str) -> set[str]:
+    code = f"import sys, bunko.settings as s; s.load_settings(environ={environ!r}); print(*sys.modules)"
+    child = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=child)
+    return set(done.stdout.split())
+
+
+def test_no_provider_is_imported_if_nothing_may_set_one_of_its_options() -> None:
+    loaded = modules_loaded_with(
+        EMBEDDING_PROVIDER="static", BUNKO_EMBEDDING_PARALLEL="2", GOOGLE_SAFE_BROWSING_API_KEY="k", RAG_CHUNK_SIZE="99"
+    )
+    assert not {name for name in loaded if name.startswith("bunko.embedders")}
+
+
+def test_reading_the_options_of_providers_imports_nothing_heavy() -> None:
+    loaded = modules_loaded_with(OPENAI_API_KEY="k", EMBEDDING_PROVIDER="gemini")
+    assert {"bunko.embedders.openai", "bunko.embedders.gemini", "bunko.embedders.transformers"} <= loaded
+    assert not {"numpy", "logging", "bunko.types", "importlib.metadata", "bunko.embedders.remote"} & loaded
 
 
 def test_a_flag_wins_over_environment_then_dotenv_then_file_then_default(tmp_path: Path) -> None:

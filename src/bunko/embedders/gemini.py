@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from bunko.embedders.long_texts import LongTextPolicy
-from bunko.embedders.remote import Remote, RequestLimits, missing_package_error, missing_package_message
+from bunko.embedders.provider import REQUEST_ARGUMENTS, Provider, ProviderOption
 from bunko.remote import RemoteFailure, key_problem, parse_retry_after
 
 if TYPE_CHECKING:
     from google.genai import Client
+
+    from bunko.embedders.long_texts import LongTextPolicy
+    from bunko.embedders.remote import Remote
 
 ADDRESS = "https://generativelanguage.googleapis.com"
 MODEL = "gemini-embedding-001"
@@ -49,6 +50,8 @@ class Gemini:
 
     def unavailable_reason(self) -> str:
         """Return what is missing (the SDK or the key), or an empty string."""
+        from bunko.embedders.remote import missing_package_message
+
         if message := missing_package_message("google.genai", "google-genai", "gemini"):
             return message
         if problem := key_problem(self.secret):
@@ -84,12 +87,16 @@ class Gemini:
                     from google.genai import Client
                     from google.genai.types import HttpOptions, HttpRetryOptions
                 except ImportError as error:
+                    from bunko.embedders.remote import missing_package_error
+
                     raise missing_package_error("google-genai", "gemini") from error
                 if not self.secret:
                     raise RemoteFailure("no API key is set", status=401)
                 if problem := key_problem(self.secret):
                     raise RemoteFailure(problem, status=401)
                 # If both variables are set, the SDK warns that it uses GOOGLE_API_KEY; but it uses the key passed here.
+                import logging
+
                 logging.getLogger("google_genai._api_client").setLevel(logging.ERROR)
                 options = HttpOptions(
                     base_url=self.address,
@@ -130,6 +137,8 @@ def build(
     sleep: Callable[[float], object] | None = None,
 ) -> Remote:
     """Return the embedder; Google recommends the sizes 768, 1536 and 3072."""
+    from bunko.embedders.remote import Remote, RequestLimits
+
     service = Gemini(
         model=model,
         size=size,
@@ -142,3 +151,20 @@ def build(
     tokens = max_tokens or _MAX_TOKENS
     limits = RequestLimits(min(batch, _MAX_TEXTS), parallel, tokens, too_long, retries, delay, backoff)
     return Remote(service, limits, sleep=sleep)
+
+
+PROVIDER = Provider(
+    build,
+    extra="gemini",
+    shared=REQUEST_ARGUMENTS,
+    options=(
+        ProviderOption("model", "model", MODEL, "Model of gemini"),
+        ProviderOption("output_dimensionality", "size", 768, "Vector size of gemini", int, low=1),
+        ProviderOption("task_type_document", "document", "RETRIEVAL_DOCUMENT", "Task type of gemini for documents"),
+        ProviderOption("task_type_query", "query", "RETRIEVAL_QUERY", "Task type of gemini for queries"),
+        ProviderOption("gemini_base_url", "base_url", ADDRESS, "URL of Gemini", env="GEMINI_BASE_URL"),
+        ProviderOption(
+            "gemini_api_key", "api_key", "", "API key for Gemini", env="GEMINI_API_KEY GOOGLE_API_KEY", secret=True
+        ),
+    ),
+)

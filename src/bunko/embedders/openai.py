@@ -9,10 +9,7 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from bunko.embedders.long_texts import LongTextPolicy
-from bunko.embedders.remote import Remote, RequestLimits, missing_package_error, missing_package_message
+from bunko.embedders.provider import REQUEST_ARGUMENTS, Provider, ProviderAlias, ProviderOption
 from bunko.remote import (
     RemoteFailure,
     credentials_in,
@@ -24,6 +21,9 @@ from bunko.remote import (
 
 if TYPE_CHECKING:
     from openai import OpenAI
+
+    from bunko.embedders.long_texts import LongTextPolicy
+    from bunko.embedders.remote import Remote
 
 _PROBE_TIMEOUT = 2.0  # seconds; a server that is up lists its models within them
 DOCUMENT_PREFIX, QUERY_PREFIX = "search_document: ", "search_query: "
@@ -104,6 +104,8 @@ class Server:
 
     def unavailable_reason(self) -> str:
         """Return what is missing (the SDK, the key or a server that answers), or an empty string."""
+        from bunko.embedders.remote import missing_package_message
+
         if message := missing_package_message("openai", "openai", "openai"):
             return message
         if problem := key_problem(self.secret):
@@ -142,6 +144,8 @@ class Server:
                 try:
                     self._cached_client = openai_client(self.address, self.secret, self._timeout)
                 except ImportError as error:
+                    from bunko.embedders.remote import missing_package_error
+
                     raise missing_package_error("openai", "openai") from error
             return self._cached_client
 
@@ -189,6 +193,8 @@ def _parse_vector(value: object) -> Sequence[float]:
     if isinstance(value, list):
         return value
     if isinstance(value, str):
+        import numpy as np
+
         try:
             return np.frombuffer(base64.b64decode(value, validate=True), "<f4")  # type: ignore[return-value]
         except (binascii.Error, ValueError):
@@ -219,6 +225,8 @@ def build(
     sleep: Callable[[float], object] | None = None,
 ) -> Remote:
     """Return the embedder; texts get a prefix if `prefix` is true, or by default if it is a nomic model."""
+    from bunko.embedders.remote import Remote, RequestLimits
+
     defaults = PRESETS[preset]
     model = model or defaults.model
     known_model = _find_known_model(model)
@@ -233,3 +241,67 @@ def build(
     )
     tokens = max_tokens or (known_model.max_tokens if known_model else None)
     return Remote(server, RequestLimits(batch, parallel, tokens, too_long, retries, delay, backoff), sleep=sleep)
+
+
+def _declare(preset: str, service: str, model: ProviderOption, *, alias: str = "") -> Provider:
+    """Return the declaration of a server: its model, URL and key, and the options that all of these servers have."""
+    address, _, key_variable, description = PRESETS[preset]
+    url_names = f"{preset.upper()}_BASE_URL"
+    key_option = ProviderOption(
+        f"{preset}_api_key", "api_key", "", f"API key for {service}", env=key_variable, secret=True
+    )
+    url_meaning = "URL of OpenAI or of an OpenAI-compatible server" if preset == "openai" else f"URL of {service}"
+    return Provider(
+        build,
+        extra="openai",
+        description=description,
+        arguments={"preset": preset},
+        shared=REQUEST_ARGUMENTS,
+        options=(
+            model,
+            ProviderOption(f"{preset}_base_url", "base_url", address, url_meaning, env=url_names),
+            *((key_option,) if key_variable else ()),
+            *_SERVER_OPTIONS,
+        ),
+        aliases={alias: ProviderAlias()} if alias else {},
+    )
+
+
+_SERVER_OPTIONS = (
+    ProviderOption(
+        "dimensions",
+        "dimensions",
+        None,
+        "Vector size to request from an OpenAI-compatible server. Not set: the default of the model",
+        int | None,
+        low=1,
+    ),
+    ProviderOption(
+        "prefix_enabled",
+        "prefix",
+        None,
+        "Prefix texts with search_document: and search_query:. Not set: only for models that expect it",
+        bool | None,
+        env="EMBEDDING_PREFIX_ENABLED",
+    ),
+)
+
+
+def _model(key: str, preset: str, meaning: str, env: str = "") -> ProviderOption:
+    return ProviderOption(key, "model", PRESETS[preset].model, meaning, env=env)
+
+
+PROVIDERS = {
+    "openai": _declare(
+        "openai", "OpenAI", alias="online",
+        model=_model("model_online", "openai", "Model of openai (online)", "EMBEDDING_MODEL_ONLINE"),
+    ),
+    "lmstudio": _declare(
+        "lmstudio", "LM Studio", alias="local",
+        model=_model("model_local", "lmstudio", "Model of lmstudio (local)", "EMBEDDING_MODEL_LOCAL"),
+    ),
+    "openrouter": _declare(
+        "openrouter", "OpenRouter", _model("model_openrouter", "openrouter", "Model of openrouter")
+    ),
+    "ollama": _declare("ollama", "Ollama", _model("model_ollama", "ollama", "Model of ollama")),
+}  # fmt: skip

@@ -1,118 +1,21 @@
-"""Semantic search in Japanese and English, offline; the model is included in the package.
-
-The vector of a text is the weighted mean of the vectors of its subwords. The weights are part of the table. Its values
-are small integers, so that sums are exact and a text has the same vector in any batch and on any machine.
-"""
+"""Semantic search in Japanese and English, offline; the model is included in the package."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from bunko import array_file
-from bunko.text.normalise import normalise
-from bunko.text.subwords import MODEL_PATH, replace_surrogates, space_words
+from bunko.embedders.provider import Provider
 
 if TYPE_CHECKING:
-    from bunko.types import Vectors
-
-TABLE = MODEL_PATH.with_name("static.bin")
-FORMAT = 1
-# More subwords than that no longer change what a text is about, and sums stay exact.
-_MAX_SUBWORDS = 4000
-_MAX_CHARS = 20_000
-_BATCH_SIZE = 32  # texts whose subwords are counted in one matrix
-
-
-class Static:
-    """A table of subword vectors."""
-
-    batch_size = 100
-    is_remote = False
-
-    def __init__(self, size: int = 256, table: Path = TABLE) -> None:
-        arrays, stamp = _load_table(table)
-        self._rows = arrays["rows"][:, :size]
-        self._scales = np.ldexp(np.float32(1), arrays["shifts"])
-        self.label = f"static:{stamp['name']}"
-        self.name = f"{self.label}:{size}"
-        self.size = size
-        # Four in five off-topic queries find nothing more similar than this; see training/LOG.md.
-        self.noise_floor = 0.28
-        self._tokenizer = _load_tokenizer()
-
-    def unavailable_reason(self) -> str:
-        """Return an empty string: this embedder is part of bunko."""
-        return ""
-
-    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
-        """Return one unit row per text."""
-        if not texts:
-            return np.zeros((0, self.size), np.float32)
-        normalised = [normalise(replace_surrogates(text[:_MAX_CHARS])) for text in texts]
-        spaced = [space_words(" ".join(text.split())) for text in normalised]
-        if len(spaced) == 1:  # a list would start a thread, and a query would wait for it
-            subword_ids = [self._tokenizer.encode(spaced[0], return_type="numpy")]
-        else:
-            subword_ids = self._tokenizer.encode(spaced, return_type="numpy", num_threads=1)
-        subword_ids = [ids[:_MAX_SUBWORDS] if len(ids) else _UNKNOWN_SUBWORDS for ids in subword_ids]
-        if len(subword_ids) == 1:
-            sums = self._subword_rows(subword_ids[0]).sum(axis=0, keepdims=True)
-        else:
-            sums = np.concatenate(
-                [
-                    self._sum_rows(subword_ids[start : start + _BATCH_SIZE])
-                    for start in range(0, len(subword_ids), _BATCH_SIZE)
-                ]
-            )
-        norms = np.sqrt((sums * sums).sum(axis=1, keepdims=True))
-        # A text without known subwords still needs a unit vector.
-        sums[norms[:, 0] == 0, 0] = norms[norms == 0] = 1.0
-        vectors: Vectors = sums / norms
-        return vectors
-
-    def _sum_rows(self, subword_ids: list[Any]) -> Vectors:
-        """Return the sum of each text's rows: a matrix of subword counts times the rows of these subwords."""
-        flat_ids = np.concatenate(subword_ids)
-        present = np.zeros(len(self._rows), bool)
-        present[flat_ids] = True
-        distinct = np.flatnonzero(present)
-        column = np.empty(len(self._rows), np.int64)
-        column[distinct] = np.arange(len(distinct))
-        cells = column[flat_ids] + np.repeat(
-            np.arange(len(subword_ids)) * len(distinct), [len(ids) for ids in subword_ids]
-        )
-        counts = np.bincount(cells, minlength=len(subword_ids) * len(distinct)).astype(np.float32)
-        sums: Vectors = counts.reshape(len(subword_ids), len(distinct)) @ self._subword_rows(distinct)
-        return sums
-
-    def _subword_rows(self, subwords: Any) -> Vectors:
-        rows: Vectors = self._rows[subwords] * self._scales[subwords, None]
-        return rows
-
-
-_UNKNOWN_SUBWORDS = np.zeros(1, np.int32)
-
-
-@cache
-def _load_table(table: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    return array_file.load_arrays(table, format_version=FORMAT, verify_checksum=False)
-
-
-@cache
-def _load_tokenizer() -> Any:
-    from sentencepiece import SentencePieceProcessor
-
-    tokenizer = SentencePieceProcessor(model_file=str(MODEL_PATH))
-    # With a space before it, the first word is the same subword as in the middle of a sentence.
-    tokenizer.override_normalizer_spec(remove_extra_whitespaces=False)
-    return tokenizer
+    from bunko.embedders.subword_table import Static
 
 
 def build(size: int = 256) -> Static:
     """Return the embedder; vectors of size 128 take half the space and find nearly as much."""
+    # Here, and not inside its methods: an import in `embed` would cost a tenth of the time of a query's vector.
+    from bunko.embedders.subword_table import Static
+
     return Static(size)
+
+
+PROVIDER = Provider(build)

@@ -5,28 +5,23 @@ The model is loaded at first use, and unloaded when it is idle or memory is low.
 
 from __future__ import annotations
 
-import logging
 import weakref
 from collections.abc import Sequence
 from threading import Event, RLock, Thread
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
-from bunko.embedders.checkpoint import Checkpoint, ModelLocation, has_weights
-from bunko.embedders.long_texts import LongTextPolicy, cut_text, mean_vector
+from bunko.embedders.provider import LOCAL_MODEL_ARGUMENTS, Provider, ProviderAlias, ProviderOption
 from bunko.embedders.query_cache import QueryCache
-from bunko.embedders.remote import missing_package_error, missing_package_message
-from bunko.embedders.torch_model import TRUST_HINT, Device, LoadedModel, release_memory, untrusted_code_message
 from bunko.errors import EmbedderError
-from bunko.protocols import EmbedderStats
-from bunko.text.subwords import replace_surrogates
 
 if TYPE_CHECKING:
-    from bunko.types import Vectors
+    from logging import Logger
 
-_log = logging.getLogger("bunko.embedders")
+    from bunko.embedders.checkpoint import Checkpoint
+    from bunko.embedders.long_texts import LongTextPolicy
+    from bunko.embedders.torch_model import Device, LoadedModel
+    from bunko.types import Vectors
 
 PLAMO = "pfnet/plamo-embedding-1b"
 _PACKAGES = ("torch", "transformers", "psutil")
@@ -57,6 +52,9 @@ class Transformers:
         memory_threshold: float,
         low_memory_idle: float,
     ) -> None:
+        from bunko.embedders.checkpoint import ModelLocation
+        from bunko.protocols import EmbedderStats
+
         self._location = ModelLocation(model)
         self._device, self._device_batch, self._trust_remote_code = device, device_batch, trust_remote_code
         self._max_tokens, self._too_long = max_tokens, too_long
@@ -102,6 +100,9 @@ class Transformers:
 
     def unavailable_reason(self) -> str:
         """Return what is missing and how to get it, or an empty string if the model can be used; loads nothing."""
+        from bunko.embedders.remote import missing_package_message
+        from bunko.embedders.torch_model import TRUST_HINT, untrusted_code_message
+
         for package in _PACKAGES:
             if message := missing_package_message(package, package, "transformers"):
                 return message
@@ -120,6 +121,8 @@ class Transformers:
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Return one unit row per text; documents may download a missing model, queries do not."""
+        import numpy as np
+
         if not texts:
             return np.zeros((0, self.size), np.float32)
         with self._lock:
@@ -130,15 +133,22 @@ class Transformers:
 
     def unload(self) -> None:
         """Free the memory of the model; the next text loads it again."""
+        from bunko.embedders.torch_model import release_memory
+
         with self._lock:
             if self._loaded_model is None:
                 return
             self._loaded_model = None
             self._wake.set()
             release_memory()
-        _log.debug("Unloaded %s", self.label)
+        _log().debug("Unloaded %s", self.label)
 
     def _embed(self, texts: Sequence[str], *, query: bool) -> Vectors:
+        import numpy as np
+
+        from bunko.embedders.long_texts import mean_vector
+        from bunko.text.subwords import replace_surrogates
+
         model = self._load_model(fetch=not query)
         try:
             clean = [replace_surrogates(text) or " " for text in texts]
@@ -172,10 +182,14 @@ class Transformers:
             self.stats.too_long += long_count
             action = "cut" if self._too_long == "cut" else "embedded in parts"
             subject = "1 text was" if long_count == 1 else f"{long_count} texts were"
-            _log.warning("%s too long for %s, and %s.", subject, self.label, action)
+            _log().warning("%s too long for %s, and %s.", subject, self.label, action)
         return parts_by_text
 
     def _load_model(self, *, fetch: bool) -> LoadedModel:
+        from bunko.embedders.checkpoint import has_weights
+        from bunko.embedders.remote import missing_package_error, missing_package_message
+        from bunko.embedders.torch_model import LoadedModel
+
         if self._loaded_model is None:
             for package in _PACKAGES:
                 if missing_package_message(package, package, "transformers"):
@@ -184,7 +198,7 @@ class Transformers:
             if not has_weights(checkpoint.folder):
                 if not fetch:
                     raise EmbedderError(f"{self.label} cannot embed queries yet", hint=self._location.missing_reason())
-                _log.warning("Downloading %s. This happens once and may take a while.", checkpoint.label)
+                _log().warning("Downloading %s. This happens once and may take a while.", checkpoint.label)
                 self._location.fetch_weights(checkpoint.folder)
             if self._location.is_stale(checkpoint):
                 raise EmbedderError(
@@ -242,6 +256,12 @@ def _unload_when_idle(ref: weakref.ref[Transformers], wake: Event, load_number: 
         wake.clear()
 
 
+def _log() -> Logger:
+    import logging
+
+    return logging.getLogger("bunko.embedders")
+
+
 def _memory_in_use() -> float:
     """Return the share of the system memory that is in use."""
     import psutil
@@ -251,6 +271,8 @@ def _memory_in_use() -> float:
 
 def _split_to_fit(model: LoadedModel, text: str, token_count: int, max_tokens: int, query: bool) -> list[str]:
     """Split a text into parts of at most `max_tokens`; parts that cannot be cut further are kept."""
+    from bunko.embedders.long_texts import cut_text
+
     if token_count <= max_tokens:
         return [text]
     pieces = cut_text(text, max(-(-len(text) // max(-(-token_count // max_tokens), 2)), 1))
@@ -284,3 +306,37 @@ def build(
         memory_threshold=threshold,
         low_memory_idle=pause,
     )
+
+
+PROVIDER = Provider(
+    build,
+    extra="transformers",
+    shared=LOCAL_MODEL_ARGUMENTS,
+    options=(
+        ProviderOption(
+            "model_transformers",
+            "model",
+            PLAMO,
+            "Model of transformers: a name on the Hugging Face Hub, or a folder",
+        ),
+        ProviderOption(
+            "trust_remote_code",
+            "trust",
+            False,
+            "Allow a transformers model to run the code that comes with it",
+            bool,
+        ),
+        ProviderOption(
+            "device", "device", "auto", "Device for transformers models", Literal["auto", "cpu", "cuda", "mps"]
+        ),
+        ProviderOption(
+            "device_batch_size",
+            "device_batch",
+            None,
+            "Texts per batch on the device. Not set: 64 on cuda, 16 on cpu, 1 on mps",
+            int | None,
+            low=1,
+        ),
+    ),
+    aliases={"plamo": ProviderAlias({"model": PLAMO}, "transformers with the PLaMo model")},
+)

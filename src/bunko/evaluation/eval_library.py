@@ -15,8 +15,7 @@ from bunko.evaluation.dataset import JudgedDocument
 from bunko.library.library import Library
 from bunko.library.paths import paths_for_folder
 from bunko.observer import NO_OBSERVER, Observer
-from bunko.settings import Settings
-from bunko.settings.schema import SETTINGS
+from bunko.settings import Settings, all_settings
 from bunko.timing import now
 from bunko.types import Text, Tool
 
@@ -89,7 +88,7 @@ def open_library(folder: Path, settings: Settings) -> Iterator[Library]:
 
 def same_index(first: Settings, second: Settings) -> bool:
     """Return whether two settings build the same index, so that one library can serve both."""
-    return all(vars(getattr(first, section)) == vars(getattr(second, section)) for section in _INDEX_SECTIONS)
+    return all(getattr(first, section).values() == getattr(second, section).values() for section in _INDEX_SECTIONS)
 
 
 def with_settings(library: Library, settings: Settings) -> Library:
@@ -106,11 +105,11 @@ def _write_build_settings(path: Path, settings: Settings) -> None:
     """Write the index settings of a persistent library, so that every command can open it; keep a user's own file."""
     if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(_SETTINGS_HEADER):
         return
-    lines = [_SETTINGS_HEADER]
+    lines, known = [_SETTINGS_HEADER], all_settings()
     for section in _INDEX_SECTIONS:
         lines.append(f"\n[{section}]")
-        for name, value in vars(getattr(settings, section)).items():
-            if value is not None and not SETTINGS[f"{section}.{name}"].secret:
+        for name, value in getattr(settings, section).values().items():
+            if value is not None and not known[f"{section}.{name}"].secret:
                 lines.append(f"{name} = {json.dumps(value, ensure_ascii=False)}")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bunko.errors import SettingsError
-from bunko.settings.schema import SETTINGS
+from bunko.settings import all_settings
 from bunko.settings.validate import parse_value, unknown_setting_error
 
 # The sections that a name without a section is looked up in first.
@@ -19,7 +19,7 @@ def parse_overrides(pairs: Iterable[str]) -> dict[str, object]:
         name, equals, value = pair.partition("=")
         if not equals:
             raise SettingsError(f"{pair!r} is not key=value", hint="Write it like --with vector_weight=0.5.")
-        setting = SETTINGS[_setting_key(name.strip())]
+        setting = all_settings()[_setting_key(name.strip())]
         overrides[setting.key] = parse_value(setting, value.strip())
     return overrides | chunk_size_overrides(
         overrides.get("chunker.chunk_size"), overrides.get("chunker.chunk_overlap"), overrides
@@ -38,8 +38,8 @@ def chunk_size_overrides(
 
 def _setting_key(name: str) -> str:
     candidates = [name, *(f"{section}.{name}" for section in _SECTIONS)]
-    candidates += [key for key in SETTINGS if key.endswith(f".{name}")]
+    candidates += [key for key in all_settings() if key.endswith(f".{name}")]
     for key in candidates:
-        if key in SETTINGS:
+        if key in all_settings():
             return key
     raise unknown_setting_error(name, "--with")

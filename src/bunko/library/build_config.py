@@ -48,13 +48,13 @@ class ToolConfig:
     def source(self, tool: Tool) -> Source:
         """Build the source of a tool's documents."""
         root, library_folder = Path(tool.source), self._paths.folder
-        scanner = self._settings.scanner
+        scanner, kind = self._settings.scanner, sources.find_kind(tool.kind)
         # The library's own files are not documents, wherever the user put them.
         own_files = []
         if library_folder != root and library_folder.is_relative_to(root):
             own_files = [f"/{library_folder.relative_to(root).as_posix()}/"]
         return sources.build(
-            tool.kind if tool.kind in sources.KINDS else "folder",
+            tool.kind if kind else "folder",
             root,
             extensions=scanner.file_extensions,
             exclude_dirs=scanner.exclude_dirs,
@@ -63,20 +63,20 @@ class ToolConfig:
             respect_gitignore=scanner.respect_gitignore,
             max_file_bytes=scanner.max_file_bytes,
             max_memo_file_bytes=self._settings.memos.max_file_bytes,
-            pages=ToolPages(self._store, tool.id) if tool.kind == "web" else None,
+            pages=ToolPages(self._store, tool.id) if kind and kind.needs_pages else None,
         )
 
     def chunker_settings(self, tool: Tool) -> ChunkerSettings:
         """Return the chunker settings of a tool: its own options, else the settings."""
         chunker, tokens, options = self._settings.chunker, self._settings.chunking, tool.options
-        # A memo is one thought: it is split only if it is too long.
-        kind = options.chunker or ("entry" if tool.kind in ("memos", "jsonl") else chunker.kind)
+        source_kind = sources.find_kind(tool.kind)
+        kind = options.chunker or (source_kind and source_kind.chunker) or chunker.kind
         if kind == "tokens":
             size = tokens.size if options.chunk_size is None else options.chunk_size
             overlap = tokens.overlap if options.chunk_overlap is None else options.chunk_overlap
             return ChunkerSettings(kind, size=size, overlap=overlap)
         max_chars, min_chars, overlap = chunker.max_chunk_chars, chunker.min_chunk_chars, chunker.chunk_overlap
-        if tool.kind == "web":
+        if sources.section_of(tool.kind) == "web":
             max_chars = chunk_size(self._settings)
             min_chars = min(min_chars, max_chars)
             if kind == "auto" and (page_overlap := chunk_overlap(self._settings)):
@@ -165,48 +165,21 @@ class ToolConfig:
 
 def build_embedder(settings: Settings, provider: str) -> Embedder | None:
     """Build the embedder of a provider from the settings; return None for `none`."""
-    embedding, retry = settings.embedding, settings.retry
-    name = embedders.ALIASES.get(provider, provider)
-    provider_options: dict[str, dict[str, Any]] = {
-        "gemini": {
-            "model": embedding.model, "size": embedding.output_dimensionality,
-            "document": embedding.task_type_document, "query": embedding.task_type_query,
-            "base_url": embedding.gemini_base_url, "api_key": embedding.gemini_api_key,
-        },
-        "openai": {
-            "model": embedding.model_online, "base_url": embedding.openai_base_url,
-            "api_key": embedding.openai_api_key,
-        },
-        "lmstudio": {"model": embedding.model_local, "base_url": embedding.lmstudio_base_url},
-        "openrouter": {
-            "model": embedding.model_openrouter, "base_url": embedding.openrouter_base_url,
-            "api_key": embedding.openrouter_api_key,
-        },
-        "ollama": {"model": embedding.model_ollama, "base_url": embedding.ollama_base_url},
-    }  # fmt: skip
-    if name == "transformers":
-        return embedders.build(name, **_transformers_options(settings, provider))
-    if name not in provider_options:
-        return embedders.build(name)
-    options = provider_options[name] | {
+    return None if provider == "none" else embedders.build(provider, **embedder_arguments(settings, provider))
+
+
+def embedder_arguments(settings: Settings, provider: str) -> dict[str, Any]:
+    """Return the arguments of an embedder: its own settings, and those of all embedders that it takes."""
+    embedding, retry, model = settings.embedding, settings.retry, settings.model
+    _, declared, alias = embedders.select_provider(provider)
+    shared: dict[str, Any] = {
         "max_tokens": embedding.max_tokens, "too_long": embedding.too_long, "batch": embedding.batch_size,
         "parallel": embedding.parallel, "timeout": embedding.timeout,
         "retries": retry.max_retries, "delay": retry.base_delay, "backoff": retry.backoff_factor,
-    }  # fmt: skip
-    if name != "gemini":
-        options |= {"dimensions": embedding.dimensions, "prefix": embedding.prefix_enabled}
-    return embedders.build(name, **options)
-
-
-def _transformers_options(settings: Settings, provider: str) -> dict[str, Any]:
-    """Return the options of a model that runs on this machine."""
-    embedding, model = settings.embedding, settings.model
-    model_options = {} if provider == "plamo" else {"model": embedding.model_transformers}
-    return model_options | {
-        "device": embedding.device, "device_batch": embedding.device_batch_size, "max_tokens": embedding.max_tokens,
-        "too_long": embedding.too_long, "trust": embedding.trust_remote_code,
         "idle": model.auto_unload_minutes * 60 or float("inf"), "threshold": model.memory_threshold,
     }  # fmt: skip
+    arguments = declared.option_arguments(vars(embedding)) | {name: shared[name] for name in declared.shared}
+    return {**arguments, **(alias.arguments if alias else {})}
 
 
 def has_vectors(tool: Tool) -> bool:

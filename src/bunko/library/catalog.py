@@ -11,12 +11,12 @@ from pathlib import Path
 from bunko.build_info import NOT_BUILT
 from bunko.errors import SettingsError, SourceError, UnknownName
 from bunko.protocols import Store
+from bunko.sources import find_kind
 from bunko.timing import now
 from bunko.tool_options import NO_OPTIONS, Extract, ToolOptions
 from bunko.types import Tool
 
 # Kinds that are searched like memos: dated entries, many per file.
-MEMO_KINDS = ("memos", "jsonl")
 # Prefix of the shadow tool that a rebuild writes to; the names of users' tools never start with it.
 SHADOW_PREFIX = "~"
 MAX_NAME_LENGTH = 40
@@ -202,18 +202,19 @@ def _clean_description(description: str) -> str:
 
 
 def _resolve_source(kind: str, source: Path | None) -> str:
-    """Return the absolute path of a source; empty for web pages. All kinds but `folder` may be one file."""
-    if kind == "web":
+    """Return the absolute path of a source; empty for a kind that has none, such as web pages."""
+    declared = find_kind(kind)
+    if declared is not None and declared.root == "none":
         if source is not None:
             raise SettingsError(
-                "A tool of web pages takes no folder or file",
-                hint="Leave out --source. Add pages with: bunko web add URL.",
+                f"A tool of {declared.label} takes no folder or file",
+                hint=f"Leave out --source. Add {declared.noun[1]} with: {declared.import_command}.",
             )
         return ""
     if source is None:
         raise SettingsError(f"A tool of kind {kind} needs a folder or file", hint="Give it with --source.")
     path = source.expanduser()
-    if kind == "folder" or path.is_dir():
+    if path.is_dir() or (declared is not None and declared.root == "folder"):
         return str(_resolve_folder(path))
     if not path.is_file():
         raise SourceError(f"There is no file or folder {path}", hint="Check the path.")

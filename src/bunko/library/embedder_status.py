@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from time import perf_counter
 
 from bunko import embedders
 from bunko.embedders import embed_and_check
-from bunko.embedders.openai import PRESETS
+from bunko.embedders.provider import Provider
 from bunko.errors import EmbedderError, UnknownName
-from bunko.library.build_config import build_embedder
+from bunko.library.build_config import build_embedder, embedder_arguments
 from bunko.settings import Settings
 
 # The same statement in both languages, and a different one: a bilingual model places the first two close together.
@@ -19,7 +18,6 @@ JAPANESE_SENTENCE, ENGLISH_SENTENCE, OTHER_SENTENCE = (
     "The library opens at nine every morning.",
     "Cutting an onion makes my eyes water.",
 )
-_KEY_NAMES = {"gemini": "GEMINI_API_KEY or GOOGLE_API_KEY"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,43 +54,40 @@ class EmbedderTrial:
 
 def provider_statuses(settings: Settings) -> list[ProviderStatus]:
     """Return the status of all providers without embedding, loading or paying for anything."""
-    used = embedders.ALIASES.get(settings.embedding.provider, settings.embedding.provider)
+    used = embedders.all_aliases().get(settings.embedding.provider, settings.embedding.provider)
     # An alias may select a model of its own, so the provider in use is built under the name in the settings.
-    return [_provider_status(settings, name, name == used) for name in embedders.PROVIDERS]
+    return [
+        _provider_status(settings, name, provider, name == used) for name, provider in embedders.all_providers().items()
+    ]
 
 
-def _provider_status(settings: Settings, name: str, is_used: bool) -> ProviderStatus:
-    provider = settings.embedding.provider if is_used else name
-    embedder = build_embedder(settings, provider)
+def _provider_status(settings: Settings, name: str, provider: Provider, is_used: bool) -> ProviderStatus:
+    selected_name = settings.embedding.provider if is_used else name
+    embedder = build_embedder(settings, selected_name)
     assert embedder is not None
-    preset = PRESETS.get(name)
-    description = (
-        preset.description if preset else (import_module(f"bunko.embedders.{name}").__doc__ or "").partition("\n")[0]
-    )
-    extra = "openai" if preset else name
     return ProviderStatus(
         name,
-        description,
+        provider.description,
         is_used,
         embedder.unavailable_reason(),
-        _model_name(embedder.label),
-        "" if name in ("static", "hashing") else f'pip install "bunko[{extra}]"',
-        preset.key_variable if preset else _KEY_NAMES.get(name, ""),
+        _model_name(embedder.label, embedder_arguments(settings, selected_name).get("model")),
+        f'pip install "bunko[{provider.extra}]"' if provider.extra else "",
+        provider.key_name,
         embedder.is_remote,
     )
 
 
-def _model_name(label: str) -> str:
+def _model_name(label: str, model: str | None) -> str:
     """Return the model in a label, without the other options the vectors depend on."""
-    provider, _, model = label.partition(":")
-    return model.partition(":")[0] if provider == "gemini" else model.removesuffix(":prefixed")
+    _, _, description = label.partition(":")
+    return model if model and description.startswith(model) else description
 
 
 def try_embedder(settings: Settings, provider: str) -> EmbedderTrial:
     """Embed a sentence in two languages and an unrelated one, and compare them."""
     embedder = build_embedder(settings, provider)
     if embedder is None:
-        names = ", ".join((*embedders.PROVIDERS, *embedders.ALIASES))
+        names = ", ".join((*embedders.all_providers(), *embedders.all_aliases()))
         raise UnknownName(f"{provider!r} is not an embedding provider", hint=f"Choose one of: {names}.")
     if missing := embedder.unavailable_reason():
         raise EmbedderError(f"{provider} is not available", hint=missing)

@@ -100,8 +100,12 @@ def load_library_settings(
     environ: Mapping[str, str],
     flags: Mapping[str, object] | None = None,
     config: Path | None = None,
+    all_providers: bool = False,
 ) -> LoadedSettings:
-    """Load the settings of a library from the folder of its documents, its own folder, or the user's config folder."""
+    """Load the settings of a library from the folder of its documents, its own folder, or the user's config folder.
+
+    With `all_providers`, the settings of all installed embedding providers are loaded.
+    """
     config_folders = [paths.folder, user_config_folder()]
     if paths.docs_dir is not None:
         config_folders.insert(0, paths.docs_dir)
@@ -112,6 +116,7 @@ def load_library_settings(
         config_folders=config_folders,
         dotenv_folders=[paths.folder],
         untrusted_folder=paths.docs_dir,
+        all_providers=all_providers,
     )
 
 

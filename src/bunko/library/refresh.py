@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bunko.errors import DiskFull, LibraryBusy, LibraryReadOnly
 from bunko.observer import Observer
 from bunko.protocols import Scan, Source, Store
-from bunko.sources import KINDS
+from bunko.sources import find_kind
 from bunko.timing import now, timer
 from bunko.types import Tool
 
@@ -49,7 +49,7 @@ class Refresher:
 
     def refresh_tool(self, tool: Tool) -> list[str]:
         """Import the changes of a tool's folder; return notices for the user."""
-        if tool.kind not in KINDS:
+        if find_kind(tool.kind) is None:
             return []
         with self._check_lock:  # one check at a time: a second import would only wait for the first
             running = self._running_import if self.is_importing() else None

@@ -11,6 +11,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, Unpack
 
+from bunko import sources
 from bunko.errors import BunkoError, LibraryMismatch, QueryError, UnknownName
 from bunko.library import catalog, web_defaults
 from bunko.library.build_config import ToolConfig, has_vectors
@@ -114,7 +115,7 @@ class Searcher:
                 notices += self._refresh_tool(selected, lexical_only=request.mode == "bm25")
         request = _fit_mode_to_tools(request, tools, notices)
         embedder = self._tool_config.embedder() if request.mode != "bm25" else None
-        if embedder and use_tool_settings and _are_memos(tools):
+        if embedder and use_tool_settings and _sections(tools) == {"memos"}:
             request = _with_noise_floor(request, embedder)
         names = {selected.id: selected.name for selected in tools}
         rewritten, notice = self._chat_models.rewrite_query(query[:MAX_QUERY_CHARS], search_request.rewrite)
@@ -196,9 +197,10 @@ class Searcher:
             values["mode"] = "bm25"  # the default without vectors; an explicit mode that needs them raises an error
         elif search_settings.hybrid_enabled is not None:
             values["mode"] = "hybrid" if search_settings.hybrid_enabled else "semantic"
-        if _are_memos(tools):
+        sections = _sections(tools)
+        if sections == {"memos"}:
             values |= {name: getattr(self._settings.memos, name) for name in ("fusion", "k1", "b", "top_k")}
-        elif _are_web(tools):
+        elif sections == {"web"}:
             values |= web_defaults.request_defaults(self._settings)
         tool_settings = [tool_search_settings(tool.options.search) for tool in tools]
         if tool_settings and all(other == tool_settings[0] for other in tool_settings):
@@ -294,9 +296,10 @@ class Searcher:
         """Return the tools to search; raise if `kinds` are given and no active tool is of them."""
         tools = [tool for tool in catalog.select_tools(self._store, name) if not kinds or tool.kind in kinds]
         if kinds and not tools:
+            kind = sources.find_kind(kinds[0])
             raise UnknownName(
                 f"This library has no active tool of kind {' or '.join(kinds)}",
-                hint=f"Import one with: bunko {'web add URL' if 'web' in kinds else 'build --input FOLDER'}.",
+                hint=f"Import one with: {kind.import_command if kind else 'bunko import'}.",
             )
         return tools
 
@@ -323,12 +326,9 @@ class Searcher:
                 _log.debug("The search was not logged: another process is writing.")
 
 
-def _are_memos(tools: Sequence[Tool]) -> bool:
-    return bool(tools) and all(tool.kind in catalog.MEMO_KINDS for tool in tools)
-
-
-def _are_web(tools: Sequence[Tool]) -> bool:
-    return bool(tools) and all(tool.kind == "web" for tool in tools)
+def _sections(tools: Sequence[Tool]) -> set[str]:
+    """Return the settings sections of the kinds of these tools."""
+    return {sources.section_of(tool.kind) for tool in tools}
 
 
 def _with_noise_floor(request: RankRequest, embedder: Embedder) -> RankRequest:

@@ -21,10 +21,10 @@ from bunko.errors import (
 from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.observer import ImportProgress, Observer
-from bunko.sources import WATCHABLE_KINDS
+from bunko.sources import find_kind
 from bunko.sources.events import FolderWatcher, StopSignal, remote_file_system
 from bunko.tool_options import ToolOptions
-from bunko.types import Problem, Report
+from bunko.types import Problem, Report, Tool
 
 # Events are hints: an overloaded system drops some, and a folder may be unreadable when the watch starts.
 _RECHECK_SECONDS = 60.0
@@ -77,7 +77,7 @@ def watch_library(
     """
     reporter = _EventReporter(on_event)
     with open_library() as library:
-        if name is not None and catalog.get_tool(library.store, name).kind not in WATCHABLE_KINDS:
+        if name is not None and not _is_watchable(catalog.get_tool(library.store, name)):
             raise SourceError(f"{name} has no folder or file to watch", hint="Its texts were added by a command.")
         _WatchSession(library, reporter, stop, name, poll).run()
     while not stop.is_set():
@@ -106,6 +106,11 @@ class _WatchedSource:
 
     def contains(self, path: str) -> bool:
         return path == self.root or path.startswith(self.root.rstrip(os.sep) + os.sep)
+
+
+def _is_watchable(tool: Tool) -> bool:
+    kind = find_kind(tool.kind)
+    return kind is not None and kind.is_watchable
 
 
 class _WatchSession:
@@ -159,7 +164,7 @@ class _WatchSession:
     def _current_sources(self) -> dict[str, _WatchedSource]:
         sources = {}
         for tool in self._library.tools():
-            if tool.kind in WATCHABLE_KINDS and (tool.active if self._name is None else tool.name == self._name):
+            if _is_watchable(tool) and (tool.active if self._name is None else tool.name == self._name):
                 root = os.path.realpath(tool.source)
                 sources[tool.name] = _WatchedSource(tool.source, tool.kind, tool.options, root, _file_id(Path(root)))
         return sources
@@ -251,8 +256,9 @@ class _WatchSession:
         if not source.contains(path) or self._source_ignores(path, source):
             return False
         name = Path(path).name.lower()
-        if source.kind != "folder":
-            return True  # memos and JSON lines have other file extensions
+        kind = find_kind(source.kind)
+        if kind is None or not kind.uses_extensions:
+            return True  # its files have other extensions
         # A path that is not a file may have been a folder.
         return name.endswith(self._extensions) or name == ".gitignore" or not Path(path).is_file()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from bunko.protocols import Store
 from bunko.settings import Settings
+from bunko.sources import find_kind
 from bunko.types import Hit, Tool
 
 WEB_TRUST = "web"
@@ -46,7 +47,7 @@ def request_defaults(settings: Settings) -> dict[str, Any]:
 
 def add_provenance(store: Store, tools: Sequence[Tool], hits: list[Hit]) -> list[Hit]:
     """Return the hits, those from the web with their trust level and when they were fetched."""
-    web_tool_ids = {tool.name: tool.id for tool in tools if tool.kind == "web"}
+    web_tool_ids = {tool.name: tool.id for tool in tools if (kind := find_kind(tool.kind)) and kind.needs_pages}
     if not web_tool_ids:
         return hits
     fetched_at = {

@@ -1,30 +1,64 @@
-"""Read files of any supported format as text with title, date and tags."""
+"""Read files of any supported format as text with title, date and tags; each format is one module or entry point."""
 
 from __future__ import annotations
 
-from bunko.readers import markdown, plain
-from bunko.readers.encoding import decode
-from bunko.types import Text
+import sys
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
 
-__all__ = ["read"]
+from bunko.readers.reader import Reader
 
-_MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown", ".mkd")
-_HTML_SUFFIXES = (".html", ".htm", ".xhtml")
+if TYPE_CHECKING:
+    from bunko.types import Text
+
+__all__ = ["Reader", "builtin_readers", "default_suffixes", "plugin_readers", "read"]
+
+ENTRY_POINT_GROUP = "bunko.readers"
+# Modules that readers share, or that read entries for sources; the search for readers does not import them.
+HELPER_MODULES = frozenset({
+    "changelog", "encoding", "jsonl", "legacy_encodings", "line_stream", "memo", "outline", "reader",
+})  # fmt: skip
+_FALLBACK = "plain"
 
 
 def read(data: bytes, name: str) -> Text:
-    """Read a file by the suffix of its name; raise SourceError if it holds no text."""
+    """Read a file by the suffix of its name, any other as plain text; raise SourceError if it holds no text."""
     file_name = name.casefold()
-    # The parsers are imported only when a file needs them.
-    if file_name.endswith(_HTML_SUFFIXES):
-        from bunko.readers import html
+    reader = _find_reader(file_name, builtin_readers())
+    if reader is None and "." in file_name.rpartition("/")[2]:
+        reader = _find_reader(file_name, plugin_readers())
+    return (reader or builtin_readers()[_FALLBACK]).read(data)
 
-        return html.read(data).text
-    if file_name.endswith(".pdf"):
-        from bunko.readers import pdf
 
-        return pdf.read(data)
-    text, encoding = decode(data)
-    if file_name.endswith(_MARKDOWN_SUFFIXES):
-        return markdown.read(text, encoding)
-    return plain.read(text, encoding)
+def default_suffixes() -> tuple[str, ...]:
+    """Return the suffixes of the files that a folder imports unless the settings say otherwise."""
+    return tuple(suffix for reader in builtin_readers().values() for suffix in reader.default_suffixes)
+
+
+@cache
+def builtin_readers() -> Mapping[str, Reader]:
+    """Return the readers of this package by name; they import their parsers only when a file needs them."""
+    from bunko.plugins import iter_modules
+
+    modules = iter_modules(sys.modules[__name__], HELPER_MODULES)
+    return {name: reader for name, module in modules if (reader := _declared_reader(module))}
+
+
+@cache
+def plugin_readers() -> Mapping[str, Reader]:
+    """Return the readers that installed packages add by entry points; a built-in suffix cannot be replaced."""
+    from bunko.plugins import load_plugins
+
+    plugins = load_plugins(ENTRY_POINT_GROUP).items()
+    return {name: reader for name, plugin in plugins if (reader := _declared_reader(plugin))}
+
+
+def _find_reader(file_name: str, readers: Mapping[str, Reader]) -> Reader | None:
+    return next((reader for reader in readers.values() if file_name.endswith(reader.suffixes)), None)
+
+
+def _declared_reader(plugin: object) -> Reader | None:
+    """Return the reader that a module declares as READER; an entry point may name the Reader itself."""
+    reader = plugin if isinstance(plugin, Reader) else getattr(plugin, "READER", None)
+    return reader if isinstance(reader, Reader) else None

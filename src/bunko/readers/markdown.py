@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from bunko.readers import outline
+from bunko.readers.encoding import decode
+from bunko.readers.reader import Reader
 from bunko.text.dates import iso_date
 from bunko.text.tags import parse_tags
 from bunko.types import Text
@@ -146,3 +148,16 @@ def _parse_toml(block: str) -> FrontMatter | None:
         for name, value in ((key.casefold(), value) for key, value in table.items())
         if name in _FRONT_MATTER_KEYS
     }
+
+
+def read_file(data: bytes) -> Text:
+    """Read a file in any encoding; raise SourceError if it is not text."""
+    return read(*decode(data))
+
+
+READER = Reader(
+    read_file,
+    suffixes=(".md", ".markdown", ".mdown", ".mkd"),
+    media_type="text/markdown",
+    default_suffixes=(".md",),
+)

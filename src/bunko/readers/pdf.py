@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import logging
 import re
 import time
-import warnings
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import SourceError
-from bunko.readers.html.blocks import WIDE_CHARS, escape_markdown
+from bunko.readers.reader import Reader
 from bunko.text.dates import iso_date
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.types import Text
@@ -26,8 +24,6 @@ _PDF_DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(?:(\d\d)(\d\d)(\d\d)?)?(?:
 # A line as long as its neighbours continues on the next line.
 _FULL_LINE_SHARE = 0.8
 _MIN_FULL_LINE_CHARS = 15
-_WRAPPED_LINE_END = re.compile(rf"[{WIDE_CHARS}](?<![。．！？」』）】、])\Z")
-_WIDE_LINE_START = re.compile(rf"[{WIDE_CHARS}]")
 
 # Titles that programs write when the author gave none.
 _PLACEHOLDER_TITLE = re.compile(
@@ -38,6 +34,9 @@ _PLACEHOLDER_TITLE = re.compile(
 def read(data: bytes) -> Text:
     """Return the text of all pages; raise SourceError if there is none."""
     # pypdf logs and warns about damaged files; the user cannot act on that.
+    import logging
+    import warnings
+
     logging.getLogger("pypdf").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -68,6 +67,8 @@ def _open_reader(data: bytes) -> PdfReader:
             "Reading PDF files needs the package pypdf, which is not installed",
             hint='Install it with: pip install "bunko[pdf]"',
         ) from error
+    import io
+
     try:
         reader = PdfReader(io.BytesIO(data))
         # Many PDFs are encrypted with an empty password, only to forbid printing.
@@ -108,8 +109,20 @@ def _extract_pages(reader: PdfReader) -> list[str]:
     return pages
 
 
+@cache
+def _line_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return patterns for the end of a wrapped Japanese line, and for the start of the next."""
+    # Here: the modules that read HTML are loaded only when a file needs them.
+    from bunko.readers.html.blocks import WIDE_CHARS
+
+    return re.compile(rf"[{WIDE_CHARS}](?<![。．！？」』）】、])\Z"), re.compile(rf"[{WIDE_CHARS}]")
+
+
 def _page_text(page: str) -> str:
     """Return the text of a page, with wrapped Japanese lines joined without a space."""
+    from bunko.readers.html.blocks import escape_markdown
+
+    wrapped_line_end, wide_line_start = _line_patterns()
     lines = [line.strip() for line in remove_hidden_chars(page.replace("\r\n", "\n").replace("\r", "\n")).split("\n")]
     # The upper quartile: a single very long line such as a footer must not make all others look short.
     widths = sorted(len(line) for line in lines if line)
@@ -120,8 +133,8 @@ def _page_text(page: str) -> str:
         if (
             joined_lines
             and len(previous) >= full_width
-            and _WRAPPED_LINE_END.search(previous)
-            and _WIDE_LINE_START.match(line)
+            and wrapped_line_end.search(previous)
+            and wide_line_start.match(line)
         ):
             joined_lines[-1] += line
         else:
@@ -155,3 +168,6 @@ def _unreadable_error(error: Exception) -> SourceError:
         f"The PDF cannot be read: {' '.join(str(error).split())[:200] or type(error).__name__}",
         hint="Open it and save it again, or exclude it.",
     )
+
+
+READER = Reader(read, suffixes=(".pdf",), media_type="application/pdf", extra="pdf")

@@ -3,16 +3,17 @@
 from bunko.settings.docs import settings_reference
 from bunko.settings.files import CONFIG_NAMES
 from bunko.settings.load import LoadedSettings, load_settings
-from bunko.settings.schema import SETTINGS, Settings
+from bunko.settings.providers import all_settings
+from bunko.settings.schema import Settings
 from bunko.settings.setting import Setting
 from bunko.settings.starter import starter_config
 
 __all__ = [
     "CONFIG_NAMES",
-    "SETTINGS",
     "LoadedSettings",
     "Setting",
     "Settings",
+    "all_settings",
     "load_settings",
     "settings_reference",
     "starter_config",

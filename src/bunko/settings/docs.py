@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bunko.settings.schema import SECTIONS, SETTINGS
+from bunko.settings.providers import documented_settings
+from bunko.settings.schema import SECTIONS
 
 _HEAD = """\
 # Settings
@@ -28,14 +29,13 @@ file overrides the defaults. `bunko config show` prints each value and its origi
 
 def settings_reference() -> str:
     """Return all settings with type, default, environment names and help text, as Markdown."""
-    parts = [_HEAD]
+    parts, settings = [_HEAD], documented_settings()
     for name, section in SECTIONS.items():
         rows = ["| key | type | default | environment | meaning |", "|---|---|---|---|---|"]
-        for setting in SETTINGS.values():
-            section_name, _, key = setting.key.partition(".")
-            if section_name != name:
+        for setting in settings.values():
+            if setting.section != name:
                 continue
-            keys = ", ".join(f"`{file_name}`" for file_name in (key, *setting.file_names))
+            keys = ", ".join(f"`{file_name}`" for file_name in (setting.name, *setting.file_names))
             names = ", ".join(f"`{env_name}`" for env_name in setting.env_names)
             default = setting.display_value(setting.default)
             if default != "not set":

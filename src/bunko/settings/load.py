@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
+from typing import NamedTuple
 
 from bunko.errors import SettingsError
 from bunko.settings import files
 from bunko.settings.keyfile import FILE_SUFFIX, KeyFile
-from bunko.settings.schema import SECTIONS, SETTINGS, Settings
+from bunko.settings.providers import PROVIDER_KEY, all_settings, needed_settings
+from bunko.settings.schema import CORE_SETTINGS, SECTIONS, Settings
+from bunko.settings.setting import Setting
 from bunko.settings.validate import (
     check_pairs,
     check_value,
@@ -47,10 +50,10 @@ class LoadedSettings:
     def rows(self) -> list[tuple[str, str, str]]:
         """Return key, value and origin of every setting, with secrets masked."""
         rows = []
-        for key, setting in SETTINGS.items():
-            section, _, name = key.partition(".")
-            value = getattr(getattr(self.settings, section), name)
-            rows.append((key, _URL_CREDENTIALS.sub("********", setting.display_value(value)), self.origins[key]))
+        for key, setting in all_settings().items():
+            value = vars(getattr(self.settings, setting.section)).get(setting.name, setting.default)
+            displayed_value = _URL_CREDENTIALS.sub("********", setting.display_value(value))
+            rows.append((key, displayed_value, self.origins.get(key, "default")))
         return rows
 
 
@@ -62,13 +65,15 @@ def load_settings(
     config_folders: Sequence[Path] = (),
     dotenv_folders: Sequence[Path] = (),
     untrusted_folder: Path | None = None,
+    all_providers: bool = False,
 ) -> LoadedSettings:
     """Merge all sources: flags override the environment, then `.env`, the config file, the defaults.
 
     Without `config`, the first config file in `config_folders` is used. `.env` is read in `dotenv_folders`, then in
     the folder of the config file; the first folder that sets a value wins. `untrusted_folder` is a docs folder that may
     come from somebody else: its files cannot change how assistants are served, log the user's searches, or control
-    what is fetched from the web and how.
+    what is fetched from the web and how. The settings that embedding providers declare are loaded if a source may
+    set one of them; with `all_providers`, always, for all that are installed.
     """
     notices: list[str] = []
     config_path = config
@@ -76,8 +81,22 @@ def load_settings(
         config_path, table = files.find_config(config_folders, notices)
     else:
         table = files.read_config(config)
-    values: dict[str, object] = {key: setting.default for key, setting in SETTINGS.items()}
-    origins = dict.fromkeys(SETTINGS, "default")
+    if config_path is not None:
+        dotenv_folders = [*dotenv_folders, config_path.parent]
+    dotenvs = [_read_dotenv(folder) for folder in reversed(list(dict.fromkeys(dotenv_folders)))]
+    if config is not None:
+        untrusted_folder = None
+    known: Mapping[str, Setting]
+    if all_providers:
+        known = all_settings()
+    else:
+        trusted_table = {} if config_path is not None and config_path.parent == untrusted_folder else table
+        trusted_dotenvs = [dotenv.values for dotenv in dotenvs if dotenv.folder != untrusted_folder]
+        providers = _named_providers(flags, trusted_table, [environ, *trusted_dotenvs])
+        env_names = [name for names in (environ, *(dotenv.values for dotenv in dotenvs)) for name in names]
+        known = needed_settings(_embedding_keys(flags, table), env_names, providers)
+    values: dict[str, object] = {key: setting.default for key, setting in known.items() if not setting.derive}
+    origins = dict.fromkeys(known, "default")
 
     def apply(assignments: Iterator[_Assignment], folder: Path | None = None) -> None:
         for key, value, origin in assignments:
@@ -85,20 +104,16 @@ def load_settings(
             if folder is not None and folder == untrusted_folder and (key.startswith(_USER_ONLY_KEYS) or is_key_file):
                 notices.append(f"{key} is ignored ({origin}): set it in the library or in your own configuration.")
                 continue
-            values[key] = value if is_key_file else check_value(SETTINGS[key], value, origin)
+            values[key] = value if is_key_file else check_value(known[key], value, origin)
             origins[key] = origin
 
     if config_path is not None:
-        apply(_file_assignments(config_path, table), config_path.parent if config is None else None)
-        dotenv_folders = [*dotenv_folders, config_path.parent]
-    for folder in reversed(list(dict.fromkeys(dotenv_folders))):
-        path = folder / ".env"
-        apply(
-            _env_assignments(files.read_dotenv(path, notices), f".env {path}", folder),
-            folder if config is None else None,
-        )
-    apply(_env_assignments(environ, "environment", Path()))
-    apply(_flag_assignments(flags))
+        apply(_file_assignments(config_path, table, known), config_path.parent)
+    for dotenv in dotenvs:
+        notices += dotenv.notices
+        apply(_env_assignments(dotenv.values, f".env {dotenv.path}", dotenv.folder, known), dotenv.folder)
+    apply(_env_assignments(environ, "environment", Path(), known))
+    apply(_flag_assignments(flags, known))
     for key, value in values.items():
         if isinstance(value, KeyFile):  # only the file that takes effect is read
             values[key] = value.read_secret(key, origins[key], notices)
@@ -106,6 +121,36 @@ def load_settings(
     _set_implied_values(values, origins)
     check_pairs(values, origins)
     return LoadedSettings(_build_settings(values), origins, notices, config_path)
+
+
+class _Dotenv(NamedTuple):
+    folder: Path
+    path: Path
+    values: dict[str, str]
+    notices: list[str]
+
+
+def _read_dotenv(folder: Path) -> _Dotenv:
+    notices: list[str] = []
+    path = folder / ".env"
+    return _Dotenv(folder, path, files.read_dotenv(path, notices), notices)
+
+
+def _embedding_keys(flags: Mapping[str, object], table: Mapping[object, object]) -> list[str]:
+    """Return the keys of [embedding] that flags and the config file set."""
+    section = table.get("embedding")
+    file_keys = [_key_text(key) for key in section] if isinstance(section, dict) else []
+    return [*file_keys, *(key.removeprefix("embedding.") for key in flags if key.startswith("embedding."))]
+
+
+def _named_providers(
+    flags: Mapping[str, object], table: Mapping[object, object], environments: Sequence[Mapping[str, str]]
+) -> set[str]:
+    """Return the embedding providers that any of these sources names."""
+    section, setting = table.get("embedding"), CORE_SETTINGS[PROVIDER_KEY]
+    names = [flags.get(PROVIDER_KEY), section.get("provider") if isinstance(section, dict) else None]
+    names += [environment.get(name, "").strip() for environment in environments for name in setting.env_names]
+    return {name for name in names if isinstance(name, str) and name}
 
 
 def _set_implied_values(values: dict[str, object], origins: dict[str, str]) -> None:
@@ -122,12 +167,10 @@ def _set_implied_values(values: dict[str, object], origins: dict[str, str]) -> N
             values[key], origins[key] = 0.0 if no_limit else values[general], f"{general} of {origins[general]}"
 
 
-def _file_assignments(path: Path, table: dict[object, object]) -> Iterator[_Assignment]:
+def _file_assignments(path: Path, table: dict[object, object], known: Mapping[str, Setting]) -> Iterator[_Assignment]:
     """Yield the settings in a config file."""
     origin = f"{path.name}: {path}"
-    aliases = {
-        f"{key.partition('.')[0]}.{name}": key for key, setting in SETTINGS.items() for name in setting.file_names
-    }
+    aliases = {f"{setting.section}.{name}": key for key, setting in known.items() for name in setting.file_names}
     for section, content in table.items():
         if not isinstance(section, str) or section not in SECTIONS:
             raise unknown_setting_error(_key_text(section), origin)
@@ -142,9 +185,9 @@ def _file_assignments(path: Path, table: dict[object, object]) -> Iterator[_Assi
         for name, value in content.items():
             file_key = f"{section}.{_key_text(name)}"
             key = aliases.get(file_key, file_key)
-            if secret_key := _secret_of_file_key(key):
+            if secret_key := _secret_of_file_key(key, known):
                 key, value = secret_key, _key_file(file_key, value, origin, path.parent)
-            if key not in SETTINGS:
+            if key not in known:
                 raise unknown_setting_error(file_key, origin)
             if key in keys_in_file:
                 raise SettingsError(
@@ -154,10 +197,10 @@ def _file_assignments(path: Path, table: dict[object, object]) -> Iterator[_Assi
             yield key, value, origin
 
 
-def _secret_of_file_key(key: str) -> str:
+def _secret_of_file_key(key: str, known: Mapping[str, Setting]) -> str:
     """Return the secret setting that a key with the suffix `_file` belongs to, or an empty string."""
     secret_key = key.removesuffix(FILE_SUFFIX)
-    return secret_key if key not in SETTINGS and secret_key in SETTINGS and SETTINGS[secret_key].secret else ""
+    return secret_key if key not in known and secret_key in known and known[secret_key].secret else ""
 
 
 def _key_file(file_key: str, value: object, origin: str, base: Path) -> KeyFile:
@@ -173,9 +216,11 @@ def _key_text(key: object) -> str:
     return key if isinstance(key, str) else describe_value(key)  # YAML allows keys of any type
 
 
-def _env_assignments(environ: Mapping[str, str], origin: str, base: Path) -> Iterator[_Assignment]:
+def _env_assignments(
+    environ: Mapping[str, str], origin: str, base: Path, known: Mapping[str, Setting]
+) -> Iterator[_Assignment]:
     """Yield the settings in an environment; a secret without a value may name a file with the suffix _FILE."""
-    for key, setting in SETTINGS.items():
+    for key, setting in known.items():
         for name in setting.env_names:
             text = environ.get(name)
             secret_path = environ.get(name + FILE_SUFFIX.upper(), "").strip() if setting.secret else ""
@@ -190,11 +235,11 @@ def _env_assignments(environ: Mapping[str, str], origin: str, base: Path) -> Ite
                 break
 
 
-def _flag_assignments(flags: Mapping[str, object]) -> Iterator[_Assignment]:
+def _flag_assignments(flags: Mapping[str, object], known: Mapping[str, Setting]) -> Iterator[_Assignment]:
     for key, value in flags.items():
         if value is None:
             continue
-        if key not in SETTINGS:
+        if key not in known:
             raise unknown_setting_error(key, "flag")
         yield key, fspath(value) if isinstance(value, PathLike) else value, "flag"
 

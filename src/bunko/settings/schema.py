@@ -43,47 +43,8 @@ class IndexSection(Section):
 class EmbeddingSection(Section):
     """Which embedder computes the vectors, and how."""
 
-    provider: str = setting(
-        "static",
-        "Embedder: static, hashing, gemini, openai (or online), lmstudio (or local), ollama, openrouter, transformers,"
-        " plamo (transformers with the PLaMo model), or none for no vectors",
-        "EMBEDDING_PROVIDER",
-    )
-    model: str = setting("gemini-embedding-001", "Model of gemini")
-    output_dimensionality: int = setting(768, "Vector size of gemini", low=1)
+    provider: str = setting("static", "Embedder, or none for no vectors", "EMBEDDING_PROVIDER")
     batch_size: int = setting(100, "Maximum number of texts per request", low=1)
-    task_type_document: str = setting("RETRIEVAL_DOCUMENT", "Task type of gemini for documents")
-    task_type_query: str = setting("RETRIEVAL_QUERY", "Task type of gemini for queries")
-    model_local: str = setting("nomic-embed-text", "Model of lmstudio (local)", "EMBEDDING_MODEL_LOCAL")
-    model_online: str = setting("text-embedding-3-small", "Model of openai (online)", "EMBEDDING_MODEL_ONLINE")
-    model_openrouter: str = setting("mixedbread-ai/mxbai-embed-large-v1", "Model of openrouter")
-    model_ollama: str = setting("nomic-embed-text", "Model of ollama")
-    model_transformers: str = setting(
-        "pfnet/plamo-embedding-1b", "Model of transformers: a name on the Hugging Face Hub, or a folder"
-    )
-    trust_remote_code: bool = setting(False, "Allow a transformers model to run the code that comes with it")
-    device: Literal["auto", "cpu", "cuda", "mps"] = setting("auto", "Device for transformers models")
-    device_batch_size: int | None = setting(
-        None, "Texts per batch on the device. Not set: 64 on cuda, 16 on cpu, 1 on mps", low=1
-    )
-    dimensions: int | None = setting(
-        None, "Vector size to request from an OpenAI-compatible server. Not set: the default of the model", low=1
-    )
-    prefix_enabled: bool | None = setting(
-        None,
-        "Prefix texts with search_document: and search_query:. Not set: only for models that expect it",
-        "EMBEDDING_PREFIX_ENABLED",
-    )
-    lmstudio_base_url: str = setting("http://localhost:1234/v1", "URL of LM Studio", "LMSTUDIO_BASE_URL")
-    openai_base_url: str = setting(
-        "https://api.openai.com/v1", "URL of OpenAI or of an OpenAI-compatible server", "OPENAI_BASE_URL"
-    )
-    openrouter_base_url: str = setting("https://openrouter.ai/api/v1", "URL of OpenRouter", "OPENROUTER_BASE_URL")
-    ollama_base_url: str = setting("http://localhost:11434/v1", "URL of Ollama", "OLLAMA_BASE_URL")
-    gemini_base_url: str = setting("https://generativelanguage.googleapis.com", "URL of Gemini", "GEMINI_BASE_URL")
-    openai_api_key: str = setting("", "API key for OpenAI", "OPENAI_API_KEY", secret=True)
-    openrouter_api_key: str = setting("", "API key for OpenRouter", "OPENROUTER_API_KEY", secret=True)
-    gemini_api_key: str = setting("", "API key for Gemini", "GEMINI_API_KEY GOOGLE_API_KEY", secret=True)
     parallel: int = setting(4, "Maximum number of concurrent requests", low=1, high=64)
     timeout: float = setting(60.0, "Timeout of a request, in seconds", low=0.1)
     max_tokens: int | None = setting(
@@ -92,6 +53,28 @@ class EmbeddingSection(Section):
     too_long: Literal["average", "cut"] = setting(
         "average", "How to embed a longer text: average the vectors of its parts, or cut it"
     )
+
+    # The other settings of this section are declared by the providers of embeddings. They are attributes too: those
+    # that are loaded are in `__dict__`, and the others have their default.
+    def __init__(self, **values: Any) -> None:
+        core_names = {attribute.name for attribute in fields(self)}
+        super().__init__(**{name: value for name, value in values.items() if name in core_names})
+        self.__dict__.update(values)
+
+    def __getattr__(self, name: str) -> Any:
+        from bunko.settings.providers import builtin_settings
+
+        setting = None if name.startswith("_") else builtin_settings().get(f"embedding.{name}")
+        if setting is None:
+            raise AttributeError(f"{type(self).__name__} has no {name}")
+        return setting.default
+
+    def values(self) -> dict[str, Any]:
+        """Return all settings of the section by name, with those of the built-in providers."""
+        from bunko.settings.providers import builtin_settings
+
+        provider_defaults = {setting.name: setting.default for setting in builtin_settings().values()}
+        return {**provider_defaults, **vars(self)}
 
 
 class ChunkerSection(Section):
@@ -250,10 +233,16 @@ class RetrySection(Section):
     backoff_factor: float = setting(2.0, "Each further delay is this many times the last", low=1)
 
 
+def _default_extensions() -> tuple[str, ...]:
+    from bunko.readers import default_suffixes
+
+    return default_suffixes()
+
+
 class ScannerSection(Section):
     """Which files of a folder are imported."""
 
-    file_extensions: tuple[str, ...] = setting((".md", ".txt"), "File extensions to import")
+    file_extensions: tuple[str, ...] = setting((), "File extensions to import", derive=_default_extensions)
     exclude_dirs: tuple[str, ...] = setting(
         (".rag-index", "data", ".git", "__pycache__", "node_modules"), "Names of folders to skip"
     )
@@ -375,7 +364,8 @@ class Settings:
 
 
 SECTIONS: dict[str, Any] = {section.name: section.type for section in fields(Settings)}
-SETTINGS: dict[str, Setting] = {
+# Without the settings that providers declare, see `bunko.settings.providers`.
+CORE_SETTINGS: dict[str, Setting] = {
     f"{name}.{attribute.name}": Setting(name, attribute.name, attribute.type, attribute.default, attribute.metadata)
     for name, section in SECTIONS.items()
     for attribute in fields(section)

@@ -1,6 +1,8 @@
 """Describe a setting: its type, default, limits, names and help text."""
 
 # No `from __future__ import annotations` here: `Setting` reads types and choices from the real annotations.
+from collections.abc import Callable
+from copy import copy
 from dataclasses import FrozenInstanceError, dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform, get_args
 
@@ -19,8 +21,12 @@ def setting(
     high: float = MAX_NUMBER,
     file_names: tuple[str, ...] = (),
     secret: bool = False,
+    derive: Callable[[], _T] | None = None,
 ) -> _T:
-    """Declare a setting in a section; `env` holds further environment names, `file_names` further keys in files."""
+    """Declare a setting in a section; `env` holds further environment names, `file_names` further keys in files.
+
+    With `derive`, the default is computed at first use: what it depends on is not imported at every start.
+    """
     metadata = {
         "meaning": meaning,
         "env": env,
@@ -28,8 +34,19 @@ def setting(
         "high": high,
         "file_names": file_names,
         "secret": secret,
+        "derive": derive,
     }
     return field(default=default, repr=not secret, metadata=metadata)
+
+
+class _DerivedDefault:
+    """The default of a setting that is not set, computed when it is read."""
+
+    def __init__(self, derive: Callable[[], Any]) -> None:
+        self._derive = derive
+
+    def __get__(self, section: object, owner: type) -> Any:
+        return self._derive()
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, kw_only_default=True)
@@ -38,12 +55,20 @@ class Section:
 
     def __init_subclass__(cls) -> None:
         dataclass(init=False, repr=False, eq=False)(cls)
+        for attribute in fields(cls):  # type: ignore[arg-type]
+            if derive := attribute.metadata["derive"]:
+                setattr(cls, attribute.name, _DerivedDefault(derive))
 
     def __init__(self, **values: Any) -> None:
-        defaults: dict[str, Any] = {attribute.name: attribute.default for attribute in fields(self)}  # type: ignore[arg-type]
-        if unknown := values.keys() - defaults.keys():
+        attributes = fields(self)  # type: ignore[arg-type]
+        if unknown := values.keys() - {attribute.name for attribute in attributes}:
             raise TypeError(f"{type(self).__name__} has no {', '.join(unknown)}")
+        defaults = {attribute.name: attribute.default for attribute in attributes if not attribute.metadata["derive"]}
         self.__dict__.update(defaults | values)
+
+    def values(self) -> dict[str, Any]:
+        """Return the settings of the section by name."""
+        return dict(vars(self))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise FrozenInstanceError(f"cannot assign to {name}")
@@ -60,8 +85,9 @@ class Setting:
     """A setting with its type, limits, names and help text."""
 
     def __init__(self, section: str, name: str, annotation: Any, default: object, metadata: Any) -> None:
-        self.key = f"{section}.{name}"
-        self.default = default
+        self.key, self.section, self.name = f"{section}.{name}", section, name
+        self._default = default
+        self.derive: Callable[[], object] | None = metadata["derive"]
         self.meaning: str = metadata["meaning"]
         self.low: float = metadata["low"]
         self.high: float = metadata["high"]
@@ -77,6 +103,17 @@ class Setting:
         self.is_list = Ellipsis in arguments
         self.choices: tuple[str, ...] = () if self.is_list else arguments
         self.kind: type = arguments[0] if self.is_list else str if arguments else annotation
+
+    @property
+    def default(self) -> object:
+        """Return the value if nothing sets it."""
+        return self.derive() if self.derive else self._default
+
+    def with_meaning(self, meaning: str) -> "Setting":
+        """Return the same setting with another help text."""
+        setting = copy(self)
+        setting.meaning = meaning
+        return setting
 
     def allowed_values(self) -> str:
         """Describe the values that are allowed."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from bunko.settings.schema import SECTIONS, SETTINGS
+from bunko.settings.providers import all_settings
+from bunko.settings.schema import SECTIONS
 from bunko.settings.setting import Setting
 
 _HEAD = """\
@@ -16,18 +17,18 @@ _HEAD = """\
 
 def starter_config() -> str:
     """Return the file content; a line with `# ` is a comment, a line with `#` and no space is a disabled setting."""
-    parts = [_HEAD]
+    parts, settings = [_HEAD], all_settings()
     for name, section in SECTIONS.items():
         lines = [f"# {section.__doc__}", f"[{name}]"]
-        for setting in SETTINGS.values():
-            if setting.key.startswith(f"{name}."):
+        for setting in settings.values():
+            if setting.section == name:
                 lines += _setting_lines(setting)
         parts.append("\n".join([*lines, ""]))
     return "\n".join(parts)
 
 
 def _setting_lines(setting: Setting) -> list[str]:
-    name = setting.key.partition(".")[2]
+    name = setting.name
     if setting.secret:
         # A key in the config file would end up in backups and commits.
         names = " or ".join(reversed(setting.env_names))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from bunko.errors import SettingsError
-from bunko.settings.schema import SECTIONS, SETTINGS
+from bunko.settings.schema import SECTIONS
 from bunko.settings.setting import MAX_NUMBER, Setting
 
 _TRUE_WORDS = ("true", "yes", "on", "1")
@@ -113,12 +113,15 @@ def unknown_setting_error(key: str, origin: str) -> SettingsError:
     """Return the error for an unknown key, with the most similar known key as a hint."""
     from difflib import get_close_matches
 
+    from bunko.settings.providers import all_settings
+
+    settings = all_settings()
     key = key[:80]
     section, _, name = key.rpartition(".")
-    same_name = [candidate for candidate in SETTINGS if candidate.endswith(f".{name}")]
+    same_name = [candidate for candidate in settings if candidate.endswith(f".{name}")]
     if section in SECTIONS:
         prefix = f"{section}."
-        candidates = {setting.removeprefix(prefix): setting for setting in SETTINGS if setting.startswith(prefix)}
+        candidates = {setting.removeprefix(prefix): setting for setting in settings if setting.startswith(prefix)}
     else:
         candidates = {section_name: section_name for section_name in SECTIONS}
         name = section or name

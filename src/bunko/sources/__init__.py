@@ -1,23 +1,63 @@
-"""Build a source from its kind, its root and the rules for its files."""
+"""Find kinds of sources by name and build sources; each kind is one module or entry point."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bunko.errors import UnknownName
-from bunko.protocols import Source
-from bunko.sources.folder import Folder
+from bunko.sources.kind import SourceKind, SourceSpec
 
 if TYPE_CHECKING:
+    from bunko.protocols import Source
     from bunko.sources.web.pages import PageStore
 
-__all__ = ["KINDS", "WATCHABLE_KINDS", "build"]
+__all__ = ["SourceKind", "all_kinds", "build", "builtin_kind_names", "find_kind", "kinds_of_section", "section_of"]
 
-KINDS = ("folder", "memos", "jsonl", "web")
-# Kinds whose folder or file can be watched.
-WATCHABLE_KINDS = ("folder", "memos", "jsonl")
+ENTRY_POINT_GROUP = "bunko.sources"
+# Modules that kinds of sources share; all others are kinds.
+HELPER_MODULES = frozenset({"entries", "events", "gitignore", "kind"})
+
+
+@cache
+def builtin_kind_names() -> tuple[str, ...]:
+    """Return the kinds of this package in alphabetical order, without importing them."""
+    from pkgutil import iter_modules
+
+    names = {module.name for module in iter_modules(sys.modules[__name__].__path__)}
+    return tuple(sorted(names - HELPER_MODULES))
+
+
+@cache
+def find_kind(name: str) -> SourceKind | None:
+    """Return the kind of a name, built in or added by an installed package, or None; imports no other kind."""
+    if name in builtin_kind_names():
+        return _declared_kind(import_module(f"{__name__}.{name}"))
+    return _plugin_kinds().get(name)
+
+
+def all_kinds() -> dict[str, SourceKind]:
+    """Return every kind by name, the built-in ones first."""
+    builtin_kinds = {name: kind for name in builtin_kind_names() if (kind := find_kind(name))}
+    plugin_kinds = {name: kind for name, kind in _plugin_kinds().items() if name not in builtin_kinds}
+    return builtin_kinds | plugin_kinds
+
+
+def section_of(name: str) -> str:
+    """Return the settings section of a kind, or an empty string."""
+    kind = find_kind(name)
+    return kind.section if kind else ""
+
+
+@cache
+def kinds_of_section(section: str) -> tuple[str, ...]:
+    """Return the kinds that a settings section is for; first the one that has its name."""
+    names = [name for name, kind in all_kinds().items() if kind.section == section]
+    return tuple(sorted(names, key=lambda name: (name != section, name)))
 
 
 def build(
@@ -38,35 +78,32 @@ def build(
     A file of many entries is read as a stream and may be larger than a document: `max_file_bytes` then limits each of
     its entries. Web pages have no root: they come from `pages`.
     """
+    declared = find_kind(kind)
+    if declared is None or (declared.needs_pages and pages is None):
+        raise UnknownName(f"There is no source of the kind {kind!r}", hint=f"Choose one of: {', '.join(all_kinds())}.")
+    spec = SourceSpec(
+        root,
+        extensions,
+        exclude_dirs,
+        include,
+        exclude,
+        respect_gitignore,
+        max_file_bytes,
+        max_memo_file_bytes,
+        pages,
+    )
+    return declared.build(spec)
 
-    def folder(root: Path, extensions: Sequence[str], **overrides: Any) -> Folder:
-        return Folder(
-            root,
-            extensions=extensions,
-            exclude_dirs=exclude_dirs,
-            include=include,
-            exclude=exclude,
-            respect_gitignore=respect_gitignore,
-            **{"max_file_bytes": max_file_bytes} | overrides,
-        )
 
-    # The folder of a single file is its parent.
-    parent = root if root.is_dir() else root.parent
-    stream_limits = {"max_file_bytes": max_memo_file_bytes, "limited_by": "memos.max_file_bytes"}
-    match kind:
-        case "folder":
-            return folder(root, extensions)
-        case "memos":
-            from bunko.sources import memos
+@cache
+def _plugin_kinds() -> Mapping[str, SourceKind]:
+    from bunko.plugins import load_plugins
 
-            files = folder(parent, memos.EXTENSIONS, names=memos.NAME_PATTERN, **stream_limits)
-            return memos.build(root, files, max_file_bytes)
-        case "jsonl":
-            from bunko.sources import jsonl
+    plugins = load_plugins(ENTRY_POINT_GROUP).items()
+    return {name: kind for name, plugin in plugins if (kind := _declared_kind(plugin))}
 
-            return jsonl.build(root, folder(parent, jsonl.EXTENSIONS, **stream_limits), max_file_bytes)
-        case "web" if pages is not None:
-            from bunko.sources.web import pages as web
 
-            return web.build(pages)
-    raise UnknownName(f"There is no source of the kind {kind!r}", hint=f"Choose one of: {', '.join(KINDS)}.")
+def _declared_kind(plugin: object) -> SourceKind | None:
+    """Return the kind that a module declares as KIND; an entry point may name the SourceKind itself."""
+    kind = plugin if isinstance(plugin, SourceKind) else getattr(plugin, "KIND", None)
+    return kind if isinstance(kind, SourceKind) else None

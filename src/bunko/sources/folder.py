@@ -20,6 +20,7 @@ from bunko.errors import SourceError
 from bunko.protocols import Scan
 from bunko.readers.line_stream import MAX_READ_BYTES
 from bunko.sources.gitignore import PathPatterns, parse_patterns
+from bunko.sources.kind import SourceKind
 from bunko.types import Fingerprint, Problem, SourceEntry
 
 _READ_ATTEMPTS = 3
@@ -376,3 +377,13 @@ def _root_error(root: Path, error: OSError) -> SourceError:
         f"The folder {root} cannot be read: {error.strerror}",
         hint="Check the path, that its disk is mounted, and that you have permission to list it.",
     )
+
+
+KIND = SourceKind(
+    lambda spec: spec.folder(spec.root, spec.extensions),
+    root="folder",
+    uses_extensions=True,
+    noun=("file", "files"),
+    label="documents",
+    import_command="bunko import",
+)

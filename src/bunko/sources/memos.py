@@ -16,6 +16,7 @@ from bunko.readers.memo import BadLine, Memo
 from bunko.sources import jsonl
 from bunko.sources.entries import EntryFiles, ParsedFile, iter_items
 from bunko.sources.folder import Folder
+from bunko.sources.kind import SourceKind, SourceSpec
 from bunko.text.dates import iso_date
 from bunko.types import Text
 
@@ -84,3 +85,12 @@ def _date_in_name(name: str) -> str:
 def build(root: Path, files: Folder, max_chars: int) -> EntryFiles:
     """Index the memos in a file, or in the files below a folder."""
     return EntryFiles(root, files, parse, max_chars)
+
+
+def build_source(spec: SourceSpec) -> EntryFiles:
+    """Return the source of a tool."""
+    return build(spec.root, spec.entry_folder(EXTENSIONS, names=NAME_PATTERN), spec.max_file_bytes)
+
+
+# A memo is one thought: it is split only if it is too long.
+KIND = SourceKind(build_source, section="memos", chunker="entry", label="memos")

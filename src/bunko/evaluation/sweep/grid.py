@@ -11,7 +11,7 @@ from decimal import Decimal, InvalidOperation
 
 from bunko.errors import SettingsError
 from bunko.evaluation.overrides import chunk_size_overrides
-from bunko.settings.schema import SETTINGS
+from bunko.settings import all_settings
 from bunko.settings.setting import Setting
 from bunko.settings.validate import check_value, parse_value, unknown_setting_error
 
@@ -95,7 +95,7 @@ def _parse_dimension(text: str) -> Dimension:
     name = raw_name.strip()
     if not equals or not name:
         raise SettingsError(f"{text!r} is not name=values", hint=_HINT)
-    setting = SETTINGS[_setting_key(name)]
+    setting = all_settings()[_setting_key(name)]
     values: dict[SettingValue, None] = {}
     for item in values_text.split(","):
         for value in _parse_values(setting, name, item.strip()):
@@ -108,10 +108,10 @@ def _parse_dimension(text: str) -> Dimension:
 
 def _setting_key(name: str) -> str:
     candidates = [_ALIASES.get(name, name), *(f"{section}.{name}" for section in _SECTIONS)]
-    key = next((candidate for candidate in candidates if candidate in SETTINGS), None)
+    key = next((candidate for candidate in candidates if candidate in all_settings()), None)
     if key is None:
         raise unknown_setting_error(name, "--grid")
-    setting = SETTINGS[key]
+    setting = all_settings()[key]
     if key.partition(".")[0] not in _SECTIONS or key in _UNSWEEPABLE_KEYS or setting.is_list:
         raise SettingsError(
             f"{name} cannot be swept",

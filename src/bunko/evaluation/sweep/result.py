@@ -166,7 +166,7 @@ def sweep_fingerprint(judged_set: JudgedSet, settings: Settings, plan: SweepPlan
     digest = hashlib.sha256(judged_set.digest.encode())
     for document in judged_set.documents:
         digest.update(repr((document.id, document.title, document.text)).encode("utf-8", "surrogatepass"))
-    facts = [sorted(vars(getattr(settings, section)).items()) for section in (*INDEX_SECTIONS, "search")]
+    facts = [sorted(getattr(settings, section).values().items()) for section in (*INDEX_SECTIONS, "search")]
     digest.update(repr((facts, plan.measure, plan.mode, plan.n_results, plan.judge_documents)).encode())
     return digest.hexdigest()[:16]
 

@@ -179,7 +179,7 @@ class _ChunkedTools:
 
     def ensure_tool(self, settings: Settings) -> int:
         """Return the number of the tool with these index settings; import the documents if it is new."""
-        facts = [sorted(vars(getattr(settings, section)).items()) for section in INDEX_SECTIONS]
+        facts = [sorted(getattr(settings, section).values().items()) for section in INDEX_SECTIONS]
         tool = f"{JUDGED_TOOL}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:12]}"
         names = [name for name, _ in self.tools]
         if tool in names:

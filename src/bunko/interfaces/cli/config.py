@@ -31,7 +31,7 @@ def show(key: str | None, **options: Any) -> None:
       bunko config show search
     """
     shared = pop_shared_options(options)
-    loaded = shared.load_settings()
+    loaded = shared.load_settings(all_providers=True)
     for notice in loaded.notices:
         print_stderr(notice)
     rows = [row for row in loaded.rows() if key is None or row[0] == key or row[0].startswith(f"{key}.")]

@@ -147,7 +147,7 @@ def _print_trial(trial: EmbedderTrial) -> None:
 
 
 def _load_settings(shared: SharedOptions) -> Settings:
-    loaded = shared.load_settings()
+    loaded = shared.load_settings(all_providers=True)
     for notice in loaded.notices:
         print_stderr(notice)
     return loaded.settings

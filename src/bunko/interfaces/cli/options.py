@@ -49,11 +49,19 @@ class SharedOptions:
             environ=os.environ,
         )
 
-    def load_settings(self, flags: Mapping[str, object] | None = None) -> LoadedSettings:
+    def load_settings(
+        self, flags: Mapping[str, object] | None = None, *, all_providers: bool = False
+    ) -> LoadedSettings:
         """Load the settings of the selected library without opening it; `flags` override them."""
         from bunko.library.open import load_library_settings
 
-        return load_library_settings(self.library_paths(), environ=os.environ, flags=flags, config=self.config)
+        return load_library_settings(
+            self.library_paths(),
+            environ=os.environ,
+            flags=flags,
+            config=self.config,
+            all_providers=all_providers,
+        )
 
     def configure_logging(self) -> None:
         """Print timings to stderr with --verbose; `open` calls this itself."""

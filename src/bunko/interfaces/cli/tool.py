@@ -26,6 +26,7 @@ from bunko.interfaces.cli.options import (
 )
 from bunko.interfaces.text import format_count
 from bunko.observer import Observer
+from bunko.sources import all_kinds, builtin_kind_names, find_kind
 from bunko.tool_options import Extract, ToolOptions
 
 if TYPE_CHECKING:
@@ -36,6 +37,15 @@ _EXTRACT_CHOICE = click.Choice(["chunk", "section", "full"])
 _name_option = click.option(
     "--name", "-n", required=True, metavar="NAME", help="Name of the tool.", shell_complete=complete_tool_names
 )
+
+
+class _KindChoice(click.Choice):  # type: ignore[type-arg]  # click 8.1 has no Choice[str]
+    """The kinds of sources; those of installed packages are looked up only if no built-in kind has the name."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value not in self.choices:
+            return click.Choice(list(all_kinds())).convert(value, param, ctx)
+        return super().convert(value, param, ctx)
 
 
 @click.group(name="tool")
@@ -56,7 +66,7 @@ def command() -> None:
 @click.option("--source", "-s", type=PATH, metavar="PATH", help="Folder, or file of entries; none for web pages.")
 @click.option(
     "--kind",
-    type=click.Choice(["folder", "memos", "jsonl", "web"]),
+    type=_KindChoice(builtin_kind_names()),
     default="folder",
     help="A folder of documents; memos or JSON lines, in a file or folder; or web pages. [folder]",
 )
@@ -88,7 +98,9 @@ def add(
       bunko tool add -n diary -d "What we did on which day" -s ~/ChangeLog --kind memos
     """
     shared = pop_shared_options(options)
-    if source is None and kind != "web":
+    source_kind = find_kind(kind)
+    assert source_kind is not None
+    if source is None and source_kind.root != "none":
         raise click.UsageError("Missing option '--source' / '-s'.")
     from bunko.interfaces.tools.toolsets import check_tool_name
     from bunko.library import catalog
@@ -110,10 +122,11 @@ def add(
         assistant_name = catalog.public_name(name)
         alias = f" Assistants see it as {assistant_name}." if assistant_name != name else ""
         arguments = f"-n {shlex.quote(name)}{shared.library_flags(library)}"
-        if kind == "web":
-            message = f"Added {name}.{alias} Add pages with: bunko web add URL {arguments}"
+        noun, nouns = source_kind.noun
+        if source_kind.root == "none":
+            message = f"Added {name}.{alias} Add {nouns} with: {source_kind.import_command} {arguments}"
         else:
-            count = format_count(files, "file") if kind == "folder" else format_count(files, "entry", "entries")
+            count = format_count(files, noun, nouns)
             object_pronoun = "it" if files == 1 else "them"
             message = f"Added {name}: {count} to import.{alias} Import {object_pronoun} with: bunko import {arguments}"
         _print_result(shared, tool, message, files=files, assistant_name=assistant_name)

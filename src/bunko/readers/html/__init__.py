@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bunko.readers.reader import Reader
 from bunko.types import Text
 
 __all__ = ["ParsedPage", "read"]
@@ -60,3 +61,11 @@ def read(data: bytes, *, charset: str = "", url: str = "") -> ParsedPage:
         metadata.page_language(document, head, main_text),
         metadata.is_noindex(head),
     )
+
+
+def read_file(data: bytes) -> Text:
+    """Read the main text of a saved page."""
+    return read(data).text
+
+
+READER = Reader(read_file, suffixes=(".html", ".htm", ".xhtml"), media_type="text/html")

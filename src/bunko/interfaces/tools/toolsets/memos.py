@@ -28,11 +28,11 @@ from bunko.interfaces.tools.tool import (
     object_schema,
 )
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext
-from bunko.library.catalog import MEMO_KINDS
 from bunko.records import Filter
 from bunko.search.paging import PageItem
 from bunko.search.passages import MEMO_EXTRACTS, Passage, display_label
 from bunko.search.request import SearchRequest
+from bunko.sources import kinds_of_section
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.snippets import SNIPPET_CHARS, SnippetTerms, snippet_range
 from bunko.text.tags import parse_tags
@@ -113,7 +113,7 @@ def _query_memos(call: ToolCall) -> ToolReply:
     arguments, library = call.arguments, call.library
     request = SearchRequest(
         arguments["query"],
-        kinds=MEMO_KINDS,
+        kinds=kinds_of_section("memos"),
         mode=arguments.get("search_mode"),
         top_k=arguments["top_k"],
         where=Filter(
@@ -172,7 +172,7 @@ def _query_text(page: Page, heading: str, results: list[dict[str, Any]], summary
 
 
 def _list_tags(call: ToolCall) -> ToolReply:
-    tags = call.library.tags(kinds=MEMO_KINDS)
+    tags = call.library.tags(kinds=kinds_of_section("memos"))
     tokens_left = call.library.settings.serve.max_result_tokens
     rows: list[dict[str, Any]] = []
     for tag, count in tags:
@@ -192,7 +192,7 @@ def _list_tags(call: ToolCall) -> ToolReply:
 
 
 def _recent_memos(call: ToolCall) -> ToolReply:
-    documents = call.library.recent_documents(limit=call.arguments["limit"], kinds=MEMO_KINDS)
+    documents = call.library.recent_documents(limit=call.arguments["limit"], kinds=kinds_of_section("memos"))
     several_tools = len({tool.name for tool, _ in documents}) > 1
     results = []
     for tool, document in documents:

@@ -1,0 +1,59 @@
+"""Define how a provider of embeddings declares its needs, its settings and its names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bunko.protocols import Embedder
+
+# Arguments of `build` that come from settings that all providers share. A provider lists those that it takes.
+REQUEST_ARGUMENTS = ("max_tokens", "too_long", "batch", "parallel", "timeout", "retries", "delay", "backoff")
+LOCAL_MODEL_ARGUMENTS = ("max_tokens", "too_long", "idle", "threshold")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderOption:
+    """A setting of a provider in the section [embedding], and the argument of `build` that gets its value."""
+
+    key: str
+    argument: str
+    default: object
+    meaning: str
+    type: Any = str  # an annotation: str, bool, int, float, Literal[...], or one of these | None
+    env: str = ""  # further environment names, besides BUNKO_EMBEDDING_<KEY>, separated by spaces
+    low: float = 0
+    high: float | None = None
+    secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAlias:
+    """Another name of a provider, and the arguments that it sets instead of the settings."""
+
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A provider of embeddings; each module of `embedders` that declares one as `PROVIDER` is found by its name."""
+
+    build: Callable[..., Embedder]
+    extra: str = ""  # of bunko, with the packages it needs; empty if there is none
+    description: str = ""  # one line; empty: the first line of the module's docstring
+    arguments: Mapping[str, object] = field(default_factory=dict)  # that `build` always gets
+    shared: tuple[str, ...] = ()  # arguments that come from settings of all providers
+    options: tuple[ProviderOption, ...] = ()
+    aliases: Mapping[str, ProviderAlias] = field(default_factory=dict)
+
+    @property
+    def key_name(self) -> str:
+        """Return the environment names of its API key, or an empty string if it needs none."""
+        return " or ".join(name for option in self.options if option.secret for name in option.env.split())
+
+    def option_arguments(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Return the arguments of `build` from values by key; an option that is not set has its default."""
+        return {option.argument: values.get(option.key, option.default) for option in self.options}
