@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from bunko.build_info import NOT_BUILT, BuildInfo
 from bunko.ingest.pipeline import ChunkerSettings
+from bunko.types.build_info import NOT_BUILT, BuildInfo
 
 
 def test_a_stored_record_is_read_and_written_unchanged() -> None:

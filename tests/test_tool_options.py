@@ -13,8 +13,8 @@ import pytest
 from bunko.errors import SettingsError
 from bunko.library import catalog
 from bunko.stores import memory, sqlite
-from bunko.tool_options import NO_OPTIONS, ToolOptions
 from bunko.types import Tool
+from bunko.types.tool_options import NO_OPTIONS, ToolOptions
 
 STORED: dict[str, Any] = {
     "chunk_overlap": 0,

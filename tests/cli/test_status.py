@@ -21,7 +21,7 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
 from bunko.library.status import LengthBin, length_distribution
-from bunko.tool_options import ToolOptions
+from bunko.types.tool_options import ToolOptions
 from tests.cli.processes import at_a_terminal, subprocess_environment
 
 TOOL = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bunko.tool_options import ToolOptions
+from bunko.types.tool_options import ToolOptions
 from tests.cli.processes import at_a_terminal, subprocess_environment
 from tests.conftest import Opener, Run
 

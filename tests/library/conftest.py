@@ -11,7 +11,7 @@ from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
-from bunko.tool_options import ToolOptions
+from bunko.types.tool_options import ToolOptions
 from tests.library.packs import TEXTS, OpenNamed
 
 

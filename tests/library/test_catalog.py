@@ -15,8 +15,8 @@ import pytest
 from bunko.errors import SettingsError, SourceError, UnknownName
 from bunko.library import catalog
 from bunko.stores import memory
-from bunko.tool_options import ToolOptions
 from bunko.types import Tool
+from bunko.types.tool_options import ToolOptions
 
 
 def test_a_folder_is_registered_under_a_name_with_its_description(tmp_path: Path) -> None:

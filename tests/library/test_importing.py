@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from bunko.build_info import BuildInfo
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
 from bunko.types import Tool
+from bunko.types.build_info import BuildInfo
 from tests.conftest import Ran, Run
 
 

@@ -14,7 +14,7 @@ from bunko.library import catalog, pack
 from bunko.library.build_config import ToolConfig
 from bunko.library.pack import open_pack
 from bunko.stores import memory
-from bunko.tool_options import ToolOptions
+from bunko.types.tool_options import ToolOptions
 from tests.library.packs import QUERIES, OpenNamed, answers, import_pack_file, library_contents
 
 

@@ -105,11 +105,11 @@ def _write_build_settings(path: Path, settings: Settings) -> None:
     """Write the index settings of a persistent library, so that every command can open it; keep a user's own file."""
     if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(_SETTINGS_HEADER):
         return
-    lines, known = [_SETTINGS_HEADER], all_settings()
+    lines, declared = [_SETTINGS_HEADER], all_settings()
     for section in _INDEX_SECTIONS:
         lines.append(f"\n[{section}]")
         for name, value in getattr(settings, section).values().items():
-            if value is not None and not known[f"{section}.{name}"].secret:
+            if value is not None and not declared[f"{section}.{name}"].secret:
                 lines.append(f"{name} = {json.dumps(value, ensure_ascii=False)}")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from bunko import embedders, sources
-from bunko.build_info import BuildInfo
 from bunko.errors import EmbedderError, LibraryMismatch, SettingsError
 from bunko.ingest.embed import as_remote
 from bunko.ingest.pipeline import ChunkerSettings
@@ -18,8 +17,9 @@ from bunko.protocols import Embedder, Source, Store
 from bunko.settings import Settings
 from bunko.stores.tool_pages import ToolPages
 from bunko.text import analyzer, ngrams, subwords
-from bunko.tool_options import ToolOptions
 from bunko.types import Tool
+from bunko.types.build_info import BuildInfo
+from bunko.types.tool_options import ToolOptions
 
 
 class ToolConfig:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bunko.build_info import NOT_BUILT
 from bunko.errors import SettingsError, SourceError, UnknownName
 from bunko.protocols import Store
 from bunko.sources import find_kind
 from bunko.timing import now
-from bunko.tool_options import NO_OPTIONS, Extract, ToolOptions
 from bunko.types import Tool
+from bunko.types.build_info import NOT_BUILT
+from bunko.types.tool_options import NO_OPTIONS, Extract, ToolOptions
 
 # Kinds that are searched like memos: dated entries, many per file.
 # Prefix of the shadow tool that a rebuild writes to; the names of users' tools never start with it.

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bunko.build_info import BuildInfo
 from bunko.errors import BunkoError
 from bunko.ingest.embed import as_remote
 from bunko.library import catalog
@@ -17,6 +16,7 @@ from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Store
 from bunko.timing import now
 from bunko.types import Report, Tool
+from bunko.types.build_info import BuildInfo
 
 if TYPE_CHECKING:
     from bunko.library.pack import Pack

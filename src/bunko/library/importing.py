@@ -22,8 +22,8 @@ from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Index, IndexView, Scan, Source, Store
 from bunko.records import EmbeddingUsage
 from bunko.timing import now
-from bunko.tool_options import ToolOptions
 from bunko.types import Report, Text, Tool, ToolFailure
+from bunko.types.tool_options import ToolOptions
 
 _log = logging.getLogger("bunko.library")
 

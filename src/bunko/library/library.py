@@ -23,8 +23,8 @@ from bunko.protocols import Embedder, IndexView, Store
 from bunko.records import NO_FILTER, Filter
 from bunko.search.request import RankingOptions, RankRequest, SearchRequest
 from bunko.settings import Settings
-from bunko.tool_options import Extract, ToolOptions
 from bunko.types import Answer, Hit, Mode, Report, Text, Tool
+from bunko.types.tool_options import Extract, ToolOptions
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -10,8 +10,8 @@ from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.sources.memos import EXTENSIONS
-from bunko.tool_options import ToolOptions
 from bunko.types import Report
+from bunko.types.tool_options import ToolOptions
 
 MEMOS_TOOL = "memos"
 

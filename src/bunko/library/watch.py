@@ -23,8 +23,8 @@ from bunko.library.library import Library
 from bunko.observer import ImportProgress, Observer
 from bunko.sources import find_kind
 from bunko.sources.events import FolderWatcher, StopSignal, remote_file_system
-from bunko.tool_options import ToolOptions
 from bunko.types import Problem, Report, Tool
+from bunko.types.tool_options import ToolOptions
 
 # Events are hints: an overloaded system drops some, and a folder may be unreadable when the watch starts.
 _RECHECK_SECONDS = 60.0

@@ -11,8 +11,8 @@ from bunko.records import StoredDocument
 from bunko.text import analyzer
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.snippets import SNIPPET_CHARS, SnippetTerms, add_highlights, cut_offset, highlight_ranges, snippet_range
-from bunko.tool_options import Extract as Extract
 from bunko.types import Hit, format_citation
+from bunko.types.tool_options import Extract as Extract
 
 EXTRACTS: tuple[Extract, ...] = ("chunk", "section", "full")
 # Of a memo: the text around the match, the whole entry, or the entry without its heading and tags.

@@ -86,17 +86,12 @@ def load_settings(
     dotenvs = [_read_dotenv(folder) for folder in reversed(list(dict.fromkeys(dotenv_folders)))]
     if config is not None:
         untrusted_folder = None
-    known: Mapping[str, Setting]
     if all_providers:
-        known = all_settings()
+        declared = all_settings()
     else:
-        trusted_table = {} if config_path is not None and config_path.parent == untrusted_folder else table
-        trusted_dotenvs = [dotenv.values for dotenv in dotenvs if dotenv.folder != untrusted_folder]
-        providers = _named_providers(flags, trusted_table, [environ, *trusted_dotenvs])
-        env_names = [name for names in (environ, *(dotenv.values for dotenv in dotenvs)) for name in names]
-        known = needed_settings(_embedding_keys(flags, table), env_names, providers)
-    values: dict[str, object] = {key: setting.default for key, setting in known.items() if not setting.derive}
-    origins = dict.fromkeys(known, "default")
+        declared = _settings_in_use(flags, environ, config_path, table, dotenvs, untrusted_folder)
+    values: dict[str, object] = {key: setting.default for key, setting in declared.items() if not setting.derive}
+    origins = dict.fromkeys(declared, "default")
 
     def apply(assignments: Iterator[_Assignment], folder: Path | None = None) -> None:
         for key, value, origin in assignments:
@@ -104,23 +99,44 @@ def load_settings(
             if folder is not None and folder == untrusted_folder and (key.startswith(_USER_ONLY_KEYS) or is_key_file):
                 notices.append(f"{key} is ignored ({origin}): set it in the library or in your own configuration.")
                 continue
-            values[key] = value if is_key_file else check_value(known[key], value, origin)
+            values[key] = value if is_key_file else check_value(declared[key], value, origin)
             origins[key] = origin
 
     if config_path is not None:
-        apply(_file_assignments(config_path, table, known), config_path.parent)
+        apply(_file_assignments(config_path, table, declared), config_path.parent)
     for dotenv in dotenvs:
         notices += dotenv.notices
-        apply(_env_assignments(dotenv.values, f".env {dotenv.path}", dotenv.folder, known), dotenv.folder)
-    apply(_env_assignments(environ, "environment", Path(), known))
-    apply(_flag_assignments(flags, known))
-    for key, value in values.items():
-        if isinstance(value, KeyFile):  # only the file that takes effect is read
-            values[key] = value.read_secret(key, origins[key], notices)
-            origins[key] = f"file {value.path()}, named by {origins[key]}"
+        apply(_env_assignments(dotenv.values, f".env {dotenv.path}", dotenv.folder, declared), dotenv.folder)
+    apply(_env_assignments(environ, "environment", Path(), declared))
+    apply(_flag_assignments(flags, declared))
+    _read_key_files(values, origins, notices)
     _set_implied_values(values, origins)
     check_pairs(values, origins)
     return LoadedSettings(_build_settings(values), origins, notices, config_path)
+
+
+def _settings_in_use(
+    flags: Mapping[str, object],
+    environ: Mapping[str, str],
+    config_path: Path | None,
+    table: dict[object, object],
+    dotenvs: Sequence[_Dotenv],
+    untrusted_folder: Path | None,
+) -> Mapping[str, Setting]:
+    """Return the core settings and those of the providers that a source may set."""
+    trusted_table = {} if config_path is not None and config_path.parent == untrusted_folder else table
+    trusted_dotenvs = [dotenv.values for dotenv in dotenvs if dotenv.folder != untrusted_folder]
+    providers = _named_providers(flags, trusted_table, [environ, *trusted_dotenvs])
+    env_names = [name for names in (environ, *(dotenv.values for dotenv in dotenvs)) for name in names]
+    return needed_settings(_embedding_keys(flags, table), env_names, providers)
+
+
+def _read_key_files(values: dict[str, object], origins: dict[str, str], notices: list[str]) -> None:
+    """Replace each key file by the secret in it; only the file that takes effect is read."""
+    for key, value in values.items():
+        if isinstance(value, KeyFile):
+            values[key] = value.read_secret(key, origins[key], notices)
+            origins[key] = f"file {value.path()}, named by {origins[key]}"
 
 
 class _Dotenv(NamedTuple):
@@ -167,10 +183,12 @@ def _set_implied_values(values: dict[str, object], origins: dict[str, str]) -> N
             values[key], origins[key] = 0.0 if no_limit else values[general], f"{general} of {origins[general]}"
 
 
-def _file_assignments(path: Path, table: dict[object, object], known: Mapping[str, Setting]) -> Iterator[_Assignment]:
+def _file_assignments(
+    path: Path, table: dict[object, object], declared: Mapping[str, Setting]
+) -> Iterator[_Assignment]:
     """Yield the settings in a config file."""
     origin = f"{path.name}: {path}"
-    aliases = {f"{setting.section}.{name}": key for key, setting in known.items() for name in setting.file_names}
+    aliases = {f"{setting.section}.{name}": key for key, setting in declared.items() for name in setting.file_names}
     for section, content in table.items():
         if not isinstance(section, str) or section not in SECTIONS:
             raise unknown_setting_error(_key_text(section), origin)
@@ -185,9 +203,9 @@ def _file_assignments(path: Path, table: dict[object, object], known: Mapping[st
         for name, value in content.items():
             file_key = f"{section}.{_key_text(name)}"
             key = aliases.get(file_key, file_key)
-            if secret_key := _secret_of_file_key(key, known):
+            if secret_key := _secret_of_file_key(key, declared):
                 key, value = secret_key, _key_file(file_key, value, origin, path.parent)
-            if key not in known:
+            if key not in declared:
                 raise unknown_setting_error(file_key, origin)
             if key in keys_in_file:
                 raise SettingsError(
@@ -197,10 +215,10 @@ def _file_assignments(path: Path, table: dict[object, object], known: Mapping[st
             yield key, value, origin
 
 
-def _secret_of_file_key(key: str, known: Mapping[str, Setting]) -> str:
+def _secret_of_file_key(key: str, declared: Mapping[str, Setting]) -> str:
     """Return the secret setting that a key with the suffix `_file` belongs to, or an empty string."""
     secret_key = key.removesuffix(FILE_SUFFIX)
-    return secret_key if key not in known and secret_key in known and known[secret_key].secret else ""
+    return secret_key if key not in declared and secret_key in declared and declared[secret_key].secret else ""
 
 
 def _key_file(file_key: str, value: object, origin: str, base: Path) -> KeyFile:
@@ -217,10 +235,10 @@ def _key_text(key: object) -> str:
 
 
 def _env_assignments(
-    environ: Mapping[str, str], origin: str, base: Path, known: Mapping[str, Setting]
+    environ: Mapping[str, str], origin: str, base: Path, declared: Mapping[str, Setting]
 ) -> Iterator[_Assignment]:
     """Yield the settings in an environment; a secret without a value may name a file with the suffix _FILE."""
-    for key, setting in known.items():
+    for key, setting in declared.items():
         for name in setting.env_names:
             text = environ.get(name)
             secret_path = environ.get(name + FILE_SUFFIX.upper(), "").strip() if setting.secret else ""
@@ -235,11 +253,11 @@ def _env_assignments(
                 break
 
 
-def _flag_assignments(flags: Mapping[str, object], known: Mapping[str, Setting]) -> Iterator[_Assignment]:
+def _flag_assignments(flags: Mapping[str, object], declared: Mapping[str, Setting]) -> Iterator[_Assignment]:
     for key, value in flags.items():
         if value is None:
             continue
-        if key not in known:
+        if key not in declared:
             raise unknown_setting_error(key, "flag")
         yield key, fspath(value) if isinstance(value, PathLike) else value, "flag"
 

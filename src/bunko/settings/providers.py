@@ -94,8 +94,8 @@ def _knows_all(settings: Mapping[str, Setting], keys: Iterable[str]) -> bool:
 
 
 def _new_settings(providers: Iterable[Provider]) -> dict[str, Setting]:
-    known = {**CORE_SETTINGS, **builtin_settings()}
-    return {key: setting for key, setting in _declared_settings(providers).items() if key not in known}
+    built_in = {**CORE_SETTINGS, **builtin_settings()}
+    return {key: setting for key, setting in _declared_settings(providers).items() if key not in built_in}
 
 
 def _declared_settings(providers: Iterable[Provider]) -> dict[str, Setting]:

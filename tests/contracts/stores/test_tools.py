@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bunko.build_info import NOT_BUILT, BuildInfo
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
 from bunko.records import FailedDocument
-from bunko.tool_options import ToolOptions
 from bunko.types import SourceEntry, Tool
+from bunko.types.build_info import NOT_BUILT, BuildInfo
+from bunko.types.tool_options import ToolOptions
 from tests.contracts.documents import prepared, search_results
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bunko.build_info import BuildInfo
 from bunko.errors import LibraryError
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
 from bunko.records import EmbeddingUsage, PreparedDocument
 from bunko.types import Tool
+from bunko.types.build_info import BuildInfo
 from tests.contracts.documents import prepared, search_results
 
 

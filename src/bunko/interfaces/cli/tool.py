@@ -27,7 +27,7 @@ from bunko.interfaces.cli.options import (
 from bunko.interfaces.text import format_count
 from bunko.observer import Observer
 from bunko.sources import all_kinds, builtin_kind_names, find_kind
-from bunko.tool_options import Extract, ToolOptions
+from bunko.types.tool_options import Extract, ToolOptions
 
 if TYPE_CHECKING:
     from bunko.library.library import Library

@@ -26,7 +26,6 @@ from typing import IO, Any
 import numpy as np
 
 from bunko import __version__
-from bunko.build_info import BuildInfo
 from bunko.errors import DiskFull, LibraryError, LibraryTooNew, SourceError
 from bunko.failpoints import reach_failpoint
 from bunko.library.pack import records
@@ -34,8 +33,9 @@ from bunko.library.pack.records import PackDamaged, PackRecord
 from bunko.protocols import Store
 from bunko.search.request import is_tool_search_setting
 from bunko.timing import now
-from bunko.tool_options import ToolOptions, is_valid_option
 from bunko.types import Tool
+from bunko.types.build_info import BuildInfo
+from bunko.types.tool_options import ToolOptions, is_valid_option
 
 FORMAT_VERSION = 1
 SUFFIX = ".bunko"

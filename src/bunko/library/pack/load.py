@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bunko.build_info import BuildInfo
 from bunko.embedders import embed_and_check
 from bunko.failpoints import reach_failpoint
 from bunko.ingest.embed import as_remote, embed_documents
@@ -19,6 +18,7 @@ from bunko.observer import NO_OBSERVER, ImportProgress, Observer
 from bunko.protocols import Chunker, Embedder, Store
 from bunko.records import EmbeddingUsage, PreparedDocument
 from bunko.types import Report, Tool
+from bunko.types.build_info import BuildInfo
 
 if TYPE_CHECKING:
     from bunko.types import Vectors

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bunko.build_info import BuildInfo
 from bunko.stores.memory.data import MemoryTables, with_lock
 from bunko.types import Tool
+from bunko.types.build_info import BuildInfo
 
 
 class MemoryTools:

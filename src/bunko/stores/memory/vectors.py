@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from bunko.build_info import BuildInfo
 from bunko.errors import LibraryError
 from bunko.records import EmbeddingUsage
 from bunko.stores.memory.data import MemoryTables, with_lock
 from bunko.stores.memory.tools import MemoryTools
+from bunko.types.build_info import BuildInfo
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from bunko.build_info import BuildInfo
 from bunko.failpoints import reach_failpoint
 from bunko.stores.sqlite.changes import advance_generation
 from bunko.stores.sqlite.connection import Connection, Database
-from bunko.tool_options import ToolOptions
 from bunko.types import Tool
+from bunko.types.build_info import BuildInfo
+from bunko.types.tool_options import ToolOptions
 
 _COLUMNS = "id, name, kind, description, source, active, created_at, imported_at, checked_at, built, options"
 _INSERT = (

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bunko.build_info import BuildInfo
 from bunko.errors import LibraryError
 from bunko.failpoints import reach_failpoint
 from bunko.records import EmbeddingUsage
@@ -17,6 +16,7 @@ from bunko.stores.sqlite import schema
 from bunko.stores.sqlite.changes import advance_generation, put_meta
 from bunko.stores.sqlite.connection import Connection, Database, batches, placeholders
 from bunko.stores.sqlite.tools import set_built
+from bunko.types.build_info import BuildInfo
 
 if TYPE_CHECKING:
     import numpy.typing as npt

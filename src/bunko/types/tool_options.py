@@ -49,12 +49,12 @@ class ToolOptions:
     def to_json(self) -> dict[str, Any]:
         """Return the options as they are stored, sorted by name; an option that was not chosen is left out."""
         values: dict[str, Any] = {name: getattr(self, name) for name in _TYPES}
-        chosen = {
+        options = {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in values.items()
             if value is not None and value != () and value != {}
         }
-        return dict(sorted((chosen | dict(self.other)).items()))
+        return dict(sorted((options | dict(self.other)).items()))
 
     def with_chunker(self, kind: str, size: int, overlap: int) -> ToolOptions:
         """Return the options with another chunker; size and overlap are in tokens and only used by `tokens`."""

@@ -1,14 +1,12 @@
-"""Define the protocols of chunkers, embedders, sources, stores and indexes."""
+"""What a store must offer, subject by subject."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
-from bunko.build_info import BuildInfo
 from bunko.records import (
     ChunkRow,
     DatedDocument,
@@ -17,133 +15,19 @@ from bunko.records import (
     FailedDocument,
     Filter,
     LoggedSearch,
-    NearestRows,
     PreparedDocument,
-    QueryTerm,
-    Ranking,
     StorageSize,
     StoredChunk,
     StoredDocument,
     Totals,
     WebPage,
 )
-from bunko.types import Chunk, Fingerprint, Problem, SourceEntry, Text, Tool
+from bunko.types import Fingerprint, Problem, SourceEntry, Tool
+from bunko.types.build_info import BuildInfo
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-    from bunko.types import Vectors
-
-
-class Chunker(Protocol):
-    """Splits a text into chunks."""
-
-    def chunks(self, text: Text) -> list[Chunk]:
-        """Return the chunks in order; together they contain every non-blank character of the body."""
-
-
-class Embedder(Protocol):
-    """Computes unit vectors for texts."""
-
-    @property
-    def name(self) -> str:
-        """Return an identifier of everything that affects the vectors, including their size.
-
-        A remote embedder may have to make a request to learn its size.
-        """
-
-    @property
-    def size(self) -> int:
-        """Return the dimension of the vectors."""
-
-    @property
-    def label(self) -> str:
-        """Return the provider and the model, without loading anything or making a request."""
-
-    @property
-    def noise_floor(self) -> float:
-        """Return the cosine below which texts are unrelated, or -1 if unknown."""
-
-    @property
-    def batch_size(self) -> int:
-        """Return the preferred number of texts per call."""
-
-    @property
-    def is_remote(self) -> bool:
-        """Return whether texts are sent to a service, which takes no local CPU time and may cost money."""
-
-    def unavailable_reason(self) -> str:
-        """Return why the embedder cannot be used and how to fix that, or an empty string.
-
-        Nothing is loaded, and no request that costs money is made.
-        """
-
-    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
-        """Return one vector per text."""
-
-
-@dataclass(slots=True)
-class EmbedderStats:
-    """Counters of a remote embedder."""
-
-    texts: int = 0
-    calls: int = 0
-    retries: int = 0
-    too_long: int = 0  # texts that were embedded in parts or truncated
-    sizing_calls: int = 0  # requests made only to learn the size, until an import counts them
-
-
-class RemoteEmbedder(Embedder, Protocol):
-    """An embedder that sends texts to a service."""
-
-    stats: EmbedderStats
-
-    @property
-    def request_size(self) -> int:
-        """Return the maximum number of texts per request."""
-
-    def restore_size(self, name: str) -> None:
-        """Set the size from an earlier `name`, to save the request for a model of unknown size."""
-
-    def cancel(self) -> None:
-        """Make pending requests return soon; later requests are not affected."""
-
-
-@dataclass(slots=True)
-class Scan:
-    """The differences between a source and its stored fingerprints."""
-
-    added: list[SourceEntry] = field(default_factory=list)
-    updated: list[SourceEntry] = field(default_factory=list)
-    deleted: list[str] = field(default_factory=list)
-    moved: dict[str, str] = field(default_factory=dict)  # new uri → old uri; the new one is in `added` too
-    touched: list[SourceEntry] = field(default_factory=list)  # same content, new timestamp or lines; stored last
-    unchanged: int = 0
-    problems: list[Problem] = field(default_factory=list)
-    # Returns the given entries in order, with the texts that the scan omitted.
-    load_texts: Callable[[Iterable[SourceEntry]], Iterator[SourceEntry]] = iter
-
-
-class Source(Protocol):
-    """Provides documents."""
-
-    def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
-        """Compare the source with the stored fingerprints."""
-
-    def read(self, entry: SourceEntry) -> tuple[bytes, SourceEntry]:
-        """Return the bytes and the entry as of reading; not called for an `ExcerptEntry`."""
-
-    def has_vanished(self, known_uris: Iterable[str]) -> bool:
-        """Return whether the whole source is missing, in which case no document is treated as deleted."""
-
-
-@runtime_checkable
-class SelfReadingSource(Protocol):
-    """A source that decodes its own bytes, because file names do not tell their type."""
-
-    def text(self, data: bytes, entry: SourceEntry) -> Text:
-        """Return the text of an entry; raise SourceError if it has none."""
 
 
 class ToolStore(Protocol):
@@ -374,73 +258,3 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Close the store."""
-
-
-class IndexView(Protocol):
-    """One immutable state of an index over some tools, so that a search reads the same rows from start to end.
-
-    A row is a number that means something only to its view. `where` holds the ids of the documents that a method may
-    return rows of, None for all; statistics such as term frequencies are over all rows either way. Equal scores are
-    sorted by `tie_order`.
-    """
-
-    generation: int  # of the store, which the view has caught up with
-    size: int  # number of rows
-
-    def rows(self) -> list[int]:
-        """Return all rows, in the order they were written."""
-
-    def chunk_ids(self, rows: Sequence[int]) -> list[int]:
-        """Return the chunk ids of rows."""
-
-    def tie_order(self, rows: Sequence[int]) -> list[int]:
-        """Return the sort keys of rows among equal scores, which do not depend on how the index was built."""
-
-    def rank(
-        self, terms: Sequence[QueryTerm], k: int, *, k1: float, b: float, where: tuple[int, ...] | None = None
-    ) -> Ranking:
-        """Return the k best rows by BM25; n-grams, by presence, only add to the scores of rows that words found."""
-
-    def max_score(self, terms: Sequence[QueryTerm], *, k1: float) -> float:
-        """Return an upper bound of a row's score by words: the score of a row with unlimited occurrences of each."""
-
-    def rank_grams(
-        self, grams: Sequence[QueryTerm], k: int, *, min_share: float, where: tuple[int, ...] | None = None
-    ) -> Ranking:
-        """Return the k rows with the highest idf sum of n-grams, among rows with `min_share` of their weights."""
-
-    def rank_key_ranges(
-        self, ranges: Sequence[tuple[int, int]], k: int, *, where: tuple[int, ...] | None = None
-    ) -> Ranking:
-        """Return the k rows with n-grams in the most key ranges (start, end); ranges rarer in `where` count more."""
-
-    def matches(self, terms: Sequence[QueryTerm], rows: Sequence[int]) -> list[list[bool]]:
-        """Return for each row which of the terms it contains."""
-
-    def nearest(self, vector: npt.NDArray[np.float32], k: int, *, where: tuple[int, ...] | None = None) -> NearestRows:
-        """Return the k rows with the highest cosine, without the rows of tools that have no vectors."""
-
-    def cosines(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
-        """Return the cosines of rows; 0 without a vector."""
-
-
-class Index(Protocol):
-    """Answers queries over the tools of a store; everything in it is derived from the store and can be rebuilt."""
-
-    def view(self, tool_ids: Sequence[int]) -> IndexView:
-        """Return the state of some tools that matches the store; call it inside the store's `read_transaction`."""
-
-    def sync(self, tool_id: int) -> IndexView:
-        """Bring a tool up to date with the store, save what the index keeps of it, and return its state."""
-
-    def storage_bytes(self, tool_id: int | None = None) -> int:
-        """Return how many bytes the index keeps outside the store, of a tool or in all."""
-
-    def check(self, tool_id: int) -> str:
-        """Return what is wrong with what the index keeps of a tool, or an empty string."""
-
-    def repair(self, tool_id: int) -> bool:
-        """Rebuild a tool if what the index keeps of it is damaged; return whether it was."""
-
-    def drop(self, tool_id: int) -> None:
-        """Delete what the index keeps of a tool; it is rebuilt if the tool is searched again."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from bunko.build_info import NOT_BUILT, BuildInfo
-from bunko.tool_options import NO_OPTIONS, ToolOptions
+from bunko.types.build_info import NOT_BUILT, BuildInfo
+from bunko.types.tool_options import NO_OPTIONS, ToolOptions
 
 if TYPE_CHECKING:
     import numpy as np

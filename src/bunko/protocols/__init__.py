@@ -1,0 +1,36 @@
+"""The protocols that providers implement: any class with these methods fits."""
+
+from bunko.protocols.index import Index, IndexView
+from bunko.protocols.parts import Chunker, Embedder, EmbedderStats, RemoteEmbedder, Scan, SelfReadingSource, Source
+from bunko.protocols.store import (
+    CacheStore,
+    ChangeStore,
+    DocumentStore,
+    StatsStore,
+    Store,
+    StoreFiles,
+    ToolStore,
+    VectorStore,
+    WebPageStore,
+)
+
+__all__ = [
+    "CacheStore",
+    "ChangeStore",
+    "Chunker",
+    "DocumentStore",
+    "Embedder",
+    "EmbedderStats",
+    "Index",
+    "IndexView",
+    "RemoteEmbedder",
+    "Scan",
+    "SelfReadingSource",
+    "Source",
+    "StatsStore",
+    "Store",
+    "StoreFiles",
+    "ToolStore",
+    "VectorStore",
+    "WebPageStore",
+]

@@ -1,0 +1,86 @@
+"""What a search index must offer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from bunko.records import (
+    NearestRows,
+    QueryTerm,
+    Ranking,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+class IndexView(Protocol):
+    """One immutable state of an index over some tools, so that a search reads the same rows from start to end.
+
+    A row is a number that means something only to its view. `where` holds the ids of the documents that a method may
+    return rows of, None for all; statistics such as term frequencies are over all rows either way. Equal scores are
+    sorted by `tie_order`.
+    """
+
+    generation: int  # of the store, which the view has caught up with
+    size: int  # number of rows
+
+    def rows(self) -> list[int]:
+        """Return all rows, in the order they were written."""
+
+    def chunk_ids(self, rows: Sequence[int]) -> list[int]:
+        """Return the chunk ids of rows."""
+
+    def tie_order(self, rows: Sequence[int]) -> list[int]:
+        """Return the sort keys of rows among equal scores, which do not depend on how the index was built."""
+
+    def rank(
+        self, terms: Sequence[QueryTerm], k: int, *, k1: float, b: float, where: tuple[int, ...] | None = None
+    ) -> Ranking:
+        """Return the k best rows by BM25; n-grams, by presence, only add to the scores of rows that words found."""
+
+    def max_score(self, terms: Sequence[QueryTerm], *, k1: float) -> float:
+        """Return an upper bound of a row's score by words: the score of a row with unlimited occurrences of each."""
+
+    def rank_grams(
+        self, grams: Sequence[QueryTerm], k: int, *, min_share: float, where: tuple[int, ...] | None = None
+    ) -> Ranking:
+        """Return the k rows with the highest idf sum of n-grams, among rows with `min_share` of their weights."""
+
+    def rank_key_ranges(
+        self, ranges: Sequence[tuple[int, int]], k: int, *, where: tuple[int, ...] | None = None
+    ) -> Ranking:
+        """Return the k rows with n-grams in the most key ranges (start, end); ranges rarer in `where` count more."""
+
+    def matches(self, terms: Sequence[QueryTerm], rows: Sequence[int]) -> list[list[bool]]:
+        """Return for each row which of the terms it contains."""
+
+    def nearest(self, vector: npt.NDArray[np.float32], k: int, *, where: tuple[int, ...] | None = None) -> NearestRows:
+        """Return the k rows with the highest cosine, without the rows of tools that have no vectors."""
+
+    def cosines(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
+        """Return the cosines of rows; 0 without a vector."""
+
+
+class Index(Protocol):
+    """Answers queries over the tools of a store; everything in it is derived from the store and can be rebuilt."""
+
+    def view(self, tool_ids: Sequence[int]) -> IndexView:
+        """Return the state of some tools that matches the store; call it inside the store's `read_transaction`."""
+
+    def sync(self, tool_id: int) -> IndexView:
+        """Bring a tool up to date with the store, save what the index keeps of it, and return its state."""
+
+    def storage_bytes(self, tool_id: int | None = None) -> int:
+        """Return how many bytes the index keeps outside the store, of a tool or in all."""
+
+    def check(self, tool_id: int) -> str:
+        """Return what is wrong with what the index keeps of a tool, or an empty string."""
+
+    def repair(self, tool_id: int) -> bool:
+        """Rebuild a tool if what the index keeps of it is damaged; return whether it was."""
+
+    def drop(self, tool_id: int) -> None:
+        """Delete what the index keeps of a tool; it is rebuilt if the tool is searched again."""

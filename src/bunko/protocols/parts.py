@@ -1,0 +1,122 @@
+"""What chunkers, embedders and sources must offer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from bunko.types import Chunk, Fingerprint, Problem, SourceEntry, Text
+
+if TYPE_CHECKING:
+    from bunko.types import Vectors
+
+
+class Chunker(Protocol):
+    """Splits a text into chunks."""
+
+    def chunks(self, text: Text) -> list[Chunk]:
+        """Return the chunks in order; together they contain every non-blank character of the body."""
+
+
+class Embedder(Protocol):
+    """Computes unit vectors for texts."""
+
+    @property
+    def name(self) -> str:
+        """Return an identifier of everything that affects the vectors, including their size.
+
+        A remote embedder may have to make a request to learn its size.
+        """
+
+    @property
+    def size(self) -> int:
+        """Return the dimension of the vectors."""
+
+    @property
+    def label(self) -> str:
+        """Return the provider and the model, without loading anything or making a request."""
+
+    @property
+    def noise_floor(self) -> float:
+        """Return the cosine below which texts are unrelated, or -1 if unknown."""
+
+    @property
+    def batch_size(self) -> int:
+        """Return the preferred number of texts per call."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Return whether texts are sent to a service, which takes no local CPU time and may cost money."""
+
+    def unavailable_reason(self) -> str:
+        """Return why the embedder cannot be used and how to fix that, or an empty string.
+
+        Nothing is loaded, and no request that costs money is made.
+        """
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Return one vector per text."""
+
+
+@dataclass(slots=True)
+class EmbedderStats:
+    """Counters of a remote embedder."""
+
+    texts: int = 0
+    calls: int = 0
+    retries: int = 0
+    too_long: int = 0  # texts that were embedded in parts or truncated
+    sizing_calls: int = 0  # requests made only to learn the size, until an import counts them
+
+
+class RemoteEmbedder(Embedder, Protocol):
+    """An embedder that sends texts to a service."""
+
+    stats: EmbedderStats
+
+    @property
+    def request_size(self) -> int:
+        """Return the maximum number of texts per request."""
+
+    def restore_size(self, name: str) -> None:
+        """Set the size from an earlier `name`, to save the request for a model of unknown size."""
+
+    def cancel(self) -> None:
+        """Make pending requests return soon; later requests are not affected."""
+
+
+@dataclass(slots=True)
+class Scan:
+    """The differences between a source and its stored fingerprints."""
+
+    added: list[SourceEntry] = field(default_factory=list)
+    updated: list[SourceEntry] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    moved: dict[str, str] = field(default_factory=dict)  # new uri → old uri; the new one is in `added` too
+    touched: list[SourceEntry] = field(default_factory=list)  # same content, new timestamp or lines; stored last
+    unchanged: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    # Returns the given entries in order, with the texts that the scan omitted.
+    load_texts: Callable[[Iterable[SourceEntry]], Iterator[SourceEntry]] = iter
+
+
+class Source(Protocol):
+    """Provides documents."""
+
+    def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
+        """Compare the source with the stored fingerprints."""
+
+    def read(self, entry: SourceEntry) -> tuple[bytes, SourceEntry]:
+        """Return the bytes and the entry as of reading; not called for an `ExcerptEntry`."""
+
+    def has_vanished(self, known_uris: Iterable[str]) -> bool:
+        """Return whether the whole source is missing, in which case no document is treated as deleted."""
+
+
+@runtime_checkable
+class SelfReadingSource(Protocol):
+    """A source that decodes its own bytes, because file names do not tell their type."""
+
+    def text(self, data: bytes, entry: SourceEntry) -> Text:
+        """Return the text of an entry; raise SourceError if it has none."""
