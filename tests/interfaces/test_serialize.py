@@ -31,8 +31,8 @@ def search_as_assistant(library: Opener, docs: Path, **arguments: Any) -> dict[s
 def test_an_assistant_gets_the_object_that_the_command_line_prints(garden: Path, open_docs: Opener, run: Run) -> None:
     printed: Any = run("search", "京都の庭", "--docs-dir", garden, "--explain", "--json").json()
     structured = search_as_assistant(open_docs, garden)
-    for found in (printed, structured):
-        found["freshness"].pop("checked_at")
+    for answer in (printed, structured):
+        answer["freshness"].pop("checked_at")
     assert structured == printed
 
 
