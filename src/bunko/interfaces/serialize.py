@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bunko.interfaces.text import UNTRUSTED_NOTE, single_line
 from bunko.search.passages import PARTIAL_EXTRACTS, display_label, snippet_terms
 from bunko.text.snippets import highlight_ranges
-from bunko.types import ArmScore, Explanation, Hit, Report, format_citation
+from bunko.types import ArmScore, Explanation, Report
 
 if TYPE_CHECKING:
     from bunko.library.page import Page
@@ -120,11 +120,6 @@ def summary_to_dict(summary: Summary) -> dict[str, Any]:
             for sentence in summary.sentences
         ],
     } | ({"text": summary.text, "model": summary.model} if summary.text else {})
-
-
-def hit_citation(hit: Hit) -> str:
-    """Return the citation of a hit."""
-    return format_citation(hit.uri, hit.chunk.first_line, hit.chunk.last_line)
 
 
 def explanation_to_dict(explanation: Explanation, *, max_terms: int | None = None) -> dict[str, Any]:

@@ -166,6 +166,10 @@ class Library:
         """Return the document of a hit."""
         return self._searcher.document_of(hit)
 
+    def read(self, location: str, *, tool: str | None = None) -> str:
+        """Return the text of a document by its path, URL or memo id, or the cited lines of one (`path:L12-L30`)."""
+        return self._searcher.read(location, tool=tool)
+
     def verify_citation(self, citation: str, digest: str, *, tool: str | None = None) -> CitationCheck:
         """Return whether a cited passage is still in its document, importing changes first."""
         return self._searcher.verify_citation(citation, digest, tool=tool)
@@ -248,6 +252,10 @@ class Library:
             keep_going=keep_going,
         )
 
+    def import_(self, *names: str, observer: Observer = NO_OBSERVER) -> Report:
+        """Import the changes of some tools, or of all: what is new is added, what is gone is removed."""
+        return self.import_tools(names or [tool.name for tool in self.tools()], "update", observer=observer)
+
     def import_changes(
         self,
         name: str,
@@ -302,6 +310,10 @@ class Library:
     def tools(self) -> list[Tool]:
         """Return all tools, sorted by name."""
         return catalog.tools(self.store)
+
+    def add(self, source: str | Path, *, name: str, description: str = "", kind: str = "folder") -> Tool:
+        """Add a folder or file as a tool; `import_` or the first search imports it."""
+        return catalog.add_tool(self.store, name, description or name, Path(source).expanduser(), kind=kind)
 
     def resolve_tool(self, name: str | None) -> Tool:
         """Return the tool of that name, or the only tool if no name is given."""

@@ -95,6 +95,20 @@ def locate_library(
     return paths_for_folder(Path(platformdirs.user_data_dir("bunko", appauthor=False)), is_explicit=False)
 
 
+def locate_from_path(path: Path | None, *, environ: Mapping[str, str]) -> LibraryPaths:
+    """Return the library that a path names: its own folder or file, a folder of documents, or None for the default."""
+    if path is None:
+        return locate_library(environ=environ)
+    path = path.expanduser()
+    if path.is_file() or path.suffix in (".db", ".sqlite"):
+        return locate_library(database=path, environ=environ)
+    if (path / _DATABASE_NAME).is_file():
+        return locate_library(library=path, environ=environ)
+    if not path.is_dir():
+        raise SourceError(f"There is no folder {path}", hint="Check the path, or create the folder first.")
+    return locate_library(docs_dir=path, environ=environ)
+
+
 def paths_for_folder(folder: Path, *, docs_dir: Path | None = None, is_explicit: bool = True) -> LibraryPaths:
     """Return the paths of a library in a folder."""
     folder = folder.expanduser().absolute()

@@ -19,7 +19,7 @@ from bunko.library.llm import ChatModels
 from bunko.library.refresh import Refresher
 from bunko.protocols import Embedder, Index, IndexView, Store
 from bunko.records import NO_FILTER, DatedDocument, Filter, StoredDocument
-from bunko.search.citations import CITATION_STATUSES, CitationCheck, verify_citation
+from bunko.search.citations import CITATION_STATUSES, CitationCheck, read_passage, verify_citation
 from bunko.search.hits import log_answer, search
 from bunko.search.passages import Extract, Passage, chunk_passages, extract_passages
 from bunko.search.request import (
@@ -266,6 +266,16 @@ class Searcher:
             checks.append(verify_citation(self._store, selected.id, citation, digest))
         # Two tools may have a README.md: the one that contains the passage is meant.
         return min(checks, key=lambda check: CITATION_STATUSES.index(check.status))
+
+    def read(self, location: str, *, tool: str | None = None) -> str:
+        """Return the text of a document by its path, URL or memo id, or the cited lines of one (`path:L12-L30`)."""
+        for selected in self._select_fresh_tools(tool, ()):
+            if (text := read_passage(self._store, selected.id, location)) is not None:
+                return text
+        raise UnknownName(
+            f"There is no document {location!r}" + (f" in {tool}" if tool else ""),
+            hint="Give a path or citation as a search returned it.",
+        )
 
     def tags(self, tool: str | None = None, *, kinds: Sequence[str] = ()) -> list[tuple[str, int]]:
         """Return the tags of one tool or all active ones with their document counts, the most frequent first."""

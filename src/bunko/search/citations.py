@@ -58,6 +58,21 @@ def verify_citation(store: Store, tool_id: int, citation: str, digest: str) -> C
     return CitationCheck("changed", format_citation(uri, first, last))
 
 
+def read_passage(store: Store, tool_id: int, location: str) -> str | None:
+    """Return the text of a document, or of the lines that a citation names; None if there is no such document."""
+    if (document := store.documents.get(tool_id, location)) is not None:
+        return document.text
+    cited = _CITATION.fullmatch(location)
+    if cited is None or (document := store.documents.get(tool_id, cited["uri"])) is None:
+        return None
+    if document.lines.is_single_line:
+        return document.text
+    first = int(cited["first"])
+    lines = unify_line_ends(document.text).split("\n")
+    begin, end = (max(0, line - document.lines.first) for line in (first, int(cited["last"] or first)))
+    return "\n".join(lines[begin : end + 1])
+
+
 def _find_passage(document: StoredDocument, first: int, last: int, digest: str) -> tuple[int, int] | None:
     """Return the lines of the file that hold a cited passage: the cited ones if unchanged, else the first match."""
     lines, file_lines, height = unify_line_ends(document.text).split("\n"), document.lines, last - first

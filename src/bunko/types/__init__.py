@@ -237,6 +237,26 @@ class Hit:
     trust: str = ""  # web: written by somebody else; empty if the user chose the documents
     fetched_at: str = ""  # when it was fetched from the web
 
+    @property
+    def text(self) -> str:
+        """The text of the chunk."""
+        return self.chunk.text
+
+    @property
+    def path(self) -> str:
+        """The path of the document in its folder, the URL of a web page, or the id of a memo."""
+        return self.uri
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """The first and last line of the chunk, counted from 1."""
+        return self.chunk.first_line, self.chunk.last_line
+
+    @property
+    def citation(self) -> str:
+        """Where the chunk is, as editors and people write it: path:L12-L30."""
+        return format_citation(self.uri, *self.lines)
+
 
 @dataclass(slots=True)
 class Freshness:

@@ -131,9 +131,7 @@ class _JudgingSession:
             yield from ((query, hit) for hit in remaining)
 
     def _print_hit(self, query: str, hit: Hit) -> None:
-        from bunko.interfaces.serialize import hit_citation
-
-        self._print(f"\n{hit.title or hit.uri}   for: {query}\n{hit_citation(hit)}")
+        self._print(f"\n{hit.title or hit.uri}   for: {query}\n{hit.citation}")
         if hit.chunk.heading_path:
             self._print(" > ".join(hit.chunk.heading_path))
         lines = [line for line in hit.chunk.text.splitlines() if line.strip()]
