@@ -98,14 +98,16 @@ def open(
     return open_library(paths, environ=names, flags=flags, read_only=read_only)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'bunko' has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # type checkers read the imports above
 
-    value = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module 'bunko' has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(_MODULES[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,149 @@
+"""The public Python API: what is exported, what it costs to import, and that the documented examples run."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import bunko
+
+ROOT = Path(__file__).parents[2]
+_PYTHON = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
+EXAMPLES = [
+    pytest.param(page, number, id=f"{page}-{number}")
+    for page in ("docs/python.md", "README.md", "README.ja.md")
+    for number in range(len(_PYTHON.findall((ROOT / page).read_text(encoding="utf-8"))))
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder in which `notes` holds the sample documents."""
+    shutil.copytree(ROOT / "examples" / "library", tmp_path / "notes")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path
+
+
+def test_the_exported_names_are_these() -> None:
+    assert bunko.__all__ == [
+        "Answer", "BunkoError", "EmbedderError", "Filter", "Hit", "Library", "LibraryError", "Page", "QueryError",
+        "Report", "SearchRequest", "SettingsError", "SourceError", "Tool", "UnknownName", "open",
+    ]  # fmt: skip
+    for name in bunko.__all__:
+        assert getattr(bunko, name).__doc__, name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = bunko.nothing  # type: ignore[attr-defined]
+
+
+SIGNATURES = {
+    "open": "(path: 'str | PathLike[str] | None' = None, *, read_only: 'bool' = False,"
+    " environ: 'Mapping[str, str] | None' = None, **settings: 'object') -> 'Library'",
+    "Library.search": "(self, query: 'str', *, tool: 'str | None' = None, kinds: 'Sequence[str]' = (),"
+    " mode: 'Mode | None' = None, top_k: 'int | None' = None, where: 'Filter' = NO_FILTER, explain: 'bool' = False,"
+    " refresh: 'bool' = True, rewrite: 'bool | None' = False, use_tool_settings: 'bool' = True,"
+    " **ranking: 'Unpack[RankingOptions]') -> 'Answer'",
+    "Library.page": "(self, request: 'SearchRequest', *, overhead_tokens: 'Callable[[Passage], int]' = …) -> 'Page'",
+    "Library.read": "(self, location: 'str', *, tool: 'str | None' = None) -> 'str'",
+    "Library.tools": "(self) -> 'list[Tool]'",
+    "Library.add": "(self, source: 'str | Path', *, name: 'str', description: 'str' = '', kind: 'str' = 'folder')"
+    " -> 'Tool'",
+    "Library.import_": "(self, *names: 'str', observer: 'Observer' = …) -> 'Report'",
+    "Library.delete_tool": "(self, name: 'str', *, observer: 'Observer' = …) -> 'None'",
+    "Library.verify_citation": "(self, citation: 'str', digest: 'str', *, tool: 'str | None' = None)"
+    " -> 'CitationCheck'",
+    "Library.close": "(self) -> 'None'",
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_the_signatures_are_these(name: str) -> None:
+    function = bunko
+    for part in name.split("."):
+        function = getattr(function, part)
+    signature = str(inspect.signature(function))  # type: ignore[arg-type]
+    signature = re.sub(r"<function .*? at 0x[0-9a-f]+>|Observer\([^)]*(?:\([^)]*\)[^)]*)*\)(?=[,)])", "…", signature)
+    signature = re.sub(r"= Filter\(.*?\), explain", "= NO_FILTER, explain", signature)
+    assert signature == SIGNATURES[name]
+
+
+def test_importing_bunko_loads_nothing_heavy() -> None:
+    heavy = {"numpy", "sqlite3", "click", "fugashi", "mcp"}
+    code = f"import sys, bunko; print(sorted({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(("page", "number"), EXAMPLES)
+def test_the_documented_examples_run(page: str, number: int, folder: Path) -> None:
+    code = _PYTHON.findall((ROOT / page).read_text(encoding="utf-8"))[number]
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout or "assert" in code
+
+
+def test_a_hit_says_where_it_is_and_read_returns_exactly_that(folder: Path) -> None:
+    with bunko.open("notes", embedding_provider="none") as library:
+        hit = library.search("shiomi-ctl rollback").hits[0]
+        lines = (folder / "notes" / hit.path).read_text(encoding="utf-8").splitlines()
+        first, last = hit.lines
+        assert hit.citation == f"{hit.path}:L{first}-L{last}"
+        assert library.read(hit.citation) == "\n".join(lines[first - 1 : last])
+        assert hit.text == library.read(hit.citation).strip()
+        assert library.read(hit.path).splitlines() == lines
+        assert library.read(f"{hit.path}:L{first}") == lines[first - 1]
+        with pytest.raises(bunko.UnknownName, match=r"There is no document 'nowhere\.md'"):
+            library.read("nowhere.md")
+
+
+def test_a_path_names_a_folder_a_library_or_its_file(folder: Path) -> None:
+    for name in ("my.db", "handbook.sqlite"):
+        with bunko.open(folder / name, embedding_provider="none") as library:
+            assert library.tools() == []
+            library.add(folder / "notes" / "handbook", name="handbook")
+            assert library.import_("handbook").added == 4
+    with bunko.open(folder / "my.db", read_only=True, embedding_provider="none") as library:
+        assert [tool.name for tool in library.tools()] == ["handbook"]
+        assert library.search("rollback").hits
+    with bunko.open("notes", embedding_provider="none") as library:
+        library.reindex()
+    with bunko.open("notes/.rag-index", embedding_provider="none") as library:
+        assert [tool.name for tool in library.tools()] == ["documents"]
+    with bunko.open() as library:
+        assert library.tools() == []
+
+
+def test_a_setting_that_does_not_exist_is_refused(folder: Path) -> None:
+    with pytest.raises(bunko.SettingsError, match=r"search\.topk"):
+        bunko.open("notes", search_topk=3)
+    with pytest.raises(bunko.UnknownName, match="no store called 'nothing'"):
+        bunko.open("notes", storage_kind="nothing")
+
+
+def test_a_library_in_memory_leaves_no_file_behind(folder: Path) -> None:
+    with bunko.open(folder / "none.db", storage_kind="memory", embedding_provider="none") as library:
+        library.add("notes/handbook", name="handbook")
+        library.import_()
+        assert library.search("rollback").hits
+    assert not (folder / "none.db").exists()
+
+
+def test_eight_threads_search_one_library_and_each_gets_its_own_answer(folder: Path) -> None:
+    queries = ["走る", "shiomi-ctl rollback", "玉葱", "station_id", "休暇", "DEC-0054", "RateLimiter", "家賃"]
+    with bunko.open("notes") as library:
+        expected = {query: [hit.citation for hit in library.search(query).hits] for query in queries}
+        assert all(expected.values())
+
+        def search(query: str) -> list[bool]:
+            return [[hit.citation for hit in library.search(query).hits] == expected[query] for _ in range(25)]
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(all(outcome) for outcome in pool.map(search, queries))
