@@ -80,6 +80,7 @@ def command(query: str, **options: Any) -> None:
     """
     shared = pop_shared_options(options)
     with shared.open(create=shared.docs_dir is not None) as library:
+        library.local_time()  # a wrong search.timezone is an error even if no date is given
         page = library.page(_build_request(query, options))
         _print_notices(library, page)
         if shared.as_json:

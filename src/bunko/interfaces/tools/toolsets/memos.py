@@ -111,6 +111,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
 
 def _query_memos(call: ToolCall) -> ToolReply:
     arguments, library = call.arguments, call.library
+    library.local_time()  # a wrong search.timezone is an error even if no date is given
     request = SearchRequest(
         arguments["query"],
         kinds=kinds_of_section("memos"),
