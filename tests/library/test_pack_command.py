@@ -131,3 +131,10 @@ def test_a_refused_pack_leaves_no_new_library_behind(run: Run, packed: Path, tmp
     assert run("import-pack", packed, "--library", place).code == 0
     assert run("import-pack", packed, "--library", place).code == 2
     assert run("tool", "ls", "--library", place).out == "notes\n"
+
+
+def test_a_pack_is_not_imported_under_the_name_of_a_built_in_tool(packed: Path, tmp_path: Path) -> None:
+    refused = bunko(tmp_path, "import-pack", packed, "-n", "search", "--library", tmp_path / "there")
+    assert refused.returncode == 2
+    assert "search" in refused.stderr
+    assert not (tmp_path / "there").exists()

@@ -8,15 +8,14 @@ from pathlib import Path
 from bunko.errors import UnknownName
 from bunko.protocols import Index, Store
 
-# The memory index is a plain reference for tests; settings do not offer it.
+# The engines that `index.kind` offers. The memory index is a plain reference for tests.
+KINDS = ("embedded",)
 _MODULES = {"embedded": "bunko.indexes.embedded.index", "memory": "bunko.indexes.memory"}
 
 
 def build(kind: str, store: Store, folder: Path | None) -> Index:
     """Return the index of a store; `folder` is where the index may keep files, None for nowhere."""
     if kind not in _MODULES:
-        raise UnknownName(
-            f"There is no index called {kind!r}", hint=f"Set index.kind to one of: {', '.join(_MODULES)}."
-        )
+        raise UnknownName(f"There is no index called {kind!r}", hint=f"Set index.kind to one of: {', '.join(KINDS)}.")
     index: Index = import_module(_MODULES[kind]).build(store, folder)
     return index

@@ -59,10 +59,11 @@ class Library:
     ) -> None:
         self.paths, self.settings, self.store, self.read_only = paths, settings, store, read_only
         self.notices, self.created_paths = notices, created_paths
-        index_folder = settings.storage.bm25_persist_dir
-        index = indexes.build(
-            settings.index.kind, store, Path(index_folder).expanduser() if index_folder else paths.index_folder
-        )
+        index_folder: Path | None = None  # an index of a store that ends with its process is kept nowhere
+        if store.is_persistent:
+            chosen_folder = settings.storage.bm25_persist_dir
+            index_folder = Path(chosen_folder).expanduser() if chosen_folder else paths.index_folder
+        index = indexes.build(settings.index.kind, store, index_folder)
         tool_config = ToolConfig(paths, settings, store)
         importer = Importer(
             paths,
