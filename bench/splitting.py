@@ -9,7 +9,7 @@ from pathlib import Path
 from bench import corpus
 from bench.table import Result, Table, check, number
 from bunko import readers
-from bunko.ingest.pipeline import ChunkerSettings
+from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.protocols import Chunker
 from bunko.types import Text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from bunko.ingest.pipeline import ChunkerSettings
+from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.types.build_info import NOT_BUILT, BuildInfo
 
 

@@ -16,8 +16,9 @@ import pytest
 from bunko.errors import SettingsError
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
-from bunko.settings import all_settings, load_settings, starter_config
+from bunko.settings import all_settings, load_settings
 from bunko.settings.schema import SECTIONS
+from bunko.settings.starter import starter_config
 
 SETTINGS = all_settings()
 

@@ -15,7 +15,8 @@ import pytest
 
 from bunko import chunkers, sources
 from bunko.errors import UnknownName
-from bunko.ingest.pipeline import ChunkerSettings, ingest
+from bunko.ingest.chunker_settings import ChunkerSettings
+from bunko.ingest.pipeline import ingest
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Source, Store
 from bunko.stores import memory

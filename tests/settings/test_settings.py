@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bunko.settings import Settings, all_settings, load_settings, settings_reference
+from bunko.settings import Settings, all_settings, load_settings
+from bunko.settings.docs import settings_reference
 from bunko.types import FUSIONS, MODES
 from tests.settings.loading import load_error, setting_value, write_file
 

@@ -11,13 +11,13 @@ from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from bunko.embedders.provider import Provider, ProviderAlias
 from bunko.errors import EmbedderError, UnknownName
 
 if TYPE_CHECKING:
-    from bunko.protocols import Embedder
+    from bunko.protocols import Embedder, RemoteEmbedder
     from bunko.types import Vectors
 
 DEFAULT_PROVIDER = "static"
@@ -125,6 +125,11 @@ def _declared_providers(name: str, plugin: object) -> dict[str, Provider]:
         for provider_name, provider in providers.items()
         if isinstance(provider, Provider)
     }
+
+
+def as_remote(embedder: Embedder | None) -> RemoteEmbedder | None:
+    """Return the embedder if it is remote, else None."""
+    return cast("RemoteEmbedder", embedder) if embedder is not None and embedder.is_remote else None
 
 
 def vector_key(embedder: Embedder, text: str, *, query: bool = False) -> bytes:

@@ -93,11 +93,6 @@ def assign_vector_keys(
     return keyed_documents, texts
 
 
-def as_remote(embedder: Embedder | None) -> RemoteEmbedder | None:
-    """Return the embedder if it is remote, else None."""
-    return cast(RemoteEmbedder, embedder) if embedder is not None and embedder.is_remote else None
-
-
 class LongTextCounter:
     """Counts the texts that exceed the model's limit since this counter was created, if the embedder reports it."""
 

@@ -11,12 +11,13 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
 
-from bunko import chunkers, readers
+from bunko import readers
 from bunko.errors import BunkoError, SourceError
 from bunko.failpoints import reach_failpoint
+from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.ingest.embed import EmbeddedBatch, LongTextCounter, embed_batches
 from bunko.observer import NO_OBSERVER, ImportProgress, Observer
 from bunko.protocols import Chunker, Embedder, Scan, SelfReadingSource, Source, Store
@@ -37,43 +38,6 @@ _BATCH_BYTES = 500_000
 _BATCH_FILES = 100
 # Starting a worker costs about as much CPU as tokenizing this much.
 _MIN_BYTES_FOR_WORKERS = 2_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkerSettings:
-    """How documents are chunked; plain values, so that they can be sent to workers and stored in the library."""
-
-    kind: str = "auto"
-    max_chars: int = 3000
-    min_chars: int = 50
-    heading_levels: tuple[int, ...] = (1, 2, 3)
-    size: int = 200
-    overlap: int = 30
-    row_context: int = 1
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the settings as a tool records them."""
-        return {
-            "kind": self.kind,
-            "max_chars": self.max_chars,
-            "min_chars": self.min_chars,
-            "heading_levels": list(self.heading_levels),
-            "size": self.size,
-            "overlap": self.overlap,
-            "row_context": self.row_context,
-        }
-
-    def build(self) -> Chunker:
-        """Return the chunker these settings describe."""
-        return chunkers.build(
-            self.kind,
-            max_chars=self.max_chars,
-            min_chars=self.min_chars,
-            heading_levels=self.heading_levels,
-            size=self.size,
-            overlap=self.overlap,
-            row_context=self.row_context,
-        )
 
 
 @dataclass(slots=True)

@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Mapping
 from contextlib import closing
 
+from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.ingest.embed import LongTextCounter, embed_batches
-from bunko.ingest.pipeline import ChunkerSettings, make_batches
+from bunko.ingest.pipeline import make_batches
 from bunko.observer import NO_OBSERVER, ImportProgress, Observer
 from bunko.protocols import Chunker, Embedder, Store
 from bunko.records import FailedDocument, PreparedDocument

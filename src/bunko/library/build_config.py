@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from bunko import embedders, sources
+from bunko.embedders import as_remote
 from bunko.errors import EmbedderError, LibraryMismatch, SettingsError
-from bunko.ingest.embed import as_remote
-from bunko.ingest.pipeline import ChunkerSettings
+from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.library.paths import LibraryPaths
 from bunko.library.web_defaults import chunk_overlap, chunk_size
 from bunko.protocols import Embedder, Source, Store
 from bunko.settings import Settings
 from bunko.stores.tool_pages import ToolPages
-from bunko.text import analyzer, ngrams, subwords
+from bunko.text import analyzer, ngrams
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
 from bunko.types.tool_options import ToolOptions
@@ -119,7 +119,11 @@ class ToolConfig:
 
     def _build_info(self, tool: Tool, embedder_name: str | None) -> BuildInfo:
         chunker = self.chunker_settings(tool)
-        tokenizer = subwords.MODEL_NAME if chunker.kind == "tokens" else None
+        tokenizer = None
+        if chunker.kind == "tokens":
+            from bunko.text.subwords import MODEL_NAME
+
+            tokenizer = MODEL_NAME
         return BuildInfo(analyzer.VERSION, ngrams.VERSION, chunker.to_json(), tokenizer, embedder_name)
 
     def check_tool(self, tool: Tool, *, vectors: bool = True) -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bunko.embedders import as_remote
 from bunko.errors import BunkoError
-from bunko.ingest.embed import as_remote
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.importing import Importer

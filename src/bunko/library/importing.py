@@ -9,11 +9,9 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Literal
 
+from bunko.embedders import as_remote
 from bunko.errors import BunkoError, LibraryError, LibraryMismatch, LibraryReadOnly, SourceError
-from bunko.ingest.embed import as_remote
-from bunko.ingest.pipeline import ingest
-from bunko.ingest.texts import ingest_texts
-from bunko.library import catalog, doctor
+from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.lock import hold_lock
 from bunko.library.paths import LibraryPaths
@@ -159,6 +157,8 @@ class Importer:
             target = existing or self._store.tools.put(tool)
             self._store.tools.update_build_info(target.id, built=self._tool_config.build_info(target))
             chunker, embedder = self._tool_config.chunker_settings(target), self._tool_config.embedder_of(target)
+            from bunko.ingest.texts import ingest_texts
+
             report = ingest_texts(self._store, target, texts, chunker, embedder, observer=observer)
             self._store.tools.update_build_info(target.id, imported_at=now())
             self._store.vectors.unpin(target.id)
@@ -191,6 +191,8 @@ class Importer:
         embedder = self._tool_config.embedder_of(tool)
         remote = as_remote(embedder)
         calls_before = remote.stats.calls if remote else 0
+        from bunko.library import doctor
+
         problems = doctor.search_problems(self._store, view, tool, embedder, per_language=8)
         if remote and remote.stats.calls > calls_before:
             self._store.documents.write(
@@ -291,6 +293,8 @@ class Importer:
         _log.debug("[reindex] scanning docs_dir=%s", tool.source)
         if tool.kind == "web" and not self._store.is_persistent:
             workers = 1  # another process could not read the pages
+        from bunko.ingest.pipeline import ingest
+
         return ingest(
             self._store,
             target,

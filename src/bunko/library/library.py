@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 from bunko import indexes
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
-from bunko.library.export import PackTransfer
 from bunko.library.importing import Importer, ImportMode
 from bunko.library.llm import ChatModels
-from bunko.library.maintenance import SAMPLE_SIZE, Maintenance
 from bunko.library.page import Page, Pager
 from bunko.library.paths import LibraryPaths
-from bunko.library.reembed import Reembedder
 from bunko.library.search import Searcher
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Embedder, IndexView, Store
@@ -32,7 +29,10 @@ if TYPE_CHECKING:
 
     from bunko.library.describe import DescriptionProposal, Language
     from bunko.library.doctor import Finding
+    from bunko.library.export import PackTransfer
+    from bunko.library.maintenance import Maintenance
     from bunko.library.pack import Pack
+    from bunko.library.reembed import Reembedder
     from bunko.library.status import LibraryStatus, ToolDetails
     from bunko.library.tool_routing import RoutingReport
     from bunko.library.web import WebCollector
@@ -81,9 +81,6 @@ class Library:
         self._index, self._tool_config, self._importer = index, tool_config, importer
         self._refresher, self._chat_models, self._searcher = importer.refresher, chat_models, searcher
         self._pager = Pager(searcher, chat_models)
-        self._reembedder = Reembedder(store, tool_config, importer)
-        self._packs = PackTransfer(store, tool_config, importer)
-        self._maintenance = Maintenance(paths, store, tool_config, index, importer)
 
     @cached_property
     def web(self) -> WebCollector:
@@ -91,6 +88,26 @@ class Library:
         from bunko.library.web import WebCollector
 
         return WebCollector(self.paths, self.settings, self.store, self._tool_config, self._importer)
+
+    # Imported at first use, because a search needs none of them.
+
+    @cached_property
+    def _reembedder(self) -> Reembedder:
+        from bunko.library.reembed import Reembedder
+
+        return Reembedder(self.store, self._tool_config, self._importer)
+
+    @cached_property
+    def _packs(self) -> PackTransfer:
+        from bunko.library.export import PackTransfer
+
+        return PackTransfer(self.store, self._tool_config, self._importer)
+
+    @cached_property
+    def _maintenance(self) -> Maintenance:
+        from bunko.library.maintenance import Maintenance
+
+        return Maintenance(self.paths, self.store, self._tool_config, self._index, self._importer)
 
     # Searching
 
@@ -366,7 +383,7 @@ class Library:
         """Measure with questions from headings whether descriptions distinguish the active tools."""
         return self._maintenance.measure_routing()
 
-    def sample_chunks(self, name: str, limit: int = SAMPLE_SIZE) -> list[ChunkRow]:
+    def sample_chunks(self, name: str, limit: int) -> list[ChunkRow]:
         """Return at most `limit` chunks of a tool, spread evenly, from the same state as its index."""
         return self._maintenance.sample_chunks(name, limit)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bunko.library.tool_routing import RoutingReport
 
 # Chunks that are read to describe a tool: more would take over a second and add little.
-SAMPLE_SIZE = 400
+_SAMPLE_SIZE = 400
 _MIN_SAMPLE_SIZE = 40
 _READ_BATCH = 200
 
@@ -74,7 +74,7 @@ class Maintenance:
                 )
         return findings
 
-    def sample_chunks(self, name: str, limit: int = SAMPLE_SIZE) -> list[ChunkRow]:
+    def sample_chunks(self, name: str, limit: int) -> list[ChunkRow]:
         """Return at most `limit` chunks of a tool, spread evenly, from the same state as its index."""
         tool = catalog.get_tool(self._store, name)
         self._tool_config.check_tool(tool)
@@ -97,14 +97,14 @@ class Maintenance:
         from bunko.search.keyphrases import extract_phrases
 
         tool = catalog.get_tool(self._store, name)
-        chunks = self._sample_chunks(tool.id, SAMPLE_SIZE)
+        chunks = self._sample_chunks(tool.id, _SAMPLE_SIZE)
         if not chunks:
             command = shlex.join(["bunko", "import", "-n", name])
             hint = f"Import them with: {command}{self._paths.cli_flags()}"
             raise UnknownName(f"{name} has no documents yet", hint=hint)
         other_ids = [other.id for other in catalog.tools(self._store) if other.id != tool.id]
         background = [
-            self._sample_chunks(other_id, max(SAMPLE_SIZE // len(other_ids), _MIN_SAMPLE_SIZE))
+            self._sample_chunks(other_id, max(_SAMPLE_SIZE // len(other_ids), _MIN_SAMPLE_SIZE))
             for other_id in other_ids
         ]
         phrases = extract_phrases(chunks, background=background)
@@ -119,7 +119,7 @@ class Maintenance:
         from bunko.library.tool_routing import make_questions, measure_routing
 
         tools = catalog.select_tools(self._store, None)
-        questions = {tool.name: make_questions(self._sample_chunks(tool.id, SAMPLE_SIZE)) for tool in tools}
+        questions = {tool.name: make_questions(self._sample_chunks(tool.id, _SAMPLE_SIZE)) for tool in tools}
         return measure_routing(tools, questions, flags=self._paths.cli_flags())
 
     def set_search_settings(self, name: str, options: Mapping[str, Any]) -> Tool:

@@ -1,12 +1,10 @@
 """Load settings from flags, the environment, `.env` and config files."""
 
-from bunko.settings.docs import settings_reference
 from bunko.settings.files import CONFIG_NAMES
 from bunko.settings.load import LoadedSettings, load_settings
 from bunko.settings.providers import all_settings
 from bunko.settings.schema import Settings
 from bunko.settings.setting import Setting
-from bunko.settings.starter import starter_config
 
 __all__ = [
     "CONFIG_NAMES",
@@ -15,6 +13,4 @@ __all__ = [
     "Settings",
     "all_settings",
     "load_settings",
-    "settings_reference",
-    "starter_config",
 ]

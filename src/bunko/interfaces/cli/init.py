@@ -62,7 +62,7 @@ def command(force: bool, **options: Any) -> None:
 
 def _write_settings_file(path: Path) -> Path | None:
     """Write the starter settings atomically; return the backup of an existing file."""
-    from bunko.settings import starter_config
+    from bunko.settings.starter import starter_config
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.tmp")

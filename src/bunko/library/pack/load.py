@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bunko.embedders import embed_and_check
+from bunko.embedders import as_remote, embed_and_check
 from bunko.failpoints import reach_failpoint
-from bunko.ingest.embed import as_remote, embed_documents
-from bunko.ingest.pipeline import ChunkerSettings, make_batches, pack_terms
+from bunko.ingest.chunker_settings import ChunkerSettings
+from bunko.ingest.embed import embed_documents
+from bunko.ingest.pipeline import make_batches, pack_terms
 from bunko.library.pack.file import Pack
 from bunko.library.pack.records import PackRecord
 from bunko.observer import NO_OBSERVER, ImportProgress, Observer
