@@ -125,8 +125,8 @@ def measure_crawl(host: str) -> list[tuple[float, float]]:
             f"http://{host}/", max_pages=PAGES + 1, observer=Observer(on_progress=lambda _: imported.append(now()))
         )
         marks += [imported[0], now()]
-    if len(crawl.outcome.held_urls) != PAGES + 1:
-        raise SystemExit(f"{len(crawl.outcome.held_urls)} of {PAGES + 1} pages were crawled")
+    if len(crawl.outcome.stored_urls) != PAGES + 1:
+        raise SystemExit(f"{len(crawl.outcome.stored_urls)} of {PAGES + 1} pages were crawled")
     return [(end[0] - start[0], end[1] - start[1]) for start, end in pairwise(marks)]
 
 

@@ -43,7 +43,7 @@ def test_a_crawl_goes_as_deep_as_it_is_told_and_through_loops_once(opener: WebLi
     library = opener(site)
     assert paths(site, library.web.crawl_site(site.url("/0"), depth=3).outcome.added) == {"/0", "/1", "/2", "/3"}
     assert sorted(set(site.paths)) == sorted(site.paths)
-    assert paths(site, library.web.crawl_site(site.url("/0"), depth=0).outcome.held_urls) == {"/0"}
+    assert paths(site, library.web.crawl_site(site.url("/0"), depth=0).outcome.stored_urls) == {"/0"}
 
 
 def test_a_pattern_chooses_pages_and_a_wrong_one_is_told_before_anything_is_fetched(
@@ -56,7 +56,7 @@ def test_a_pattern_chooses_pages_and_a_wrong_one_is_told_before_anything_is_fetc
     found = library.web.crawl_site(site.url(), r"\.html$")
     assert paths(site, found.outcome.added) == {"/a.html", "/c.html"}
     assert "/b.txt" not in site.paths
-    assert paths(site, library.web.refresh_pages().outcome.held_urls) == {"/a.html", "/c.html"}
+    assert paths(site, library.web.refresh_pages().outcome.stored_urls) == {"/a.html", "/c.html"}
     before = len(site.paths)
     for wrong in ("([", "(a+)+$", "((a+))+$", "(a|a)*$", "(?:a?){30}a{30}", r"((\w+)-?)*$", ".*.*.*.*=", "x" * 501):
         with pytest.raises(QueryError):
@@ -77,7 +77,7 @@ def test_a_crawl_ends_at_its_number_of_pages_and_says_what_it_left(opener: WebLi
     site = sites(pages | {f"/{n}": article(f"頁{n}") for n in range(20)})
     library = opener(site)
     found = library.web.crawl_site(site.url(), max_pages=5)
-    assert (len(found.outcome.held_urls), found.outcome.omitted_links) == (5, 16)
+    assert (len(found.outcome.stored_urls), found.outcome.omitted_links) == (5, 16)
     assert len([path for path in site.paths if path != "/robots.txt"]) == 5
 
 
@@ -167,7 +167,7 @@ def test_a_page_that_is_deleted_while_it_is_asked_for_again_stays_away(opener: W
     for page in library.store.pages.select(1):
         library.store.pages.write(1, upsert=[replace(page, etag='"1"')])
     found = library.web.refresh_pages()
-    assert found.outcome.held_urls == [site.url("/kept")]
+    assert found.outcome.stored_urls == [site.url("/kept")]
     assert [page.url for page in library.store.pages.select(1)] == [site.url("/kept")]
     assert [problem for one in library.web.status() for problem in one.problems] == []
 
@@ -273,7 +273,7 @@ def test_a_page_is_held_once_under_the_address_it_names_as_its_own(opener: WebLi
     library = opener(site)
     found = library.web.crawl_site(site.url())
     # Many sites name one address on every page: a page that says something else keeps its own.
-    assert paths(site, found.outcome.held_urls) == {"/", "/page", "/lie"}
+    assert paths(site, found.outcome.stored_urls) == {"/", "/page", "/lie"}
     assert search_uris(library, "真の本文", top_k=1) == [site.url("/page")]
     assert library.web.delete_page(site.url("/page?from=b")) == (site.url("/page"), 1)
 

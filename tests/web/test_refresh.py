@@ -106,5 +106,5 @@ def test_a_crawl_in_other_words_begins_anew(opener: WebLibrary, sites: Sites) ->
     )
     found = library.web.crawl_site(site.url(), "/[12]$")
     assert not found.resumed
-    assert paths(site, found.outcome.held_urls) == {"/1", "/2"}
+    assert paths(site, found.outcome.stored_urls) == {"/1", "/2"}
     assert "waiting" not in {page.state for page in library.store.pages.select(1)}

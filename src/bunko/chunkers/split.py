@@ -85,6 +85,7 @@ def _overlaps_atomic_block(atomic_blocks: Sequence[AtomicBlock], start: int, end
 
 
 def _table_header_at(atomic_blocks: Sequence[AtomicBlock], position: int, limit: int) -> tuple[int, int]:
+    """Return the range of the header of the table whose rows are at a position, or an empty range."""
     index = bisect_right(atomic_blocks, position, key=lambda block: block.start) - 1
     if index >= 0 and atomic_blocks[index].table_header[1] <= position < atomic_blocks[index].end:
         header = atomic_blocks[index].table_header

@@ -26,10 +26,10 @@ def draw_bars(rows: Sequence[str], columns: Mapping[str, Mapping[str, tuple[floa
             value, low, high = cells[row]
             y = top + j * height
             tooltip = f"{name}: {value:.4f}, 95 % [{low:.3f}, {high:.3f}]"
-            middle, low_x, high_x = y + (height - 3) / 2, _bar_x(low), _bar_x(high)
+            middle, low_x, high_x = y + (height - 3) / 2, _x_of_score(low), _x_of_score(high)
             parts.append(
                 f'<g><title>{escape(tooltip)}</title><rect class="c{j % _COLOUR_COUNT}" x="{_LEFT}" y="{y}"'
-                f' width="{max(1.0, _bar_x(value) - _LEFT):.1f}" height="{height - 3}" rx="2"/>'
+                f' width="{max(1.0, _x_of_score(value) - _LEFT):.1f}" height="{height - 3}" rx="2"/>'
                 f'<path class="range" d="M{low_x:.1f} {middle}H{high_x:.1f}M{low_x:.1f} {middle - 3}v6'
                 f'M{high_x:.1f} {middle - 3}v6"/></g>'
             )
@@ -95,13 +95,13 @@ def draw_legend(names: Sequence[str]) -> str:
 def _grid_lines(height: float) -> str:
     lines = []
     for tenth in range(0, 11, 2):
-        x = _bar_x(tenth / 10)
+        x = _x_of_score(tenth / 10)
         lines.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP - 4}" y2="{height + _TOP - 8}"/>')
         lines.append(_label(x, height + _TOP + 10, f"{tenth / 10:.1f}", "middle"))
     return "".join(lines)
 
 
-def _bar_x(value: float) -> float:
+def _x_of_score(value: float) -> float:
     return _LEFT + min(1.0, max(0.0, value)) * (_WIDTH - _LEFT - 20)
 
 

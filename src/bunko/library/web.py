@@ -124,7 +124,7 @@ class WebCollector:
             outcome = crawler.crawl(rules, started_at, resume=resumes)
             if not outcome.interrupted:
                 self._save_crawl(owner, rules.root, None, observer)
-                if rules.root in outcome.errors and not outcome.held_urls:
+                if rules.root in outcome.errors and not outcome.stored_urls:
                     raise outcome.errors[rules.root]
             result = self._import_pages(owner, outcome, observer)
             result.resumed = resumes
@@ -244,12 +244,13 @@ class WebCollector:
 
     @contextmanager
     def _open_tool(self, name: str | None, *, create: bool) -> Iterator[Tool]:
-        """Yield the tool for pages; a tool created here is deleted again if it gets no page."""
-        tool, created = self._find_tool(name) if create else self._get_tool(name), False
-        if tool is None:
+        """Yield the tool to collect pages in; a tool that is created here and gets no page is deleted again."""
+        existing = self._find_tool(name) if create else self._get_tool(name)
+        if existing is None:
             with self._importer.write_lock():
                 tool = catalog.add_tool(self._store, name or DEFAULT_TOOL, "Collected web pages", None, kind="web")
-            created = True
+        else:
+            tool = existing
         try:
             yield tool
         except BunkoError as error:
@@ -260,7 +261,8 @@ class WebCollector:
                 ) from error
             raise
         finally:
-            if created and self._tool_exists(tool) and not any(map(_keeps_tool, self._store.pages.select(tool.id))):
+            is_new = existing is None and self._tool_exists(tool)
+            if is_new and not any(map(_is_stored_or_waiting, self._store.pages.select(tool.id))):
                 with self._importer.write_lock():
                     self._store.tools.drop(tool.id)
 
@@ -270,13 +272,13 @@ class WebCollector:
     def _import_pages(self, tool: Tool, outcome: CrawlResult, observer: Observer) -> CollectResult:
         report = self._importer.import_changes(tool.name, observer=observer)
         self._report_unreadable(tool, outcome, report)
-        return CollectResult(tool.name, outcome, report, self._count_chunks(tool, outcome.held_urls))
+        return CollectResult(tool.name, outcome, report, self._count_chunks(tool, outcome.stored_urls))
 
     def _report_unreadable(self, tool: Tool, outcome: CrawlResult, report: Report) -> None:
         """Report fetched pages that could not be read as problems of the crawl; older failures are not repeated."""
         from bunko.sources.web.visit import NO_TEXT_HINT
 
-        failed = {problem.uri: problem.reason for problem in report.problems if problem.uri in outcome.held_urls}
+        failed = {problem.uri: problem.reason for problem in report.problems if problem.uri in outcome.stored_urls}
         rows = {page.url: page for page in self._store.pages.select(tool.id, list(failed))}
         for url, reason in failed.items():
             for urls in (outcome.added, outcome.updated, outcome.unchanged):
@@ -358,6 +360,5 @@ class WebCollector:
         return f"bunko web {verb}{' URL' if verb == 'add' else ''}{self._paths.cli_flags()}"
 
 
-def _keeps_tool(page: WebPage) -> bool:
-    """Return whether a page is a reason to keep its tool: it is stored or waiting to be fetched."""
+def _is_stored_or_waiting(page: WebPage) -> bool:
     return page.state in ("held", "waiting")

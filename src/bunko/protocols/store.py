@@ -49,10 +49,10 @@ class ToolStore(Protocol):
         """Delete a tool with its documents, pages and pinned vectors."""
 
     def swap(self, tool: Tool, shadow: Tool) -> int:
-        """Replace a tool's documents by those of its shadow and delete the shadow, atomically."""
+        """Replace a tool's documents by those of the shadow tool that a rebuild wrote, and delete that, atomically."""
 
     def adopt_documents(self, tool: Tool, shadow: Tool) -> Tool:
-        """Store a tool with the documents of its shadow, atomically; a tool of the same name is replaced."""
+        """Store a tool, or replace the one of its name, with the documents of the shadow tool that an import wrote."""
 
 
 class DocumentStore(Protocol):

@@ -156,6 +156,7 @@ def _role(surface: str, part_of_speech: str) -> str:
 
 
 def _phrases(units: list[_Unit]) -> Iterator[Noun]:
+    """Yield each range of adjacent units that is a phrase, with the phrases that are one or two units longer."""
     spans = [
         (start, end)
         for start in range(len(units))
@@ -164,12 +165,12 @@ def _phrases(units: list[_Unit]) -> Iterator[Noun]:
     ]
     phrase_spans = set(spans)
     for start, end in spans:
-        longer = tuple(
+        longer_forms = tuple(
             _forms(units, *span)
             for span in ((start - 1, end), (start, end + 1), (start - 2, end), (start, end + 2))
             if span in phrase_spans
         )
-        yield Noun(_phrase_text(units, start, end), _forms(units, start, end), longer)
+        yield Noun(_phrase_text(units, start, end), _forms(units, start, end), longer_forms)
 
 
 def _is_phrase(units: list[_Unit], start: int, end: int) -> bool:

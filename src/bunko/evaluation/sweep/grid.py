@@ -136,10 +136,11 @@ def _parse_values(setting: Setting, name: str, item: str) -> Iterator[SettingVal
         yield _validate_value(setting, int(number) if is_whole else float(number))
 
 
-def _parse_range(name: str, item: str, *parts: str) -> Iterator[Decimal]:
+def _parse_range(name: str, item: str, *bounds: str) -> Iterator[Decimal]:
+    """Yield the numbers of a range; `bounds` are its first number, its last number and its step."""
     # Decimals, because 0.1 + 0.1 + 0.1 is not 0.3 in binary, and the last value would be lost.
     try:
-        first, last, step = (Decimal(part.strip()) for part in parts)
+        first, last, step = (Decimal(bound.strip()) for bound in bounds)
         if not (first.is_finite() and last.is_finite() and step.is_finite()):
             raise InvalidOperation
     except InvalidOperation as error:

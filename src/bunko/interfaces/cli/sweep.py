@@ -234,16 +234,16 @@ def _run_sweep(
 @contextmanager
 def _show_sweep_progress(point_counts: list[int]) -> Iterator[Observer]:
     """Draw bars on a terminal, print a line every few seconds in a pipe; update the number of finished points."""
-    with show_evaluation_progress() as drawing:
-        last_line = time.monotonic()
+    with show_evaluation_progress() as progress_bars:
+        last_print = time.monotonic()
 
         def report_progress(step: str, done: int, total: int) -> None:
-            nonlocal last_line
+            nonlocal last_print
             if step == "Measuring":
                 point_counts[:] = [done, total]
-            drawing.on_step(step, done, total)
-            if not sys.stderr.isatty() and time.monotonic() - last_line > _SECONDS_BETWEEN_LINES:
-                last_line = time.monotonic()
+            progress_bars.on_step(step, done, total)
+            if not sys.stderr.isatty() and time.monotonic() - last_print > _SECONDS_BETWEEN_LINES:
+                last_print = time.monotonic()
                 print_stderr(f"{step}: {done:,} of {total:,}")
 
         yield Observer(on_step=report_progress)

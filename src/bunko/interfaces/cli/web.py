@@ -74,7 +74,7 @@ def add(urls: Sequence[str], name: str | None, **options: Any) -> None:
     if shared.as_json:
         print_json(_result_to_dict(result))
     else:
-        for url in result.outcome.held_urls:
+        for url in result.outcome.stored_urls:
             chunks = format_count(result.chunk_counts.get(url, 0), "chunk")
             click.echo(replace_controls(f"Added {escape_controls(url)} ({chunks})"))
     _report_problems(result, exit_on_problem=True)
@@ -129,7 +129,7 @@ def crawl(
         if result.outcome.omitted_links:
             links = format_count(result.outcome.omitted_links, "more link")
             print_stderr(f"{links} not followed; raise --max-pages to include them.")
-    _report_problems(result, exit_on_problem=not result.outcome.held_urls)
+    _report_problems(result, exit_on_problem=not result.outcome.stored_urls)
 
 
 @command.command()
@@ -153,7 +153,7 @@ def refresh(urls: Sequence[str], name: str | None, **options: Any) -> None:
         print_json(_result_to_dict(result))
     else:
         click.echo(_summary_line(result))
-    _report_problems(result, exit_on_problem=not result.outcome.held_urls)
+    _report_problems(result, exit_on_problem=not result.outcome.stored_urls)
 
 
 @command.command()
@@ -236,7 +236,7 @@ def _result_to_dict(result: CollectResult) -> dict[str, Any]:
     outcome = result.outcome
     return {
         "tool": result.tool,
-        "pages": len(outcome.held_urls),
+        "pages": len(outcome.stored_urls),
         "chunks": sum(result.chunk_counts.values()),
         "errors": result.errors,
         "added": outcome.added,
@@ -261,7 +261,7 @@ def _result_to_dict(result: CollectResult) -> dict[str, Any]:
 
 def _summary_line(result: CollectResult) -> str:
     outcome = result.outcome
-    parts = [format_count(len(outcome.held_urls), "page"), format_count(sum(result.chunk_counts.values()), "chunk")]
+    parts = [format_count(len(outcome.stored_urls), "page"), format_count(sum(result.chunk_counts.values()), "chunk")]
     parts += [f"{len(outcome.added)} added", f"{len(outcome.updated)} updated", f"{len(outcome.unchanged)} unchanged"]
     if outcome.skipped:
         parts.append(f"{len(outcome.skipped)} skipped")

@@ -13,7 +13,8 @@ from bunko.types import Text
 
 __all__ = ["ParsedPage", "read"]
 
-# Where a larger share is annotated, the readings are for children, not for names that are hard to read.
+# Readings are furigana: the pronunciation above a word, in <ruby>. Where a larger share of the text has them, they are
+# for children, not for names that are hard to read, and are left out.
 _SPARSE_READINGS_SHARE = 0.05
 _ALLOWED_READING_CHARS = 20  # characters of readings that any page may have
 
@@ -44,8 +45,8 @@ def read(data: bytes, *, charset: str = "", url: str = "") -> ParsedPage:
         main_text = blocks.markdown(page.body, keep_readings=keep_readings) or blocks.markdown(
             page.body, keep_boilerplate=True, keep_readings=keep_readings
         )
-    title, is_outside = metadata.page_title(head, page, main)
-    if is_outside and main_text:
+    title, title_is_outside = metadata.page_title(head, page, main)
+    if title_is_outside and main_text:
         main_text = f"# {title}\n\n{main_text}"
     base = metadata.absolute_url(head.base_url, url) or url
     return ParsedPage(

@@ -223,7 +223,7 @@ class _MarkdownWriter:
             first_prefix = "".join(prefix for prefix, _ in prefixes)
             next_prefix = "".join(prefix for _, prefix in prefixes)
             is_list_item = any(prefix != following for prefix, following in prefixes)
-            for prefix in prefixes:
+            for prefix in prefixes:  # the bullet or number of an item stands on its first line only
                 prefix[0] = prefix[1]
         if next_prefix:
             text = text.replace("\n", f"\n{next_prefix}")

@@ -47,7 +47,7 @@ class CrawlResult:
     interrupted: bool = False
 
     @property
-    def held_urls(self) -> list[str]:
+    def stored_urls(self) -> list[str]:
         """The visited pages that are now in the library."""
         return [*self.added, *self.updated, *self.unchanged]
 
@@ -98,7 +98,7 @@ class Crawler:
         return self._run(pages)
 
     def crawl(self, rules: CrawlRules, started_at: str, *, resume: bool) -> CrawlResult:
-        """Visit a page and the pages it links to; with `resume`, continue an interrupted crawl."""
+        """Visit a page and the pages it links to; with `resume`, continue the crawl that began at `started_at`."""
         links = self._link_filter = LinkFilter(self._visitor.guard, rules)
         rows = {page.url: page for page in self._store.pages.select(self._tool_id)}
         crawled = [page for page in rows.values() if rules.root in (page.url, page.found_on) and page.state != "alias"]
@@ -110,12 +110,12 @@ class Crawler:
             return self._run([page for page in crawled if page.state == "waiting"])
         links.seen_urls.add(rules.root)
         links.taken_count = int(links.matches(rules.root))
-        first = replace(rows.get(rules.root, WebPage(rules.root)), state="waiting", depth=0, found_on="")
+        root_page = replace(rows.get(rules.root, WebPage(rules.root)), state="waiting", depth=0, found_on="")
         waiting = [
-            first,
+            root_page,
             *(self._waiting_pages(self._sitemap_links(links), 1) if rules.sitemap and rules.depth else []),
         ]
-        # Pages that an earlier crawl from this root left waiting are dropped.
+        # An earlier crawl from this root may have left pages waiting: those with content stay as they are stored.
         leftover = [
             page for page in crawled if page.state == "waiting" and page.url not in {queued.url for queued in waiting}
         ]
@@ -368,7 +368,7 @@ class Crawler:
         for urls in (result.added, result.updated, result.unchanged):
             if url in urls:
                 urls.remove(url)
-                if canonical_url not in result.held_urls:
+                if canonical_url not in result.stored_urls:
                     (result.unchanged if already_held else urls).append(canonical_url)
 
     def _page_text(self, row: WebPage) -> str:

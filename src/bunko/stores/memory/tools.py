@@ -59,7 +59,7 @@ class MemoryTools:
 
     @with_lock
     def swap(self, tool: Tool, shadow: Tool) -> int:
-        """Replace a tool's documents by those of its shadow and delete the shadow, atomically."""
+        """Replace a tool's documents by those of the shadow tool that a rebuild wrote, and delete that, atomically."""
         tables = self._tables
         generation = self._remove_documents(tool.id)
         for (tool_id, uri), row in list(tables.documents.items()):
@@ -75,7 +75,7 @@ class MemoryTools:
 
     @with_lock
     def adopt_documents(self, tool: Tool, shadow: Tool) -> Tool:
-        """Store a tool with the documents of its shadow, atomically; a tool of the same name is replaced."""
+        """Store a tool, or replace the one of its name, with the documents of the shadow tool that an import wrote."""
         tool = self.put(tool)
         self.swap(tool, shadow)
         return tool

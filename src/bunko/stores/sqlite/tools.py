@@ -59,7 +59,7 @@ class SqliteTools:
             connection.execute("DELETE FROM tools WHERE id = ?", (tool_id,))
 
     def swap(self, tool: Tool, shadow: Tool) -> int:
-        """Replace a tool's documents by those of its shadow and delete the shadow, atomically."""
+        """Replace a tool's documents by those of the shadow tool that a rebuild wrote, and delete that, atomically."""
         with self._database.transaction() as connection:
             generation = _move_documents(connection, tool, shadow)
             connection.execute(
@@ -75,7 +75,7 @@ class SqliteTools:
             return generation
 
     def adopt_documents(self, tool: Tool, shadow: Tool) -> Tool:
-        """Store a tool with the documents of its shadow, atomically; a tool of the same name is replaced."""
+        """Store a tool, or replace the one of its name, with the documents of the shadow tool that an import wrote."""
         with self._database.transaction() as connection:
             tool = _put_tool(connection, tool)
             _move_documents(connection, tool, shadow)

@@ -220,7 +220,7 @@ def _add_page(call: ToolCall) -> ToolReply:
         result = call.library.web.add_pages([url], observer=call.observer())
         for error in result.outcome.errors.values():
             raise error
-        page_url = result.outcome.held_urls[0] if result.outcome.held_urls else url
+        page_url = result.outcome.stored_urls[0] if result.outcome.stored_urls else url
         chunk_count = result.chunk_counts.get(page_url, 0)
         return ToolReply(message("added", url=page_url, chunks=chunk_count), {"url": page_url, "chunks": chunk_count})
 
@@ -243,7 +243,7 @@ def _crawl_site(call: ToolCall) -> ToolReply:
 
 def _crawl_reply(call: ToolCall, result: CollectResult) -> ToolReply:
     message, outcome = _translator(call), result.outcome
-    counts = {"pages": len(outcome.held_urls), "chunks": sum(result.chunk_counts.values()), "errors": result.errors}
+    counts = {"pages": len(outcome.stored_urls), "chunks": sum(result.chunk_counts.values()), "errors": result.errors}
     lines = [message("stopped" if outcome.interrupted else "crawled", **counts)]
     lines += [message("skipped", number=len(outcome.skipped))] if outcome.skipped else []
     lines += [message("left", number=outcome.omitted_links)] if outcome.omitted_links else []
