@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bunko.embedders import hashing, vector_key
+from bunko.embedders import hashing, vector_keys
 from bunko.indexes.embedded import segment
 from bunko.indexes.embedded import tool_index as live_module
 from bunko.indexes.embedded.tool_index import ToolIndex
@@ -180,7 +180,7 @@ def test_an_index_made_in_several_files_answers_as_one_made_in_memory(
     put, vectors = [], {}
     for n, text in enumerate(texts):
         one = prepared(f"{n}.md", text)
-        key = vector_key(embedder, text)
+        [key] = vector_keys(embedder, [text])
         put.append(replace(one, vector_keys=[key]))
         vectors[key] = embedder.embed([text])[0]
     store.documents.write(tool.id, upsert=put, vectors=vectors)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bunko.errors import QueryError
-from bunko.search.paging import Cursor, PageItem, build_page, decode_cursor, truncate_to_budget
+from bunko.search.paging import Cursor, PageItem, build_page, check_cursor, parse_cursor, truncate_to_budget
 from bunko.search.passages import Passage
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.token_count import estimate_tokens
@@ -24,6 +24,12 @@ def passage(text: str, number: int = 0) -> Passage:
     chunk = Chunk(number, 0, len(text), 1, 1, text)
     hit = Hit("documents", f"{number}.md", "", "", (), "0" * 64, chunk, 1.0)
     return Passage(hit, 0, len(text), 1, 1, text, "0" * 12)
+
+
+def decode_cursor(text: str, request_key: str) -> Cursor:
+    cursor, digest = parse_cursor(text)
+    check_cursor(digest, request_key)
+    return cursor
 
 
 def walk(passages: list[Passage], budget: int) -> list[list[PageItem]]:

@@ -28,9 +28,8 @@ def test_an_unknown_kind_is_an_error_that_lists_the_known_ones(tmp_path: Path) -
     assert not (tmp_path / "library").exists()
 
 
-def test_the_default_kind_is_the_default_of_the_setting() -> None:
-    assert load_settings(environ={}).settings.storage.kind == stores.DEFAULT_KIND
-    assert stores.DEFAULT_KIND in stores.KINDS
+def test_the_default_of_the_setting_is_a_kind_of_store() -> None:
+    assert load_settings(environ={}).settings.storage.kind in stores.KINDS
 
 
 def test_a_library_in_memory_is_imported_searched_and_leaves_no_file(tmp_path: Path) -> None:

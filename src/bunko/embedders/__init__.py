@@ -132,13 +132,8 @@ def as_remote(embedder: Embedder | None) -> RemoteEmbedder | None:
     return cast("RemoteEmbedder", embedder) if embedder is not None and embedder.is_remote else None
 
 
-def vector_key(embedder: Embedder, text: str, *, query: bool = False) -> bytes:
-    """Return the key under which a vector is stored, so that the same text is embedded only once."""
-    return vector_keys(embedder, [text], query=query)[0]
-
-
 def vector_keys(embedder: Embedder, texts: Sequence[str], *, query: bool = False) -> list[bytes]:
-    """Return the storage keys of the vectors of these texts."""
+    """Return the keys under which vectors are stored, so that the same text is embedded only once."""
     role = "query" if query else "document"
     prefix = blake2b(f"{embedder.name}\0{role}\0".encode(), digest_size=16)
     keys = []

@@ -397,8 +397,3 @@ class Library:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _index_folder(paths: LibraryPaths, settings: Settings) -> Path:
-    folder = settings.storage.bm25_persist_dir
-    return Path(folder).expanduser() if folder else paths.index_folder

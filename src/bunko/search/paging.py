@@ -32,13 +32,6 @@ class Cursor:
         return base64.urlsafe_b64encode(json.dumps([_digest(request_key), *numbers]).encode()).decode().rstrip("=")
 
 
-def decode_cursor(text: str, request_key: str) -> Cursor:
-    """Return the cursor that a client sent, or raise an error if it is not valid for this request."""
-    cursor, digest = parse_cursor(text)
-    check_cursor(digest, request_key)
-    return cursor
-
-
 def parse_cursor(text: str) -> tuple[Cursor, str]:
     """Return the cursor that a client sent, and the digest of the request that it belongs to."""
     try:

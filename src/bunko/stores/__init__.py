@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from bunko.protocols import Store
 
 KINDS = ("sqlite", "memory")
-DEFAULT_KIND = "sqlite"
 
 
 def build(kind: str, location: Path, *, read_only: bool = False) -> Store:

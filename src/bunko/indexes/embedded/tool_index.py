@@ -50,7 +50,7 @@ class ToolIndex:
         self._store, self._tool_id, self._folder = store, tool_id, folder
         self._lock = threading.Lock()
         self._snapshot: EmbeddedView | None = None
-        self._saved_rows = self._saved_generation = 0
+        self._saved_rows = 0
         self.rebuild_reason = ""  # why an existing index file could not be used
 
     def snapshot(self) -> EmbeddedView:
@@ -81,7 +81,7 @@ class ToolIndex:
         with self._lock:
             if self._snapshot is snapshot:
                 self._snapshot = EmbeddedView([SegmentView(loaded)], snapshot.generation)
-            self._saved_rows, self._saved_generation = len(loaded), snapshot.generation
+            self._saved_rows = len(loaded)
         for old_path in self._files():
             if _file_generation(old_path) < snapshot.generation:
                 with suppress(OSError):  # on some systems an open file cannot be removed
@@ -163,7 +163,7 @@ class ToolIndex:
                 or file_generation > generation
             ):
                 continue
-            self._saved_rows, self._saved_generation = len(loaded), file_generation
+            self._saved_rows = len(loaded)
             return EmbeddedView([SegmentView(loaded)], file_generation)
         return EmbeddedView([], 0)
 
