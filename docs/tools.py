@@ -1,10 +1,11 @@
-"""Write the tables of MCP tools in `docs/tools.md` and `docs/guide.ja.md`.
+"""Write the tools into the tables of `docs/tools.md` and `docs/guide.ja.md` and into `mcpb/manifest.json`.
 
-Run it after a change of a tool: `.venv/bin/python docs/tools.py`. A test fails while a table is stale.
+Run it after a change of a tool: `.venv/bin/python docs/tools.py`. A test fails while one of them is stale.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from bunko.interfaces.tools.tool import ToolDefinition
 from bunko.interfaces.tools.toolsets import TOOLSET_NAMES
 
 DOCS = Path(__file__).resolve().parent
+MANIFEST = DOCS.parent / "mcpb" / "manifest.json"
+_MANIFEST_TOOLS = re.compile(r'(?<=^  "tools": \[\n).*?(?=^  \])', re.DOTALL | re.MULTILINE)
 _PLACE = re.compile(r"(<!-- tools -->\n).*?(<!-- /tools -->)", re.DOTALL)
 # A model reads the English descriptions; the Japanese page is for people.
 JAPANESE = {
@@ -58,6 +61,15 @@ def replace_table(page: str, table: str) -> str:
     return _PLACE.sub(lambda match: f"{match[1]}{table}{match[2]}", page)
 
 
+def replace_manifest_tools(manifest: str) -> str:
+    """Return the manifest of the desktop bundle with its list of tools replaced: each with its first sentence."""
+    lines = []
+    for tool in fixed_tools(("folder",)):
+        description = tool.description.partition(". ")[0].removesuffix(".")
+        lines.append(f'    {{ "name": {json.dumps(tool.name)}, "description": {json.dumps(description)} }}')
+    return _MANIFEST_TOOLS.sub(lambda _: ",\n".join(lines) + "\n", manifest)
+
+
 def _table(tool: str, arguments: str, about: str, rows: list[tuple[ToolDefinition, str]]) -> str:
     lines = [f"| {tool} | {arguments} | {about} |", "|---|---|---|"]
     lines += [f"| `{definition.name}` | {_arguments(definition)} | {text} |" for definition, text in rows]
@@ -77,3 +89,4 @@ if __name__ == "__main__":
     for name, table in (("tools.md", english_table()), ("guide.ja.md", japanese_table())):
         path = DOCS / name
         path.write_text(replace_table(path.read_text(encoding="utf-8"), table), encoding="utf-8")
+    MANIFEST.write_text(replace_manifest_tools(MANIFEST.read_text(encoding="utf-8")), encoding="utf-8")

@@ -18,7 +18,7 @@ from bunko.interfaces.cli.main import bunko as program
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-FOLDER_TOOLS = [tool.name for tool in runpy.run_path(str(ROOT / "docs" / "tools.py"))["fixed_tools"](("folder",))]
+TOOLS = runpy.run_path(str(ROOT / "docs" / "tools.py"))
 
 
 def read(name: str) -> dict[str, Any]:
@@ -91,6 +91,8 @@ def test_the_command_that_others_start_exists(source: str) -> None:
 
 def test_the_bundle_names_the_tools_that_it_brings() -> None:
     manifest = read("mcpb/manifest.json")
-    assert [tool["name"] for tool in manifest["tools"]] == FOLDER_TOOLS
+    assert [tool["name"] for tool in manifest["tools"]] == [tool.name for tool in TOOLS["fixed_tools"](("folder",))]
+    text = (ROOT / "mcpb/manifest.json").read_text(encoding="utf-8")
+    assert TOOLS["replace_manifest_tools"](text) == text, "Run .venv/bin/python docs/tools.py."
     assert (ROOT / manifest["server"]["entry_point"]).exists()
     assert manifest["user_config"].keys() == {"docs_dir"}

@@ -14,12 +14,15 @@ import mcp_types as types
 from mcp.client.client import Client
 
 from bunko.interfaces.mcp.server import BunkoServer
+from bunko.interfaces.tools.jobs import JOB_TOOL_NAME
 from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.interfaces.tools.toolsets import load_toolset
 from bunko.library.library import Library
 from bunko.stores.sqlite.store import Sqlite
 from bunko.types import Tool
 
 ERAS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
+FOLDER_TOOL_NAMES = sorted((JOB_TOOL_NAME, *load_toolset("folder").tool_names))
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 TIMEOUT_SECONDS = 30.0
 FILLER = "この文は一つの塊になるだけの長さを保つために、少し長めに書かれている。" * 3

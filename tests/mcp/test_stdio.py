@@ -17,6 +17,8 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from tests.mcp.mcp_client import FOLDER_TOOL_NAMES
+
 PATIENCE = 60.0
 FILLER = "この文は一つの塊になるだけの長さを保つために、少し長めに書かれている。" * 3
 ENVELOPE = {
@@ -147,7 +149,7 @@ def serve(tmp_path: Path) -> Iterator[Any]:
 def test_the_handshake_and_the_list_of_tools_do_not_wait_for_the_search_engine(serve: Any, folder: Path) -> None:
     process = serve("--docs-dir", folder, python=("-X", "importtime"))
     assert process.shake_hands()["protocolVersion"] == "2025-11-25"
-    assert [tool["name"] for tool in process.ask("tools/list")["tools"]] == ["job", "reindex", "search", "verify"]
+    assert [tool["name"] for tool in process.ask("tools/list")["tools"]] == FOLDER_TOOL_NAMES
     for heavy in ("numpy", "fugashi", "bunko.library.library", "sqlite3"):
         assert f" {heavy}\n" not in process.stderr()
     assert not (folder / ".rag-index").exists()

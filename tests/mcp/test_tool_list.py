@@ -15,6 +15,7 @@ from bunko.library.library import Library
 from tests.conftest import Opener
 from tests.mcp.mcp_client import (
     ERAS,
+    FOLDER_TOOL_NAMES,
     assert_matches_snapshot,
     list_tools,
     talk,
@@ -34,7 +35,7 @@ def test_the_server_introduces_itself_and_its_tools_before_the_library_is_opened
         assert client.server_info.name == "bunko"
         assert client.instructions is not None
         assert str(docs) in client.instructions
-        assert {tool.name for tool in (await client.list_tools()).tools} == {"job", "reindex", "search", "verify"}
+        assert {tool.name for tool in (await client.list_tools()).tools} == set(FOLDER_TOOL_NAMES)
 
     talk(registry, meet, mode)
     assert not registry.is_open

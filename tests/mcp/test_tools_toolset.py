@@ -24,6 +24,7 @@ from bunko.stores.sqlite.store import Sqlite
 from bunko.types import Tool
 from tests.mcp.mcp_client import (
     ERAS,
+    FOLDER_TOOL_NAMES,
     call,
     disable_recipes,
     error_of,
@@ -96,7 +97,7 @@ def test_schemas_that_cost_too_much_fold_into_search_and_the_log_says_so(
     small = open_library(tool_library.paths, environ={"BUNKO_SERVE_MAX_SCHEMA_TOKENS": "500"})
     registry = ToolRegistry(lambda: small)
     tools = list_tools(registry)
-    assert list(tools) == ["job", "reindex", "search", "verify"]
+    assert list(tools) == FOLDER_TOOL_NAMES
     for words in ("recipes (Recipes of the house.)", "旅の記録 (旅先で書いた記録。)"):
         assert words in (tools["search"].description or "")
     assert search(registry, "京都", tool="旅の記録")["results"]
