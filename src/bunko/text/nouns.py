@@ -6,13 +6,14 @@ There is no English dictionary here: a phrase is what remains between function w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from bunko.text import analyzer, stopwords
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.normalise import normalise
+from bunko.text.part_of_speech import parse_run
 
 _JAPANESE_CHARS = analyzer.JAPANESE_CHARS
 # Markup, code and addresses say nothing about the topic of a text.
@@ -130,7 +131,7 @@ def _western_unit(token: str, has_gap: bool) -> _Unit | None:
 
 def _japanese_units(run: str, has_gap: bool) -> list[_Unit | None]:
     units: list[_Unit | None] = []
-    for surface, part_of_speech in _parse_run(run):
+    for surface, part_of_speech in parse_run(run):
         role = _role(surface, part_of_speech)
         if role == "drop" or (role == "suffix" and not (units and units[-1] is not None)):
             units.append(None)
@@ -216,20 +217,3 @@ def _forms(units: list[_Unit], start: int, end: int) -> tuple[str, ...]:
 def _word_form(word: str) -> str:
     terms = analyzer.terms(normalise(word))
     return terms[0].spelling if terms else word.lower()
-
-
-@lru_cache(20_000)
-def _parse_run(run: str) -> tuple[tuple[str, str], ...]:
-    rows = (line.split("\t") for line in _parser()(run).split("\n"))
-    return tuple((row[0], row[4]) for row in rows if len(row) > 4)
-
-
-@cache
-def _parser() -> Callable[[str], str]:
-    import fugashi
-    import unidic_lite
-
-    # The dictionary's own format: surface, two readings, lemma, part of speech.
-    folder = unidic_lite.DICDIR
-    parse: Callable[[str], str] = fugashi.GenericTagger(f'-r "{folder}/mecabrc" -d "{folder}"').parse
-    return parse

@@ -6,11 +6,11 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
 from bunko.text import analyzer
 from bunko.text.normalise import normalise
+from bunko.text.part_of_speech import parse_run
 from bunko.text.sentences import sentence_ends
 
 # As much as a person reads at a glance.
@@ -199,7 +199,7 @@ def _locate_words(text: str) -> list[_LocatedWord]:
 
 def _run_words(run: str) -> Iterator[_LocatedWord]:
     spellings_by_word = [tuple(term.spelling for term in terms) for terms in analyzer.terms_by_word(run)]
-    morphemes = _parse_run(run) if re.match(f"[{analyzer.JAPANESE_CHARS}]", run) else [(run, "")]
+    morphemes = parse_run(run) if re.match(f"[{analyzer.JAPANESE_CHARS}]", run) else ((run, ""),)
     if len(morphemes) != len(spellings_by_word):
         # The analyzer and the dictionary split the run differently: treat it as one word.
         yield _LocatedWord(0, len(run), tuple(spelling for spellings in spellings_by_word for spelling in spellings))
@@ -240,19 +240,3 @@ def _trim_blanks(text: str, start: int, end: int) -> tuple[int, int]:
     if not inside.strip():
         return start, start
     return start + len(inside) - len(inside.lstrip()), end - len(inside) + len(inside.rstrip())
-
-
-def _parse_run(run: str) -> list[tuple[str, str]]:
-    rows = (line.split("\t") for line in _parser()(run).split("\n"))
-    return [(row[0], row[4]) for row in rows if len(row) > 4]
-
-
-@cache
-def _parser() -> Callable[[str], str]:
-    import fugashi
-    import unidic_lite
-
-    # The dictionary's own format: surface, two readings, lemma, part of speech.
-    folder = unidic_lite.DICDIR
-    parse: Callable[[str], str] = fugashi.GenericTagger(f'-r "{folder}/mecabrc" -d "{folder}"').parse
-    return parse

@@ -1,0 +1,24 @@
+"""Split Japanese text into words with their part of speech."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+
+
+@lru_cache(20_000)
+def parse_run(run: str) -> tuple[tuple[str, str], ...]:
+    """Return the words of a run of Japanese characters, each with its part of speech in UniDic."""
+    rows = (line.split("\t") for line in _parser()(run).split("\n"))
+    return tuple((row[0], row[4]) for row in rows if len(row) > 4)
+
+
+@cache
+def _parser() -> Callable[[str], str]:
+    import fugashi
+    import unidic_lite
+
+    # The dictionary's own format: surface, two readings, lemma, part of speech.
+    folder = unidic_lite.DICDIR
+    parse: Callable[[str], str] = fugashi.GenericTagger(f'-r "{folder}/mecabrc" -d "{folder}"').parse
+    return parse
