@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bunko import array_file
-from bunko.errors import LibraryMismatch, LibraryReadOnly, SettingsError, SourceError, UnknownName
+from bunko.errors import LibraryMismatch, LibraryReadOnly, SourceError, UnknownName
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.library.library import Library
 from bunko.library.open import open_library
@@ -199,26 +199,6 @@ def test_a_rebuild_answers_from_the_old_index_until_the_new_one_is_whole(docs: P
     assert len(library.store.tools.all()) == 1
 
 
-def test_one_data_folder_serves_one_folder(docs: Path, tmp_path: Path, open_docs: Opener) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    open_library(locate_library(docs_dir=docs, data_dir=tmp_path / "data", environ={}), environ={}).close()
-    with pytest.raises(LibraryMismatch, match="was built from"):
-        open_library(locate_library(docs_dir=other, data_dir=tmp_path / "data", environ={}), environ={})
-
-
-def test_a_folder_that_moved_takes_its_index_along(docs: Path, tmp_path: Path, open_docs: Opener) -> None:
-    put(docs, "a.md", "京都")
-    library = open_docs()
-    library.reindex()
-    library.close()
-    docs.rename(tmp_path / "elsewhere")
-    moved = open_library(locate_library(docs_dir=tmp_path / "elsewhere", environ={}), environ={})
-    assert moved.reindex().unchanged == 1
-    assert moved.search("京都").hits
-    moved.close()
-
-
 def test_a_library_for_reading_neither_refreshes_nor_writes(docs: Path, open_docs: Opener) -> None:
     put(docs, "a.md", "京都")
     open_docs().reindex()
@@ -227,16 +207,6 @@ def test_a_library_for_reading_neither_refreshes_nor_writes(docs: Path, open_doc
     assert [hit.uri for hit in reader.search("京都").hits] == ["a.md"]
     with pytest.raises(LibraryReadOnly):
         reader.reindex()
-
-
-def test_the_index_itself_is_never_imported_wherever_it_lies(docs: Path, open_docs: Opener) -> None:
-    put(docs, "a.md", "京都")
-    home = locate_library(docs_dir=docs, data_dir=docs / "my index", environ={})
-    library = open_library(home, environ={})
-    library.reindex()
-    put(docs, "my index/notes.md", "京都")
-    assert counts(library) == (0, 0, 0, 0, 1)
-    library.close()
 
 
 def test_both_kinds_of_workers_give_the_same_library(docs: Path, tmp_path: Path, open_docs: Opener) -> None:
@@ -257,29 +227,6 @@ def test_an_unknown_tool_is_named_with_the_known_ones(docs: Path, open_docs: Ope
     with pytest.raises(UnknownName) as caught:
         open_docs().search("x", tool="nothing")
     assert "documents" in caught.value.hint
-
-
-def test_flags_that_contradict_each_other_are_refused(docs: Path, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="--data-dir"):
-        locate_library(docs_dir=docs, library=tmp_path, environ={})
-    with pytest.raises(SettingsError, match="cannot be used together"):
-        locate_library(library=tmp_path, database=tmp_path / "x.db", environ={})
-    with pytest.raises(SettingsError, match="requires --docs-dir"):
-        locate_library(data_dir=tmp_path, environ={})
-    with pytest.raises(SourceError, match="no folder"):
-        locate_library(docs_dir=tmp_path / "nowhere", environ={})
-
-
-def test_a_library_can_be_one_file_with_its_derived_files_beside_it(tmp_path: Path) -> None:
-    home = locate_library(database=tmp_path / "my.sqlite", environ={})
-    assert (home.database, home.index_folder) == (tmp_path / "my.sqlite", tmp_path / "my.sqlite.d")
-    assert locate_library(environ={"BUNKO_LIBRARY": str(tmp_path / "lib")}).database == tmp_path / "lib" / "library.db"
-
-
-def test_derived_files_lie_where_the_setting_says(docs: Path, tmp_path: Path, open_docs: Opener) -> None:
-    put(docs, "a.md", "京都")
-    open_docs(BM25_PERSIST_DIR=str(tmp_path / "derived")).reindex()
-    assert list((tmp_path / "derived").glob("*.segment"))
 
 
 def test_searches_are_logged_only_when_asked(docs: Path, open_docs: Opener, caplog: pytest.LogCaptureFixture) -> None:
@@ -393,9 +340,3 @@ def test_a_folder_of_documents_has_no_say_in_how_assistants_are_served(docs: Pat
     assert (library.settings.serve.token, library.settings.serve.allowed_hosts) == ("", ())
     assert library.settings.search.top_k == 7
     assert any("serve.token is ignored" in notice for notice in library.notices)
-
-
-def test_the_index_beside_documents_is_not_for_git_or_for_others(docs: Path, open_docs: Opener) -> None:
-    open_docs()
-    assert (docs / ".rag-index" / ".gitignore").read_text() == "*\n"
-    assert (docs / ".rag-index").stat().st_mode & 0o077 == 0
