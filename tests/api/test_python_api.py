@@ -100,7 +100,7 @@ def test_a_hit_says_where_it_is_and_read_returns_exactly_that(folder: Path) -> N
         assert hit.text == library.read(hit.citation).strip()
         assert library.read(hit.path).splitlines() == lines
         assert library.read(f"{hit.path}:L{first}") == lines[first - 1]
-        with pytest.raises(bunko.UnknownName, match=r"There is no document 'nowhere\.md'"):
+        with pytest.raises(bunko.UnknownName, match=r"There is no document or passage 'nowhere\.md'"):
             library.read("nowhere.md")
 
 
@@ -147,3 +147,22 @@ def test_eight_threads_search_one_library_and_each_gets_its_own_answer(folder: P
 
         with ThreadPoolExecutor(8) as pool:
             assert all(all(outcome) for outcome in pool.map(search, queries))
+
+
+def test_lines_beyond_the_end_of_a_document_are_an_error_and_not_an_empty_text(folder: Path) -> None:
+    with bunko.open("notes") as library, pytest.raises(bunko.UnknownName, match="or passage 'handbook"):
+        library.read("handbook/oncall.md:L900-L901")
+
+
+def test_a_closed_library_says_so_and_does_not_ask_to_delete_anything(folder: Path) -> None:
+    with bunko.open("notes") as library:
+        library.search("release")
+    with pytest.raises(bunko.LibraryError, match="is closed") as caught:
+        library.search("release")
+    assert "Delete" not in caught.value.hint
+
+
+def test_a_document_that_was_taken_for_a_library_is_not_to_be_deleted(folder: Path) -> None:
+    with pytest.raises(bunko.LibraryError, match="not a readable library") as caught:
+        bunko.open("notes/handbook/oncall.md")
+    assert caught.value.hint.startswith("If it is one of your own files, keep it")

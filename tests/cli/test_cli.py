@@ -124,9 +124,16 @@ def test_reindex_counts_what_it_did(run: Run, notes: Path) -> None:
     second = run("reindex", "--docs-dir", notes)
     assert second.code == 0
     assert second.out == "0 added, 1 updated, 1 deleted, 1 unchanged, 2 chunks in total\n"
-    assert "1 document failed or only partly indexed:" in second.err
+    assert "1 document not indexed, or only in part:" in second.err
     assert "empty.md: is empty" in second.err
     assert run("reindex", "--docs-dir", notes, "--force", "--json").json()["updated"] == 2
+
+
+def test_the_reason_and_the_hint_of_a_problem_are_two_sentences_on_one_line(run: Run, notes: Path) -> None:
+    (notes / "binary.md").write_bytes(bytes(range(256)))
+    line = "binary.md: The file is not text: it contains NUL bytes. Exclude the file, or save its text as UTF-8."
+    assert f"  {line}\n" in run("reindex", "--docs-dir", notes).err
+    assert f"problem: {line}\n" in run("status", "--docs-dir", notes).out
 
 
 def test_status_and_doctor_tell_about_a_library(run: Run, notes: Path) -> None:

@@ -207,7 +207,7 @@ def _resolve_source(kind: str, source: Path | None) -> str:
     if declared is not None and declared.root == "none":
         if source is not None:
             raise SettingsError(
-                f"A tool of {declared.label} takes no folder or file",
+                f"A tool of {declared.label} has no folder or file",
                 hint=f"Leave out --source. Add {declared.noun[1]} with: {declared.import_command}.",
             )
         return ""

@@ -170,7 +170,10 @@ class Importer:
     ) -> AbstractContextManager[None]:
         """Hold the import lock: one process imports at a time, and the next waits until it is free or cancelled."""
         if self._read_only:
-            raise LibraryReadOnly("This library is open for reading only", hint="Open it for writing to change it.")
+            raise LibraryReadOnly(
+                "This library is open for reading only",
+                hint="Check that you may write to it; in Python, open it without read_only.",
+            )
         lock_file = self._store.files.lock_file()
         return hold_lock(lock_file, wait_seconds=wait_seconds, observer=observer)
 
@@ -181,7 +184,7 @@ class Importer:
         if (report.added + report.updated) * _CHECK_RATIO > report.unchanged:
             report.notices += self._search_problems(view, tool)
         _log.info(
-            "Imported %s: %d added, %d updated, %d deleted, %d unchanged, %d chunks in all",
+            "Imported %s: %d added, %d updated, %d deleted, %d unchanged, %d chunks in total",
             tool.name, report.added, report.updated, report.deleted, report.unchanged, report.total_chunks,
         )  # fmt: skip
         return report

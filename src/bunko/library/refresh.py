@@ -81,13 +81,18 @@ class Refresher:
     def _import_notices(self, tool: Tool, running: _ImportThread) -> list[str]:
         missing = self.last_check(tool).missing_files
         if running.is_alive():
-            subject = f"{missing} changed files are" if missing else "Changed files are"
+            subject = "Changed files are"
+            if missing:
+                subject = "1 changed file is" if missing == 1 else f"{missing} changed files are"
             return [f"{subject} still being indexed; results come from the existing index."]
         if isinstance(running.error, LibraryBusy):
             return ["Another process is importing into this library; results come from the existing index."]
         if isinstance(running.error, LibraryReadOnly | DiskFull):
             # If only file times were to be updated, nothing is missing from the answer.
-            return [f"{missing} changed files could not be indexed: {running.error.message}."] if missing else []
+            if not missing:
+                return []
+            files = "1 changed file" if missing == 1 else f"{missing} changed files"
+            return [f"{files} could not be indexed: {running.error.message}."]
         if running.error is not None:
             raise running.error
         return []

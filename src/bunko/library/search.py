@@ -273,7 +273,7 @@ class Searcher:
             if (text := read_passage(self._store, selected.id, location)) is not None:
                 return text
         raise UnknownName(
-            f"There is no document {location!r}" + (f" in {tool}" if tool else ""),
+            f"There is no document or passage {location!r}" + (f" in {tool}" if tool else ""),
             hint="Give a path or citation as a search returned it.",
         )
 

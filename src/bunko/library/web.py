@@ -178,7 +178,9 @@ class WebCollector:
         for owner in owners:
             with suppress(UnknownName):
                 return owner, self._get_page(owner, url)
-        raise UnknownName(f"No tool has the page {url}", hint=f"List the tools with: {self._web_command('status')}")
+        raise UnknownName(
+            f"No tool has the page {url}", hint=f"List the collected sites with: {self._web_command('status')}"
+        )
 
     def status(self, tool: str | None = None) -> list[WebToolStatus]:
         """Return the status of one tool of web pages, or of all."""
@@ -354,7 +356,9 @@ class WebCollector:
                 return page
             for target in self._store.pages.select(tool.id, [page.found_on]):
                 return target
-        raise UnknownName(f"{tool.name} has no page {url}", hint=f"List the tools with: {self._web_command('status')}")
+        raise UnknownName(
+            f"{tool.name} has no page {url}", hint=f"List the collected sites with: {self._web_command('status')}"
+        )
 
     def _web_command(self, verb: str) -> str:
         return f"bunko web {verb}{' URL' if verb == 'add' else ''}{self._paths.cli_flags()}"

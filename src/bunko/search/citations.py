@@ -59,7 +59,7 @@ def verify_citation(store: Store, tool_id: int, citation: str, digest: str) -> C
 
 
 def read_passage(store: Store, tool_id: int, location: str) -> str | None:
-    """Return the text of a document, or of the lines that a citation names; None if there is no such document."""
+    """Return the text of a document, or of the lines that a citation names; None if there is no such passage."""
     if (document := store.documents.get(tool_id, location)) is not None:
         return document.text
     cited = _CITATION.fullmatch(location)
@@ -70,7 +70,7 @@ def read_passage(store: Store, tool_id: int, location: str) -> str | None:
     first = int(cited["first"])
     lines = unify_line_ends(document.text).split("\n")
     begin, end = (max(0, line - document.lines.first) for line in (first, int(cited["last"] or first)))
-    return "\n".join(lines[begin : end + 1])
+    return "\n".join(lines[begin : end + 1]) if begin < len(lines) else None
 
 
 def _find_passage(document: StoredDocument, first: int, last: int, digest: str) -> tuple[int, int] | None:

@@ -118,7 +118,7 @@ class Setting:
     def allowed_values(self) -> str:
         """Describe the values that are allowed."""
         if self.choices:
-            description = f"one of {', '.join(self.choices)}"
+            description = f"one of {', '.join(self.choices)}" if len(self.choices) > 1 else self.choices[0]
         elif self.kind in (int, float):
             noun = "whole number" if self.kind is int else "number"
             description = f"a list of {noun}s" if self.is_list else f"a {noun}"

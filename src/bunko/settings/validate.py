@@ -111,24 +111,36 @@ def check_pairs(values: dict[str, Any], origins: dict[str, str]) -> None:
 
 def unknown_setting_error(key: str, origin: str) -> SettingsError:
     """Return the error for an unknown key, with the most similar known key as a hint."""
-    from difflib import get_close_matches
-
-    from bunko.settings.providers import all_settings
-
-    settings = all_settings()
     key = key[:80]
-    section, _, name = key.rpartition(".")
-    same_name = [candidate for candidate in settings if candidate.endswith(f".{name}")]
-    if section in SECTIONS:
-        prefix = f"{section}."
-        candidates = {setting.removeprefix(prefix): setting for setting in settings if setting.startswith(prefix)}
-    else:
-        candidates = {section_name: section_name for section_name in SECTIONS}
-        name = section or name
-    nearest = same_name[0] if same_name else candidates[get_close_matches(name.lower(), candidates, n=1, cutoff=0)[0]]
+    nearest = _most_similar_key(key)
     # In the notation of a config file, so that a dotted key at the top level gets a useful answer.
     suggestion = "[{}] {}".format(*nearest.split(".")) if "." in nearest else f"[{nearest}]"
     return SettingsError(
         f"{key!r} is not a setting ({origin})",
         hint=f"The most similar setting is {suggestion}. `bunko config show` lists all settings.",
     )
+
+
+def _most_similar_key(key: str) -> str:
+    """Return the known setting or section that an unknown key was probably meant to be."""
+    from difflib import get_close_matches
+
+    from bunko.settings.providers import all_settings
+
+    settings = list(all_settings())
+    section, _, name = key.rpartition(".")
+    same_name = [setting for setting in settings if setting.endswith(f".{name}")]
+    if same_name and not section:
+        return same_name[0]
+    if same_name:
+        wanted, candidates = section, {setting.rpartition(".")[0]: setting for setting in same_name}
+    elif section in SECTIONS:
+        prefix = f"{section}."
+        wanted = name
+        candidates = {setting.removeprefix(prefix): setting for setting in settings if setting.startswith(prefix)}
+    else:
+        wanted = section or name
+        candidates = {section_name: section_name for section_name in SECTIONS}
+        if not section:  # it may also be the name of a setting without its section
+            candidates = {setting.rpartition(".")[2]: setting for setting in reversed(settings)} | candidates
+    return candidates[get_close_matches(wanted.lower(), candidates, n=1, cutoff=0)[0]]

@@ -104,12 +104,12 @@ def conclusion(result: SweepResult) -> str:
         return f"{len(result.scores):,} of {len(result.points):,} points were measured; there is no conclusion yet."
     change = f"{difference.difference:+.4f}, 95 % interval [{difference.low:+.4f}, {difference.high:+.4f}]"
     text = {
-        "same": "The settings in force are the best of the grid. There is nothing to change.",
+        "same": "The current settings are the best of the grid. There is nothing to change.",
         "better": f"Better, and the held-out questions confirm it: {result.measure} {change}.",
         "not proven": f"Not proven to be better: on the held-out questions the difference is {change}, which contains"
-        " 0. Keep the settings in force, or judge more questions.",
-        "worse": f"Worse on the held-out questions: {change}. The gain on the tuning half was chance; keep the settings"
-        " in force.",
+        " 0. Keep the current settings, or judge more questions.",
+        "worse": f"Worse on the held-out questions: {change}. The gain on the tuning half was chance; keep the current"
+        " settings.",
     }[result.verdict]
     edges = _dimensions_at_edge(result)
     if edges and result.verdict != "same":

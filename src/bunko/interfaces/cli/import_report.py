@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bunko.interfaces.cli.options import escape_controls, print_json, print_stderr
-from bunko.interfaces.text import format_count
+from bunko.interfaces.text import format_count, join_sentences
 from bunko.observer import Observer
 
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ def problem_lines(report: Report) -> Iterator[str]:
     """Yield the notices and the first problems of an import, and the number of further problems."""
     yield from report.notices
     if report.problems:
-        yield f"{format_count(len(report.problems), 'document')} failed or only partly indexed:"
+        yield f"{format_count(len(report.problems), 'document')} not indexed, or only in part:"
     for problem in report.problems[:_MAX_PROBLEMS]:
         tool = f"{problem.tool}: " if problem.tool else ""
-        yield f"  {tool}{escape_controls(problem.uri)}: {' '.join(problem.reason.splitlines())}"
+        yield f"  {tool}{escape_controls(problem.uri)}: {join_sentences(problem.reason)}"
     if len(report.problems) > _MAX_PROBLEMS:
         yield f"  … and {len(report.problems) - _MAX_PROBLEMS} more; use --json to list all."
 

@@ -137,7 +137,7 @@ def _check_unicode(arguments: list[str]) -> None:
             escaped = argument.encode("utf-8", "backslashreplace").decode("utf-8")
             raise SettingsError(
                 f"The argument{option} is not valid UTF-8: {escaped}",
-                hint="Use UTF-8; a file or folder with such a name has to be renamed.",
+                hint="Use UTF-8, and rename a file or folder whose name is not.",
             ) from None
 
 

@@ -16,7 +16,7 @@ from bunko.interfaces.cli.options import (
     replace_controls,
     shared_options,
 )
-from bunko.interfaces.text import format_count
+from bunko.interfaces.text import format_count, join_sentences
 
 if TYPE_CHECKING:
     from bunko.library.status import LibraryStatus, ToolDetails, ToolStatus
@@ -289,8 +289,7 @@ def tool_remarks(tool_status: ToolStatus) -> list[str]:
 def problem_lines(tool_status: ToolStatus) -> list[str]:
     """Return a line for each document that could not be indexed."""
     return [
-        f"problem: {escape_controls(problem.uri)}: {' '.join(problem.reason.splitlines())}"
-        for problem in tool_status.problems
+        f"problem: {escape_controls(problem.uri)}: {join_sentences(problem.reason)}" for problem in tool_status.problems
     ]
 
 

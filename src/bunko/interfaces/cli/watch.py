@@ -21,7 +21,7 @@ from bunko.interfaces.cli.options import (
     replace_controls,
     shared_options,
 )
-from bunko.interfaces.text import format_count
+from bunko.interfaces.text import format_count, join_sentences
 
 if TYPE_CHECKING:
     from bunko.library.watch import WatchEvent
@@ -155,7 +155,7 @@ def _event_lines(event: WatchEvent) -> Iterator[str]:
     else:
         tool = f"{event.tool}: " if event.tool else ""
         text = _format_changes(event.report) if event.report else event.message
-        yield tool + " ".join(text.splitlines())
+        yield tool + join_sentences(text)
         if event.hint:
             yield f"  {event.hint}"
 

@@ -23,7 +23,7 @@ from bunko.interfaces.cli.options import (
     replace_controls,
     shared_options,
 )
-from bunko.interfaces.text import format_count
+from bunko.interfaces.text import format_count, join_sentences
 from bunko.observer import Observer
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ def _report_problems(result: CollectResult, *, exit_on_problem: bool) -> None:
     """Print problems; with `exit_on_problem`, the first one sets the exit code."""
     outcome = result.outcome
     for problem in outcome.problems[:_MAX_PROBLEMS]:
-        print_stderr(f"Error: {escape_controls(problem.uri)}: {' '.join(problem.reason.splitlines())}")
+        print_stderr(f"Error: {escape_controls(problem.uri)}: {join_sentences(problem.reason)}")
         if problem.uri in outcome.errors and outcome.errors[problem.uri].hint:
             print_stderr(f"  {outcome.errors[problem.uri].hint}")
     for skipped in outcome.skipped[:_MAX_PROBLEMS]:
@@ -316,7 +316,7 @@ def _tool_remarks(tool_status: WebToolStatus, flags: str) -> list[str]:
         command_line = f"{shlex.join(_crawl_arguments(crawl))} -n {shlex.quote(tool_status.tool.name)}{flags}"
         remarks.append(f"a crawl is unfinished, with {pages} to fetch; continue with: {command_line}")
     remarks += [
-        f"{escape_controls(problem.uri)}: {' '.join(problem.reason.splitlines())}"
+        f"{escape_controls(problem.uri)}: {join_sentences(problem.reason)}"
         for problem in tool_status.problems[:_MAX_PROBLEMS]
     ]
     if len(tool_status.problems) > _MAX_PROBLEMS:

@@ -115,7 +115,7 @@ class Guard:
         if self.allows(target.host, target.port) and not self.allows(source.host, source.port):
             raise AddressRefused(
                 f"{display_url(url)} is not fetched: {source.host} links to a host of your own network",
-                hint="To fetch it, give that address itself.",
+                hint="To fetch it, give its address directly.",
             )
         return target
 
@@ -125,7 +125,7 @@ class Guard:
         if source.scheme == "https" and target.scheme == "http":
             raise AddressRefused(
                 f"{display_url(str(source))} is not fetched: it redirects from https to http, {display_url(location)}",
-                hint="If you trust the network, fetch that address itself.",
+                hint="If you trust the network, fetch the http address directly.",
             )
         return target
 

@@ -139,7 +139,10 @@ class Database:
     def transaction(self) -> Iterator[Connection]:
         """Run the block in one transaction, waiting for other writers."""
         if self._read_only:
-            raise LibraryReadOnly(f"{self.path} is open for reading only", hint="Open it for writing to change it.")
+            raise LibraryReadOnly(
+                f"{self.path} is open for reading only",
+                hint="Check that you may write to it; in Python, open it without read_only.",
+            )
         with self._write_lock, translate_errors(self.path):
             try:
                 self._writer.execute("BEGIN IMMEDIATE")  # inside try: Ctrl-C may arrive right after it

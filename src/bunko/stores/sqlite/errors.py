@@ -64,7 +64,15 @@ def _library_error(path: Path, error: sqlite3.Error) -> BunkoError:
             f"{path} cannot be opened for writing: {text}",
             hint="Check the permissions of the folder, or choose another one with --library or --data-dir.",
         )
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or text.startswith(("no such table", "no such column")):
+    if isinstance(error, sqlite3.ProgrammingError) and "closed database" in text:
+        return LibraryError(f"{path} is closed", hint="Open the library again, and close it when you are done.")
+    if name.startswith("SQLITE_NOTADB"):
+        # The path may be a mistake, and the file one of the user's own.
+        return LibraryDamaged(
+            f"{path} is not a readable library: {text}",
+            hint=f"If it is one of your own files, keep it and give another path. Otherwise: {rebuild_hint(path)}",
+        )
+    if name.startswith("SQLITE_CORRUPT") or text.startswith(("no such table", "no such column")):
         return LibraryDamaged(f"{path} is not a readable library: {text}", hint=rebuild_hint(path))
     # Any command can fail this way, `bunko doctor` too, so the hint must not name it.
     return LibraryError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bunko.interfaces import serialize
+from bunko.interfaces.text import join_sentences
 from bunko.interfaces.tools import search_tool
 from bunko.interfaces.tools.answers import SEARCH_OUTPUT
 from bunko.interfaces.tools.params import Param
@@ -72,11 +73,14 @@ def _reindex(call: ToolCall) -> ToolReply:
     report = call.library.reindex(observer=observer)
     structured = serialize.report_to_dict(report)
     counts = ", ".join(f"{structured[name]} {name}" for name in ("added", "updated", "deleted", "unchanged", "moved"))
-    lines = [f"{counts}, {structured['total_chunks']} chunks in all."]
+    lines = [f"{counts}, {structured['total_chunks']} chunks in total."]
     if report.interrupted:
-        lines.append("It was stopped early; what was written stays. Call reindex again to continue.")
+        lines.append("The import was stopped. Finished work is saved; call reindex again to continue.")
     lines += report.notices
-    lines += [f"Not indexed: {problem.uri}: {' '.join(problem.reason.split())}" for problem in report.problems[:20]]
+    lines += [
+        f"Not indexed: {problem.uri}: {' '.join(join_sentences(problem.reason).split())}"
+        for problem in report.problems[:20]
+    ]
     if len(report.problems) > 20:
         lines.append(f"… and {len(report.problems) - 20} more.")
     return ToolReply("\n".join(lines), structured)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bunko.errors import AddressRefused, BunkoError, FetchFailed, UnknownName
 from bunko.interfaces.serialize import round_score
-from bunko.interfaces.text import single_line
+from bunko.interfaces.text import join_sentences, single_line
 from bunko.interfaces.tools import search_tool
 from bunko.interfaces.tools.params import Param
 from bunko.interfaces.tools.tool import INTEGER, NUMBER, STRING, ToolCall, ToolDefinition, ToolReply, object_schema
@@ -248,7 +248,9 @@ def _crawl_reply(call: ToolCall, result: CollectResult) -> ToolReply:
     lines += [message("skipped", number=len(outcome.skipped))] if outcome.skipped else []
     lines += [message("left", number=outcome.omitted_links)] if outcome.omitted_links else []
     problems = outcome.problems
-    lines += [f"- {_short_line(problem.uri)}: {_short_line(problem.reason)}" for problem in problems[:20]]
+    lines += [
+        f"- {_short_line(problem.uri)}: {_short_line(join_sentences(problem.reason))}" for problem in problems[:20]
+    ]
     structured = {
         "pages_crawled": counts["pages"],
         "chunks_stored": counts["chunks"],
