@@ -143,7 +143,7 @@ def test_a_tool_may_be_of_memos_or_json_lines_or_of_web_pages_which_have_no_plac
     assert (ran.json()["kind"], ran.json()["files"]) == ("jsonl", 1)
     assert run("import", "--all", *library).out.startswith("3 added")
     ran = run("tool", "add", "-n", "site", "-d", "Pages", "-s", notes, "--kind", "web", *library)
-    assert (ran.code, "takes no folder or file" in ran.err) == (2, True)
+    assert (ran.code, "has no folder or file" in ran.err) == (2, True)
     ran = run("tool", "add", "-n", "site", "-d", "Pages", "--kind", "web", *library)
     assert (ran.code, "bunko web add URL -n site" in ran.out) == (0, True)
     assert run("tool", "add", "-n", "none", "-d", "Nothing", *library).code == 2
