@@ -105,7 +105,7 @@ def test_an_import_onto_a_full_disk_says_so_keeps_the_old_state_and_is_completed
     before = found(search(docs, data))
     assert before
     corpus.write(docs, OLD | MUCH)
-    check_failed(reindex(docs, data), "disk-full", "no room", "Free some space", "same command again")
+    check_failed(reindex(docs, data), "disk-full", "The disk is full", "Free some space", "same command again")
     assert before <= found(search(docs, data, "--no-refresh"))
     told = search(docs, data)
     assert before <= found(told)
@@ -135,17 +135,17 @@ def test_a_disk_filled_by_others_gives_a_clear_error_and_harms_nothing(docs: Pat
     before = found(search(docs, data))
     filler = fill(disk)
     corpus.write(docs, OLD | MUCH)
-    check_failed(reindex(docs, data), "disk-full", "no room")
+    check_failed(reindex(docs, data), "disk-full", "The disk is full")
     asked = search(docs, data)
     if asked.returncode:  # SQLite needs 32 kB beside the library to let many processes read it
-        check_failed(asked, "disk-full", "no room")
+        check_failed(asked, "disk-full", "The disk is full")
     filler.unlink()
     assert before <= found(search(docs, data, "--no-refresh"))
 
 
 def test_a_disk_without_room_for_another_folder_is_full(docs: Path, disk: Path) -> None:
     mounted("-o", "remount,nr_inodes=1", disk)
-    check_failed(reindex(docs, disk / "data"), "disk-full", "no room")
+    check_failed(reindex(docs, disk / "data"), "disk-full", "The disk is full")
 
 
 def test_a_read_only_disk_still_answers_and_says_why_it_cannot_refresh(docs: Path, disk: Path) -> None:
@@ -168,16 +168,16 @@ def test_what_a_killed_import_left_on_a_disk_that_became_read_only_still_answers
     mounted("-o", "remount,ro", disk)
     answer = search(docs, data)
     assert before < found(answer)
-    assert "Cannot write " in answer.stderr
+    assert "cannot be written" in answer.stderr
 
 
 def check_read_only(docs: Path, data: Path, before: set[str]) -> None:
     answer = search(docs, data)
     assert found(answer) == before
     assert f"{len(MUCH)} changed files could not be indexed" in answer.stderr
-    assert "Cannot write " in answer.stderr
+    assert "cannot be written" in answer.stderr
     assert found(search(docs, data, "--no-refresh")) == before
-    check_failed(reindex(docs, data), "read-only", "Cannot write ", "--data-dir")
+    check_failed(reindex(docs, data), "read-only", "cannot be written", "--data-dir")
 
 
 def test_a_library_in_somebody_elses_folder_still_answers_and_says_why_it_cannot_refresh(

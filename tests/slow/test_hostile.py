@@ -139,7 +139,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imported]:
 
 
 def printable(uri: str) -> str:
-    """Return a name as it is reported: what is not valid Unicode is written out."""
+    """Return a name as it is reported: what is not valid UTF-8 is written out."""
     return uri.encode(errors="backslashreplace").decode()
 
 
@@ -267,7 +267,7 @@ def test_a_folder_whose_name_is_no_text_is_refused_in_a_sentence(tmp_path: Path)
     for command in (("reindex",), ("search", "京都"), ("status",), ("doctor",)):
         done = corpus.run(*command, "--docs-dir", docs)
         assert done.returncode == EXIT_CODES["settings"]
-        assert "not valid Unicode" in done.stderr
+        assert "not valid UTF-8" in done.stderr
         assert "Traceback" not in done.stderr
 
 

@@ -27,7 +27,7 @@ NAMES = sorted(
     {
         name
         for path in Path(bunko.__file__).parent.rglob("*.py")
-        for name in re.findall(r'\breach\("([^"]+)"\)', path.read_text(encoding="utf-8"))
+        for name in re.findall(r'\breach_failpoint\("([^"]+)"\)', path.read_text(encoding="utf-8"))
         if not name.startswith(("pack.", "reembed."))  # passed by other commands, which have tests of their own
     }
 )
