@@ -23,7 +23,7 @@ ROUNDS = 5
 
 # In a separate process, since a model is loaded once; with one thread, as the command line sets it.
 _LOADING = """
-import json, time, numpy, psutil, bunko.library
+import json, time, numpy, psutil, bunko.library.library
 before = psutil.Process().memory_info().rss
 start = time.process_time()
 from bunko.embedders import build
