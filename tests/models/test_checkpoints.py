@@ -240,7 +240,7 @@ from bunko.errors import EmbedderError
 
 one = transformers.build(model=sys.argv[1], device="cpu", threshold=1.0)
 try:
-    print(json.dumps([one.available(), one.name, one.embed(["cat"]).tolist(), one.available()]))
+    print(json.dumps([one.unavailable_reason(), one.name, one.embed(["cat"]).tolist(), one.unavailable_reason()]))
 except EmbedderError as error:
     print(json.dumps([error.message, error.hint]))
 """

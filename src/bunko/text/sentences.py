@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _CLOSERS = r"""[)\]}"'”’»）」』】〉》〕］｝〟]*+"""
 # The leading character class lets the engine skip to the next candidate; look-behinds then distinguish them.
-_SENTENCE_END = re.compile(
+_SENTENCE_END = (
     r"[。｡！？…‥．!?.\n\r](?:"
     # Full-width ends: always, but a full-width point between digits is a decimal point.
     rf"(?<=[。｡！？…‥．])(?<!．(?=\d))[。｡！？…‥．!?.]*+{_CLOSERS}"
@@ -18,13 +19,19 @@ _SENTENCE_END = re.compile(
     r"|(?<=\r)(?:\n|(?!\n))(?=[^\S\n\r]*+[\n\r])"
     r")"
 )
-_ABBREVIATION = re.compile(
+_ABBREVIATION = (
     r"(?i:e\.?g|i\.?e|etc|cf|vs|viz|ca|approx|resp|al|mrs?|ms|dr|prof|st|[sj]r|rev|gen|inc|ltd|co|corp|dept|est"
     r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|[a-hj-z](?:\.[a-z])*)"
 )
-_NUMBERED_ABBREVIATION = re.compile(r"(?i:nos?|figs?|eqs?|sec|ch|vol|pp?|ver|ed|art|para|tab)")
+_NUMBERED_ABBREVIATION = r"(?i:nos?|figs?|eqs?|sec|ch|vol|pp?|ver|ed|art|para|tab)"
 _LAST_WORD = re.compile(r"[^\s(\[{\"'「『（]*\Z")
 _WORD_REACH = 12  # characters before a point that can hold an abbreviation
+
+
+@cache
+def _pattern(expression: str) -> re.Pattern[str]:
+    """Compile an expression at first use: a search that cuts no text does not need them."""
+    return re.compile(expression)
 
 
 def sentence_ends(text: str) -> list[int]:
@@ -33,7 +40,7 @@ def sentence_ends(text: str) -> list[int]:
     Text after the last sentence end has no offset.
     """
     ends = []
-    for match in _SENTENCE_END.finditer(text):
+    for match in _pattern(_SENTENCE_END).finditer(text):
         start = match.start()
         mark = text[start]
         if mark == "." and match.end() - start == 1 and _is_abbreviation(text, start):
@@ -49,9 +56,9 @@ def _is_abbreviation(text: str, point: int) -> bool:
     word_limit = max(0, point - _WORD_REACH)
     match = _LAST_WORD.search(text, word_limit, point)
     word = match[0] if match else ""
-    if _NUMBERED_ABBREVIATION.fullmatch(word):
+    if _pattern(_NUMBERED_ABBREVIATION).fullmatch(word):
         return text[point + 1 : point + 3].lstrip()[:1].isdigit()
     if word.isdigit():
         before = text[word_limit : point - len(word)].rstrip(" \t")
         return before.endswith(("\n", "\r")) if before else word_limit == 0
-    return _ABBREVIATION.fullmatch(word) is not None
+    return _pattern(_ABBREVIATION).fullmatch(word) is not None
