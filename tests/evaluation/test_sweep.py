@@ -47,6 +47,7 @@ def test_halves_do_not_depend_on_the_order_and_spread_every_kind_evenly() -> Non
 # The same numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("judge_documents", [False, True])
 @pytest.mark.parametrize(
     "texts",

@@ -14,6 +14,9 @@ from bunko.types.tool_options import ToolOptions
 from tests.cli.processes import at_a_terminal, subprocess_environment
 from tests.conftest import Opener, Run
 
+# Each test tunes a whole tool: half a minute together.
+pytestmark = pytest.mark.slow
+
 # By these vectors alone a name is lost in a long text: bad where long texts are what people look for.
 POOR = '[search]\nmode = "semantic"\n\n[embedding]\nprovider = "hashing"\n'
 WORDS_ALONE = '[search]\nmode = "bm25"\n\n[embedding]\nprovider = "none"\n'

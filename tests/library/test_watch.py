@@ -26,6 +26,9 @@ from tests.library.watching import (
     wait_until,
 )
 
+# They wait for the events of the system: seconds each.
+pytestmark = pytest.mark.slow
+
 
 class Watcher(threading.Thread):
     """A watch in a thread of this process, and all it told."""

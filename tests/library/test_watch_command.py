@@ -21,6 +21,9 @@ from tests.library.watching import (
     wait_until,
 )
 
+# They start processes and wait for the events of the system: seconds each.
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("own", [".rag-index", "notes/mine", "."], ids=["usual", "elsewhere", "beside the documents"])
 def test_its_own_writes_cause_no_further_import(docs: Path, tmp_path: Path, own: str) -> None:

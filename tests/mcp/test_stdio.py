@@ -212,6 +212,7 @@ def test_malformed_lines_and_huge_arguments_are_survived(serve: Any, folder: Pat
     assert process.call("search", {"query": "京都"})["structuredContent"]["results"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks into /proc")
 def test_a_thousand_calls_do_not_make_the_process_grow(serve: Any, folder: Path) -> None:
     process = serve("--docs-dir", folder)
