@@ -127,12 +127,12 @@ class Library:
         **ranking: Unpack[RankingOptions],
     ) -> Answer:
         """Search one tool, all active ones, or those of some kinds, and return the best hits."""
-        return self._searcher.search(
+        request = SearchRequest(
             query,
-            tool=tool,
-            kinds=kinds,
-            mode=mode,
-            top_k=top_k,
+            tool,
+            tuple(kinds),
+            mode,
+            top_k,
             where=where,
             explain=explain,
             refresh=refresh,
@@ -140,6 +140,7 @@ class Library:
             use_tool_settings=use_tool_settings,
             **ranking,
         )
+        return self._searcher.answer(request)
 
     def page(self, request: SearchRequest, *, overhead_tokens: Callable[[Passage], int] = lambda _: 0) -> Page:
         """Answer a search request with one page of passages that fits its token budget.

@@ -64,38 +64,6 @@ class Searcher:
         self._refresher, self._chat_models, self._read_only, self._notices = refresher, chat_models, read_only, notices
         self._tool_ids: dict[str, int] = {}
 
-    def search(
-        self,
-        query: str,
-        *,
-        tool: str | None = None,
-        kinds: Sequence[str] = (),
-        mode: Mode | None = None,
-        top_k: int | None = None,
-        where: Filter = NO_FILTER,
-        explain: bool = False,
-        refresh: bool = True,
-        rewrite: bool | None = False,
-        use_tool_settings: bool = True,
-        **ranking: Unpack[RankingOptions],
-    ) -> Answer:
-        """Search one tool, all active ones, or those of some kinds; see `answer`."""
-        return self.answer(
-            SearchRequest(
-                query,
-                tool,
-                tuple(kinds),
-                mode,
-                top_k,
-                where=where,
-                explain=explain,
-                refresh=refresh,
-                rewrite=rewrite,
-                use_tool_settings=use_tool_settings,
-                **ranking,
-            )
-        )
-
     def answer(self, search_request: SearchRequest) -> Answer:
         """Search one tool, all active ones, or those of some kinds, importing changes first if a check is due.
 

@@ -133,14 +133,14 @@ def _most_similar_key(key: str) -> str:
     if same_name and not section:
         return same_name[0]
     if same_name:
-        wanted, candidates = section, {setting.rpartition(".")[0]: setting for setting in same_name}
+        typed_word, candidates = section, {setting.rpartition(".")[0]: setting for setting in same_name}
     elif section in SECTIONS:
         prefix = f"{section}."
-        wanted = name
+        typed_word = name
         candidates = {setting.removeprefix(prefix): setting for setting in settings if setting.startswith(prefix)}
     else:
-        wanted = section or name
+        typed_word = section or name
         candidates = {section_name: section_name for section_name in SECTIONS}
         if not section:  # it may also be the name of a setting without its section
             candidates = {setting.rpartition(".")[2]: setting for setting in reversed(settings)} | candidates
-    return candidates[get_close_matches(wanted.lower(), candidates, n=1, cutoff=0)[0]]
+    return candidates[get_close_matches(typed_word.lower(), candidates, n=1, cutoff=0)[0]]
