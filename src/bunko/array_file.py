@@ -59,7 +59,7 @@ def save_arrays(
     header = {"format": format_version, "stamp": stamp, "arrays": layout, "bytes": offset}
     # The checksum is only known once everything is written: reserve room for the largest.
     header_size = len(_encode_header(header | {"checksum": 2**32}))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as file:

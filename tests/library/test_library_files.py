@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.errors import LibraryMismatch, SettingsError, SourceError
+from bunko.errors import LibraryError, LibraryMismatch, SettingsError, SourceError
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from tests.conftest import Opener
@@ -70,3 +70,15 @@ def test_the_index_beside_documents_is_not_for_git_or_for_others(docs: Path, ope
     open_docs()
     assert (docs / ".rag-index" / ".gitignore").read_text() == "*\n"
     assert (docs / ".rag-index").stat().st_mode & 0o077 == 0
+
+
+def test_a_library_that_was_moved_away_is_not_created_anew(tmp_path: Path, docs: Path) -> None:
+    put(docs, "a.md", "京都")
+    home = tmp_path / "library"
+    with open_library(locate_library(docs_dir=docs, data_dir=home, environ={}), environ={}) as library:
+        home.rename(tmp_path / "away")
+        with pytest.raises(LibraryError, match="does not exist any more"):
+            library.reindex()
+        assert not home.exists()
+        (tmp_path / "away").rename(home)
+        assert library.reindex().added == 1

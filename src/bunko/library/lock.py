@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bunko.errors import LibraryBusy, LibraryReadOnly
+from bunko.errors import LibraryBusy, LibraryError, LibraryReadOnly
 from bunko.observer import Observer
 
 # How often a waiting process tries again, so that it can be cancelled in between.
@@ -25,6 +25,8 @@ def hold_lock(
     """Hold the lock in a file after waiting at most `wait_seconds` for it."""
     from filelock import FileLock, Timeout
 
+    if not lock_file.parent.is_dir():  # FileLock would create it, in the way of a library that is moved back
+        raise LibraryError(f"{lock_file.parent} does not exist any more", hint="Move the library back, or open it anew.")
     lock = FileLock(lock_file)
     deadline = time.monotonic() + wait_seconds
     is_waiting = False
