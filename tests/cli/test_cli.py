@@ -171,7 +171,7 @@ def test_config_show_tells_each_value_and_where_it_came_from(
     monkeypatch.setenv("RAG_CHUNK_SIZE", "300")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden")
     shown = run("config", "show", "--docs-dir", notes, "--json").json()
-    top_k, size = shown["search.top_k"], shown["chunker.chunk_size"]
+    top_k, size = shown["search.top_k"], shown["web.chunk_size"]
     assert isinstance(top_k, dict)
     assert isinstance(size, dict)
     assert top_k["value"] == "7"

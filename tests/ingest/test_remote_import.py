@@ -136,8 +136,9 @@ def test_what_came_before_a_failure_is_not_paid_for_again(service: Loopback, doc
     write(docs, 120, sections=10)
     library = open_docs(**remote(service))
     failing_after(service, 5)
-    with pytest.raises(EmbedderError, match="out of order"):
-        library.reindex()
+    report = library.reindex()
+    assert report.added == 120, "all of them are found by their words"
+    assert ["out of order" in notice for notice in report.notices] == [True]
     library.close()
     service.always = lambda _: None
     service.asked.clear()
@@ -177,8 +178,7 @@ def test_what_was_kept_and_is_wanted_no_more_is_forgotten(service: Loopback, doc
     write(docs, 120, sections=10)
     library = open_docs(**remote(service))
     failing_after(service, 5)
-    with pytest.raises(EmbedderError):
-        library.reindex()
+    library.reindex()
     service.always = lambda _: None
     for path in docs.glob("*.md"):
         path.unlink()
@@ -320,8 +320,7 @@ def test_failed_calls_count_and_so_do_their_texts_that_came(service: Loopback, d
     write(docs, 120, sections=10)
     library = open_docs(**remote(service))
     failing_after(service, 5)
-    with pytest.raises(EmbedderError):
-        library.reindex()
+    library.reindex()
     found = spent(library)
     assert (found.texts, found.calls) == (500, len(service.asked))
 

@@ -159,23 +159,6 @@ def test_a_folder_that_vanished_keeps_its_index_and_says_so(docs: Path, open_doc
     library.close()
 
 
-def test_settings_other_than_the_ones_it_was_built_with_are_an_error_that_names_the_command(
-    docs: Path, open_docs: Opener
-) -> None:
-    put(docs, "a.md", "京都")
-    open_docs().reindex()
-    other = open_docs(BUNKO_CHUNKER_MAX_CHUNK_CHARS="500", EMBEDDING_PROVIDER="none")
-    with pytest.raises(LibraryMismatch, match="chunker and embedder") as caught:
-        other.search("京都")
-    assert f"bunko reindex --docs-dir {docs} --force" in caught.value.hint
-    with pytest.raises(LibraryMismatch):
-        other.reindex()
-    assert other.reindex(rebuild=True).updated == 1
-    assert other.search("京都").hits
-    with pytest.raises(LibraryMismatch):
-        open_docs().search("京都")
-
-
 def test_a_rebuild_answers_from_the_old_index_until_the_new_one_is_whole(docs: Path, open_docs: Opener) -> None:
     for number in range(250):
         put(docs, f"{number}.md", f"京都 {number}")

@@ -138,7 +138,7 @@ def test_a_pack_cannot_choose_a_folder_of_this_machine_that_is_not_its_own(
 def test_a_library_that_cuts_or_embeds_otherwise_makes_its_own_from_the_texts(
     open_named: OpenNamed, packed: Path, notes_folder: Path, tmp_path: Path
 ) -> None:
-    other = {"BUNKO_CHUNKER_KIND": "prose", "RAG_CHUNK_SIZE": "40", "RAG_CHUNK_OVERLAP": "0"}
+    other = {"BUNKO_CHUNKER_KIND": "prose", "BUNKO_CHUNKER_CHUNK_SIZE": "40", "BUNKO_CHUNKER_CHUNK_OVERLAP": "0"}
     there, fresh = open_named("there", **other), open_named("fresh", **other)
     _, report = import_pack_file(there, packed)
     assert "chunked again" in report.notices[0]

@@ -124,9 +124,9 @@ def test_one_who_reads_meanwhile_gets_old_answers_until_all_is_whole_and_is_then
     reader.reindex()
     old = [hit.uri for hit in reader.search("犬 12", mode="semantic").hits]
     watching = open_docs(**second)  # opened before the change, as another process would be
-    with pytest.raises(LibraryMismatch, match="a different embedder") as caught:
-        watching.search("犬 12")
-    assert "bunko reembed" in caught.value.hint
+    answer = watching.search("犬 12")
+    assert answer.hits
+    assert ["bunko reembed" in notice for notice in answer.notices] == [True]
     found: list[list[str]] = []
     writer = open_docs(**second)
     writer.reembed(
@@ -138,28 +138,27 @@ def test_one_who_reads_meanwhile_gets_old_answers_until_all_is_whole_and_is_then
     assert found
     assert all(one == old for one in found)
     assert watching.search("犬 12", mode="semantic").hits
-    with pytest.raises(LibraryMismatch, match="a different embedder"):
-        reader.search("犬 12", mode="hybrid")
+    answer = reader.search("犬 12", mode="hybrid")
+    assert answer.hits
+    assert ["bunko reembed" in notice for notice in answer.notices] == [True]
     assert reader.search("犬 12", mode="bm25").hits
     watching.reindex()
     assert watching.search("犬 12", mode="semantic").hits
 
 
-def test_by_words_a_library_with_other_vectors_still_answers_and_says_what_it_does_not_take_in(
-    docs: Path, open_docs: Opener
-) -> None:
+def test_a_library_with_other_vectors_still_answers_and_takes_changes_in(docs: Path, open_docs: Opener) -> None:
     write(docs, 3)
     open_docs().reindex()
     library = open_docs(**HASHING)
     assert library.search("犬", mode="bm25").notices == []
     (docs / "new.md").write_text("# 新しい\n\n鹿の話\n", encoding="utf-8")
-    answer = library.search("犬", mode="bm25")
-    assert answer.hits
+    assert [hit.uri for hit in library.search("鹿", mode="bm25").hits] == ["new.md"]
+    answer = library.search("鹿")
+    assert (answer.mode, answer.hits[0].uri) == ("hybrid", "new.md")
     assert ["bunko reembed" in notice for notice in answer.notices] == [True]
-    with pytest.raises(LibraryMismatch):
-        library.reindex()
+    assert ["bunko reembed" in notice for notice in library.reindex().notices] == [True]
     assert [one.uri for _, one in library.recent_documents()]
-    (told,) = [one for one in library.diagnose() if one.state == "error"]
+    (told,) = [one for one in library.diagnose() if one.state != "ok"]
     assert "bunko reembed" in told.hint
 
 
@@ -235,14 +234,14 @@ def test_vectors_can_be_given_to_a_tool_without_and_taken_away_again(docs: Path,
     assert again.search("犬").mode == "bm25"
 
 
-def test_a_tool_that_is_cut_another_way_has_to_be_rebuilt(docs: Path, open_docs: Opener) -> None:
+def test_new_vectors_do_not_cut_the_documents_another_way(docs: Path, open_docs: Opener) -> None:
     write(docs, 3)
     open_docs().reindex()
     library = open_docs(**HASHING, BUNKO_CHUNKER_MAX_CHUNK_CHARS="500")
-    with pytest.raises(LibraryMismatch, match="chunker") as caught:
-        library.reembed(["documents"])
-    assert "reindex" in caught.value.hint
-    assert "--force" in caught.value.hint
+    assert library.reembed(["documents"]).updated == 3
+    answer = library.search("犬")
+    assert answer.hits
+    assert ["--force" in notice for notice in answer.notices] == [True]
 
 
 def test_it_can_be_stopped_and_goes_on_later(docs: Path, open_docs: Opener) -> None:
@@ -265,16 +264,16 @@ def test_the_command_says_what_it_did(docs: Path, run: Run, monkeypatch: pytest.
     write(docs, 3)
     assert run("reindex", "--docs-dir", docs).code == 0
     monkeypatch.setenv("EMBEDDING_PROVIDER", "hashing")
-    refused = run("search", "犬", "--docs-dir", docs)
-    assert refused.code == 14
-    assert f"bunko reembed --docs-dir {docs}" in refused.err
+    found = run("search", "犬", "--docs-dir", docs)
+    assert found.code == 0
+    assert f"bunko reembed --docs-dir {docs}" in found.err
     assert run("reembed", "--docs-dir", docs).out == "3 documents with new vectors, 6 texts embedded.\n"
     assert run("search", "犬", "--docs-dir", docs).code == 0
     told = "0 documents with new vectors, 0 texts embedded, 3 documents already up to date.\n"
     assert run("reembed", "--docs-dir", docs).out == told
     monkeypatch.delenv("EMBEDDING_PROVIDER")
-    found = run("reembed", "--docs-dir", docs, "--json").json()
-    assert (found["updated"], found["embedded"]) == (3, 6)
+    report = run("reembed", "--docs-dir", docs, "--json").json()
+    assert (report["updated"], report["embedded"]) == (3, 6)
 
 
 def test_all_tools_of_a_library_are_done_and_one_that_cannot_be_is_told_of(
@@ -292,7 +291,9 @@ def test_all_tools_of_a_library_are_done_and_one_that_cannot_be_is_told_of(
     assert run("reembed", "-n", "one", "--library", place).code == 0
     done = run("reembed", "--all", "--library", place)
     assert (done.code, done.out.split(",")[0]) == (0, "2 documents with new vectors")
-    monkeypatch.setenv("BUNKO_CHUNKER_MAX_CHUNK_CHARS", "500")
+    monkeypatch.setenv("EMBEDDING_PROVIDER", "local")
+    monkeypatch.setenv("LMSTUDIO_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("BUNKO_RETRY_MAX_RETRIES", "0")
     failed = run("reembed", "--all", "--library", place, "--json")
-    assert failed.code == 14
+    assert failed.code == 5
     assert {one["tool"] for one in json.loads(failed.out)["failures"]} == {"one", "two"}

@@ -75,7 +75,7 @@ def test_a_found_config_of_another_program_is_skipped_with_a_notice(tmp_path: Pa
 def test_a_foreign_config_does_not_lend_its_dotenv(tmp_path: Path) -> None:
     write_file(tmp_path, "config.toml", 'title = "someone else\'s"\n')
     write_file(tmp_path, ".env", "RAG_CHUNK_SIZE=101\n")
-    assert load_settings(environ={}, config_folders=[tmp_path]).settings.chunker.chunk_size == 200
+    assert load_settings(environ={}, config_folders=[tmp_path]).settings.web.chunk_size is None
 
 
 def test_a_named_config_without_our_sections_is_refused_for_its_unknown_key(tmp_path: Path) -> None:

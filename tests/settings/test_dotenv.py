@@ -51,7 +51,7 @@ def test_strange_dotenv_lines_are_skipped_with_their_numbers_and_never_their_tex
         b"RAG_CHUNK_SIZE=101\n"
     )
     loaded = load_settings(environ={}, dotenv_folders=[tmp_path])
-    assert loaded.settings.chunker.chunk_size == 101
+    assert loaded.settings.web.chunk_size == 101
     assert loaded.settings.embedding.openai_api_key == ""
     assert loaded.notices == [f"{path}: skipped lines that are not NAME=value: 2, 3, 4, 5, 6."]
 
@@ -69,7 +69,7 @@ def test_dotenv_is_read_beside_the_config_file_and_the_library_comes_first(tmp_p
     found = load_settings(environ={}, config_folders=[config.parent], dotenv_folders=[tmp_path / "library"])
     named = load_settings(environ={}, config=config, dotenv_folders=[tmp_path / "library"])
     for loaded in (found, named):
-        assert (loaded.settings.chunker.chunk_size, loaded.settings.search.k1) == (102, 2.0)
+        assert (loaded.settings.web.chunk_size, loaded.settings.search.k1) == (102, 2.0)
 
 
 def test_dotenv_in_the_working_directory_is_never_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,13 +77,13 @@ def test_dotenv_in_the_working_directory_is_never_read(tmp_path: Path, monkeypat
     (tmp_path / "docs").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     loaded = load_settings(environ={}, config_folders=[tmp_path / "docs"], dotenv_folders=[tmp_path / "docs"])
-    assert loaded.settings.chunker.chunk_size == 200
+    assert loaded.settings.web.chunk_size is None
 
 
 def test_a_dotenv_folder_or_one_that_is_not_there_is_no_dotenv(tmp_path: Path) -> None:
     (tmp_path / ".env").mkdir()
     loaded = load_settings(environ={}, dotenv_folders=[tmp_path, tmp_path / "none"])
-    assert (loaded.settings.chunker.chunk_size, loaded.notices) == (200, [])
+    assert (loaded.settings.web.chunk_size, loaded.notices) == (None, [])
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="permissions do not bind this user")

@@ -29,8 +29,8 @@ SETTINGS = all_settings()
             "http://localhost:9/v1",
         ),
         ("OPENAI_API_KEY", "k", "embedding.openai_api_key", "k"),
-        ("RAG_CHUNK_SIZE", "300", "chunker.chunk_size", 300),
-        ("RAG_CHUNK_OVERLAP", "0", "chunker.chunk_overlap", 0),
+        ("RAG_CHUNK_SIZE", "300", "web.chunk_size", 300),
+        ("RAG_CHUNK_OVERLAP", "0", "web.chunk_overlap", 0),
         ("RAG_VECTOR_WEIGHT", "0.90", "search.vector_weight", 0.9),
         ("RAG_BM25_K1", "2.5", "search.k1", 2.5),
         ("RAG_BM25_B", "1", "search.b", 1.0),
@@ -73,11 +73,11 @@ def test_every_setting_answers_to_its_own_bunko_name() -> None:
 
 
 def test_the_bunko_name_wins_over_the_other_name_and_over_dotenv(tmp_path: Path) -> None:
-    write_file(tmp_path, ".env", "BUNKO_CHUNKER_CHUNK_SIZE=301\n")
-    both = {"BUNKO_CHUNKER_CHUNK_SIZE": "302", "RAG_CHUNK_SIZE": "303"}
-    assert load_settings(environ=both).settings.chunker.chunk_size == 302
+    write_file(tmp_path, ".env", "BUNKO_WEB_CHUNK_SIZE=301\n")
+    both = {"BUNKO_WEB_CHUNK_SIZE": "302", "RAG_CHUNK_SIZE": "303"}
+    assert load_settings(environ=both).settings.web.chunk_size == 302
     other = load_settings(environ={"RAG_CHUNK_SIZE": "303"}, dotenv_folders=[tmp_path])
-    assert other.settings.chunker.chunk_size == 303
+    assert other.settings.web.chunk_size == 303
 
 
 def test_an_empty_environment_value_takes_back_an_optional_setting(tmp_path: Path) -> None:
@@ -88,12 +88,12 @@ def test_an_empty_environment_value_takes_back_an_optional_setting(tmp_path: Pat
 
 
 def test_an_empty_environment_value_of_any_other_setting_is_as_good_as_unset(tmp_path: Path) -> None:
-    config = write_file(tmp_path, "bunko.toml", "[chunker]\nchunk_size = 101\n")
-    loaded = load_settings(environ={"RAG_CHUNK_SIZE": "", "OPENAI_API_KEY": ""}, config=config)
-    assert loaded.settings.chunker.chunk_size == 101
+    config = write_file(tmp_path, "bunko.toml", "[crawl]\nmax_pages = 101\n")
+    loaded = load_settings(environ={"RAG_MAX_CRAWL_PAGES": "", "OPENAI_API_KEY": ""}, config=config)
+    assert loaded.settings.crawl.max_pages == 101
     assert loaded.origins["embedding.openai_api_key"] == "default"
-    passed_on = load_settings(environ={"BUNKO_CHUNKER_CHUNK_SIZE": "", "RAG_CHUNK_SIZE": "102"})
-    assert passed_on.settings.chunker.chunk_size == 102
+    passed_on = load_settings(environ={"BUNKO_CRAWL_MAX_PAGES": "", "RAG_MAX_CRAWL_PAGES": "102"})
+    assert passed_on.settings.crawl.max_pages == 102
 
 
 def test_unknown_names_in_the_environment_are_ignored() -> None:

@@ -107,10 +107,10 @@ def test_reading_the_options_of_providers_imports_nothing_heavy() -> None:
 
 
 def test_a_flag_wins_over_environment_then_dotenv_then_file_then_default(tmp_path: Path) -> None:
-    config = write_file(tmp_path, "bunko.toml", "[chunker]\nchunk_size = 101\nrow_context_size = 9\n")
+    config = write_file(tmp_path, "bunko.toml", "[web]\nchunk_size = 101\n[chunker]\nrow_context_size = 9\n")
     dotenv = write_file(tmp_path, ".env", "RAG_CHUNK_SIZE=102\n")
     environ = {"RAG_CHUNK_SIZE": "103"}
-    flags = {"chunker.chunk_size": 104}
+    flags = {"web.chunk_size": 104}
 
     everything = load_settings(flags=flags, environ=environ, config=config)
     no_flag = load_settings(environ=environ, config=config)
@@ -119,13 +119,13 @@ def test_a_flag_wins_over_environment_then_dotenv_then_file_then_default(tmp_pat
     file_only = load_settings(environ={}, config=config)
 
     loads = [everything, no_flag, no_environment, file_only, load_settings(environ={})]
-    seen = [(loaded.settings.chunker.chunk_size, loaded.origins["chunker.chunk_size"]) for loaded in loads]
+    seen = [(loaded.settings.web.chunk_size, loaded.origins["web.chunk_size"]) for loaded in loads]
     assert seen == [
         (104, "flag"),
         (103, "environment RAG_CHUNK_SIZE"),
         (102, f".env {dotenv} RAG_CHUNK_SIZE"),
         (101, f"bunko.toml: {config}"),
-        (200, "default"),
+        (None, "default"),
     ]
     assert everything.settings.chunker.row_context_size == 9
     assert everything.config_file == config
@@ -181,11 +181,11 @@ def test_a_secret_is_shown_nowhere(tmp_path: Path) -> None:
     ("name", "text", "message"),
     [
         (
-            "RAG_CHUNK_OVERLAP",
+            "BUNKO_CHUNKER_CHUNK_OVERLAP",
             "200",
             "chunk_overlap is 200 .* less than chunker.chunk_size, which is 200 .default",
         ),
-        ("RAG_CHUNK_SIZE", "30", "chunk_overlap is 30 .default.* less than chunker.chunk_size, which is 30"),
+        ("BUNKO_CHUNKER_CHUNK_SIZE", "30", "chunk_overlap is 30 .default.* less than chunker.chunk_size, which is 30"),
         (
             "BUNKO_CHUNKING_OVERLAP",
             "1024",
@@ -203,7 +203,7 @@ def test_an_impossible_pair_is_refused_with_both_keys_and_origins(name: str, tex
 
 
 def test_pairs_at_their_limit_are_fine() -> None:
-    environ = {"RAG_CHUNK_OVERLAP": "199", "BUNKO_CHUNKER_MIN_CHUNK_CHARS": "3000"}
+    environ = {"BUNKO_CHUNKER_CHUNK_OVERLAP": "199", "BUNKO_CHUNKER_MIN_CHUNK_CHARS": "3000"}
     assert load_settings(environ=environ).settings.chunker.chunk_overlap == 199
 
 

@@ -131,6 +131,7 @@ def build(
     batch: int = _MAX_TEXTS,
     parallel: int = 4,
     timeout: float = 60.0,
+    query_timeout: float = 3.0,
     retries: int = 3,
     delay: float = 1.0,
     backoff: float = 2.0,
@@ -149,7 +150,7 @@ def build(
         timeout=timeout,
     )
     tokens = max_tokens or _MAX_TOKENS
-    limits = RequestLimits(min(batch, _MAX_TEXTS), parallel, tokens, too_long, retries, delay, backoff)
+    limits = RequestLimits(min(batch, _MAX_TEXTS), parallel, tokens, too_long, retries, delay, backoff, query_timeout)
     return Remote(service, limits, sleep=sleep)
 
 

@@ -219,6 +219,7 @@ def build(
     batch: int = 100,
     parallel: int = 4,
     timeout: float = 60.0,
+    query_timeout: float = 3.0,
     retries: int = 3,
     delay: float = 1.0,
     backoff: float = 2.0,
@@ -240,7 +241,9 @@ def build(
         timeout=timeout,
     )
     tokens = max_tokens or (known_model.max_tokens if known_model else None)
-    return Remote(server, RequestLimits(batch, parallel, tokens, too_long, retries, delay, backoff), sleep=sleep)
+    return Remote(
+        server, RequestLimits(batch, parallel, tokens, too_long, retries, delay, backoff, query_timeout), sleep=sleep
+    )
 
 
 def _declare(preset: str, service: str, model: ProviderOption, *, alias: str = "") -> Provider:

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from bunko.protocols import Embedder
 
 # Arguments of `build` that come from settings that all providers share. A provider lists those that it takes.
-REQUEST_ARGUMENTS = ("max_tokens", "too_long", "batch", "parallel", "timeout", "retries", "delay", "backoff")
+REQUEST_ARGUMENTS = (
+    "max_tokens", "too_long", "batch", "parallel", "timeout", "query_timeout", "retries", "delay", "backoff",
+)  # fmt: skip
 LOCAL_MODEL_ARGUMENTS = ("max_tokens", "too_long", "idle", "threshold")
 
 

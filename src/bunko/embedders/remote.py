@@ -7,7 +7,8 @@ import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from threading import Event, Lock, Semaphore, Thread
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -60,6 +61,7 @@ class RequestLimits:
     retries: int = 3
     delay: float = 1.0  # seconds before the first retry
     backoff: float = 2.0
+    query_timeout: float = 3.0  # seconds that a search waits for the vector of its query
 
 
 class _RequestCancelled(Exception):
@@ -134,6 +136,12 @@ class Remote:
         if self._size is None and name.startswith(f"{self.label}:") and size.isdecimal() and int(size):
             self._size = int(size)
 
+    def with_retries(self, retries: int) -> Remote:
+        """Return the same embedder with another number of retries."""
+        other = copy(self)
+        other._limits = replace(self._limits, retries=retries)
+        return other
+
     def cancel(self) -> None:
         """Cancel the requests in flight after a short grace period; later requests are not affected."""
         with self._lock:
@@ -183,10 +191,7 @@ class Remote:
         """Embed texts in batches; the first error cancels the other batches, rows already received are returned."""
         batch_size = self._limits.batch_size
         batches = [texts[start : start + batch_size] for start in range(0, len(texts), batch_size)]
-        if query and len(batches) == 1:  # a query waits neither for an import nor for a thread
-            results = [self._try_batch(batches[0], query, Event())]
-        else:
-            results = self._request_parallel(batches, query)
+        results = [self._try_query(texts)] if query and len(texts) == 1 else self._request_parallel(batches, query)
         rows: list[Vectors | None] = []
         error = None
         for batch, result in zip(batches, results, strict=True):
@@ -198,6 +203,24 @@ class Remote:
                 f"Embedding with {self.label} was cancelled", hint="The vectors received so far are kept."
             )
         return rows, error
+
+    def _try_query(self, texts: Sequence[str]) -> _BatchResult:
+        """Embed one query with a single request, which waits for no import and only for a moment."""
+        future: Future[_BatchResult] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(self._try_batch(texts, True, Event(), retries=0))
+            except BaseException as error:  # the waiting thread raises it
+                future.set_exception(error)
+
+        Thread(target=run, name="embed-query", daemon=True).start()
+        seconds = self._limits.query_timeout
+        wait([future], timeout=seconds)
+        if not future.done():
+            hint = "Check that the service is up, or set embedding.query_timeout."
+            return EmbedderError(f"{self.label} did not answer within {seconds:g} s", hint=hint)
+        return future.result()
 
     def _request_parallel(self, batches: Sequence[Sequence[str]], query: bool) -> list[_BatchResult]:
         """Return the results of batches requested in parallel."""
@@ -235,10 +258,11 @@ class Remote:
             except BaseException as error:  # reported to the thread that waits for the future
                 future.set_exception(error)
 
-    def _try_batch(self, texts: Sequence[str], query: bool, stop: Event) -> _BatchResult:
+    def _try_batch(self, texts: Sequence[str], query: bool, stop: Event, *, retries: int | None = None) -> _BatchResult:
         """Return the rows of one batch, its error, or None if it was cancelled."""
+        embedder = self if retries is None else self.with_retries(retries)
         try:
-            return self._embed_batch(texts, query, stop)
+            return embedder._embed_batch(texts, query, stop)
         except _RequestCancelled:
             return None
         except EmbedderError as error:

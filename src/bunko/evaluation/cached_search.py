@@ -55,9 +55,11 @@ class SearchConfig:
         return self.request.k1, self.request.b, self.request.loanwords, self.request.bridge
 
 
-def embed_queries(embedder: Embedder, queries: Sequence[JudgedQuery], *, batch_size: int = 1) -> Vectors:
-    """Return the vector of each query; by default queries are embedded one by one, as searches do."""
+def embed_queries(embedder: Embedder, queries: Sequence[JudgedQuery], *, batch_size: int | None = None) -> Vectors:
+    """Return the vector of each query; by default a local model embeds one by one, as searches do."""
     texts = [clean_query(query.text) for query in queries]
+    if batch_size is None:
+        batch_size = embedder.batch_size if embedder.is_remote else 1
     batches = (texts[start : start + batch_size] for start in range(0, len(texts), batch_size))
     return np.concatenate([embed_and_check(embedder, batch, query=True) for batch in batches])
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Unpack
 
+from bunko.errors import EmbedderError
 from bunko.evaluation import measures
 from bunko.evaluation.compare import confidence_intervals
 from bunko.evaluation.dataset import JudgedQuery
@@ -111,9 +112,12 @@ def run_queries(
     """
 
     def search(query: JudgedQuery, top_k: int) -> Answer:
-        return library.search(
+        answer = library.search(
             query.text, tool=tool, mode=mode, top_k=top_k, refresh=False, use_tool_settings=False, **options
         )
+        if answer.mode != mode:  # the figures would be those of another mode
+            raise EmbedderError(f"The mode {mode} cannot be measured", hint=" ".join(answer.notices))
+        return answer
 
     first_size, *larger_sizes = fetch_sizes(n_results, n_chunks)
     can_abstain = may_abstain(library.build_request("", mode=mode, top_k=first_size, **options))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import log, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -154,9 +155,14 @@ class MemoryIndex:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def view(self, tool_ids: Sequence[int]) -> MemoryView:
+    def view(self, tool_ids: Sequence[int], *, without_vectors: Sequence[int] = ()) -> MemoryView:
         """Return the state of some tools that matches the store; call it inside the store's `read_transaction`."""
-        chunks_by_tool = [list(self._store.changes.chunks_since(tool_id, 0)) for tool_id in tool_ids]
+        chunks_by_tool = []
+        for tool_id in tool_ids:
+            chunks = list(self._store.changes.chunks_since(tool_id, 0))
+            if tool_id in without_vectors:
+                chunks = [replace(chunk, vector=None) for chunk in chunks]
+            chunks_by_tool.append(chunks)
         return MemoryView(chunks_by_tool, self._store.generation())
 
     def sync(self, tool_id: int) -> MemoryView:

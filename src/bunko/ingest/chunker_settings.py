@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,20 @@ class ChunkerSettings:
     size: int = 200
     overlap: int = 30
     row_context: int = 1
+
+    @classmethod
+    def from_json(cls, recorded: Mapping[str, Any]) -> ChunkerSettings | None:
+        """Read what a tool recorded; None if a value is missing or of the wrong type."""
+        kind, levels = recorded.get("kind"), recorded.get("heading_levels")
+        numbers = [recorded.get(name) for name in ("max_chars", "min_chars", "size", "overlap", "row_context")]
+        if (
+            not isinstance(kind, str)
+            or not isinstance(levels, list)
+            or any(type(number) is not int or number < 0 for number in [*levels, *numbers])
+        ):
+            return None
+        max_chars, min_chars, *rest = (int(number) for number in numbers if number is not None)
+        return cls(kind, max_chars, min_chars, tuple(levels), *rest)
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as a tool records them."""

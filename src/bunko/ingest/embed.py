@@ -6,6 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from threading import Event, Semaphore, Thread
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
@@ -51,16 +52,66 @@ def embed_batches(
     documents_of: Callable[[T], list[PreparedDocument]],
     *,
     owner_id: int,
+    on_failure: Callable[[EmbedderError], None] | None = None,
 ) -> Generator[EmbeddedBatch[T], None, None]:
     """Yield batches in order, each as soon as it is embedded; write each one before requesting the next.
 
     If the generator ends early, vectors of batches that were not yielded are stored for the tool `owner_id`.
+    If the embedder fails, the error is raised, or with `on_failure` the other batches follow without new vectors.
     """
     if embedder is None:
         return (EmbeddedBatch(batch, documents_of(batch)) for batch in batches)
+    remaining = iter(batches)  # shared: what one generator has taken does not come again
     if embedder.is_remote:
-        return _BackgroundEmbedder[T](store, cast(RemoteEmbedder, embedder), owner_id).run(batches, documents_of)
-    return _embed_locally(store, embedder, batches, documents_of)
+        background = _BackgroundEmbedder[T](store, cast(RemoteEmbedder, embedder), owner_id)
+        embedded = background.run(remaining, documents_of)
+        unembedded = background.take_waiting
+    else:
+        local = _LocalEmbedder[T](store, embedder)
+        embedded = local.run(remaining, documents_of)
+        unembedded = local.take_waiting
+    if on_failure is None:
+        return embedded
+
+    def without_requests(documents: list[PreparedDocument]) -> list[PreparedDocument]:
+        return _assign_stored_vectors(store, embedder, documents)
+
+    return _continue_without_requests(embedded, unembedded, remaining, documents_of, without_requests, on_failure)
+
+
+def _continue_without_requests(
+    embedded: Generator[EmbeddedBatch[T], None, None],
+    take_waiting: Callable[[], list[tuple[T, list[PreparedDocument]]]],  # batches that were read but not embedded
+    remaining: Iterator[T],
+    documents_of: Callable[[T], list[PreparedDocument]],
+    without_requests: Callable[[list[PreparedDocument]], list[PreparedDocument]],
+    on_failure: Callable[[EmbedderError], None],
+) -> Generator[EmbeddedBatch[T], None, None]:
+    with closing(embedded):
+        try:
+            yield from embedded
+            return
+        except EmbedderError as error:
+            on_failure(error)
+    for batch, documents in take_waiting():
+        yield EmbeddedBatch(batch, without_requests(documents))
+    for batch in remaining:
+        yield EmbeddedBatch(batch, without_requests(documents_of(batch)))
+
+
+def _assign_stored_vectors(
+    store: Store, embedder: Embedder, documents: list[PreparedDocument]
+) -> list[PreparedDocument]:
+    """Assign vector keys to the documents whose vectors are all stored already."""
+    try:
+        keyed_documents, texts = assign_vector_keys(embedder, documents)
+    except EmbedderError:  # a model that must be asked for its size
+        return documents
+    missing = store.vectors.missing(texts)
+    return [
+        keyed if missing.isdisjoint(keyed.vector_keys) else prepared
+        for prepared, keyed in zip(documents, keyed_documents, strict=True)
+    ]
 
 
 def embed_documents(
@@ -140,17 +191,32 @@ class _UsageMeter:
         return {} if new == EmbeddingUsage() else {self._name: new}
 
 
-def _embed_locally(
-    store: Store, embedder: Embedder, batches: Iterable[T], documents_of: Callable[[T], list[PreparedDocument]]
-) -> Generator[EmbeddedBatch[T], None, None]:
-    """Embed in this process, one batch after another."""
-    meter = _UsageMeter(embedder, embedder.batch_size)
-    for batch in batches:
-        keyed_documents, vectors, count = embed_documents(store, embedder, documents_of(batch))
-        meter.texts += count
-        meter.saved_texts += len({key for prepared in keyed_documents for key in prepared.vector_keys}) - count
-        meter.calls += -(-count // embedder.batch_size)
-        yield EmbeddedBatch(batch, keyed_documents, vectors, meter.usage_since_last())
+class _LocalEmbedder(Generic[T]):
+    """Embeds in this process, one batch after another."""
+
+    def __init__(self, store: Store, embedder: Embedder) -> None:
+        self._store, self._embedder = store, embedder
+        self._waiting: list[tuple[T, list[PreparedDocument]]] = []
+
+    def run(
+        self, batches: Iterable[T], documents_of: Callable[[T], list[PreparedDocument]]
+    ) -> Generator[EmbeddedBatch[T], None, None]:
+        """Yield batches in order with their vectors."""
+        meter: _UsageMeter | None = None
+        for batch in batches:
+            documents = documents_of(batch)
+            self._waiting = [(batch, documents)]
+            meter = meter or _UsageMeter(self._embedder, self._embedder.batch_size)
+            keyed_documents, vectors, count = embed_documents(self._store, self._embedder, documents)
+            meter.texts += count
+            meter.saved_texts += len({key for prepared in keyed_documents for key in prepared.vector_keys}) - count
+            meter.calls += -(-count // self._embedder.batch_size)
+            self._waiting = []
+            yield EmbeddedBatch(batch, keyed_documents, vectors, meter.usage_since_last())
+
+    def take_waiting(self) -> list[tuple[T, list[PreparedDocument]]]:
+        """Return the batch that could not be embedded, with its documents."""
+        return self._waiting
 
 
 @dataclass(slots=True)
@@ -167,7 +233,7 @@ class _BackgroundEmbedder(Generic[T]):
 
     def __init__(self, store: Store, embedder: RemoteEmbedder, owner_id: int) -> None:
         self._store, self._embedder, self._owner_id = store, embedder, owner_id
-        self._meter = _UsageMeter(embedder, embedder.request_size)
+        self._cached_meter: _UsageMeter | None = None
         # Calls that determined the dimension of the model came before this import and belong to it.
         self._initial_calls = embedder.stats.calls - embedder.stats.sizing_calls
         embedder.stats.sizing_calls = 0
@@ -211,12 +277,26 @@ class _BackgroundEmbedder(Generic[T]):
             self._stop_requests()
             self._pin_leftover_vectors()
 
+    def take_waiting(self) -> list[tuple[T, list[PreparedDocument]]]:
+        """Return the batches that were not yielded, with their documents."""
+        return [
+            (waiting.batch, [replace(prepared, vector_keys=[]) for prepared in waiting.documents])
+            for waiting in self._waiting_batches
+        ]
+
+    @property
+    def _meter(self) -> _UsageMeter:
+        if self._cached_meter is None:
+            self._cached_meter = _UsageMeter(self._embedder, self._embedder.request_size)
+        return self._cached_meter
+
     def _add_batch(self, batch: T, documents: list[PreparedDocument]) -> None:
+        self._waiting_batches.append(_WaitingBatch(batch, documents, []))  # the next lines may raise
         keyed_documents, texts = assign_vector_keys(self._embedder, documents)
         missing = self._store.vectors.missing(texts)
         missing_keys = [key for key in texts if key in missing]
         new_keys = [key for key in missing_keys if key not in self._requested_keys]
-        self._waiting_batches.append(_WaitingBatch(batch, keyed_documents, missing_keys))
+        self._waiting_batches[-1] = _WaitingBatch(batch, keyed_documents, missing_keys)
         self._unsent_texts |= {key: texts[key] for key in new_keys}
         self._requested_keys.update(new_keys)
         self._meter.saved_texts += len(texts) - len(new_keys)
@@ -300,6 +380,8 @@ class _BackgroundEmbedder(Generic[T]):
                 self._receive_vectors({keys[position]: vector for position, vector in error.partial_vectors.items()})
 
     def _pin_leftover_vectors(self) -> None:
+        if self._cached_meter is None:
+            return  # nothing was embedded
         usage = self._usage()
         if not (self._received_vectors or usage):
             return

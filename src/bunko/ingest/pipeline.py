@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
 
 from bunko import readers
-from bunko.errors import BunkoError, SourceError
+from bunko.errors import BunkoError, EmbedderError, SourceError
 from bunko.failpoints import reach_failpoint
 from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.ingest.embed import EmbeddedBatch, LongTextCounter, embed_batches
@@ -63,12 +63,14 @@ def ingest(
     workers: int | None = None,
     observer: Observer = NO_OBSERVER,
     owner_id: int = 0,
+    on_embedder_failure: Callable[[EmbedderError], None] | None = None,
 ) -> Report:
     """Bring a tool up to date with its source; every document changes whole or not at all.
 
     `scan` is a recent scan of the source, if there is one. It can be cancelled between transactions: what was written
     stays, and the next import continues from there. Vectors that were paid for but not written are stored for the tool
-    `owner_id`, if given, else for this one.
+    `owner_id`, if given, else for this one. If the embedder fails, the error is raised, or with `on_embedder_failure`
+    the other documents are written without new vectors.
     """
     with timer("reindex_total", _log):
         fingerprints = store.documents.fingerprints(tool.id)
@@ -88,7 +90,14 @@ def ingest(
             observer, _prepare_batches(source, chunker_settings, scan.load_texts(entries), total_bytes, workers), report
         )
         with closing(
-            embed_batches(store, embedder, batches, _prepared_documents, owner_id=owner_id or tool.id)
+            embed_batches(
+                store,
+                embedder,
+                batches,
+                _prepared_documents,
+                owner_id=owner_id or tool.id,
+                on_failure=on_embedder_failure,
+            )
         ) as embedded_batches:
             for embedded in embedded_batches:
                 _write_batch(store, tool, scan, embedded, report, new_uris)

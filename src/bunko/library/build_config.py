@@ -1,17 +1,19 @@
-"""Configure the source, chunker and embedder of tools, and detect tools built with other settings."""
+"""Decide how each tool is built: as it was built before, and by the settings where it was not."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from bunko import embedders, sources
 from bunko.embedders import as_remote
-from bunko.errors import EmbedderError, LibraryMismatch, SettingsError
+from bunko.errors import EmbedderError, SettingsError
 from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.library.paths import LibraryPaths
+from bunko.library.scan_settings import ScanSettings
 from bunko.library.web_defaults import chunk_overlap, chunk_size
 from bunko.protocols import Embedder, Source, Store
 from bunko.settings import Settings
@@ -21,53 +23,34 @@ from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
 from bunko.types.tool_options import ToolOptions
 
+_BUNDLED_PROVIDER = "static"
+# What users call the recorded parts.
+_PART_NAMES = {"words": "tokenizer", "grams": "tokenizer", "tokenizer": "chunker"}
+
 
 class ToolConfig:
-    """How the tools of a library are built: by their own options, else by the settings."""
+    """How the tools of a library are built.
+
+    What a tool was built with stands until it is rebuilt: the settings are for tools that hold nothing yet, and for
+    parts that a tool did not record.
+    """
 
     def __init__(self, paths: LibraryPaths, settings: Settings, store: Store) -> None:
         self._paths, self._settings, self._store = paths, settings, store
-        self._embedder: Embedder | None = None
-        self._embedder_is_built = False
+        self._embedders: dict[str, Embedder | None] = {}
+
+    # The settings
 
     def embedder(self) -> Embedder | None:
         """Return the embedder that the settings name, built at first use."""
-        if not self._embedder_is_built:
-            self._embedder = build_embedder(self._settings, self._settings.embedding.provider)
-            self._embedder_is_built = True
-        return self._embedder
+        return self._build_embedder(self._settings.embedding.provider)
 
     def uses_vectors(self) -> bool:
         """Return whether the settings name an embedder, without loading it."""
         return self._settings.embedding.provider != "none"
 
-    def embedder_of(self, tool: Tool) -> Embedder | None:
-        """Return the embedder of a tool; None if the tool has no vectors."""
-        return self.embedder() if has_vectors(tool) else None
-
-    def source(self, tool: Tool) -> Source:
-        """Build the source of a tool's documents."""
-        root, library_folder = Path(tool.source), self._paths.folder
-        scanner, kind = self._settings.scanner, sources.find_kind(tool.kind)
-        # The library's own files are not documents, wherever the user put them.
-        own_files = []
-        if library_folder != root and library_folder.is_relative_to(root):
-            own_files = [f"/{library_folder.relative_to(root).as_posix()}/"]
-        return sources.build(
-            tool.kind if kind else "folder",
-            root,
-            extensions=scanner.file_extensions,
-            exclude_dirs=scanner.exclude_dirs,
-            exclude=(*tool.options.exclude, *own_files),
-            include=tool.options.include,
-            respect_gitignore=scanner.respect_gitignore,
-            max_file_bytes=scanner.max_file_bytes,
-            max_memo_file_bytes=self._settings.memos.max_file_bytes,
-            pages=ToolPages(self._store, tool.id) if kind and kind.needs_pages else None,
-        )
-
-    def chunker_settings(self, tool: Tool) -> ChunkerSettings:
-        """Return the chunker settings of a tool: its own options, else the settings."""
+    def new_chunker_settings(self, tool: Tool) -> ChunkerSettings:
+        """Return the chunker settings of a tool that is built anew: its own options, else the settings."""
         chunker, tokens, options = self._settings.chunker, self._settings.chunking, tool.options
         source_kind = sources.find_kind(tool.kind)
         kind = options.chunker or (source_kind and source_kind.chunker) or chunker.kind
@@ -91,6 +74,17 @@ class ToolConfig:
             chunker.row_context_size,
         )
 
+    def new_build_info(self, tool: Tool) -> BuildInfo:
+        """Return what a tool records if it is built anew."""
+        embedder = self.embedder() if has_vectors(tool) else None
+        embedding = self._embedding_record() if embedder else None
+        return self._build_info(
+            self.new_chunker_settings(tool),
+            ScanSettings.from_settings(self._settings),
+            embedder.name if embedder else "none",
+            embedding,
+        )
+
     def options_with_chunker(
         self, options: ToolOptions, kind: str | None, size: int | None, overlap: int | None
     ) -> ToolOptions:
@@ -112,59 +106,224 @@ class ToolConfig:
             kind, size or options.chunk_size or defaults.size, defaults.overlap if overlap is None else overlap
         )
 
-    def build_info(self, tool: Tool) -> BuildInfo:
-        """Return what a tool would record if it was built now."""
-        embedder = self.embedder_of(tool)
-        return self._build_info(tool, embedder.name if embedder else "none")
+    # What a tool was built with, else the settings
 
-    def _build_info(self, tool: Tool, embedder_name: str | None) -> BuildInfo:
-        chunker = self.chunker_settings(tool)
+    def source(self, tool: Tool) -> Source:
+        """Build the source of a tool's documents."""
+        root, library_folder = Path(tool.source), self._paths.folder
+        scanner, kind = self.scan_settings(tool), sources.find_kind(tool.kind)
+        # The library's own files are not documents, wherever the user put them.
+        own_files = []
+        if library_folder != root and library_folder.is_relative_to(root):
+            own_files = [f"/{library_folder.relative_to(root).as_posix()}/"]
+        return sources.build(
+            tool.kind if kind else "folder",
+            root,
+            extensions=scanner.file_extensions(),
+            exclude_dirs=scanner.exclude_dirs,
+            exclude=(*tool.options.exclude, *own_files),
+            include=tool.options.include,
+            respect_gitignore=scanner.respect_gitignore,
+            max_file_bytes=scanner.max_file_bytes,
+            max_memo_file_bytes=scanner.max_memo_file_bytes,
+            pages=ToolPages(self._store, tool.id) if kind and kind.needs_pages else None,
+        )
+
+    def scan_settings(self, tool: Tool) -> ScanSettings:
+        """Return which files of a tool's source are read."""
+        current = ScanSettings.from_settings(self._settings)
+        if not self.holds_documents(tool):
+            return current
+        if tool.built.scanner is not None and (recorded := ScanSettings.from_json(tool.built.scanner)):
+            return recorded
+        # Built by an older version, which did not record it: whatever it has read is still read.
+        kind = sources.find_kind(tool.kind)
+        uses_extensions = kind is None or kind.uses_extensions
+        return current.widened(self._store.documents.fingerprints(tool.id)) if uses_extensions else current
+
+    def chunker_settings(self, tool: Tool) -> ChunkerSettings:
+        """Return how the documents of a tool are chunked."""
+        if tool.built.chunker is not None and self.holds_documents(tool):
+            return ChunkerSettings.from_json(tool.built.chunker) or self.new_chunker_settings(tool)
+        return self.new_chunker_settings(tool)
+
+    def embedder_of(self, tool: Tool) -> Embedder | None:
+        """Return the embedder of a tool's vectors; None if the tool has none, or if its embedder cannot be used.
+
+        The embedder that the settings name is preferred; a tool may also have been built with the bundled one, or with
+        another model of the provider in the settings. No other service is used: only the settings may choose one.
+        """
+        if not has_vectors(tool):
+            return None
+        current, recorded = self.embedder(), self._recorded_embedder(tool)
+        if recorded is None:
+            return current
+        if recorded == "none":
+            return None
+        if current is not None and _is_named(current, recorded):
+            return current
+        bundled = self._build_embedder(_BUNDLED_PROVIDER)
+        if bundled is not None and _is_named(bundled, recorded):
+            return bundled
+        earlier = self._build_recorded_embedder(tool)
+        return earlier if earlier is not None and _is_named(earlier, recorded) else None
+
+    def missing_embedder(self, tool: Tool) -> str:
+        """Return the name of the embedder that built a tool's vectors if it cannot be used, else an empty string."""
+        recorded = self._recorded_embedder(tool)
+        if not has_vectors(tool) or recorded in (None, "none") or self.embedder_of(tool) is not None:
+            return ""
+        return recorded or ""
+
+    def build_info(self, tool: Tool) -> BuildInfo:
+        """Return what a tool records after an import of its changes."""
+        if not self.holds_documents(tool):
+            return self.new_build_info(tool)
+        built, recorded = tool.built, self._recorded_embedder(tool)
+        embedding = built.embedding
+        if recorded is None:
+            recorded, embedding = built.embedder, None
+            with suppress(EmbedderError):  # a model that must be asked for its size may be away
+                embedder = self.embedder_of(tool)
+                recorded, embedding = (embedder.name, self._embedding_record()) if embedder else ("none", None)
+        info = self._build_info(self.chunker_settings(tool), self.scan_settings(tool), recorded, embedding)
+        return BuildInfo(
+            words=built.words or info.words,
+            grams=built.grams or info.grams,
+            chunker=info.chunker,
+            tokenizer=info.tokenizer,
+            embedder=info.embedder,
+            scanner=info.scanner,
+            embedding=info.embedding,
+            lacks_vectors=built.lacks_vectors,
+            other=built.other,
+        )
+
+    def is_outdated(self, tool: Tool) -> bool:
+        """Return whether a tool was built by a version that divided texts into words in another way."""
+        built = tool.built
+        return self.holds_documents(tool) and (
+            (built.words or 0) < analyzer.VERSION or (built.grams or 0) < ngrams.VERSION
+        )
+
+    # Differences between both
+
+    def differences(self, tool: Tool) -> list[str]:
+        """Return the parts, as users call them, that a rebuild with the current settings would change."""
+        if not self.holds_documents(tool):
+            return []
+        recorded, current = tool.built, self.embedder() if has_vectors(tool) else None
+        embedder_name = recorded.embedder
+        if self._recorded_embedder(tool) is not None and not (
+            _is_named(current, embedder_name or "") if current else embedder_name == "none"
+        ):
+            embedder_name = None
+        new = self._build_info(
+            self.new_chunker_settings(tool), ScanSettings.from_settings(self._settings), embedder_name, None
+        )
+        changed = recorded.differences(new) - ({"scanner"} if recorded.scanner is None else set())
+        if embedder_name is None and recorded.embedder is not None:
+            changed.add("embedder")
+        return sorted({_PART_NAMES.get(name, name) for name in changed})
+
+    def difference_notices(self, tools: Sequence[Tool], *, vectors: bool = True) -> list[str]:
+        """Return one notice that names the tools which differ from the settings, and the command that rebuilds one.
+
+        Without `vectors`, the embedder does not matter.
+        """
+        changed = {}
+        for tool in tools:
+            parts = self.differences(tool)
+            if "embedder" in parts and (not vectors or self.missing_embedder(tool)):
+                parts.remove("embedder")  # if it is missing, another notice says so
+            if parts:
+                changed[tool.name] = parts
+        if not changed:
+            return []
+        first = next(tool for tool in tools if tool.name in changed)
+        parts = sorted({part for names in changed.values() for part in names})
+        are, keeps = ("was", "keeps it") if len(changed) == 1 else ("were", "keep it")
+        return [
+            f"{', '.join(changed)} {are} built with a different {' and '.join(parts)} and {keeps}."
+            f" To use the current settings: {self.rebuild_command(first)}"
+        ]
+
+    def rebuild_command(self, tool: Tool) -> str:
+        """Return the command that builds a tool with the current settings."""
+        if self.differences(tool) == ["embedder"]:
+            selection = [] if self._paths.docs_dir is not None else ["-n", tool.name]
+            return shlex.join(["bunko", "reembed", *selection, *self._paths.cli_arguments()])
+        if self._paths.docs_dir is not None:
+            return shlex.join(["bunko", "reindex", *self._paths.cli_arguments(), "--force"])
+        return shlex.join(["bunko", "import", "-n", tool.name, "--mode", "replace", *self._paths.cli_arguments()])
+
+    def cancel_embedding(self) -> None:
+        """Make pending requests of imports return soon."""
+        for embedder in self._embedders.values():
+            if remote := as_remote(embedder):
+                remote.cancel()
+
+    def holds_documents(self, tool: Tool) -> bool:
+        """Return whether a tool holds documents, so that what it was built with stands."""
+        return tool.is_built and bool(self._store.documents.uris(tool.id, limit=1))
+
+    def _recorded_embedder(self, tool: Tool) -> str | None:
+        """Return the name of the embedder that a tool's vectors come from; None if the settings may choose one."""
+        if not self.holds_documents(tool):
+            return None
+        if tool.built.lacks_vectors and not self._store.vectors.has_any(tool.id):
+            return None  # it was away during every import so far
+        return tool.built.embedder
+
+    def _build_info(
+        self,
+        chunker: ChunkerSettings,
+        scanner: ScanSettings,
+        embedder_name: str | None,
+        embedding: Any,
+    ) -> BuildInfo:
         tokenizer = None
         if chunker.kind == "tokens":
             from bunko.text.subwords import MODEL_NAME
 
             tokenizer = MODEL_NAME
-        return BuildInfo(analyzer.VERSION, ngrams.VERSION, chunker.to_json(), tokenizer, embedder_name)
-
-    def check_tool(self, tool: Tool, *, vectors: bool = True) -> None:
-        """Raise if a tool was built with other settings: searching it would silently give wrong results.
-
-        Without `vectors`, the embedder is not compared.
-        """
-        remote = as_remote(self.embedder_of(tool)) if vectors else None
-        if remote:
-            remote.restore_size(tool.built.embedder or "")
-        changed = self.changed_parts(tool, vectors=vectors)
-        if not changed:
-            return
-        with suppress(EmbedderError):  # a model that must be asked for its size may not answer
-            changed = self.changed_parts(tool)
-        raise LibraryMismatch(
-            f"The index of {tool.name!r} was built with a different {' and '.join(sorted(changed))}",
-            hint=f"{self.repair_hint(tool)}   (or restore the old settings)",
+        return BuildInfo(
+            analyzer.VERSION,
+            ngrams.VERSION,
+            chunker.to_json(),
+            tokenizer,
+            embedder_name,
+            scanner.to_json(),
+            embedding,
         )
 
-    def changed_parts(self, tool: Tool, *, vectors: bool = True) -> set[str]:
-        """Return the names of the parts that differ from those the current settings name."""
-        if not tool.is_built:
-            return set()
-        return tool.built.differences(self.build_info(tool) if vectors else self._build_info(tool, None))
+    def _build_embedder(self, provider: str) -> Embedder | None:
+        if provider not in self._embedders:
+            self._embedders[provider] = build_embedder(self._settings, provider)
+        return self._embedders[provider]
 
-    def repair_hint(self, tool: Tool) -> str:
-        """Return a hint with the command that rebuilds a tool with the current settings."""
-        if not self.changed_parts(tool, vectors=False):
-            command = ["bunko", "reembed", *self._tool_arguments(tool)]
-            return f"Compute new vectors with: {shlex.join(command)}"
-        return f"Rebuild it with: {shlex.join(self._rebuild_command(tool))}"
+    def _build_recorded_embedder(self, tool: Tool) -> Embedder | None:
+        """Return the embedder of the provider in the settings with the model that a tool recorded."""
+        record, provider = tool.built.embedding or {}, self._settings.embedding.provider
+        if record.get("provider") != provider or not self.uses_vectors():
+            return None
+        key = f"{provider} {tool.built.embedder}"
+        if key not in self._embedders:
+            recorded = {
+                name: value
+                for name in _model_arguments(provider)
+                if isinstance(value := record.get(name), str | int | None)
+            }
+            embedder = embedders.build(provider, **embedder_arguments(self._settings, provider) | recorded)
+            # A local model is loaded or even downloaded by its name: only the settings may choose that.
+            self._embedders[key] = as_remote(embedder)
+        return self._embedders[key]
 
-    def _tool_arguments(self, tool: Tool) -> list[str]:
-        selection = [] if self._paths.docs_dir is not None else ["-n", tool.name]
-        return [*selection, *self._paths.cli_arguments()]
-
-    def _rebuild_command(self, tool: Tool) -> list[str]:
-        if self._paths.docs_dir is not None:
-            return ["bunko", "reindex", *self._paths.cli_arguments(), "--force"]
-        return ["bunko", "import", "-n", tool.name, "--mode", "replace", *self._paths.cli_arguments()]
+    def _embedding_record(self) -> dict[str, Any]:
+        """Return the provider in the settings and the options that its vectors depend on, without keys and URLs."""
+        provider = self._settings.embedding.provider
+        arguments = embedder_arguments(self._settings, provider)
+        return {"provider": provider, **{name: arguments[name] for name in _model_arguments(provider)}}
 
 
 def build_embedder(settings: Settings, provider: str) -> Embedder | None:
@@ -178,7 +337,7 @@ def embedder_arguments(settings: Settings, provider: str) -> dict[str, Any]:
     _, declared, alias = embedders.select_provider(provider)
     shared: dict[str, Any] = {
         "max_tokens": embedding.max_tokens, "too_long": embedding.too_long, "batch": embedding.batch_size,
-        "parallel": embedding.parallel, "timeout": embedding.timeout,
+        "parallel": embedding.parallel, "timeout": embedding.timeout, "query_timeout": embedding.query_timeout,
         "retries": retry.max_retries, "delay": retry.base_delay, "backoff": retry.backoff_factor,
         "idle": model.auto_unload_minutes * 60 or float("inf"), "threshold": model.memory_threshold,
     }  # fmt: skip
@@ -189,3 +348,21 @@ def embedder_arguments(settings: Settings, provider: str) -> dict[str, Any]:
 def has_vectors(tool: Tool) -> bool:
     """Return whether a tool is imported with vectors."""
     return tool.options.embedder != "none"
+
+
+def _is_named(embedder: Embedder, name: str) -> bool:
+    """Return whether an embedder has a name; a service is not asked for the vector size of another model."""
+    if remote := as_remote(embedder):
+        remote.restore_size(name)
+        if not name.startswith(f"{remote.label}:"):
+            return False
+    try:
+        return embedder.name == name
+    except EmbedderError:  # a model that cannot be loaded
+        return False
+
+
+def _model_arguments(provider: str) -> list[str]:
+    """Return the arguments of a provider that its vectors depend on; keys and URLs come from the settings alone."""
+    options = embedders.select_provider(provider).provider.options
+    return [option.argument for option in options if not option.secret and option.argument != "base_url"]

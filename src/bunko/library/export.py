@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bunko.embedders import as_remote
 from bunko.errors import BunkoError
 from bunko.library import catalog
-from bunko.library.build_config import ToolConfig
+from bunko.library.build_config import ToolConfig, has_vectors
 from bunko.library.importing import Importer
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Store
@@ -59,7 +59,8 @@ class PackTransfer:
                 replace_existing=replace_existing,
                 matches_folder=pack.matches_folder,
             )
-            chunker, built, embedder = config.chunker_settings(tool), config.build_info(tool), config.embedder_of(tool)
+            chunker, built = config.new_chunker_settings(tool), config.new_build_info(tool)
+            embedder = config.embedder() if has_vectors(tool) else None
             chunker.build()  # raises for wrong settings before anything is written
             for leftover in store.tools.all():
                 if leftover.name == f"{catalog.SHADOW_PREFIX}{name}":

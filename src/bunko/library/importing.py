@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import logging
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Literal
 
 from bunko.embedders import as_remote
-from bunko.errors import BunkoError, LibraryError, LibraryMismatch, LibraryReadOnly, SourceError
+from bunko.errors import BunkoError, EmbedderError, LibraryError, LibraryMismatch, LibraryReadOnly
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.lock import hold_lock
+from bunko.library.missing_vectors import MissingVectors
+from bunko.library.outages import Outages
 from bunko.library.paths import LibraryPaths
 from bunko.library.refresh import Refresher
+from bunko.library.source_check import check_source_exists
 from bunko.observer import NO_OBSERVER, Observer
-from bunko.protocols import Index, IndexView, Scan, Source, Store
+from bunko.protocols import Embedder, Index, IndexView, Scan, Store
 from bunko.records import EmbeddingUsage
 from bunko.timing import now
 from bunko.types import Report, Text, Tool, ToolFailure
+from bunko.types.build_info import NOT_BUILT
 from bunko.types.tool_options import ToolOptions
 
 _log = logging.getLogger("bunko.library")
@@ -46,6 +49,7 @@ class Importer:
         store: Store,
         tool_config: ToolConfig,
         index: Index,
+        outages: Outages,
         *,
         read_only: bool,
         refresh_interval: float,  # seconds between two checks for changes by searches
@@ -53,8 +57,16 @@ class Importer:
     ) -> None:
         self._paths, self._store, self._tool_config, self._index = paths, store, tool_config, index
         self._read_only, self._wait_seconds = read_only, wait_seconds
+        self._missing_vectors = MissingVectors(store, tool_config, outages)
         self.refresher = Refresher(
-            store, tool_config.source, self._import_scan, refresh_interval=refresh_interval, wait_seconds=wait_seconds
+            store,
+            tool_config.source,
+            self._import_scan,
+            lacks_vectors=self._missing_vectors.can_embed,
+            embed_missing=self._embed_missing_now,
+            cancel_embedding=tool_config.cancel_embedding,
+            refresh_interval=refresh_interval,
+            wait_seconds=wait_seconds,
         )
 
     def reindex(
@@ -126,15 +138,15 @@ class Importer:
         So it may be called often, even by a watch on the folder that contains the library itself.
         """
         tool = catalog.get_tool(self._store, name)
-        self._tool_config.check_tool(tool)
         source, generation, fingerprints = (
             self._tool_config.source(tool),
             self._store.generation(),
             self._store.documents.fingerprints(tool.id),
         )
-        self._check_source_exists(source, tool)
+        check_source_exists(self._store, source, tool, self._paths.cli_flags())
         scan = source.scan(fingerprints)
-        if tool.imported_at and not (scan.added or scan.updated or scan.deleted or scan.touched):
+        has_changes = scan.added or scan.updated or scan.deleted or scan.touched
+        if tool.imported_at and not has_changes and not self._missing_vectors.can_embed(tool):
             return Report(unchanged=scan.unchanged, problems=[*scan.problems, *self._store.documents.failures(tool.id)])
         with self.write_lock(observer):
             current = catalog.get_tool(self._store, name)
@@ -148,15 +160,20 @@ class Importer:
             existing = next(
                 (candidate for candidate in catalog.tools(self._store) if candidate.name == tool.name), None
             )
-            if existing is not None and existing.is_built and existing.built != self._tool_config.build_info(existing):
+            if (
+                existing is not None
+                and existing.is_built
+                and existing.built != self._tool_config.new_build_info(existing)
+            ):
                 self._index.drop(existing.id)
                 self._store.tools.drop(
                     existing.id
                 )  # its vectors stay until the end: their keys depend only on the text
                 existing = None
             target = existing or self._store.tools.put(tool)
-            self._store.tools.update_build_info(target.id, built=self._tool_config.build_info(target))
-            chunker, embedder = self._tool_config.chunker_settings(target), self._tool_config.embedder_of(target)
+            self._store.tools.update_build_info(target.id, built=self._tool_config.new_build_info(target))
+            chunker = self._tool_config.new_chunker_settings(target)
+            embedder = self._tool_config.embedder_of(target)
             from bunko.ingest.texts import ingest_texts
 
             report = ingest_texts(self._store, target, texts, chunker, embedder, observer=observer)
@@ -191,7 +208,8 @@ class Importer:
 
     def _search_problems(self, view: IndexView, tool: Tool) -> list[str]:
         """Return messages about searches that do not find a tool's texts, and record the calls of a remote embedder."""
-        embedder = self._tool_config.embedder_of(tool)
+        # Documents without vectors cannot be found by them.
+        embedder = None if tool.built.lacks_vectors else self._tool_config.embedder_of(tool)
         remote = as_remote(embedder)
         calls_before = remote.stats.calls if remote else 0
         from bunko.library import doctor
@@ -212,10 +230,13 @@ class Importer:
                 hint="Use --mode update to import the changes, or --mode replace to rebuild it.",
             )
         result = replace(tool, options=options_of(tool))
+        config = self._tool_config
         if (
             mode != "replace"
-            and tool.is_built
-            and self._tool_config.chunker_settings(result) != self._tool_config.chunker_settings(tool)
+            and result.options != tool.options
+            and config.holds_documents(tool)
+            and config.new_chunker_settings(result)
+            not in (config.new_chunker_settings(tool), config.chunker_settings(tool))
         ):
             raise LibraryMismatch(
                 f"{name} was imported with another chunker, and a tool cannot mix two chunkers",
@@ -224,30 +245,68 @@ class Importer:
         return result
 
     def _update_tool(
-        self, tool: Tool, *, scan: Scan | None = None, workers: int | None = None, observer: Observer = NO_OBSERVER
+        self,
+        tool: Tool,
+        *,
+        scan: Scan | None = None,
+        workers: int | None = None,
+        observer: Observer = NO_OBSERVER,
+        is_search: bool = False,  # words only, and no rebuild: a search is waiting
     ) -> Report:
-        """Import the changes of a tool's source."""
-        self._tool_config.check_tool(tool)
-        self._store.tools.update_build_info(tool.id, built=self._tool_config.build_info(tool))
-        report = self._ingest_tool(tool, tool, scan, workers, observer)
+        """Import the changes of a tool's source with what the tool was built with."""
+        config = self._tool_config
+        if config.is_outdated(tool) and not is_search and not config.missing_embedder(tool):
+            report = self._rebuild_tool(tool, workers=workers, observer=observer, keep_settings=True)
+            report.notices.append(f"{tool.name} was rebuilt, because an older version of bunko had built it.")
+            return report
+        embedder = config.embedder_of(tool)
+        if embedder is not None and not config.holds_documents(tool) and (reason := embedder.unavailable_reason()):
+            raise EmbedderError(f"{embedder.label} is not available", hint=reason)
+        tool = self._missing_vectors.record_build(tool, config.build_info(tool))
+        if (embedder is None and config.missing_embedder(tool)) or (is_search and as_remote(embedder)):
+            tool, embedder = self._missing_vectors.record_build(tool, replace(tool.built, lacks_vectors=True)), None
+        failures: list[EmbedderError] = []
+
+        def on_embedder_failure(error: EmbedderError) -> None:
+            failures.append(error)
+            self._missing_vectors.record_build(tool, replace(tool.built, lacks_vectors=True))
+
+        report = self._ingest_tool(tool, tool, scan, workers, observer, embedder, on_embedder_failure)
+        tool = catalog.get_tool(self._store, tool.name)
+        if embedder is not None and tool.built.lacks_vectors and not failures and not report.interrupted:
+            failures += self._missing_vectors.embed(tool, embedder, report, observer)
+            tool = catalog.get_tool(self._store, tool.name)
         if not report.interrupted:
             self._store.tools.update_build_info(tool.id, imported_at=now())
-            # Vectors of another embedder stay, for an interrupted reembed to resume with.
-            self._store.vectors.unpin(tool.id, self._tool_config.build_info(tool).embedder)
+            if not tool.built.lacks_vectors:
+                # Vectors of another embedder stay, for an interrupted reembed to resume with.
+                self._store.vectors.unpin(tool.id, tool.built.embedder)
             for leftover in self._store.tools.all():
                 if leftover.name == f"{catalog.SHADOW_PREFIX}{tool.name}":
                     self._drop_if_empty(leftover)  # a rebuild that wrote nothing
+        if not is_search:
+            report.notices += [*config.difference_notices([tool]), *self._missing_vectors.notices(tool, failures)]
         return self._finish_import(tool, report)
 
-    def _rebuild_tool(self, tool: Tool, *, workers: int | None, observer: Observer) -> Report:
-        """Rebuild a tool beside its old index, which is searched until the new one is complete."""
-        self._check_source_exists(self._tool_config.source(tool), tool)
+    def _rebuild_tool(
+        self, tool: Tool, *, workers: int | None, observer: Observer, keep_settings: bool = False
+    ) -> Report:
+        """Rebuild a tool beside its old index, which is searched until the new one is complete.
+
+        With `keep_settings`, it is built as before, but by this version of bunko.
+        """
+        config = self._tool_config
+        if keep_settings:
+            tool = replace(tool, built=replace(tool.built, words=None, grams=None))
+        else:
+            tool = replace(tool, built=NOT_BUILT)
+        check_source_exists(self._store, config.source(tool), tool, self._paths.cli_flags())
         shadow = Tool(
             f"{catalog.SHADOW_PREFIX}{tool.name}",
             tool.kind,
             source=tool.source,
             active=False,
-            built=self._tool_config.build_info(tool),
+            built=config.build_info(tool),
         )
         for leftover in self._store.tools.all():
             if leftover.name == shadow.name and leftover.built != shadow.built:
@@ -256,8 +315,10 @@ class Importer:
                 )  # started with other settings; one with the same settings is resumed
         shadow = self._store.tools.put(shadow)
         old_uris = self._document_uris(tool)
+        failures: list[EmbedderError] = []
         try:
-            report = self._ingest_tool(tool, shadow, None, workers, observer)
+            on_failure = failures.append if keep_settings else None
+            report = self._ingest_tool(tool, shadow, None, workers, observer, config.embedder_of(tool), on_failure)
         except BaseException:
             with suppress(BunkoError):
                 self._drop_if_empty(shadow)
@@ -266,13 +327,21 @@ class Importer:
             self._drop_if_empty(shadow)
             return report
         new_uris = self._document_uris(shadow)
-        self._store.tools.swap(replace(tool, built=shadow.built, imported_at=now(), checked_at=now()), shadow)
+        tool = replace(
+            tool,
+            built=replace(shadow.built, lacks_vectors=True if failures else None),
+            imported_at=now(),
+            checked_at=now(),
+        )
+        self._store.tools.swap(tool, shadow)
         report.added, report.updated = len(new_uris - old_uris), len(new_uris & old_uris)
         report.deleted, report.unchanged = len(old_uris - new_uris), 0
         unreadable = {problem.uri for problem in report.problems} & (old_uris - new_uris)
         report.notices += [f"{uri} was indexed before but could not be read for the rebuild." for uri in unreadable]
-        self._store.vectors.unpin(tool.id)
-        self._store.vectors.delete_orphans()
+        report.notices += self._missing_vectors.notices(tool, failures)
+        if not failures:
+            self._store.vectors.unpin(tool.id)
+            self._store.vectors.delete_orphans()
         return self._finish_import(tool, report)
 
     def _drop_if_empty(self, shadow: Tool) -> None:
@@ -287,11 +356,18 @@ class Importer:
         }
 
     def _ingest_tool(
-        self, tool: Tool, target: Tool, scan: Scan | None, workers: int | None, observer: Observer
+        self,
+        tool: Tool,
+        target: Tool,
+        scan: Scan | None,
+        workers: int | None,
+        observer: Observer,
+        embedder: Embedder | None,
+        on_embedder_failure: Callable[[EmbedderError], None] | None,
     ) -> Report:
         config = self._tool_config
         source = config.source(tool)
-        self._check_source_exists(source, tool)
+        check_source_exists(self._store, source, tool, self._paths.cli_flags())
         _log.info("Importing %s from %s", tool.name, tool.source)
         _log.debug("[reindex] scanning docs_dir=%s", tool.source)
         if tool.kind == "web" and not self._store.is_persistent:
@@ -303,26 +379,12 @@ class Importer:
             target,
             source,
             config.chunker_settings(tool),
-            config.embedder_of(tool),
+            embedder,
             scan=scan,
             workers=workers,
             observer=observer,
             owner_id=tool.id,
-        )
-
-    def _check_source_exists(self, source: Source, tool: Tool) -> None:
-        indexed_uris = self._store.documents.uris(tool.id, limit=1)
-        if not source.has_vanished(indexed_uris):
-            return
-        delete_command = f"bunko tool delete -n {shlex.quote(tool.name)}{self._paths.cli_flags()}"
-        if not indexed_uris:
-            raise SourceError(
-                f"{tool.source}, the source of {tool.name}, does not exist or cannot be read",
-                hint=f"Restore it, or delete the tool: {delete_command}",
-            )
-        raise SourceError(
-            f"{tool.source} is missing or empty, but {tool.name} has documents from it",
-            hint=f"The index is kept. Restore the folder, or delete the tool: {delete_command}",
+            on_embedder_failure=on_embedder_failure,
         )
 
     def _finish_import(self, tool: Tool, report: Report) -> Report:
@@ -331,8 +393,21 @@ class Importer:
             self.refresher.mark_fresh(tool)
         return self.update_index(tool, report)
 
+    def _embed_missing_now(self, tool: Tool, observer: Observer) -> None:
+        """Compute the vectors that a tool lacks while a search waits for a moment; a failure is only remembered."""
+        with self.write_lock(observer, wait_seconds=self._wait_seconds):
+            tool = catalog.get_tool(self._store, tool.name)
+            embedder = self._tool_config.embedder_of(tool)
+            if embedder is None:
+                return
+            remote = as_remote(embedder)
+            tool = self._missing_vectors.record_build(tool, self._tool_config.build_info(tool))
+            self._missing_vectors.embed(tool, remote.with_retries(0) if remote else embedder, Report(), observer)
+            self._index.sync(tool.id)
+
     def _import_scan(self, tool: Tool, scan: Scan, generation: int, observer: Observer) -> None:
         with self.write_lock(observer, wait_seconds=self._wait_seconds):
             # If another import ran since the scan, deleted files may be back: scan again.
             valid_scan = scan if self._store.generation() == generation else None
-            self._update_tool(catalog.get_tool(self._store, tool.name), scan=valid_scan, observer=observer)
+            current = catalog.get_tool(self._store, tool.name)
+            self._update_tool(current, scan=valid_scan, observer=observer, is_search=True)

@@ -12,6 +12,7 @@ from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.importing import Importer, ImportMode
 from bunko.library.llm import ChatModels
+from bunko.library.outages import Outages
 from bunko.library.page import Page, Pager
 from bunko.library.paths import LibraryPaths
 from bunko.library.search import Searcher
@@ -65,18 +66,28 @@ class Library:
             index_folder = Path(chosen_folder).expanduser() if chosen_folder else paths.index_folder
         index = indexes.build(settings.index.kind, store, index_folder)
         tool_config = ToolConfig(paths, settings, store)
+        outages = Outages(store, read_only=read_only)
         importer = Importer(
             paths,
             store,
             tool_config,
             index,
+            outages,
             read_only=read_only,
             refresh_interval=settings.search.freshness_seconds,
             wait_seconds=settings.search.freshness_wait_seconds,
         )
         chat_models = ChatModels(settings, store)
         searcher = Searcher(
-            settings, store, tool_config, index, importer.refresher, chat_models, read_only=read_only, notices=notices
+            settings,
+            store,
+            tool_config,
+            index,
+            importer.refresher,
+            outages,
+            chat_models,
+            read_only=read_only,
+            notices=notices,
         )
         self._index, self._tool_config, self._importer = index, tool_config, importer
         self._refresher, self._chat_models, self._searcher = importer.refresher, chat_models, searcher

@@ -26,7 +26,9 @@ def hold_lock(
     from filelock import FileLock, Timeout
 
     if not lock_file.parent.is_dir():  # FileLock would create it, in the way of a library that is moved back
-        raise LibraryError(f"{lock_file.parent} does not exist any more", hint="Move the library back, or open it anew.")
+        raise LibraryError(
+            f"{lock_file.parent} does not exist any more", hint="Move the library back, or open it anew."
+        )
     lock = FileLock(lock_file)
     deadline = time.monotonic() + wait_seconds
     is_waiting = False

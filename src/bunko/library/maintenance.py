@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from bunko.errors import EmbedderError, LibraryMismatch, UnknownName
+from bunko.errors import UnknownName
 from bunko.library import catalog, doctor
 from bunko.library.build_config import ToolConfig
 from bunko.library.importing import Importer
@@ -63,21 +63,32 @@ class Maintenance:
         findings = doctor.check_storage(self._store)
         for tool in catalog.tools(self._store):
             findings += doctor.check_index(self._index, tool)
-            try:
-                self._tool_config.check_tool(tool)
-            except (EmbedderError, LibraryMismatch) as error:
-                findings.append(doctor.Finding("error", tool.name, error.message, error.hint))
-                continue
+            findings += self._check_settings(tool)
             with self._store.read_transaction():
                 findings += doctor.check_search(
                     self._store, self._index.view([tool.id]), tool, self._tool_config.embedder_of(tool)
                 )
         return findings
 
+    def _check_settings(self, tool: Tool) -> list[doctor.Finding]:
+        """Report what a tool was built with if the settings differ, and documents without vectors."""
+        config, findings = self._tool_config, []
+        if parts := config.differences(tool):
+            message = f"was built with a different {' and '.join(parts)}, and keeps it"
+            hint = f"To use the current settings: {config.rebuild_command(tool)}"
+            findings.append(doctor.Finding("warning", tool.name, message, hint))
+        if name := config.missing_embedder(tool):
+            message = f"only words are searched: its embedder {name} is not in the settings"
+            hint = f"Set it again, or use the current one: {config.rebuild_command(tool)}"
+            findings.append(doctor.Finding("error", tool.name, message, hint))
+        elif tool.built.lacks_vectors:
+            hint = "A later import or search computes the vectors."
+            findings.append(doctor.Finding("warning", tool.name, "some documents have no vectors yet", hint))
+        return findings
+
     def sample_chunks(self, name: str, limit: int) -> list[ChunkRow]:
         """Return at most `limit` chunks of a tool, spread evenly, from the same state as its index."""
         tool = catalog.get_tool(self._store, name)
-        self._tool_config.check_tool(tool)
         return self._sample_chunks(tool.id, limit)
 
     def _sample_chunks(self, tool_id: int, limit: int) -> list[ChunkRow]:

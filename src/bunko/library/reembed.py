@@ -12,7 +12,7 @@ from bunko.failpoints import reach_failpoint
 from bunko.ingest.embed import LongTextCounter, embed_batches
 from bunko.ingest.pipeline import make_batches
 from bunko.library import catalog
-from bunko.library.build_config import ToolConfig
+from bunko.library.build_config import ToolConfig, has_vectors
 from bunko.library.importing import TOOL_ERROR_CODES, Importer
 from bunko.observer import NO_OBSERVER, ImportProgress, Observer
 from bunko.protocols import Store
@@ -60,12 +60,12 @@ class Reembedder:
         return total
 
     def _reembed_tool(self, tool: Tool, observer: Observer) -> Report:
-        self._tool_config.check_tool(tool, vectors=False)
         totals = self._store.stats.totals(tool.id)
-        if not tool.is_built or not self._tool_config.changed_parts(tool):
+        new = self._tool_config.new_build_info(tool)
+        if not tool.is_built or (tool.built.embedder == new.embedder and not tool.built.lacks_vectors):
             self._store.vectors.unpin(tool.id)
             return Report(unchanged=totals.documents, total_chunks=totals.chunks)
-        embedder_name = self._tool_config.build_info(tool).embedder
+        embedder_name = new.embedder
         _log.info("Embedding %s with %s", tool.name, embedder_name)
         report = Report(total_chunks=totals.chunks)
         keys = self._embed_documents(
@@ -73,10 +73,11 @@ class Reembedder:
         )
         if report.interrupted:
             return report
-        self._store.vectors.replace(tool.id, keys, replace(tool.built, embedder=embedder_name))
+        built = replace(tool.built, embedder=embedder_name, embedding=new.embedding, lacks_vectors=None)
+        self._store.vectors.replace(tool.id, keys, built)
         self._store.vectors.unpin(tool.id)
         report.updated = totals.documents
-        return self._importer.update_index(tool, report)
+        return self._importer.update_index(replace(tool, built=built), report)
 
     def _embed_documents(
         self,
@@ -86,7 +87,7 @@ class Reembedder:
         observer: Observer,
     ) -> dict[str, list[bytes]]:
         """Embed the texts that have no vector yet, and return all vector keys by uri."""
-        embedder = self._tool_config.embedder_of(tool)
+        embedder = self._tool_config.embedder() if has_vectors(tool) else None
         if embedder is None:
             return {}
         long_texts = LongTextCounter(embedder)

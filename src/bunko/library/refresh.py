@@ -19,6 +19,8 @@ _log = logging.getLogger("bunko.library")
 
 # Imports the changes of a scan; if the library's generation has changed since, the source is scanned again.
 ImportScan = Callable[[Tool, Scan, int, Observer], None]
+# How long a search waits for the vectors of documents that it already finds by their words.
+_VECTOR_WAIT_SECONDS = 2.0
 
 
 class SourceCheck(NamedTuple):
@@ -38,17 +40,36 @@ class Refresher:
         source_of: Callable[[Tool], Source],
         import_scan: ImportScan,
         *,
+        lacks_vectors: Callable[[Tool], bool],  # whether documents lack vectors that can be computed now
+        embed_missing: Callable[[Tool, Observer], None],
+        cancel_embedding: Callable[[], None],
         refresh_interval: float,
         wait_seconds: float,
     ) -> None:
         self._store, self._source_of, self._import_scan = store, source_of, import_scan
+        self._lacks_vectors, self._embed_missing, self._cancel_embedding = (
+            lacks_vectors,
+            embed_missing,
+            cancel_embedding,
+        )
         self._refresh_interval, self._wait_seconds = refresh_interval, wait_seconds
         self._checks: dict[int, SourceCheck] = {}
         self._check_lock = threading.Lock()
         self._running_import: _ImportThread | None = None
 
-    def refresh_tool(self, tool: Tool) -> list[str]:
-        """Import the changes of a tool's folder; return notices for the user."""
+    def refresh_tool(self, tool: Tool, *, vectors: bool = False) -> list[str]:
+        """Import the changes of a tool's folder, with `vectors` also those missing; return notices for the user."""
+        notices = self._import_changes(tool)
+        if vectors and not self.is_importing() and self._lacks_vectors(tool):
+            with self._check_lock:
+                if not self.is_importing():
+                    self._running_import = _ImportThread(lambda observer: self._embed_missing(tool, observer))
+                    self._running_import.start()
+            if self._running_import is not None:
+                self._running_import.join(min(self._wait_seconds, _VECTOR_WAIT_SECONDS))
+        return notices
+
+    def _import_changes(self, tool: Tool) -> list[str]:
         if find_kind(tool.kind) is None:
             return []
         with self._check_lock:  # one check at a time: a second import would only wait for the first
@@ -113,6 +134,7 @@ class Refresher:
         """Stop the background import; what it has written stays."""
         if self._running_import is not None:
             self._running_import.stop_event.set()
+            self._cancel_embedding()
             self._running_import.join()
 
 

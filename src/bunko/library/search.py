@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from bunko import sources
-from bunko.errors import BunkoError, LibraryMismatch, QueryError, UnknownName
+from bunko.errors import BunkoError, EmbedderError, LibraryDamaged, LibraryTooNew, QueryError, UnknownName
 from bunko.library import catalog, web_defaults
 from bunko.library.build_config import ToolConfig, has_vectors
 from bunko.library.llm import ChatModels
+from bunko.library.outages import Outages
 from bunko.library.refresh import Refresher
 from bunko.protocols import Embedder, Index, IndexView, Store
 from bunko.records import NO_FILTER, DatedDocument, Filter, StoredDocument
@@ -45,6 +46,17 @@ _REQUEST_OPTIONS = ("mode", "top_k", *RANKING_OPTIONS)
 _get_options = attrgetter(*_REQUEST_OPTIONS)
 
 
+class EmbedderChoice(NamedTuple):
+    """The embedder of a search, and the tools whose words alone are searched."""
+
+    embedder: Embedder | None = None
+    lexical_ids: Sequence[int] = ()
+    notices: Sequence[str] = ()
+
+
+NO_EMBEDDER = EmbedderChoice()
+
+
 class Searcher:
     """The search methods of one library; each imports changes first unless the library is read-only."""
 
@@ -55,13 +67,15 @@ class Searcher:
         tool_config: ToolConfig,
         index: Index,
         refresher: Refresher,
+        outages: Outages,
         chat_models: ChatModels,
         *,
         read_only: bool,
         notices: Sequence[str],  # added to every answer
     ) -> None:
         self._settings, self._store, self._tool_config, self._index = settings, store, tool_config, index
-        self._refresher, self._chat_models, self._read_only, self._notices = refresher, chat_models, read_only, notices
+        self._refresher, self._outages, self._chat_models = refresher, outages, chat_models
+        self._read_only, self._notices = read_only, notices
         self._tool_ids: dict[str, int] = {}
 
     def answer(self, search_request: SearchRequest) -> Answer:
@@ -76,25 +90,27 @@ class Searcher:
         request = self.resolve_request(search_request, tools if use_tool_settings else ())
         notices = list(self._notices)
         self._tool_ids.update({selected.name: selected.id for selected in tools})
-        for selected in tools:
-            self._tool_config.check_tool(selected, vectors=request.mode != "bm25")
         if search_request.refresh and not self._read_only:
             for selected in tools:
-                notices += self._refresh_tool(selected, lexical_only=request.mode == "bm25")
+                notices += self._refresh_tool(selected, vectors=request.mode != "bm25")
+        notices += self._tool_config.difference_notices(tools, vectors=request.mode != "bm25")
         request = _fit_mode_to_tools(request, tools, notices)
-        embedder = self._tool_config.embedder() if request.mode != "bm25" else None
-        if embedder and use_tool_settings and _sections(tools) == {"memos"}:
-            request = _with_noise_floor(request, embedder)
+        choice = self._choose_embedder(tools) if request.mode != "bm25" else NO_EMBEDDER
+        notices += choice.notices
+        if request.mode != "bm25" and choice.embedder is None:
+            request = replace(request, mode="bm25")
+        elif choice.embedder and use_tool_settings and _sections(tools) == {"memos"}:
+            request = _with_noise_floor(request, choice.embedder)
         names = {selected.id: selected.name for selected in tools}
         rewritten, notice = self._chat_models.rewrite_query(query[:MAX_QUERY_CHARS], search_request.rewrite)
         notices += [notice] if notice else []
-        view, hits = self._search_with_repair(
-            names, embedder, replace(request, query=rewritten) if rewritten else request
-        )
+        if rewritten:
+            request = replace(request, query=rewritten)
+        view, hits, request = self._search_or_fall_back(names, choice, request, notices)
         if rewritten and not hits:
             rewritten = ""
             notices.append("The rewritten query found nothing, so the original query was searched.")
-            view, hits = self._search_with_repair(names, embedder, request)
+            view, hits, request = self._search_or_fall_back(names, choice, replace(request, query=query), notices)
         if len(query) > MAX_QUERY_CHARS:
             notices.append(f"Only the first {MAX_QUERY_CHARS} characters of the query were used.")
         checks = [self._refresher.last_check(selected) for selected in tools]
@@ -108,39 +124,86 @@ class Searcher:
             log_answer(query, hits)
         return Answer(query, request.mode, hits, view.size, freshness, notices, rewritten)
 
+    def _choose_embedder(self, tools: Sequence[Tool]) -> EmbedderChoice:
+        """Choose the embedder of most tools; the words of the others are searched, and a notice says why."""
+        by_name: dict[str, tuple[Embedder, list[Tool]]] = {}
+        notices, lexical_ids = [], []
+        for tool in tools:
+            if name := self._tool_config.missing_embedder(tool):
+                notices.append(
+                    f"Only the words of {tool.name} are searched: its embedder {name} is not in the settings."
+                    f" Set it again, or use the current one: {self._tool_config.rebuild_command(tool)}"
+                )
+                lexical_ids.append(tool.id)
+            elif embedder := self._tool_config.embedder_of(tool):
+                name = tool.built.embedder or embedder.label
+                by_name.setdefault(name, (embedder, []))[1].append(tool)
+        if not by_name:
+            return EmbedderChoice(None, lexical_ids, notices)
+        embedder, chosen = max(by_name.values(), key=lambda item: len(item[1]))
+        for other, other_tools in by_name.values():
+            if other is not embedder:
+                names = ", ".join(tool.name for tool in other_tools)
+                notices.append(
+                    f"Only the words of {names} are searched: its vectors and those of {chosen[0].name} come from"
+                    " different embedders."
+                )
+                lexical_ids += [tool.id for tool in other_tools]
+        if reason := self._outages.reason(embedder):
+            return EmbedderChoice(None, lexical_ids, [*notices, _words_only_notice(reason)])
+        return EmbedderChoice(embedder, lexical_ids, notices)
+
+    def _search_or_fall_back(
+        self, names: dict[int, str], choice: EmbedderChoice, request: RankRequest, notices: list[str]
+    ) -> tuple[IndexView, list[Hit], RankRequest]:
+        """Search, by words alone if the embedder fails; return the request that was answered too."""
+        if request.mode != "bm25" and choice.embedder is not None:
+            try:
+                view, hits = self._search_with_repair(names, choice, request)
+            except EmbedderError as error:
+                self._outages.begin(choice.embedder, error.message)
+                notices.append(_words_only_notice(error.message))
+                request = replace(request, mode="bm25")
+            else:
+                self._outages.end(choice.embedder)
+                return view, hits, request
+        return *self._search_with_repair(names, choice, request), request
+
     def _search_with_repair(
-        self, names: dict[int, str], embedder: Embedder | None, request: RankRequest
+        self, names: dict[int, str], choice: EmbedderChoice, request: RankRequest
     ) -> tuple[IndexView, list[Hit]]:
         """Search, and if an index is damaged, rebuild it and search again."""
         try:
-            return self._search_once(names, embedder, request)
+            return self._search_once(names, choice, request)
         except (IndexError, KeyError, ValueError):
             # A damaged derived file causes impossible numbers and is rebuilt; anything else is our bug.
             repaired = [self._index.repair(tool_id) for tool_id in names]
             if not any(repaired):
                 raise
             _log.warning("A derived index file was damaged and has been rebuilt from the library.")
-            return self._search_once(names, embedder, request)
+            return self._search_once(names, choice, request)
 
     def _search_once(
-        self, names: dict[int, str], embedder: Embedder | None, request: RankRequest
+        self, names: dict[int, str], choice: EmbedderChoice, request: RankRequest
     ) -> tuple[IndexView, list[Hit]]:
+        embedder = choice.embedder if request.mode != "bm25" else None
         with self._store.read_transaction():
+            without_vectors = set(choice.lexical_ids)
             if embedder is not None:
-                for tool in self._store.tools.all():  # a tool may have been re-embedded since it was checked
-                    if tool.id in names:
-                        self._tool_config.check_tool(tool)
-            view = self._index.view(list(names))
+                for tool in self._store.tools.all():  # a tool may have been re-embedded since it was chosen
+                    if tool.id in names and tool.built.embedder not in (None, "none", embedder.name):
+                        without_vectors.add(tool.id)
+            view = self._index.view(list(names), without_vectors=tuple(without_vectors))
             return view, search(self._store, view, names, embedder, request)
 
-    def _refresh_tool(self, tool: Tool, *, lexical_only: bool) -> list[str]:
-        """Import changes; if `lexical_only`, a mismatch of vectors becomes a notice instead of an error."""
+    def _refresh_tool(self, tool: Tool, *, vectors: bool) -> list[str]:
+        """Import changes; a problem of the source or the embedder becomes a notice, as the index can be searched."""
         try:
-            return self._refresher.refresh_tool(tool)
-        except LibraryMismatch as error:
-            if not lexical_only:
-                raise
-            return [f"Changes were not imported: {error.message}. {error.hint}"]
+            return self._refresher.refresh_tool(tool, vectors=vectors)
+        except (LibraryDamaged, LibraryTooNew):
+            raise
+        except BunkoError as error:
+            return [f"Changes of {tool.name} were not imported: {error.message}. {error.hint}".rstrip()]
 
     def build_request(
         self,
@@ -230,7 +293,7 @@ class Searcher:
         checks = [CitationCheck("deleted", citation)]
         for selected in catalog.select_tools(self._store, tool):
             if not self._read_only:
-                self._refresher.refresh_tool(selected)
+                self._refresh_tool(selected, vectors=False)
             checks.append(verify_citation(self._store, selected.id, citation, digest))
         # Two tools may have a README.md: the one that contains the passage is meant.
         return min(checks, key=lambda check: CITATION_STATUSES.index(check.status))
@@ -286,8 +349,7 @@ class Searcher:
         tools = self._select_tools(name, kinds)
         if not self._read_only:
             for tool in tools:
-                self._tool_config.check_tool(tool, vectors=False)
-                self._refresh_tool(tool, lexical_only=True)
+                self._refresh_tool(tool, vectors=False)
         return tools
 
     def log_search(self, query: str, tool: str | None = None) -> None:
@@ -302,6 +364,10 @@ class Searcher:
         else:
             if not logged:
                 _log.debug("The search was not logged: another process is writing.")
+
+
+def _words_only_notice(reason: str) -> str:
+    return f"Only words were searched, because the embedder failed: {reason}."
 
 
 def _sections(tools: Sequence[Tool]) -> set[str]:

@@ -229,9 +229,8 @@ class WebCollector:
                 "safety.url_check is on, but there is no key for Google Safe Browsing",
                 hint="Set GOOGLE_SAFE_BROWSING_API_KEY, or set safety.url_check to false.",
             )
-        existing = self._find_tool(name) if create else self._get_tool(name)
-        if existing is not None:
-            self._tool_config.check_tool(existing)  # raises before waiting for the lock
+        if not create:
+            self._get_tool(name)  # raises before waiting for the lock
         lock = hold_lock(
             self._store.files.lock_file("web"),
             wait_seconds=_LOCK_WAIT_SECONDS,

@@ -30,7 +30,7 @@ def chunk_size(settings: Settings) -> int:
 def chunk_overlap(settings: Settings) -> int:
     """Return how many characters neighbouring chunks share: the setting, else the default for the embedder."""
     if settings.web.chunk_overlap is not None:
-        return settings.web.chunk_overlap
+        return min(settings.web.chunk_overlap, chunk_size(settings) - 1)
     return _TUNED_CHUNK_OVERLAP if settings.embedding.provider in _TUNED_PROVIDERS else 0
 
 

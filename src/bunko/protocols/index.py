@@ -67,8 +67,11 @@ class IndexView(Protocol):
 class Index(Protocol):
     """Answers queries over the tools of a store; everything in it is derived from the store and can be rebuilt."""
 
-    def view(self, tool_ids: Sequence[int]) -> IndexView:
-        """Return the state of some tools that matches the store; call it inside the store's `read_transaction`."""
+    def view(self, tool_ids: Sequence[int], *, without_vectors: Sequence[int] = ()) -> IndexView:
+        """Return the state of some tools that matches the store; call it inside the store's `read_transaction`.
+
+        The vectors of the tools `without_vectors`, which come from another embedder, are left out.
+        """
 
     def sync(self, tool_id: int) -> IndexView:
         """Bring a tool up to date with the store, save what the index keeps of it, and return its state."""

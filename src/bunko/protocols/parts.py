@@ -82,6 +82,9 @@ class RemoteEmbedder(Embedder, Protocol):
     def restore_size(self, name: str) -> None:
         """Set the size from an earlier `name`, to save the request for a model of unknown size."""
 
+    def with_retries(self, retries: int) -> RemoteEmbedder:
+        """Return the same embedder with another number of retries."""
+
     def cancel(self) -> None:
         """Make pending requests return soon; later requests are not affected."""
 

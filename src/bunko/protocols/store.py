@@ -108,6 +108,12 @@ class VectorStore(Protocol):
     def missing(self, keys: Iterable[bytes]) -> set[bytes]:
         """Return the keys that have no stored vector."""
 
+    def has_any(self, tool_id: int) -> bool:
+        """Return whether any chunk of a tool has a vector."""
+
+    def uris_without(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
+        """Return the URIs after a given one of the documents that have a chunk without a vector, sorted."""
+
     def pin(
         self,
         tool_id: int,

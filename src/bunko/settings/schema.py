@@ -47,6 +47,9 @@ class EmbeddingSection(Section):
     batch_size: int = setting(100, "Maximum number of texts per request", low=1)
     parallel: int = setting(4, "Maximum number of concurrent requests", low=1, high=64)
     timeout: float = setting(60.0, "Timeout of a request, in seconds", low=0.1)
+    query_timeout: float = setting(
+        3.0, "Maximum time a search waits for the vector of its query, in seconds; then it searches by words", low=0.1
+    )
     max_tokens: int | None = setting(
         None, "Maximum length of a text, in tokens. Not set: the limit of the model, if known", low=1
     )
@@ -86,10 +89,8 @@ class ChunkerSection(Section):
     max_chunk_chars: int = setting(3000, "Maximum number of characters in a chunk split by headings", low=1)
     min_chunk_chars: int = setting(50, "Merge smaller chunks with a neighbour. At most max_chunk_chars")
     heading_levels: tuple[int, ...] = setting((1, 2, 3), "Heading levels that start a new chunk", low=1, high=6)
-    chunk_size: int = setting(200, "Maximum number of characters in a chunk of prose", "RAG_CHUNK_SIZE", low=1)
-    chunk_overlap: int = setting(
-        30, "Overlap of neighbouring chunks of prose, in characters. Less than chunk_size", "RAG_CHUNK_OVERLAP"
-    )
+    chunk_size: int = setting(200, "Maximum number of characters in a chunk of prose", low=1)
+    chunk_overlap: int = setting(30, "Overlap of neighbouring chunks of prose, in characters. Less than chunk_size")
     row_context_size: int = setting(1, "Rows of context on each side of a table row")
 
 
@@ -205,12 +206,14 @@ class WebSection(Section):
         None,
         "Maximum number of characters in a chunk. Not set: chunker.chunk_size if that is set, else 800,"
         " or 200 if embedding.provider is local or online",
+        "RAG_CHUNK_SIZE",
         low=1,
     )
     chunk_overlap: int | None = setting(
         None,
         "Overlap of chunks of a long text, in characters. Not set: chunker.chunk_overlap if that is set, else 0, or 30"
         " with local or online",
+        "RAG_CHUNK_OVERLAP",
     )
     vector_weight: float | None = setting(
         None,

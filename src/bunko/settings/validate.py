@@ -22,6 +22,7 @@ _TYPE_NAMES = {
 }
 _ORDERED_PAIRS = (
     ("chunker.chunk_overlap", "less than", "chunker.chunk_size"),
+    ("web.chunk_overlap", "less than", "web.chunk_size"),
     ("chunking.overlap", "less than", "chunking.size"),
     ("chunker.min_chunk_chars", "at most", "chunker.max_chunk_chars"),
 )
@@ -101,6 +102,8 @@ def check_pairs(values: dict[str, Any], origins: dict[str, str]) -> None:
     """Raise SettingsError for values that are valid alone but not together."""
     for key, relation, other in _ORDERED_PAIRS:
         low, high = values[key], values[other]
+        if low is None or high is None:
+            continue  # the default for it depends on the embedder
         if low > high or (low == high and relation == "less than"):
             raise SettingsError(
                 f"{key} is {low} ({origins[key]}), but it must be {relation} {other},"

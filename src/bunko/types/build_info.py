@@ -1,4 +1,4 @@
-"""Hold what the index of a tool was built with, to compare it with the current settings."""
+"""Hold what the index of a tool was built with: it stands until the tool is rebuilt, whatever the settings say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_TYPES: dict[str, type] = {"words": int, "grams": int, "chunker": dict, "tokenizer": str, "embedder": str}
+_TYPES: dict[str, type] = {
+    "words": int, "grams": int, "chunker": dict, "tokenizer": str, "embedder": str,
+    "scanner": dict, "embedding": dict, "lacks_vectors": bool,
+}  # fmt: skip
+# The parts that another build may have made differently; the others follow from these or change by themselves.
+_COMPARED = ("words", "grams", "chunker", "tokenizer", "embedder", "scanner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +23,9 @@ class BuildInfo:
     chunker: Mapping[str, Any] | None = None  # its kind and settings
     tokenizer: str | None = None  # of the chunker `tokens`
     embedder: str | None = None  # "none": no vectors
+    scanner: Mapping[str, Any] | None = None  # which files are read
+    embedding: Mapping[str, Any] | None = None  # the provider and the settings of the embedder
+    lacks_vectors: bool | None = None  # documents were imported while the embedder was away
     other: Mapping[str, Any] = field(default_factory=dict)  # recorded by a newer version; kept as it is
 
     @classmethod
@@ -38,7 +46,7 @@ class BuildInfo:
     def differences(self, current: BuildInfo) -> set[str]:
         """Return the names of the parts of `current` that this index was not built with."""
         return {
-            name for name in _TYPES if (value := getattr(current, name)) is not None and value != getattr(self, name)
+            name for name in _COMPARED if (value := getattr(current, name)) is not None and value != getattr(self, name)
         }
 
 

@@ -18,12 +18,20 @@ class EmbeddedIndex:
         self._store, self._folder = store, folder
         self._by_tool_id: dict[int, ToolIndex] = {}
 
-    def view(self, tool_ids: Sequence[int]) -> EmbeddedView:
-        """Return the state of some tools that matches the store; call it inside the store's `read_transaction`."""
-        snapshots = [self._index_of(tool_id).snapshot() for tool_id in tool_ids]
-        if len(snapshots) == 1:
-            return snapshots[0]
-        return EmbeddedView([view for snapshot in snapshots for view in snapshot.views], self._store.generation())
+    def view(self, tool_ids: Sequence[int], *, without_vectors: Sequence[int] = ()) -> EmbeddedView:
+        """Return the state of some tools that matches the store; call it inside the store's `read_transaction`.
+
+        The vectors of the tools `without_vectors`, which come from another embedder, are left out.
+        """
+        snapshots = {tool_id: self._index_of(tool_id).snapshot() for tool_id in tool_ids}
+        if len(snapshots) == 1 and not without_vectors:
+            return next(iter(snapshots.values()))
+        views = [
+            view.without_vectors() if tool_id in without_vectors else view
+            for tool_id, snapshot in snapshots.items()
+            for view in snapshot.views
+        ]
+        return EmbeddedView(views, self._store.generation())
 
     def sync(self, tool_id: int) -> EmbeddedView:
         """Bring a tool up to date with the store, write its file if that lacks enough rows, and return its state."""

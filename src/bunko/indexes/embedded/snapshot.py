@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,12 @@ class SegmentView:
     segment: Segment
     alive: npt.NDArray[np.bool_] | None = None  # None: all of them
     _norms: dict[tuple[float, float, float], npt.NDArray[np.float32]] = field(default_factory=dict)
+
+    def without_vectors(self) -> SegmentView:
+        """Return the same rows without their vectors."""
+        segment = self.segment
+        empty = replace(segment, vectors=segment.vectors[:, :0], coarse=segment.coarse[:0], scales=segment.scales[:0])
+        return SegmentView(empty, self.alive)
 
     def size(self) -> int:
         """Return how many rows are alive."""

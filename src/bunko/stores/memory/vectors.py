@@ -35,6 +35,18 @@ class MemoryVectors:
         return {key for key in keys if key not in self._tables.vectors}
 
     @with_lock
+    def has_any(self, tool_id: int) -> bool:
+        """Return whether any chunk of a tool has a vector."""
+        return any(row.prepared.vector_keys for row in self._tables.documents_of(tool_id))
+
+    @with_lock
+    def uris_without(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
+        """Return the URIs after a given one of the documents that have a chunk without a vector, sorted."""
+        prepared = (row.prepared for row in self._tables.documents_of(tool_id))
+        uris = sorted(one.document.uri for one in prepared if one.chunks and not one.vector_keys)
+        return [uri for uri in uris if uri > after][:limit]
+
+    @with_lock
     def pin(
         self,
         tool_id: int,

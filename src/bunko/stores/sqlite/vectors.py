@@ -47,6 +47,23 @@ class SqliteVectors:
             missing.difference_update(row[0] for row in rows)
         return missing
 
+    def has_any(self, tool_id: int) -> bool:
+        """Return whether any chunk of a tool has a vector."""
+        query = (
+            "SELECT 1 FROM chunks JOIN documents ON documents.id = document_id"
+            " WHERE tool_id = ? AND vector_key IS NOT NULL LIMIT 1"
+        )
+        return bool(self._database.rows(query, (tool_id,)))
+
+    def uris_without(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
+        """Return the URIs after a given one of the documents that have a chunk without a vector, sorted."""
+        rows = self._database.rows(
+            "SELECT uri FROM documents WHERE tool_id = ? AND uri > ? AND EXISTS"
+            " (SELECT 1 FROM chunks WHERE document_id = documents.id AND vector_key IS NULL) ORDER BY uri LIMIT ?",
+            (tool_id, after, limit),
+        )
+        return [row[0] for row in rows]
+
     def pin(
         self,
         tool_id: int,

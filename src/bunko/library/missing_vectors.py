@@ -1,0 +1,62 @@
+"""Keep track of documents that were imported while their embedder was away, and embed them later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bunko.errors import EmbedderError
+from bunko.library.build_config import ToolConfig
+from bunko.library.outages import Outages
+from bunko.observer import Observer
+from bunko.protocols import Embedder, Store
+from bunko.types import Report, Tool
+from bunko.types.build_info import BuildInfo
+
+
+class MissingVectors:
+    """The documents of one library that lack vectors."""
+
+    def __init__(self, store: Store, tool_config: ToolConfig, outages: Outages) -> None:
+        self._store, self._tool_config, self._outages = store, tool_config, outages
+
+    def can_embed(self, tool: Tool) -> bool:
+        """Return whether documents of a tool lack vectors, and its embedder did not fail a moment ago."""
+        stored = next((one for one in self._store.tools.all() if one.id == tool.id), tool)
+        if not stored.built.lacks_vectors:
+            return False
+        embedder = self._tool_config.embedder_of(stored)
+        return embedder is not None and not self._outages.reason(embedder)
+
+    def embed(self, tool: Tool, embedder: Embedder, report: Report, observer: Observer) -> list[EmbedderError]:
+        """Compute the vectors that a tool lacks, and return the error of the embedder, if any."""
+        from bunko.ingest.missing_vectors import embed_missing
+
+        try:
+            count, is_complete = embed_missing(self._store, tool, embedder, observer)
+        except EmbedderError as error:
+            self._outages.begin(embedder, error.message)
+            return [error]
+        self._outages.end(embedder)
+        report.embedded += count
+        if is_complete:
+            self.record_build(tool, replace(tool.built, lacks_vectors=None))
+        return []
+
+    def record_build(self, tool: Tool, built: BuildInfo) -> Tool:
+        """Record what a tool is built with, and return the tool."""
+        if built != tool.built:
+            self._store.tools.update_build_info(tool.id, built=built)
+        return replace(tool, built=built)
+
+    def notices(self, tool: Tool, failures: list[EmbedderError]) -> list[str]:
+        """Return a notice if documents of a tool lack vectors."""
+        found_by_words = f"{tool.name} has documents without vectors, which are found by their words"
+        if failures:
+            error = failures[0]
+            return [f"{found_by_words}: {error.message}. {error.hint} A later import or search computes the vectors."]
+        if tool.built.lacks_vectors and (name := self._tool_config.missing_embedder(tool)):
+            return [
+                f"{found_by_words}: its embedder {name} is not in the settings. Set it again, or use the current one:"
+                f" {self._tool_config.rebuild_command(tool)}"
+            ]
+        return []
