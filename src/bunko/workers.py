@@ -42,6 +42,13 @@ class WorkerPool(ProcessPoolExecutor):
         with _block_sigint():
             return super().submit(fn, *args, **kwargs)
 
+    def kill(self) -> None:
+        """Kill the processes, whatever they do; their results are lost."""
+        processes = list((self._processes or {}).values())
+        self.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.kill()
+
     def __exit__(self, *_: object) -> None:
         self.shutdown(cancel_futures=True)
 

@@ -19,7 +19,7 @@ from bunko.search.hits import search
 from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, analyse_query
 from bunko.search.request import RankRequest
 from bunko.stores import memory
-from bunko.text import ngrams
+from bunko.text import analyzer, ngrams
 from bunko.types import MODES, Tool
 from tests.contracts.documents import prepared
 
@@ -232,6 +232,20 @@ def test_several_tools_are_searched_as_one(store: Store, tool: Tool, tmp_path: P
         nearest = [view.nearest(vector, 50) for view in views]
         assert_same_ranking(ranked(views[0], nearest[0].ranking), ranked(views[1], nearest[1].ranking))
         assert len(nearest[0].ranking.rows) == 26, "a tool without vectors has no nearest rows"
+
+
+def test_the_vectors_of_a_tool_can_be_left_out(store: Store, tool: Tool, index: Index) -> None:
+    other = store.tools.put(Tool("other"))
+    vectors = {b"3": np.ones(3, np.float32)}  # of another size
+    store.documents.write(other.id, upsert=[replace(prepared("z.md", "京都の寺"), vector_keys=[b"3"])], vectors=vectors)
+    with store.read_transaction():
+        view = index.view([tool.id, other.id], without_vectors=[other.id])
+    nearest = view.nearest(EMBEDDER.embed(["京都の寺"])[0], 50)
+    assert len(nearest.ranking.rows) == view.size - 1
+    assert len(view.rank([QueryTerm(key, 1.0) for key in analyzer.term_keys("京都")], 9, k1=1.2, b=0.75).rows) == 2
+    with store.read_transaction():
+        alone = index.view([other.id], without_vectors=[other.id])
+    assert (alone.size, alone.nearest(EMBEDDER.embed(["京都"])[0], 5).ranking.rows) == (1, [])
 
 
 def test_a_view_stays_as_it_was_and_the_next_one_has_caught_up(store: Store, tool: Tool, index: Index) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
+from bunko.observer import Observer
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
-from tests.conftest import Ran, Run
+from tests.conftest import Opener, Ran, Run
 
 
 @pytest.fixture
@@ -218,3 +220,21 @@ def test_one_size_given_leaves_the_other_one_as_the_tool_has_it(api: Path, run: 
         assert run("import", "-n", "api", "--mode", "replace", *options).code == 0
         (tool,) = asked(run("tool", "ls", "--all", "--json"))
         assert (tool["chunk_size"], tool["chunk_overlap"]) == (size, overlap)
+
+
+def test_an_import_that_is_stopped_does_not_wait_for_a_large_file(docs: Path, open_docs: Opener) -> None:
+    (docs / "large.txt").write_text("words of a very large file. " * 300_000, encoding="utf-8")
+    library = open_docs()
+    polls: list[bool] = []
+
+    def is_cancelled() -> bool:
+        polls.append(len(polls) > 0)
+        return polls[-1]
+
+    report = library.reindex(observer=Observer(is_cancelled=is_cancelled), workers=2)
+    assert (report.interrupted, report.added) == (True, 0)
+    assert len(polls) <= 4, "it was asked while the worker was busy, not after"
+    library.close()
+    for child in multiprocessing.active_children():
+        child.join(30)
+    assert multiprocessing.active_children() == []

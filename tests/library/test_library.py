@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bunko import array_file
-from bunko.errors import LibraryMismatch, LibraryReadOnly, SourceError, UnknownName
+from bunko.errors import LibraryReadOnly, SourceError, UnknownName
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.library.library import Library
 from bunko.library.open import open_library

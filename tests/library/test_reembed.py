@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bunko.embedders import openai
-from bunko.errors import EmbedderError, LibraryMismatch
+from bunko.errors import EmbedderError
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder

@@ -70,6 +70,21 @@ def test_a_reindex_answers_with_the_promised_fields(registry: ToolRegistry, docs
     assert counts() == (0, 0, 1, 2, 2)
 
 
+def test_a_rebuild_applies_changed_settings(docs: Path, open_docs: Opener) -> None:
+    write_document(docs, "long.md", "# 長い文書\n\n" + "段落がここにある。\n\n" * 100)
+    open_docs().reindex()
+    registry = ToolRegistry(lambda: open_docs(BUNKO_CHUNKER_MAX_CHUNK_CHARS="200"), folder=str(docs))
+    found = call(registry, "search", {"query": "段落"})
+    assert "a different chunker" in text_of(found)
+    kept = structure_of(call(registry, "reindex"))
+    assert kept["updated"] == 0
+    assert ["a different chunker" in notice for notice in kept["notices"]] == [True]
+    rebuilt = structure_of(call(registry, "reindex", {"rebuild": True}))
+    assert rebuilt["total_chunks"] > kept["total_chunks"]
+    assert "a different chunker" not in text_of(call(registry, "search", {"query": "段落"}))
+    registry.close()
+
+
 def test_what_cannot_be_indexed_is_named_in_both_forms(registry: ToolRegistry, docs: Path) -> None:
     (docs / "broken.md").write_bytes(bytes(range(256)) * 20)
     result = call(registry, "reindex")

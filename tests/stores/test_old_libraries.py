@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bunko.errors import LibraryDamaged, LibraryError, LibraryMismatch, LibraryReadOnly, LibraryTooNew
+from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.library.library import Library
 from bunko.library.open import open_library

@@ -29,6 +29,8 @@ from bunko.types import WHOLE_FILE, Chunk, Document, ExcerptEntry, LineSpan, Pro
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from bunko.workers import WorkerPool
+
 T = TypeVar("T")
 
 _log = logging.getLogger("bunko.ingest")
@@ -38,6 +40,8 @@ _BATCH_BYTES = 500_000
 _BATCH_FILES = 100
 # Starting a worker costs about as much CPU as tokenizing this much.
 _MIN_BYTES_FOR_WORKERS = 2_000_000
+# How often an import that waits for a worker checks whether it is cancelled.
+_CANCEL_SECONDS = 0.2
 
 
 @dataclass(slots=True)
@@ -86,9 +90,10 @@ def ingest(
         done = ImportProgress(0, len(entries), 0, 0, total_bytes)
         observer.on_progress(done)
         long_texts = LongTextCounter(embedder)
-        batches = _take_until_stop(
-            observer, _prepare_batches(source, chunker_settings, scan.load_texts(entries), total_bytes, workers), report
+        prepared = _prepare_batches(
+            source, chunker_settings, scan.load_texts(entries), total_bytes, workers, observer.is_cancelled
         )
+        batches = _take_until_stop(observer, prepared, report)
         with closing(
             embed_batches(
                 store,
@@ -211,6 +216,7 @@ def _prepare_batches(
     entries: Iterable[SourceEntry],
     total_bytes: int,
     workers: int | None,
+    is_cancelled: Callable[[], bool],
 ) -> Iterator[list[_EntryResult]]:
     """Read, chunk and tokenize entries in batches, in order, in worker processes if that is faster.
 
@@ -227,7 +233,9 @@ def _prepare_batches(
         worker_count = default_worker_count() if workers is None else workers
         try:
             if worker_count > 1:
-                yield from _prepare_in_workers(source, chunker_settings, entry_batches, worker_count, pending)
+                yield from _prepare_in_workers(
+                    source, chunker_settings, entry_batches, worker_count, pending, is_cancelled
+                )
         except BrokenProcessPool:
             # The system kills a worker when memory runs out; one process needs less memory than several.
             _log.warning("A worker process was killed; the import continues in one process.")
@@ -241,6 +249,7 @@ def _prepare_in_workers(
     entry_batches: Iterator[list[SourceEntry]],
     worker_count: int,
     pending: deque[tuple[list[SourceEntry], Future[list[_EntryResult]]]],  # submitted and not yet yielded
+    is_cancelled: Callable[[], bool],
 ) -> Iterator[list[_EntryResult]]:
     from bunko.workers import WorkerPool
 
@@ -248,13 +257,28 @@ def _prepare_in_workers(
         for batch in entry_batches:
             pending.append((batch, pool.submit(_prepare_entries, source, chunker_settings, batch)))
             if len(pending) > 2 * worker_count:
-                results = pending[0][1].result()
-                pending.popleft()
-                yield results
+                yield _next_results(pool, pending, is_cancelled)
         while pending:
-            results = pending[0][1].result()
-            pending.popleft()
-            yield results
+            yield _next_results(pool, pending, is_cancelled)
+
+
+def _next_results(
+    pool: WorkerPool,
+    pending: deque[tuple[list[SourceEntry], Future[list[_EntryResult]]]],
+    is_cancelled: Callable[[], bool],
+) -> list[_EntryResult]:
+    """Return the next results; if the import is cancelled meanwhile, kill the workers: a large file takes minutes."""
+    while True:
+        try:
+            results = pending[0][1].result(timeout=_CANCEL_SECONDS)
+        except TimeoutError:
+            if not is_cancelled():
+                continue
+            pool.kill()
+            pending.clear()
+            return []
+        pending.popleft()
+        return results
 
 
 def make_batches(items: Iterable[T], size_of: Callable[[T], int], max_size: int = _BATCH_BYTES) -> Iterator[list[T]]:

@@ -305,7 +305,7 @@ class ToolConfig:
     def _build_recorded_embedder(self, tool: Tool) -> Embedder | None:
         """Return the embedder of the provider in the settings with the model that a tool recorded."""
         record, provider = tool.built.embedding or {}, self._settings.embedding.provider
-        if record.get("provider") != provider or not self.uses_vectors():
+        if not self.uses_vectors() or record.get("provider") != embedders.select_provider(provider).name:
             return None
         key = f"{provider} {tool.built.embedder}"
         if key not in self._embedders:
@@ -323,7 +323,10 @@ class ToolConfig:
         """Return the provider in the settings and the options that its vectors depend on, without keys and URLs."""
         provider = self._settings.embedding.provider
         arguments = embedder_arguments(self._settings, provider)
-        return {"provider": provider, **{name: arguments[name] for name in _model_arguments(provider)}}
+        return {
+            "provider": embedders.select_provider(provider).name,
+            **{name: arguments[name] for name in _model_arguments(provider)},
+        }
 
 
 def build_embedder(settings: Settings, provider: str) -> Embedder | None:

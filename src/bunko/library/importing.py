@@ -81,13 +81,7 @@ class Importer:
         """Bring one tool, or all active ones, up to date with their sources, or rebuild their indexes."""
         names = [selected.name for selected in catalog.select_tools(self._store, tool)]
         mode: ImportMode = "replace" if rebuild else "update"
-        return self.import_tools(
-            names,
-            mode,
-            workers=workers,
-            observer=observer,
-            keep_going=keep_going,
-        )
+        return self.import_tools(names, mode, workers=workers, observer=observer, keep_going=keep_going)
 
     def import_tools(
         self,
@@ -127,12 +121,7 @@ class Importer:
                     break
         return total
 
-    def import_changes(
-        self,
-        name: str,
-        *,
-        observer: Observer = NO_OBSERVER,
-    ) -> Report:
+    def import_changes(self, name: str, *, observer: Observer = NO_OBSERVER) -> Report:
         """Import the changes of one tool's source; without changes, write nothing and take no lock.
 
         So it may be called often, even by a watch on the folder that contains the library itself.
@@ -166,9 +155,7 @@ class Importer:
                 and existing.built != self._tool_config.new_build_info(existing)
             ):
                 self._index.drop(existing.id)
-                self._store.tools.drop(
-                    existing.id
-                )  # its vectors stay until the end: their keys depend only on the text
+                self._store.tools.drop(existing.id)  # its vectors stay until the end: their keys depend on the text
                 existing = None
             target = existing or self._store.tools.put(tool)
             self._store.tools.update_build_info(target.id, built=self._tool_config.new_build_info(target))
@@ -310,9 +297,7 @@ class Importer:
         )
         for leftover in self._store.tools.all():
             if leftover.name == shadow.name and leftover.built != shadow.built:
-                self._store.tools.drop(
-                    leftover.id
-                )  # started with other settings; one with the same settings is resumed
+                self._store.tools.drop(leftover.id)  # one that was started with the same settings is resumed
         shadow = self._store.tools.put(shadow)
         old_uris = self._document_uris(tool)
         failures: list[EmbedderError] = []

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from bunko.library.maintenance import Maintenance
     from bunko.library.pack import Pack
     from bunko.library.reembed import Reembedder
+    from bunko.library.scan_settings import ScanSettings
     from bunko.library.status import LibraryStatus, ToolDetails
     from bunko.library.tool_routing import RoutingReport
     from bunko.library.web import WebCollector
@@ -68,27 +69,15 @@ class Library:
         tool_config = ToolConfig(paths, settings, store)
         outages = Outages(store, read_only=read_only)
         importer = Importer(
-            paths,
-            store,
-            tool_config,
-            index,
-            outages,
-            read_only=read_only,
-            refresh_interval=settings.search.freshness_seconds,
+            paths, store, tool_config, index, outages,
+            read_only=read_only, refresh_interval=settings.search.freshness_seconds,
             wait_seconds=settings.search.freshness_wait_seconds,
-        )
+        )  # fmt: skip
         chat_models = ChatModels(settings, store)
         searcher = Searcher(
-            settings,
-            store,
-            tool_config,
-            index,
-            importer.refresher,
-            outages,
-            chat_models,
-            read_only=read_only,
-            notices=notices,
-        )
+            settings, store, tool_config, index, importer.refresher, outages, chat_models,
+            read_only=read_only, notices=notices,
+        )  # fmt: skip
         self._index, self._tool_config, self._importer = index, tool_config, importer
         self._refresher, self._chat_models, self._searcher = importer.refresher, chat_models, searcher
         self._pager = Pager(searcher, chat_models)
@@ -286,12 +275,7 @@ class Library:
         """Import the changes of some tools, or of all: what is new is added, what is gone is removed."""
         return self.import_tools(names or [tool.name for tool in self.tools()], "update", observer=observer)
 
-    def import_changes(
-        self,
-        name: str,
-        *,
-        observer: Observer = NO_OBSERVER,
-    ) -> Report:
+    def import_changes(self, name: str, *, observer: Observer = NO_OBSERVER) -> Report:
         """Import the changes of one tool's source; without changes, write nothing and take no lock."""
         return self._importer.import_changes(name, observer=observer)
 
@@ -362,6 +346,10 @@ class Library:
     ) -> ToolOptions:
         """Return options with another chunker; a size or overlap alone implies tokens, no argument changes nothing."""
         return self._tool_config.options_with_chunker(options, kind, size, overlap)
+
+    def scan_settings(self, tool: Tool) -> ScanSettings:
+        """Return which files of a tool's source are read."""
+        return self._tool_config.scan_settings(tool)
 
     def embedder(self) -> Embedder | None:
         """Return the embedder that the settings name, built at first use."""

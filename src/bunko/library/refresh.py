@@ -19,6 +19,8 @@ _log = logging.getLogger("bunko.library")
 
 # Imports the changes of a scan; if the library's generation has changed since, the source is scanned again.
 ImportScan = Callable[[Tool, Scan, int, Observer], None]
+# How long closing a library waits for an import: one that is busy with a large file in this process is left behind.
+_STOP_SECONDS = 10.0
 # How long a search waits for the vectors of documents that it already finds by their words.
 _VECTOR_WAIT_SECONDS = 2.0
 
@@ -135,7 +137,7 @@ class Refresher:
         if self._running_import is not None:
             self._running_import.stop_event.set()
             self._cancel_embedding()
-            self._running_import.join()
+            self._running_import.join(_STOP_SECONDS)
 
 
 class _ImportThread(threading.Thread):

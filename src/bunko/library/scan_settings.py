@@ -65,10 +65,14 @@ class ScanSettings:
         """Return the extensions of the files that are read."""
         return default_suffixes() if self.extensions is None else self.extensions
 
+    def endings(self) -> tuple[str, ...]:
+        """Return how the names of the files that are read end, in lower case."""
+        return tuple(f".{name}" for name in _normalize(self.file_extensions()))
+
     def widened(self, fingerprints: Mapping[str, Fingerprint]) -> ScanSettings:
         """Return settings that also read these files; for tools that did not record which files they read."""
         extensions = set(_normalize(self.file_extensions()))
-        endings = tuple(f".{name}" for name in extensions)
+        endings = self.endings()
         paths = [PurePosixPath(uri.lower()) for uri in fingerprints]
         added = {path.suffix.removeprefix(".") for path in paths if not path.name.endswith(endings)}
         folders = {name for uri in fingerprints for name in PurePosixPath(uri).parts[:-1]}

@@ -20,6 +20,7 @@ from bunko.errors import (
 )  # fmt: skip
 from bunko.library import catalog
 from bunko.library.library import Library
+from bunko.library.scan_settings import ScanSettings
 from bunko.observer import ImportProgress, Observer
 from bunko.sources import find_kind
 from bunko.sources.events import FolderWatcher, StopSignal, remote_file_system
@@ -101,6 +102,7 @@ class _WatchedSource:
     source: str
     kind: str
     options: ToolOptions
+    scan: ScanSettings
     root: str  # the real path, without symbolic links
     file_id: tuple[int, int] | None  # None while it does not exist
 
@@ -129,9 +131,6 @@ class _WatchSession:
         self._retry_events_at = float("inf")  # when to try again after file events were refused
         self._library_folder = os.path.realpath(library.paths.folder)
         self._library_files = library.store.files
-        scanner = library.settings.scanner
-        self._exclude_dirs = frozenset(scanner.exclude_dirs)
-        self._extensions = tuple(f".{extension.lower().removeprefix('.')}" for extension in scanner.file_extensions)
 
     def run(self) -> None:
         needs_watch = True  # a library without tools is reported too
@@ -166,7 +165,10 @@ class _WatchSession:
         for tool in self._library.tools():
             if _is_watchable(tool) and (tool.active if self._name is None else tool.name == self._name):
                 root = os.path.realpath(tool.source)
-                sources[tool.name] = _WatchedSource(tool.source, tool.kind, tool.options, root, _file_id(Path(root)))
+                scan = self._library.scan_settings(tool)
+                sources[tool.name] = _WatchedSource(
+                    tool.source, tool.kind, tool.options, scan, root, _file_id(Path(root))
+                )
         return sources
 
     def _start_watch(self, sources: dict[str, _WatchedSource]) -> None:
@@ -260,13 +262,14 @@ class _WatchSession:
         if kind is None or not kind.uses_extensions:
             return True  # its files have other extensions
         # A path that is not a file may have been a folder.
-        return name.endswith(self._extensions) or name == ".gitignore" or not Path(path).is_file()
+        return name.endswith(source.scan.endings()) or name == ".gitignore" or not Path(path).is_file()
 
     def _all_sources_ignore(self, path: str) -> bool:
         return all(self._source_ignores(path, source) for source in self._sources.values() if source.contains(path))
 
     def _source_ignores(self, path: str, source: _WatchedSource) -> bool:
-        if not self._exclude_dirs.isdisjoint(Path(path[len(source.root) :]).parts) or self._library_files.contain(path):
+        excluded = not set(source.scan.exclude_dirs).isdisjoint(Path(path[len(source.root) :]).parts)
+        if excluded or self._library_files.contain(path):
             return True
         return (
             source.root != self._library_folder

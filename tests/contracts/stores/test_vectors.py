@@ -125,3 +125,17 @@ def test_no_chunk_gets_a_vector_that_is_not_stored_and_none_is_passed_over(store
     store.vectors.replace(tool.id, {}, BuildInfo(embedder="none"))
     assert store.documents.export(tool.id, ["a.md"])[0].vector_keys == []
     assert store.stats.totals(tool.id).vectors == 0
+
+
+def test_documents_without_vectors_are_listed(store: Store) -> None:
+    tool, other = store.tools.put(Tool("docs")), store.tools.put(Tool("other"))
+    plain = [prepared(name, "京都") for name in ("a.md", "b.md", "c.md")]
+    store.documents.write(tool.id, upsert=plain)
+    assert (store.vectors.has_any(tool.id), store.vectors.has_any(other.id)) == (False, False)
+    assert store.vectors.uris_without(tool.id) == ["a.md", "b.md", "c.md"]
+    assert store.vectors.uris_without(tool.id, after="a.md", limit=1) == ["b.md"]
+    keyed = replace(plain[1], vector_keys=[b"1"])
+    store.documents.write(tool.id, upsert=[keyed], vectors={b"1": vector(1)})
+    assert (store.vectors.has_any(tool.id), store.vectors.has_any(other.id)) == (True, False)
+    assert store.vectors.uris_without(tool.id) == ["a.md", "c.md"]
+    assert store.vectors.uris_without(other.id) == []

@@ -42,7 +42,10 @@ def build_folder_tools(subject: str, top_k: int, *, tool_choices: tuple[str, ...
             "reindex",
             "Update the index",
             f"Update the index of {subject} now. Searches do this automatically; use it after large changes.",
-            (Param("background", "boolean", "Return a job id at once", default=False),),
+            (
+                Param("rebuild", "boolean", "Build it anew with the current settings", default=False),
+                Param("background", "boolean", "Return a job id at once", default=False),
+            ),
             object_schema(
                 dict.fromkeys(("added", "updated", "deleted", "unchanged", "total_chunks"), INTEGER) | {"job": STRING}
             ),
@@ -70,7 +73,7 @@ def _reindex(call: ToolCall) -> ToolReply:
         call.observer(),
         on_progress=lambda done: call.report_progress(done.files, done.total_files, f"{done.chunks} chunks"),
     )
-    report = call.library.reindex(observer=observer)
+    report = call.library.reindex(rebuild=call.arguments["rebuild"], observer=observer)
     structured = serialize.report_to_dict(report)
     counts = ", ".join(f"{structured[name]} {name}" for name in ("added", "updated", "deleted", "unchanged", "moved"))
     lines = [f"{counts}, {structured['total_chunks']} chunks in total."]

@@ -1,0 +1,262 @@
+"""An embedding service that is away costs quality, never the answer: words answer, and vectors follow later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bunko.errors import EmbedderError
+from bunko.library import outages
+from bunko.library.library import Library
+from tests.conftest import Opener, Run
+from tests.library.test_library import put
+from tests.loopback import Asked, Loopback, Reply, openai_error
+
+
+@pytest.fixture
+def service() -> Iterator[Loopback]:
+    found = Loopback(768)
+    yield found
+    found.close()
+
+
+def remote(service: Loopback, **more: str) -> dict[str, str]:
+    return {"EMBEDDING_PROVIDER": "local", "LMSTUDIO_BASE_URL": f"{service.address}/v1"} | more
+
+
+def away(_: Asked) -> Reply:
+    return openai_error(503, "out of order")
+
+
+def counts(library: Library) -> tuple[int, int]:
+    """Return how many chunks there are, and how many have a vector."""
+    totals = library.store.stats.totals(library.resolve_tool(None).id)
+    return totals.chunks, totals.vectors
+
+
+def end_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outages, "_PAUSE_SECONDS", 0.0)
+
+
+def test_words_answer_at_once_and_the_next_search_does_not_even_ask(
+    docs: Path, open_docs: Opener, service: Loopback
+) -> None:
+    put(docs, "a.md", "京都の話")
+    library = open_docs(**remote(service))
+    library.reindex()
+    service.asked.clear()
+    service.always = away
+    for mode in ("hybrid", "semantic"):
+        answer = library.search("京都", mode=mode)  # type: ignore[arg-type]
+        assert (answer.mode, [hit.uri for hit in answer.hits]) == ("bm25", ["a.md"])
+        assert ["Only words were searched" in notice for notice in answer.notices] == [True]
+        assert "out of order" in answer.notices[0]
+    assert len(service.asked) == 1, "neither a retry nor a second attempt"
+    another = open_docs(**remote(service))
+    assert another.search("京都").mode == "bm25"
+    assert len(service.asked) == 1, "another process has heard of it"
+
+
+def test_the_search_asks_again_after_a_moment(
+    docs: Path, open_docs: Opener, service: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(docs, "a.md", "京都の話")
+    library = open_docs(**remote(service))
+    library.reindex()
+    service.always = away
+    assert library.search("京都 1").mode == "bm25"
+    service.always = lambda _: None
+    assert library.search("京都 2").mode == "bm25"
+    end_pause(monkeypatch)
+    library.close()
+    library = open_docs(**remote(service))
+    monkeypatch.setattr(library.store.cache, "cached_answer", lambda *_: None)
+    assert library.search("京都 3").mode == "hybrid"
+
+
+def test_a_service_that_never_answers_is_waited_for_only_briefly(
+    docs: Path, open_docs: Opener, service: Loopback
+) -> None:
+    put(docs, "a.md", "京都の話")
+    library = open_docs(**remote(service), BUNKO_EMBEDDING_QUERY_TIMEOUT="0.2")
+    library.reindex()
+
+    def hang(_: Asked) -> Reply:
+        service.released.wait()
+        return openai_error(503, "too late")
+
+    service.always = hang
+    answer = library.search("京都")
+    assert (answer.mode, len(answer.hits)) == ("bm25", 1)
+    assert "did not answer within 0.2 s" in answer.notices[0]
+    put(docs, "b.md", "奈良の話")
+    assert [hit.uri for hit in library.search("奈良", mode="bm25").hits][:1] == ["b.md"]
+    assert library.search("奈良").hits[0].uri == "b.md"
+
+
+@pytest.mark.parametrize("mode", ["bm25", "hybrid"])
+def test_changed_files_are_found_by_words_meanwhile_and_embedded_later(
+    mode: str, docs: Path, open_docs: Opener, service: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(docs, "a.md", "京都の話")
+    library = open_docs(**remote(service))
+    library.reindex()
+    service.always = away
+    put(docs, "b.md", "奈良の話")
+    answer = library.search("奈良", mode=mode)  # type: ignore[arg-type]
+    assert answer.hits[0].uri == "b.md"
+    assert counts(library) == (2, 1)
+    service.always = lambda _: None
+    service.asked.clear()
+    end_pause(monkeypatch)
+    library.close()
+    library = open_docs(**remote(service))
+    monkeypatch.setattr(library.store.cache, "cached_answer", lambda *_: None)
+    answer = library.search("奈良")
+    assert (answer.mode, answer.notices) == ("hybrid", [])
+    assert counts(library) == (2, 2)
+    assert not any("京都" in text for text in service.texts()), "nothing is paid for twice"
+    assert not library.resolve_tool(None).built.lacks_vectors
+
+
+def test_an_import_goes_on_by_words_and_the_next_one_computes_the_vectors(
+    docs: Path, open_docs: Opener, service: Loopback
+) -> None:
+    put(docs, "a.md", "京都の話")
+    library = open_docs(**remote(service, BUNKO_RETRY_MAX_RETRIES="0"))
+    library.reindex()
+    service.always = away
+    for number in range(150):
+        put(docs, f"{number}.md", f"奈良の話 {number}")
+    report = library.reindex()
+    assert report.added == 150
+    (notice,) = report.notices
+    assert "documents without vectors" in notice
+    assert "out of order" in notice
+    assert ["no vectors yet" in one.message for one in library.diagnose() if one.state == "warning"] == [True]
+    service.always = lambda _: None
+    report = library.reindex()
+    assert (report.unchanged, report.embedded, report.notices) == (151, 150, [])
+    assert counts(library) == (151, 151)
+
+
+def test_a_wrong_key_is_said_and_nothing_is_lost(docs: Path, open_docs: Opener, service: Loopback) -> None:
+    put(docs, "a.md", "京都の話")
+    settings = {
+        "EMBEDDING_PROVIDER": "openai", "OPENAI_BASE_URL": service.address, "OPENAI_API_KEY": "k",
+        "BUNKO_EMBEDDING_DIMENSIONS": "8",
+    }  # fmt: skip
+    library = open_docs(**settings)
+    library.reindex()
+    service.always = lambda _: openai_error(401, "who are you")
+    put(docs, "b.md", "奈良の話")
+    report = library.reindex()
+    assert report.added == 1
+    assert ["OPENAI_API_KEY" in notice for notice in report.notices] == [True]
+    assert library.search("奈良").hits[0].uri == "b.md"
+
+
+def test_a_rebuild_that_cannot_be_embedded_leaves_the_old_index(
+    docs: Path, open_docs: Opener, service: Loopback
+) -> None:
+    put(docs, "a.md", "京都の話")
+    open_docs().reindex()
+    service.always = away
+    library = open_docs(**remote(service, BUNKO_RETRY_MAX_RETRIES="0"))
+    with pytest.raises(EmbedderError, match="out of order"):
+        library.reindex(rebuild=True)
+    answer = library.search("京都")
+    assert (answer.mode, len(answer.hits)) == ("hybrid", 1)
+
+
+def test_a_tool_that_never_got_a_vector_takes_the_embedder_of_the_settings(
+    docs: Path, open_docs: Opener, service: Loopback
+) -> None:
+    put(docs, "a.md", "京都の話")
+    service.always = away
+    first = open_docs(**remote(service, BUNKO_RETRY_MAX_RETRIES="0", BUNKO_EMBEDDING_DIMENSIONS="8"))
+    assert first.reindex().added == 1
+    assert counts(first) == (1, 0)
+    library = open_docs()
+    report = library.reindex()
+    assert (report.embedded, report.notices) == (1, [])
+    answer = library.search("京都")
+    assert (answer.mode, answer.notices) == ("hybrid", [])
+
+
+def test_without_its_embedder_a_tool_is_searched_by_words_and_goes_on_when_it_is_back(
+    docs: Path, open_docs: Opener, service: Loopback
+) -> None:
+    put(docs, "a.md", "京都の話")
+    open_docs(**remote(service)).reindex()
+    library = open_docs()
+    put(docs, "b.md", "奈良の話")
+    answer = library.search("奈良")
+    assert (answer.mode, answer.hits[0].uri) == ("bm25", "b.md")
+    (notice,) = answer.notices
+    assert notice.startswith("Only the words of documents are searched: its embedder lmstudio:")
+    assert f"bunko reembed --docs-dir {docs}" in notice
+    put(docs, "c.md", "大阪の話")
+    assert ["bunko reembed" in notice for notice in library.reindex().notices] == [True]
+    service.asked.clear()
+    back = open_docs(**remote(service))
+    assert back.reindex().embedded == 2
+    answer = back.search("大阪")
+    assert (answer.mode, answer.notices) == ("hybrid", [])
+    assert counts(back) == (3, 3)
+
+
+def test_another_model_of_the_same_service_does_not_change_the_model_of_a_tool(
+    docs: Path, open_docs: Opener, service: Loopback
+) -> None:
+    def settings(model: str) -> dict[str, str]:
+        return {
+            "EMBEDDING_PROVIDER": "openai", "OPENAI_BASE_URL": service.address, "OPENAI_API_KEY": "k",
+            "EMBEDDING_MODEL_ONLINE": model, "BUNKO_EMBEDDING_DIMENSIONS": "8",
+        }  # fmt: skip
+
+    put(docs, "a.md", "京都の話")
+    open_docs(**settings("first")).reindex()
+    library = open_docs(**settings("second"))
+    put(docs, "b.md", "奈良の話")
+    service.asked.clear()
+    answer = library.search("奈良")
+    assert (answer.mode, answer.hits[0].uri) == ("hybrid", "b.md")
+    assert {asked.body["model"] for asked in service.asked} == {"first"}
+    assert ["bunko reembed" in notice for notice in answer.notices] == [True]
+    library.reembed(["documents"])
+    assert library.search("大阪").notices == []
+    assert service.asked[-1].body["model"] == "second"
+
+
+def test_a_library_cannot_choose_a_service_or_a_model_that_the_settings_do_not_name(
+    docs: Path, open_docs: Opener, service: Loopback
+) -> None:
+    put(docs, "a.md", "京都の話")
+    open_docs(**remote(service)).reindex()
+    service.asked.clear()
+    key = {"LMSTUDIO_BASE_URL": f"{service.address}/v1"}
+    assert open_docs(**key).search("京都").mode == "bm25"
+    assert open_docs(**key, EMBEDDING_PROVIDER="hashing").search("京都").mode == "bm25"
+    assert service.asked == []
+
+
+def test_the_shell_answers_by_words_and_says_so(
+    docs: Path, run: Run, service: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in remote(service, BUNKO_RETRY_MAX_RETRIES="0").items():
+        monkeypatch.setenv(name, value)
+    put(docs, "a.md", "京都の話")
+    assert run("reindex", "--docs-dir", docs).code == 0
+    service.always = away
+    put(docs, "b.md", "奈良の話")
+    found = run("search", "奈良", "--docs-dir", docs)
+    assert (found.code, "b.md" in found.out) == (0, True)
+    assert found.err.count("Only words were searched") == 1
+    shown = run("search", "奈良", "--docs-dir", docs, "--json").json()
+    assert shown["mode"] == "bm25"
+    kept = run("reindex", "--docs-dir", docs)
+    assert kept.code == 0
+    assert "documents without vectors" in kept.out + kept.err
