@@ -49,7 +49,7 @@ def test_words_answer_at_once_and_the_next_search_does_not_even_ask(
     service.asked.clear()
     service.always = away
     for mode in ("hybrid", "semantic"):
-        answer = library.search("京都", mode=mode)  # type: ignore[arg-type]
+        answer = library.search("京都", mode=mode)
         assert (answer.mode, [hit.uri for hit in answer.hits]) == ("bm25", ["a.md"])
         assert ["Only words were searched" in notice for notice in answer.notices] == [True]
         assert "out of order" in answer.notices[0]

@@ -208,33 +208,33 @@ class ToolConfig:
 
     # Differences between both
 
-    def differences(self, tool: Tool) -> list[str]:
-        """Return the parts, as users call them, that a rebuild with the current settings would change."""
+    def differences(self, tool: Tool, *, vectors: bool = True) -> list[str]:
+        """Return the parts, as users call them, that a rebuild with the current settings would change.
+
+        Without `vectors`, the embedder does not matter and is not loaded.
+        """
         if not self.holds_documents(tool):
             return []
-        recorded, current = tool.built, self.embedder() if has_vectors(tool) else None
-        embedder_name = recorded.embedder
-        if self._recorded_embedder(tool) is not None and not (
-            _is_named(current, embedder_name or "") if current else embedder_name == "none"
-        ):
-            embedder_name = None
+        recorded, embedder_name = tool.built, tool.built.embedder
         new = self._build_info(
             self.new_chunker_settings(tool), ScanSettings.from_settings(self._settings), embedder_name, None
         )
         changed = recorded.differences(new) - ({"scanner"} if recorded.scanner is None else set())
-        if embedder_name is None and recorded.embedder is not None:
-            changed.add("embedder")
+        if vectors and self._recorded_embedder(tool) is not None:
+            current = self.embedder() if has_vectors(tool) else None
+            if not (_is_named(current, embedder_name or "") if current else embedder_name == "none"):
+                changed.add("embedder")
         return sorted({_PART_NAMES.get(name, name) for name in changed})
 
     def difference_notices(self, tools: Sequence[Tool], *, vectors: bool = True) -> list[str]:
         """Return one notice that names the tools which differ from the settings, and the command that rebuilds one.
 
-        Without `vectors`, the embedder does not matter.
+        Without `vectors`, the embedder does not matter and is not loaded.
         """
         changed = {}
         for tool in tools:
-            parts = self.differences(tool)
-            if "embedder" in parts and (not vectors or self.missing_embedder(tool)):
+            parts = self.differences(tool, vectors=vectors)
+            if "embedder" in parts and self.missing_embedder(tool):
                 parts.remove("embedder")  # if it is missing, another notice says so
             if parts:
                 changed[tool.name] = parts
