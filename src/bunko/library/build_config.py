@@ -38,6 +38,9 @@ class ToolConfig:
     def __init__(self, paths: LibraryPaths, settings: Settings, store: Store) -> None:
         self._paths, self._settings, self._store = paths, settings, store
         self._embedders: dict[str, Embedder | None] = {}
+        self._filled_tools: set[int] = set()
+        # The last differences by tool and whether vectors matter, and what they depend on: every search asks for them.
+        self._differences: dict[tuple[int, bool], tuple[tuple[object, ...], tuple[str, ...]]] = {}
 
     # The settings
 
@@ -215,6 +218,12 @@ class ToolConfig:
         """
         if not self.holds_documents(tool):
             return []
+        key = tool.built, tool.options, tool.kind
+        if self._differences.get((tool.id, vectors), ((), ()))[0] != key:
+            self._differences[tool.id, vectors] = key, tuple(self._compare_parts(tool, vectors=vectors))
+        return list(self._differences[tool.id, vectors][1])
+
+    def _compare_parts(self, tool: Tool, *, vectors: bool) -> list[str]:
         recorded, embedder_name = tool.built, tool.built.embedder
         new = self._build_info(
             self.new_chunker_settings(tool), ScanSettings.from_settings(self._settings), embedder_name, None
@@ -265,7 +274,15 @@ class ToolConfig:
 
     def holds_documents(self, tool: Tool) -> bool:
         """Return whether a tool holds documents, so that what it was built with stands."""
-        return tool.is_built and bool(self._store.documents.uris(tool.id, limit=1))
+        if not tool.is_built:
+            return False
+        if tool.id not in self._filled_tools and self._store.documents.uris(tool.id, limit=1):
+            self._filled_tools.add(tool.id)
+        return tool.id in self._filled_tools
+
+    def begin_import(self, tool: Tool) -> None:
+        """Check anew whether a tool holds documents: between imports, it is assumed to keep some."""
+        self._filled_tools.discard(tool.id)
 
     def _recorded_embedder(self, tool: Tool) -> str | None:
         """Return the name of the embedder that a tool's vectors come from; None if the settings may choose one."""

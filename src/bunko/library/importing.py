@@ -242,6 +242,7 @@ class Importer:
     ) -> Report:
         """Import the changes of a tool's source with what the tool was built with."""
         config = self._tool_config
+        config.begin_import(tool)
         if config.is_outdated(tool) and not is_search and not config.missing_embedder(tool):
             report = self._rebuild_tool(tool, workers=workers, observer=observer, keep_settings=True)
             report.notices.append(f"{tool.name} was rebuilt, because an older version of bunko had built it.")
