@@ -20,8 +20,18 @@ from bunko.types import Text
 
 _MARKDOWN_SUFFIXES = (".md", ".markdown")
 EXTENSIONS = (*_MARKDOWN_SUFFIXES, ".txt", ".text", ".changelog", *jsonl.EXTENSIONS)
-# Usual names of memo files without an extension; older ones are kept as ChangeLog.1 or ChangeLog-2019.
-NAME_PATTERN = r"(?:change_?log|clmemo|memos?|notes?|diary|journal|メモ|日記|日誌)(?:[-_.]\d{1,8})?"
+# Endings of backups, programs, markup, data, pictures and office documents.
+_OTHER_FORMATS = (
+    "bak backup orig rej sav save tmp swp swo lock py pyc rb js mjs cjs ts jsx tsx vue go rs c cc cpp h hpp java kt cs"
+    " php pl sh ps1 sql css scss html htm xml json yaml yml toml ini cfg csv tsv png jpg jpeg gif svg webp ico pdf doc"
+    " docx xls xlsx ppt pptx rtf odt exe dll so o a class jar db sqlite mp3 mp4 wav"
+).split()
+# Usual names of memo files without an extension. Older ones are kept as memo.old, ChangeLog.1, ChangeLog-2019 or with
+# any other word behind ChangeLog. A compressed one matches too, so that it is reported.
+NAME_PATTERN = (
+    r"(?:change_?log|clmemo|memos?|notes?|diary|journal|メモ|日記|日誌)(?:[-_.](?:\d{1,8}|old))*"
+    rf"|(?:change_?log|clmemo)[-_.](?!(?:.*[-_.])?(?:{'|'.join(_OTHER_FORMATS)})$).*[^~]"
+)
 
 
 def parse(file: BinaryIO, name: str, size: int, max_chars: int) -> ParsedFile:
