@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bunko.library.tool_routing import make_questions
 from bunko.readers import changelog
 from bunko.readers.memo import BadLine, Memo
 from bunko.types import Text
@@ -193,3 +194,16 @@ def test_a_new_author_of_a_day_is_a_change(open_memos: Opener, tmp_path: Path) -
 def test_a_markdown_note_with_a_star_in_its_text_stays_one_note() -> None:
     [note] = parse_file("本文。\n\n* 会議 2025-13-45\n".encode(), "note.md")
     assert isinstance(note, Text)
+
+
+def test_an_author_is_not_a_subject_of_the_tool(open_memos: Opener, tmp_path: Path) -> None:
+    text = "".join(
+        f"2024-01-{day:02d}  山田 太郎  <taro@example.com>\n\n\t* 検索の速さ: 索引の作成が{day}秒で終わる。\n\n"
+        for day in range(1, 20)
+    )
+    library = open_memos()
+    add_memos(library, write(tmp_path / "ChangeLog", text))
+    assert all("太郎" not in phrase.text for phrase in library.propose_description("memos").phrases)
+    [tool] = library.tools()
+    rows = library.store.documents.chunks([chunk.chunk_id for chunk in library.store.changes.chunks_since(tool.id, 0)])
+    assert all("太郎" not in question for question in make_questions(rows.values()))

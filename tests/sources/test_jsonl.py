@@ -81,7 +81,7 @@ def test_a_bad_line_is_named_by_its_number_and_the_others_are_kept(line: str, re
             "散歩", "2024-03-05T09:00:00+00:00", ("旅行", "京都"), "庭。",
         ),
         ({"title": "外", "metadata": {"title": "内", "tags": ["a"]}, "text": "庭。"}, "外", "", ("a",), "庭。"),
-        ({"title": "", "tags": [], "metadata": {"title": "内", "tags": ["a"]}, "text": "庭。"}, "内", "", ("a",), "庭。"),
+        ({"title": "", "tags": [], "metadata": {"title": "内", "tags": "a"}, "text": "庭。"}, "内", "", ("a",), "庭。"),
         ({"metadata": {"title": "題だけ"}}, "題だけ", "", (), "題だけ"),
         ({"metadata": "memo", "text": "庭。"}, "", "", (), "庭。"),
         ({"metadata": None, "text": "庭。"}, "", "", (), "庭。"),

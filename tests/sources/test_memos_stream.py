@@ -65,7 +65,16 @@ def stored_memos(library: Library) -> dict[str, tuple[str, str, int, int]]:
     [
         *("ChangeLog", "changelog", "CHANGELOG", "ChangeLog.1", "ChangeLog.2", "ChangeLog-2019", "ChangeLog.old"),
         *("ChangeLog-old", "ChangeLog.2.old", "ChangeLog-2019-2021", "ChangeLog.2019-05-01", "ChangeLog_2019q1"),
-        *("ChangeLog.ja", "ChangeLog.tree-ssa", "change_log.1", "clmemo", "clmemo.old", "日記", "日記.2019", "memo.old"),
+        *(
+            "ChangeLog.ja",
+            "ChangeLog.tree-ssa",
+            "change_log.1",
+            "clmemo",
+            "clmemo.old",
+            "日記",
+            "日記.2019",
+            "memo.old",
+        ),
     ],
 )
 def test_a_file_of_memos_needs_no_ending_in_a_folder(open_memos: Opener, tmp_path: Path, name: str) -> None:
@@ -90,7 +99,9 @@ def test_a_changelog_that_cannot_be_read_is_reported(open_memos: Opener, tmp_pat
     assert (report.added, [problem.uri for problem in report.problems]) == (1, [name])
 
 
-@pytest.mark.parametrize("name", ["changelog.py", "ChangeLog.png", "ChangeLog~", "ChangeLog.bak", "memo.pdf", "changes"])
+@pytest.mark.parametrize(
+    "name", ["changelog.py", "ChangeLog.png", "ChangeLog~", "ChangeLog.bak", "memo.pdf", "changes"]
+)
 def test_programs_pictures_and_backups_are_no_memos_though_their_names_begin_so(
     open_memos: Opener, tmp_path: Path, name: str
 ) -> None:
