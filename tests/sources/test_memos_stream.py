@@ -97,6 +97,7 @@ def test_a_changelog_that_cannot_be_read_is_reported(open_memos: Opener, tmp_pat
     write(tmp_path / "notes" / "ChangeLog", changelog(1))
     report = memos.import_memos(open_memos(), tmp_path / "notes", vectors=False)
     assert (report.added, [problem.uri for problem in report.problems]) == (1, [name])
+    assert ("compressed" in report.problems[0].reason) == (name != "ChangeLog.2")
 
 
 @pytest.mark.parametrize(

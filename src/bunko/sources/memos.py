@@ -20,6 +20,7 @@ from bunko.types import Text
 
 _MARKDOWN_SUFFIXES = (".md", ".markdown")
 EXTENSIONS = (*_MARKDOWN_SUFFIXES, ".txt", ".text", ".changelog", *jsonl.EXTENSIONS)
+_COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".lzma", ".zip", ".7z", ".z")
 # Endings of backups, programs, markup, data, pictures and office documents.
 _OTHER_FORMATS = (
     "bak backup orig rej sav save tmp swp swo lock py pyc rb js mjs cjs ts jsx tsx vue go rs c cc cpp h hpp java kt cs"
@@ -39,6 +40,8 @@ def parse(file: BinaryIO, name: str, size: int, max_chars: int) -> ParsedFile:
 
     No entry has more than `max_chars` characters, so that a file of any size can be read.
     """
+    if name.casefold().endswith(_COMPRESSED_SUFFIXES):
+        raise SourceError("The file is compressed", hint="Unpack it to index it.")
     if name.casefold().endswith(jsonl.EXTENSIONS):
         return jsonl.parse(file, name, size, max_chars)
     read = read_lines(file, size, max_chars)
