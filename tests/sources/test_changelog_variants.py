@@ -58,6 +58,9 @@ Thu Jun 20 12:55:23 1996  Jim Meyer  (meyer@example.net)
         ("* Title 2025-01-15 12:30 AM [memo]:", "Title", "2025-01-15T00:30:00", ("memo",)),
         ("* Title 2025-01-15 1:30 pm", "Title", "2025-01-15T13:30:00", ()),
         ("* Title 2025-01-15 25:30", "Title", "2025-01-15", ()),
+        ("* Title 2025-01-15 10:00:00 []:", "Title", "2025-01-15T10:00:00", ()),
+        ("* Title January 15th, 2025 [memo]:", "Title", "2025-01-15", ("memo",)),
+        ("* Title 15 Jan 2025 10:00", "Title", "2025-01-15T10:00:00", ()),
     ],
 )
 def test_a_heading_may_have_colons_after_its_tags_and_any_time(

@@ -25,6 +25,7 @@ _MAX_HEADING_CHARS = 500  # characters; a longer line is a paragraph
 _HEADING = re.compile(r" {0,3}(?P<marks>#{1,6})[ \t\u3000]+(?P<text>.*?)(?:[ \t]+#+)?[ \t]*")
 # The name of a release is a title, not a tag: [1.2.0] - 2024-03-05
 _RELEASE = re.compile(r"\[(?P<name>v?\d[^\[\]]*)\]\s*[-–—]")
+_COMPACT_DATE = re.compile(r"\A((?:19|20)\d\d)(0[1-9]|1[0-2])([0-2]\d|3[01])(?!\d)")
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})(?P<info>.*)")
 
 
@@ -146,7 +147,7 @@ class _FileState:
 
 
 def _parse_day(text: str) -> EntryHead | None:
-    text = text.strip().strip("*_")
+    text = _COMPACT_DATE.sub(r"\1-\2-\3", text.strip().strip("*_"))
     head = parse_dated_head(text)
     if head and head.tags and not head.title and (release := _RELEASE.match(text)):
         return head._replace(title=release["name"], tags=head.tags[1:])

@@ -31,7 +31,7 @@ _SEPARATOR = r"[-–—|:：]?"
 
 _DATE_LAST = re.compile(
     rf"(?P<title>.*?)\s*{_OPEN_BRACKET}{_STAMP}{_CLOSE_BRACKET}"
-    rf"(?P<marks>(?:{_BETWEEN_TAGS}(?:{_BRACKET_TAG}|{_HASH_TAG}|(?<=\s){_ORG_TAGS}))*){_BETWEEN_TAGS}"
+    rf"(?P<marks>(?:{_BETWEEN_TAGS}(?:{_BRACKET_TAG}|\[\s*\]|{_HASH_TAG}|(?<=\s){_ORG_TAGS}))*){_BETWEEN_TAGS}"
 )
 _DATE_FIRST = re.compile(rf"{_OPEN_BRACKET}{_STAMP}{_CLOSE_BRACKET}\s*{_SEPARATOR}\s*(?P<title>.*)")
 # The date of a day is followed by nothing, by two spaces and a name, or by a name with an email address.
@@ -39,9 +39,20 @@ _ADDRESS = r"[<(][^<>()\s]+@[^<>()\s]+[>)]"
 _AUTHOR = rf"(?P<author>\s*|(?:[ \t]{{2,}}|\t)\S.*|[ \t].*{_ADDRESS}\s*)"
 _DAY_LINE = re.compile(_STAMP + _AUTHOR)
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
+_MONTH = "|".join(re.findall("...", _MONTHS))
+_MONTH_NAME = (
+    "Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sep(?:t(?:ember)?)?|Oct(?:ober)?"
+    "|Nov(?:ember)?|Dec(?:ember)?"
+)
+# March 5th, 2024 or Tuesday, 5 March 2024
+_ENGLISH_DATE = re.compile(
+    r"(?i)(?:\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:(?:s|nes|rs|ur)?day)?,? )?"
+    rf"\b(?:(?P<month>{_MONTH_NAME})\.? (?P<day>\d\d?)(?:st|nd|rd|th)?,? (?P<year>\d{{4}})"
+    rf"|(?P<day_first>\d\d?)(?:st|nd|rd|th)? (?P<month_second>{_MONTH_NAME})\.?,? (?P<year_last>\d{{4}}))\b"
+)
 # As in old changelogs: Thu Jun 20 12:55:23 1996  Jim Meyer  (meyer@example.net)
 _OLD_DAY_LINE = re.compile(
-    rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[ ](?P<month>{'|'.join(re.findall('...', _MONTHS))})[ ]{{1,2}}(?P<day>\d\d?)"
+    rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[ ](?P<month>{_MONTH})[ ]{{1,2}}(?P<day>\d\d?)"
     rf"(?:[ ](?P<time>\d\d:\d\d(?::\d\d)?))?(?:[ ][A-Z]{{3,4}})?[ ](?P<year>\d{{4}}){_AUTHOR}"
 )
 _AUTHOR_LINE = re.compile(rf"[ \t]+[^\s*].*{_ADDRESS}\s*")
@@ -73,6 +84,12 @@ class EntryHead(NamedTuple):
 def parse_dated_head(text: str) -> EntryHead | None:
     """Return the head in a heading with a date at its beginning or end, or None; the date may not exist."""
     text = " ".join(text.split())  # a long run of spaces would make the patterns backtrack
+    return _match_dated_head(text) or (
+        _match_dated_head(_ENGLISH_DATE.sub(_number_date, text)) if _ENGLISH_DATE.search(text) else None
+    )
+
+
+def _match_dated_head(text: str) -> EntryHead | None:
     misdated = None
     for pattern in (_DATE_LAST, _DATE_FIRST):
         match = pattern.fullmatch(text)
@@ -95,7 +112,7 @@ def parse_day_head(line: str) -> EntryHead | None:
         date = _stamp_date(match)
         bad_date = "" if date or not _LIKELY_YEAR.match(normalise(match["date"])) else match["date"]
     elif match := _OLD_DAY_LINE.fullmatch(line):
-        day = f"{match['year']}-{_MONTHS.index(match['month']) // 3 + 1}-{match['day']}"
+        day = f"{match['year']}-{_month_number(match['month'])}-{match['day']}"
         date = iso_date(f"{day} {match['time']}") if match["time"] else iso_date(day)
         bad_date = "" if date else day
     else:
@@ -142,6 +159,15 @@ def split_title_tags(title: str) -> tuple[str, tuple[str, ...]]:
 def bracket_tags(text: str) -> list[str]:
     """Return the tags that are written in brackets."""
     return [tag[1:-1] for tag in _BRACKET_TAG_PATTERN.findall(text) if normalise_tag(tag[1:-1])]
+
+
+def _number_date(match: re.Match[str]) -> str:
+    month = _month_number(match["month"] or match["month_second"])
+    return f"{match['year'] or match['year_last']}-{month}-{match['day'] or match['day_first']}"
+
+
+def _month_number(name: str) -> int:
+    return _MONTHS.index(name[:3].capitalize()) // 3 + 1
 
 
 def _mark_tags(marks: str) -> list[str]:

@@ -74,7 +74,8 @@ def nouns(text: str) -> Iterator[Noun]:
 
 def is_boilerplate(text: str) -> bool:
     """Return whether a heading or phrase is one that any document may have, or names an author."""
-    return bool(_AUTHOR_END.search(text)) or " ".join(normalise(text).casefold().split()).strip(" :：.。") in stopwords.COMMON_HEADINGS
+    phrase = " ".join(normalise(text).casefold().split()).strip(" :：.。")
+    return phrase in stopwords.COMMON_HEADINGS or _AUTHOR_END.search(text) is not None
 
 
 def verbs(text: str) -> Iterator[str]:
