@@ -297,3 +297,14 @@ def test_a_summary_is_printed_before_the_results(run: Run, built: tuple[str, Pat
     found: Any = run("search", "予算", "--summary", "--json", *built).json()
     assert found["summary"]["count"] == 2
     assert run("search", "予算", "--json", *built).json().keys().isdisjoint({"summary"})
+
+
+def test_the_author_of_a_day_is_returned_with_its_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "2024-01-15  山田 太郎  <taro@example.com>\n\n\t* 庭: 苔を植えた。\n"
+    desk = ToolRegistry(lambda: opened(tmp_path, monkeypatch), toolsets=("memos",))
+    memos.import_memos(desk.library(), write(tmp_path / "ChangeLog", text))
+    found = reply(desk, "query_memos", query="山田")
+    assert found.structured is not None
+    assert [memo["heading_path"] for memo in found.structured["results"]] == [["山田 太郎 <taro@example.com>"]]
+    assert "山田 太郎 <taro@example.com>" in found.text
+    desk.close()

@@ -69,6 +69,59 @@ def test_a_bad_line_is_named_by_its_number_and_the_others_are_kept(line: str, re
     assert bad[0].reason.startswith(reason)
 
 
+@pytest.mark.parametrize(
+    ("record", "title", "date", "tags", "text"),
+    [
+        (
+            {"id": "1", "metadata": {"title": "散歩", "date": "2024-03-05", "tags": ["旅行", "京都"]}, "text": "庭。"},
+            "散歩", "2024-03-05", ("旅行", "京都"), "庭。",
+        ),
+        (
+            {"metadata": {"title": "散歩", "date": "2024-03-05T09:00:00Z", "tags": "旅行, 京都"}, "content": "庭。"},
+            "散歩", "2024-03-05T09:00:00+00:00", ("旅行", "京都"), "庭。",
+        ),
+        ({"title": "外", "metadata": {"title": "内", "tags": ["a"]}, "text": "庭。"}, "外", "", ("a",), "庭。"),
+        ({"title": "", "tags": [], "metadata": {"title": "内", "tags": "a"}, "text": "庭。"}, "内", "", ("a",), "庭。"),
+        ({"metadata": {"title": "題だけ"}}, "題だけ", "", (), "題だけ"),
+        ({"metadata": "memo", "text": "庭。"}, "", "", (), "庭。"),
+        ({"metadata": None, "text": "庭。"}, "", "", (), "庭。"),
+        ({"page_content": "庭。", "metadata": {"source": "a.pdf", "page": 3}}, "", "", (), "庭。"),
+    ],
+)  # fmt: skip
+def test_title_date_and_tags_may_be_in_an_object_of_metadata(
+    record: dict[str, object], title: str, date: str, tags: tuple[str, ...], text: str
+) -> None:
+    (memo,), bad = memos(lines(record))
+    assert bad == []
+    assert (memo.title, memo.date, memo.tags, memo.text[memo.body :]) == (title, date, tags, text)
+
+
+def test_metadata_that_memos_do_not_have_is_returned_with_the_entry() -> None:
+    record = {"title": "外", "metadata": {"title": "内", "date": "2024-03-05", "source": "a.pdf"}, "text": "庭。"}
+    (memo,), _ = memos(lines(record))
+    assert memo.text == 'metadata: {"title": "内", "source": "a.pdf"}\n\n庭。'
+
+
+def test_comments_and_blank_lines_are_skipped() -> None:
+    good, bad = memos(f"# 書き出し 2024-03-05\n\n{lines(NOTES[0])}  # 途中\n#\n{lines(NOTES[1])}")
+    assert bad == []
+    assert [(memo.first_line, memo.title) for memo in good] == [(3, "旅の記録"), (6, "Meeting")]
+
+
+@pytest.mark.parametrize("record", [{"date": "2025-13-45"}, {"metadata": {"date": "2025-13-45"}}])
+def test_a_date_that_cannot_be_read_is_reported_and_its_entry_is_kept(record: dict[str, object]) -> None:
+    good, bad = memos(lines(NOTES[0], {"title": "庭", "text": "苔が美しい。", **record}, NOTES[1]))
+    assert [(memo.title, memo.date) for memo in good] == [
+        ("旅の記録", "2024-03-01"),
+        ("庭", ""),
+        ("Meeting", "2024-01-05"),
+    ]
+    assert "2025-13-45" in good[1].text
+    assert [(one.line, one.reason) for one in bad] == [
+        (2, "line 2 has the date 2025-13-45, which cannot be read: its entry is indexed without a date")
+    ]
+
+
 def test_a_file_of_another_kind_is_not_reported_line_by_line() -> None:
     data = b"words\n" * 5000
     bad = [one for one in parse(BytesIO(data), "n.jsonl", len(data), 1000).items if isinstance(one, BadLine)]
@@ -105,7 +158,7 @@ def test_every_line_is_an_entry_or_reported(text: str) -> None:
     good, bad = memos(text)
     told = {memo.first_line for memo in good} | {one.line for one in bad}
     real = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    assert told == {number for number, line in enumerate(real, 1) if line.strip()}
+    assert told == {number for number, line in enumerate(real, 1) if line.strip() and line.strip()[0] != "#"}
 
 
 def test_entries_are_found_by_tag_and_date_and_cited_by_their_one_line(open_memos: Opener, tmp_path: Path) -> None:

@@ -72,9 +72,10 @@ def test_a_heading_may_be_written_in_many_ways(line: str, title: str, day: str, 
     [
         "* 会議",
         "会議 2024-01-15",
-        "* 会議 2024-13-45",
         "** 会議 2024-01-15",
         "2024-01-15 に会議をした。",
+        "* Marketing 5, 2024",
+        "* 会議は 2024-01-15 の予定",
         "- x 2024-01-15",
     ],
 )

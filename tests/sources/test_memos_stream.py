@@ -61,7 +61,21 @@ def stored_memos(library: Library) -> dict[str, tuple[str, str, int, int]]:
 
 
 @pytest.mark.parametrize(
-    "name", ["ChangeLog", "changelog", "CHANGELOG", "ChangeLog.1", "ChangeLog-2019", "clmemo", "日記"]
+    "name",
+    [
+        *("ChangeLog", "changelog", "CHANGELOG", "ChangeLog.1", "ChangeLog.2", "ChangeLog-2019", "ChangeLog.old"),
+        *("ChangeLog-old", "ChangeLog.2.old", "ChangeLog-2019-2021", "ChangeLog.2019-05-01", "ChangeLog_2019q1"),
+        *(
+            "ChangeLog.ja",
+            "ChangeLog.tree-ssa",
+            "change_log.1",
+            "clmemo",
+            "clmemo.old",
+            "日記",
+            "日記.2019",
+            "memo.old",
+        ),
+    ],
 )
 def test_a_file_of_memos_needs_no_ending_in_a_folder(open_memos: Opener, tmp_path: Path, name: str) -> None:
     write(tmp_path / "notes" / name, changelog(2))
@@ -75,6 +89,27 @@ def test_a_file_of_memos_needs_no_ending_in_a_folder(open_memos: Opener, tmp_pat
     (tmp_path / "notes" / name).unlink()
     write(tmp_path / "notes" / "other.txt", changelog(1))
     assert memos.import_memos(library, tmp_path / "notes", vectors=False).deleted == 1
+
+
+@pytest.mark.parametrize("name", ["ChangeLog.1.gz", "ChangeLog.xz", "changelog.zip", "ChangeLog.2"])
+def test_a_changelog_that_cannot_be_read_is_reported(open_memos: Opener, tmp_path: Path, name: str) -> None:
+    write(tmp_path / "notes" / name, b"\x1f\x8b\x08\x00\x01\x02" * 20)
+    write(tmp_path / "notes" / "ChangeLog", changelog(1))
+    report = memos.import_memos(open_memos(), tmp_path / "notes", vectors=False)
+    assert (report.added, [problem.uri for problem in report.problems]) == (1, [name])
+    assert ("compressed" in report.problems[0].reason) == (name != "ChangeLog.2")
+
+
+@pytest.mark.parametrize(
+    "name", ["changelog.py", "ChangeLog.png", "ChangeLog~", "ChangeLog.bak", "memo.pdf", "changes"]
+)
+def test_programs_pictures_and_backups_are_no_memos_though_their_names_begin_so(
+    open_memos: Opener, tmp_path: Path, name: str
+) -> None:
+    write(tmp_path / "notes" / name, changelog(2))
+    write(tmp_path / "notes" / "ChangeLog", changelog(1))
+    report = memos.import_memos(open_memos(), tmp_path / "notes", vectors=False)
+    assert (report.added, report.problems) == (1, [])
 
 
 def test_a_file_of_entries_may_be_larger_than_one_document(open_memos: Opener, tmp_path: Path) -> None:

@@ -334,7 +334,7 @@ def _prepare_entry(source: Source, chunker: Chunker, entry: SourceEntry) -> _Ent
         except SourceError as error:
             result.failure = FailedDocument(result.entry, content_hash, str(error))
             return result
-    chunks = _with_file_lines(chunker.chunks(text), result.entry.lines)
+    chunks = _with_file_lines(_in_context(chunker.chunks(text), text.context), result.entry.lines)
     chunked_at = clock()
     if not chunks:
         result.failure = FailedDocument(result.entry, content_hash, "contains no text")
@@ -350,6 +350,11 @@ def _prepare_entry(source: Source, chunker: Chunker, entry: SourceEntry) -> _Ent
     return result
 
 
+def _in_context(chunks: list[Chunk], context: str) -> list[Chunk]:
+    """Return chunks with what stands above their entry as their outermost heading."""
+    return [replace(chunk, heading_path=(context, *chunk.heading_path)) for chunk in chunks] if context else chunks
+
+
 def _with_file_lines(chunks: list[Chunk], lines: LineSpan) -> list[Chunk]:
     """Return chunks with the line numbers of their file."""
     if lines == WHOLE_FILE:
@@ -362,9 +367,11 @@ def _with_file_lines(chunks: list[Chunk], lines: LineSpan) -> list[Chunk]:
 
 def pack_terms(document: Document, chunks: Sequence[Chunk]) -> bytes:
     """Return the terms of a document's chunks in the store's format."""
-    # The file name is indexed because people search for it; vectors leave it out, so that a rename costs none.
+    # File names and authors are indexed because people search for them. Vectors leave them out: a rename costs none,
+    # and all entries of an author would look alike.
     uri = document.uri
     name = PurePosixPath(unquote(uri) if uri.startswith(("http://", "https://")) else uri).stem
+    labels = f"{name}\n{document.text.context}" if document.text.context else name
     return term_codec.pack_terms(
-        [analyzer.term_keys(f"{name}\n{chunk.text_in_context(document.text.title)}") for chunk in chunks]
+        [analyzer.term_keys(f"{labels}\n{chunk.text_in_context(document.text.title)}") for chunk in chunks]
     )

@@ -1,16 +1,19 @@
-"""Import a file or folder of memos into the tool `memos`."""
+"""Import a file or folder of memos, or standard input, into the tool `memos`."""
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 from bunko.errors import SettingsError
 from bunko.library import catalog
 from bunko.library.library import Library
+from bunko.library.memo_input import input_folder, store_input
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.sources.memos import EXTENSIONS
-from bunko.types import Report
+from bunko.types import Report, Tool
 from bunko.types.tool_options import ToolOptions
 
 MEMOS_TOOL = "memos"
@@ -18,34 +21,37 @@ MEMOS_TOOL = "memos"
 
 def import_memos(
     library: Library,
-    source: Path,
+    source: Path | BinaryIO,
     *,
     vectors: bool = True,
     rebuild: bool = False,
+    replace_source: bool = False,
     observer: Observer = NO_OBSERVER,
 ) -> Report:
     """Import the changes of a file or folder of memos, or everything if `rebuild` or a different `vectors` asks for it.
 
-    Whether the tool has vectors is stored with it, so that searches know it too.
+    A stream is copied into the library first. The memos of another source are removed only with `replace_source`; else
+    that is an error. Whether the tool has vectors is stored with it, so that searches know it too.
     """
-    embedder = "" if vectors else "none"
-    tool = next((tool for tool in library.tools() if tool.name == MEMOS_TOOL), None)
-    if tool is None:
-        tool = catalog.add_tool(
-            library.store,
-            MEMOS_TOOL,
-            f"Dated memos in {source.name}",
-            source,
-            kind="memos",
-            options=ToolOptions(embedder=embedder or None),
-        )
-    elif tool.kind == "folder":
+    path, tool = source if isinstance(source, Path) else None, _find_tool(library)
+    if tool is not None and tool.kind == "folder":
         raise SettingsError(
             f"The tool {MEMOS_TOOL!r} of this library indexes a folder of documents",
             hint="Choose another library with --output, or delete the tool: bunko tool delete -n memos.",
         )
-    elif Path(tool.source) != source.expanduser().resolve():
-        tool = catalog.update_tool(library.store, MEMOS_TOOL, source=source)
+    if not replace_source and (sentence := replaced_memos(library, path)):
+        raise SettingsError(f"The tool {sentence}", hint=f"To replace them, add --yes. {keep_both_hint(library, path)}")
+    description = _describe(path)
+    path = source if isinstance(source, Path) else store_input(library.paths, source)
+    embedder = "" if vectors else "none"
+    if tool is None:
+        options = ToolOptions(embedder=embedder or None)
+        tool = catalog.add_tool(library.store, MEMOS_TOOL, description, path, kind="memos", options=options)
+    elif Path(tool.source) != path.expanduser().resolve():
+        has_default_description = tool.description in (_describe(Path(tool.source)), _describe(None))
+        tool = catalog.update_tool(
+            library.store, MEMOS_TOOL, source=path, description=description if has_default_description else None
+        )
     embedder_changed = (tool.options.embedder or "") != embedder
     report = library.import_tools(
         [MEMOS_TOOL],
@@ -56,9 +62,46 @@ def import_memos(
     report.problems.sort(key=lambda problem: _file_position(problem.uri))
     if not report.problems and not report.added + report.updated + report.moved + report.unchanged:
         report.notices.append(
-            f"No memos found in {source}: expected files ending in {', '.join(EXTENSIONS)}, or a ChangeLog."
+            f"No memos found in {path}: expected files ending in {', '.join(EXTENSIONS)}, or a ChangeLog."
         )
     return report
+
+
+def replaced_memos(library: Library, source: Path | None) -> str:
+    """Return a sentence if importing a source would remove the memos of another; None is standard input."""
+    tool = _find_tool(library)
+    count = library.store.stats.totals(tool.id).documents if tool else 0
+    if tool is None or not count or (source and not source.expanduser().exists()):
+        return ""
+    if source is None:
+        is_same = Path(tool.source).parent == input_folder(library.paths).resolve()
+    else:
+        is_same = Path(tool.source) == source.expanduser().resolve()
+    memos = "its only memo" if count == 1 else f"its {count:,} memos"
+    return (
+        "" if is_same else f"{MEMOS_TOOL!r} indexes {tool.source}; {source or 'standard input'} would replace {memos}"
+    )
+
+
+def keep_both_hint(library: Library, source: Path | None) -> str:
+    """Return how to import a source without replacing another; None is standard input."""
+    if source is None:
+        return "To keep both, save standard input to a file and add it with: bunko tool add --kind memos."
+    names = {tool.name.casefold() for tool in library.tools()}
+    plain = catalog.safe_name(source.expanduser().resolve().stem).lower() or "notes"
+    name = next(name for name in (plain, *(f"{plain}-{number}" for number in range(2, 1000))) if name not in names)
+    flags = library.paths.cli_arguments() if library.paths.from_flag else []
+    add = ["bunko", "tool", "add", "--kind", "memos", "-n", name, "-d", _describe(source), "-s", str(source), *flags]
+    commands = f"  {shlex.join(add)}\n  {shlex.join(['bunko', 'import', '-n', name, *flags])}"
+    return f"To keep both, make the new ones a tool of their own:\n{commands}"
+
+
+def _describe(source: Path | None) -> str:
+    return f"Dated memos in {source.name}" if source else "Dated memos from standard input"
+
+
+def _find_tool(library: Library) -> Tool | None:
+    return next((tool for tool in library.tools() if tool.name == MEMOS_TOOL), None)
 
 
 def _file_position(uri: str) -> tuple[str, int]:

@@ -106,7 +106,7 @@ def make_questions(chunks: Iterable[ChunkRow], *, limit: int = _MAX_QUESTIONS) -
     for row in chunks:
         for heading in (row.title, *row.chunk.heading_path):
             text = _plain_heading(heading)
-            if not text or is_boilerplate(text):
+            if not text or is_boilerplate(heading) or is_boilerplate(text):
                 continue
             title = _plain_heading(row.title)
             if len(_spellings(text)) < _MIN_HEADING_WORDS and title not in ("", text) and not is_boilerplate(title):

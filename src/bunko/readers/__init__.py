@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from bunko.readers.reader import Reader
+from bunko.text.dates import date_in_name
 
 if TYPE_CHECKING:
     from bunko.types import Text
@@ -17,18 +19,23 @@ __all__ = ["Reader", "builtin_readers", "default_suffixes", "plugin_readers", "r
 ENTRY_POINT_GROUP = "bunko.readers"
 # Modules that readers share, or that read entries for sources; the search for readers does not import them.
 HELPER_MODULES = frozenset({
-    "changelog", "encoding", "jsonl", "legacy_encodings", "line_stream", "memo", "outline", "reader",
+    "changelog", "daily_notes", "encoding", "entry_head", "entry_lines", "jsonl", "legacy_encodings", "line_stream",
+    "memo", "outline", "reader",
 })  # fmt: skip
 _FALLBACK = "plain"
 
 
 def read(data: bytes, name: str) -> Text:
-    """Read a file by the suffix of its name, any other as plain text; raise SourceError if it holds no text."""
+    """Read a file by the suffix of its name, any other as plain text; raise SourceError if it holds no text.
+
+    A file that states no date has the one that its name begins with, as daily notes do.
+    """
     file_name = name.casefold()
     reader = _find_reader(file_name, builtin_readers())
     if reader is None and "." in file_name.rpartition("/")[2]:
         reader = _find_reader(file_name, plugin_readers())
-    return (reader or builtin_readers()[_FALLBACK]).read(data)
+    text = (reader or builtin_readers()[_FALLBACK]).read(data)
+    return replace(text, date=date) if not text.date and (date := date_in_name(name)) else text
 
 
 def default_suffixes() -> tuple[str, ...]:

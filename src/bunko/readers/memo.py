@@ -25,6 +25,8 @@ class Memo(NamedTuple):
     text: str
     body: int = 0  # offset in text after the heading and the tags
     key: str = ""  # the id that its author gave it
+    context: str = ""  # what stands above it in its file: the authors of its day, or headings
+    media_type: str = "text/plain"
 
 
 class BadLine(NamedTuple):
@@ -70,5 +72,5 @@ def limit_bad_lines(entries: Iterable[T | BadLine]) -> Iterator[T | BadLine]:
         digest.update(entry.text.encode("utf-8", "surrogatepass"))
     if last is not None:
         more = bad_count - _MAX_BAD_LINES
-        reason = f"{last.reason}; {more} more lines cannot be read either" if more else last.reason
+        reason = f"{last.reason}; {more} more lines have problems" if more else last.reason
         yield BadLine(last.line, reason, digest.hexdigest())

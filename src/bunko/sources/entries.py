@@ -251,7 +251,7 @@ def _entry_parts(item: Memo | Text, encoding: str) -> tuple[Text, LineSpan, str 
     """Return the text of an entry, its lines, and a name made from its content."""
     if isinstance(item, Text):
         return item, WHOLE_FILE, None
-    text = Text(item.text, "text/plain", encoding, item.title, item.date, item.tags, item.body)
+    text = Text(item.text, item.media_type, encoding, item.title, item.date, item.tags, item.body, item.context)
     return text, LineSpan(item.first_line, item.last_line), _entry_name(item)
 
 
@@ -314,8 +314,8 @@ def _entry_name(memo: Memo) -> str:
 
 
 def _text_hash(text: Text) -> str:
-    # Searches filter by tags and dates, so that a change of them must be noticed too.
-    return _hash(text.title, text.date, "\n".join(text.tags), text.text)
+    # Searches filter by tags and dates and find authors, so that a change of them must be noticed too.
+    return _hash(text.title, text.date, "\n".join(text.tags), text.text, *filter(None, [text.context]))
 
 
 def _hash(*parts: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
@@ -17,14 +16,23 @@ from bunko.sources import jsonl
 from bunko.sources.entries import EntryFiles, ParsedFile, iter_items
 from bunko.sources.folder import Folder
 from bunko.sources.kind import SourceKind, SourceSpec
-from bunko.text.dates import iso_date
 from bunko.types import Text
 
 _MARKDOWN_SUFFIXES = (".md", ".markdown")
 EXTENSIONS = (*_MARKDOWN_SUFFIXES, ".txt", ".text", ".changelog", *jsonl.EXTENSIONS)
-_DATE_PREFIX = re.compile(r"(\d{4})([-_.]?)(\d\d)\2(\d\d)(?!\d)")
-# Usual names of memo files without an extension; older ones are kept as ChangeLog.1 or ChangeLog-2019.
-NAME_PATTERN = r"(?:change_?log|clmemo|memos?|notes?|diary|journal|メモ|日記|日誌)(?:[-_.]\d{1,8})?"
+_COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".lzma", ".zip", ".7z", ".z")
+# Endings of backups, programs, markup, data, pictures and office documents.
+_OTHER_FORMATS = (
+    "bak backup orig rej sav save tmp swp swo lock py pyc rb js mjs cjs ts jsx tsx vue go rs c cc cpp h hpp java kt cs"
+    " php pl sh ps1 sql css scss html htm xml json yaml yml toml ini cfg csv tsv png jpg jpeg gif svg webp ico pdf doc"
+    " docx xls xlsx ppt pptx rtf odt exe dll so o a class jar db sqlite mp3 mp4 wav"
+).split()
+# Usual names of memo files without an extension. Older ones are kept as memo.old, ChangeLog.1, ChangeLog-2019 or with
+# any other word behind ChangeLog. A compressed one matches too, so that it is reported.
+NAME_PATTERN = (
+    r"(?:change_?log|clmemo|memos?|notes?|diary|journal|メモ|日記|日誌)(?:[-_.](?:\d{1,8}|old))*"
+    rf"|(?:change_?log|clmemo)[-_.](?!(?:.*[-_.])?(?:{'|'.join(_OTHER_FORMATS)})$).*[^~]"
+)
 
 
 def parse(file: BinaryIO, name: str, size: int, max_chars: int) -> ParsedFile:
@@ -32,6 +40,8 @@ def parse(file: BinaryIO, name: str, size: int, max_chars: int) -> ParsedFile:
 
     No entry has more than `max_chars` characters, so that a file of any size can be read.
     """
+    if name.casefold().endswith(_COMPRESSED_SUFFIXES):
+        raise SourceError("The file is compressed", hint="Unpack it to index it.")
     if name.casefold().endswith(jsonl.EXTENSIONS):
         return jsonl.parse(file, name, size, max_chars)
     read = read_lines(file, size, max_chars)
@@ -43,43 +53,42 @@ def parse(file: BinaryIO, name: str, size: int, max_chars: int) -> ParsedFile:
 def _iter_entries(
     file: BinaryIO, name: str, size: int, max_chars: int, text_lines: Iterator[str], read: DecodedLines
 ) -> Iterator[Memo | BadLine | Text]:
-    from bunko.readers import (
-        changelog,
-    )  # here: most scans find no changes, and its patterns take time
+    # Imported here: most scans find no changes, and their patterns take time.
+    from bunko.readers import changelog, daily_notes
 
-    may_be_changelog = True
-    if name.casefold().endswith(_MARKDOWN_SUFFIXES):
-        # In Markdown a line with a star is more often a bullet than a memo.
-        first_lines: list[str] = []
-        for line in text_lines:
-            first_lines.append(line)
-            if line.strip() and not line.startswith("#"):
-                break
-        may_be_changelog, text_lines = changelog.is_changelog(first_lines), chain(first_lines, text_lines)
+    first_lines: list[str] = []  # up to the first line that is not a heading
+    for line in text_lines:
+        first_lines.append(line)
+        if line.strip() and not line.startswith("#"):
+            break
+    headings = daily_notes.HeadingScanner()
+    text_lines = headings.count(chain(first_lines, text_lines))
+    # In Markdown a line with a star is more often a bullet than a memo.
+    is_markdown = name.casefold().endswith(_MARKDOWN_SUFFIXES)
+    may_be_changelog = not any(map(daily_notes.is_day_heading, first_lines)) and (
+        not is_markdown or changelog.is_changelog(first_lines)
+    )
     memos = changelog.memos(text_lines, max_chars) if may_be_changelog else iter(())
     first = next(memos, None)
     if first is not None:
         yield first
         yield from memos
+        return
+    for _ in text_lines:
+        pass  # read to the end to count headings and collect damaged lines
+    file.seek(0)
+    if headings.day_count > 1:
+        yield from daily_notes.memos(read_lines(file, size, max_chars).lines, headings.day_level, max_chars)
     elif size > max_chars:
         raise SourceError(
             f"It has {size:,} bytes and no dated entries, so it is one memo: more than the limit of {max_chars:,}",
             hint="Raise scanner.max_file_bytes to index it.",
         )
     else:
-        for _ in text_lines:
-            pass  # read to the end to collect damaged lines
-        file.seek(0)
         data = file.read()
         text = readers.read(decode_with_replacement(data, read.codec).encode() if read.is_damaged else data, name)
         if text.text.strip():
-            yield text if text.date else replace(text, date=_date_in_name(name))
-
-
-def _date_in_name(name: str) -> str:
-    """Return the date at the start of a file name, as in daily notes, or an empty string."""
-    match = _DATE_PREFIX.match(name.rpartition("/")[2])
-    return iso_date("-".join(match.group(1, 3, 4))) if match else ""
+            yield text if text.date else replace(text, date=headings.first_date if headings.day_count else "")
 
 
 def build(root: Path, files: Folder, max_chars: int) -> EntryFiles:

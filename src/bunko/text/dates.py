@@ -29,12 +29,12 @@ _STATED_DATE = re.compile(
 )
 _COMPACT_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)")
 
-# A full date inside a line, half or full width, optionally followed by weekday and time.
+# A full date inside a line, half or full width.
 DAY_PATTERN = (
     rf"(?<!\d)(?:{_ERA.replace('?P<era>', '').replace('?P<year>', '')}|\d{{4}}\s?[-/.年－／．])"
     r"\s?\d{1,2}\s?[-/.月－／．]\s?\d{1,2}(?!\d)日?"
-    r"(?:\s?[(（]\w{1,4}[)）])?(?:[T\s]\d{1,2}[:：時]\d{1,2}(?:[:：分]\d{1,2})?[分秒]?)?"
 )
+_DATE_IN_NAME = re.compile(r"(\d{4})(?:([-_.]?)(\d\d)\2(\d\d)(?!\d)|年(\d\d?)月(\d\d?)日)")
 
 
 def resolve_date(text: str, now: datetime) -> str:
@@ -100,6 +100,12 @@ def iso_date(date_text: str) -> str:
         zone = f"{int(zone_hours):+03d}:{zone_minutes or '00'}" if zone_hours else "+00:00" if utc else ""
         return moment.isoformat(timespec="seconds") + zone if day else ""
     return moment.date().isoformat()[: (4, 7, 10)[len(numbers) - 1]]
+
+
+def date_in_name(path: str) -> str:
+    """Return the date at the start of a file name, as in daily notes, or an empty string."""
+    match = _DATE_IN_NAME.match(path.rpartition("/")[2])
+    return iso_date("-".join(part for part in match.group(1, 3, 4, 5, 6) if part)) if match else ""
 
 
 def local_date(date: str, zone: tzinfo | None) -> str:

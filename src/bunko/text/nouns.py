@@ -39,6 +39,7 @@ _LETTER_DIGIT_BORDER = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z]
 _POSSESSIVE = re.compile(r"['’]s?$")
 _KANA_OR_MARK = re.compile(r"[\u3041-\u309f\u30fc]+")
 _KATAKANA = re.compile(r"[ァ-ヺー]+")
+_AUTHOR_END = re.compile(r"[<(][^<>()\s@]+@[^<>()\s@]+[>)]\s*\Z")
 _MAX_WORD_CHARS = 24
 _MAX_PHRASE_CHARS = {"ja": 20, "en": 40}
 _MAX_WORDS = 4
@@ -72,8 +73,9 @@ def nouns(text: str) -> Iterator[Noun]:
 
 
 def is_boilerplate(text: str) -> bool:
-    """Return whether a heading or phrase is one that any document may have."""
-    return " ".join(normalise(text).casefold().split()).strip(" :：.。") in stopwords.COMMON_HEADINGS
+    """Return whether a heading or phrase is one that any document may have, or names an author."""
+    phrase = " ".join(normalise(text).casefold().split()).strip(" :：.。")
+    return phrase in stopwords.COMMON_HEADINGS or _AUTHOR_END.search(text) is not None
 
 
 def verbs(text: str) -> Iterator[str]:

@@ -36,6 +36,7 @@ class Text:
     date: str = ""  # ISO 8601, as precise as in the source: 2024, 2024-01-15, 2024-01-15T09:30:00
     tags: tuple[str, ...] = ()
     body_start: int = 0  # offset of the body, after the front matter
+    context: str = ""  # what stands above an entry in its file: the authors of its day, or headings
 
 
 @dataclass(frozen=True, slots=True)

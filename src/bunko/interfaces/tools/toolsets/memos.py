@@ -217,13 +217,14 @@ def _recent_memos(call: ToolCall) -> ToolReply:
 
 def _overhead_tokens(passage: Passage) -> int:
     hit = passage.hit
-    labels = [passage.citation, hit.uri, hit.title, *hit.tags[:MAX_TAGS]]
+    labels = [passage.citation, hit.uri, hit.title, *passage.headings, *hit.tags[:MAX_TAGS]]
     return _MEMO_OVERHEAD_TOKENS + 2 * estimate_tokens(" ".join(labels))
 
 
 def _result_to_dict(item: PageItem, text: str, *, show_tool: bool) -> dict[str, Any]:
     passage, hit = item.passage, item.passage.hit
     result = _memo_fields(hit.uri, hit.title, hit.date, hit.tags)
+    result |= {"heading_path": passage.headings} if passage.headings else {}
     result |= {"snippet": text, "score": round_score(hit.score)}
     result |= {"citation": single_line(passage.citation), "hash": passage.hash}
     if passage.chars_before or passage.chars_after:
@@ -254,7 +255,10 @@ def _memo_block(mark: str, number: int, memo: dict[str, Any]) -> str:
     facts += ["cut: continues with the cursor"] if memo.get("truncated") else []
     # All text of a memo stays between the marks, including its title, its tags and its id, which contains them.
     location = memo.get("citation", memo["id"])
-    labels = " ".join(part for part in (location, memo["title"], *(f"#{tag}" for tag in memo["tags"])) if part)
+    headings = " > ".join(memo.get("heading_path", ()))
+    labels = " ".join(
+        part for part in (location, memo["title"], headings, *(f"#{tag}" for tag in memo["tags"])) if part
+    )
     return f"## {number}. {', '.join(facts)}\n{wrap_excerpt(mark, memo['snippet'], labels)}"
 
 
