@@ -76,6 +76,17 @@ def test_a_killed_import_leaves_the_old_tool_and_the_next_one_is_whole(
     assert answers(new, "notes") == answers(open_named("home"), "notes")
 
 
+def test_the_next_export_removes_what_a_killed_one_left(open_named: OpenNamed, packed: Path, tmp_path: Path) -> None:
+    place = tmp_path / "stick"
+    place.mkdir()
+    export = ("export", "-n", "notes", "--library", tmp_path / "home", "-o")
+    assert bunko(tmp_path, *export, place / "a.bunko", BUNKO_FAILPOINT="pack.written").returncode == -9
+    (place / ".a.bunko.tmp").write_text("not bunko's")
+    assert len(list(place.iterdir())) == 2
+    assert bunko(tmp_path, *export, place / "b.bunko").returncode == 0
+    assert sorted(path.name for path in place.iterdir()) == [".a.bunko.tmp", "b.bunko"]
+
+
 def test_an_interrupted_import_leaves_the_library_as_it_was(open_named: OpenNamed, packed: Path) -> None:
     def interrupt(_: object) -> None:
         raise KeyboardInterrupt
@@ -168,16 +179,16 @@ def test_a_pack_is_not_imported_under_the_name_of_a_built_in_tool(packed: Path, 
 
 
 def test_where_nobody_can_be_asked_the_texts_of_a_pack_must_be_accepted_or_replaced(
-    packed: Path, tmp_path: Path
+    run: Run, packed: Path, tmp_path: Path
 ) -> None:
     there = ("--library", tmp_path / "there")
     for options in ((), ("-n", "mine"), ("-d", "My words"), ("--json",)):
-        refused = bunko(tmp_path, "import-pack", packed, *options, *there)
-        assert (refused.returncode, refused.stdout) == (2, "")
-        assert "--yes" in refused.stderr
+        refused = run("import-pack", packed, *options, *there)
+        assert (refused.code, refused.out) == (2, "")
+        assert "--yes" in refused.err
         assert not (tmp_path / "there").exists()
-    assert "旅と運用の記録" in bunko(tmp_path, "import-pack", packed, *there).stderr
-    assert bunko(tmp_path, "import-pack", packed, "-n", "mine", "-d", "My words", *there).returncode == 0
+    assert "旅と運用の記録" in run("import-pack", packed, *there).err
+    assert run("import-pack", packed, "-n", "mine", "-d", "My words", *there).code == 0
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1), ("", 1)])

@@ -16,10 +16,9 @@ import hashlib
 import io
 import json
 import os
-import secrets
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any
 
@@ -33,6 +32,7 @@ from bunko.library.pack import records
 from bunko.library.pack.records import PackDamaged, PackRecord
 from bunko.protocols import Store
 from bunko.search.request import is_tool_search_setting
+from bunko.temporary_files import replace_file
 from bunko.timing import now
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
@@ -108,18 +108,9 @@ def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
     try:
         if path.exists() and not _is_pack(path):
             raise SourceError(f"{path} already exists and is not a pack", hint="Choose another name with -o.")
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-        try:
-            with temporary.open("xb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
+        with replace_file(path) as file:
+            yield file
             reach_failpoint("pack.written")
-            temporary.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
     except OSError as error:
         is_disk_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise (DiskFull if is_disk_full else SourceError)(
