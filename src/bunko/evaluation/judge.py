@@ -58,7 +58,7 @@ class Judgements:
         self.path, self._tool = path, tool
         self._data: dict[str, Any] = {"tool": tool, "queries": []}
         if path.exists():
-            load_queries(path, None)  # reports problems with their line
+            load_queries(path, None, [])  # reports problems with their line
             self._data = json.loads(read_text_file(path))
             judged_tool = self._data.get("tool", tool)
             if judged_tool != tool:

@@ -108,6 +108,8 @@ def command(context: click.Context, /, **options: Any) -> None:
     judged_set = _load_judged_set(options, settings)
     output = options["output_dir"] or OUTPUT_DIR
     previous_scores = _load_previous_scores(options["resume"], output, judged_set, settings, plan)
+    for notice in judged_set.notices:
+        print_stderr(notice)
     print_stderr(
         f"{format_count(len(plan.grid), 'point')}, {format_count(len(judged_set.queries), 'question')},"
         f" {format_count(len(judged_set.documents), 'document')}."
