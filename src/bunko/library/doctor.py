@@ -172,8 +172,8 @@ def _finds_answer(store: Store, view: IndexView, question: _Question, mode: Mode
     request = RankRequest(question.text, mode=mode, top_k=10)
     ranking = rank_rows(view, question.text, embedder, request)
     terms = set(analyzer.term_keys(question.text))
-    # Texts repeat each other: one that shares most terms of the question is as good an answer, and so is a near duplicate
-    # of the text, because no search by meaning can tell which of them was asked for.
+    # Texts repeat each other: one that shares most terms of the question is as good an answer. So is a near duplicate,
+    # because no search by meaning can tell which of them was asked for.
     min_shared = _SAME_TEXT_SHARE * max(1, len(terms))
     for chunk in _load_chunks(store, view, [ranked.row for ranked in ranking]):
         if question.text in chunk.text:
