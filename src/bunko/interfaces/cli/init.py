@@ -63,13 +63,12 @@ def command(force: bool, **options: Any) -> None:
 def _write_settings_file(path: Path) -> Path | None:
     """Write the starter settings atomically; return the backup of an existing file."""
     from bunko.settings.starter import starter_config
+    from bunko.temporary_files import write_text_file
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.tmp")
-    temporary.write_text(starter_config(), encoding="utf-8")
     backup = None
     if path.exists():
-        backup = temporary.with_suffix(".backup")
+        backup = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.backup")
         shutil.copy2(path, backup)
-    temporary.replace(path)
+    write_text_file(path, starter_config())
     return backup

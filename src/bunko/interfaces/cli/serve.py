@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bunko.interfaces.cli.options import SharedOptions, pop_shared_options, print_stderr, shared_options
+from bunko.interfaces.cli.output import find_output_error
 from bunko.interfaces.tools.toolsets import TOOLSET_NAMES
 
 if TYPE_CHECKING:
@@ -58,7 +59,10 @@ def command(
 
             from bunko.interfaces.mcp.server import serve_stdio
 
-            anyio.run(serve_stdio, registry)
+            try:
+                anyio.run(serve_stdio, registry)
+            except ExceptionGroup as group:
+                raise find_output_error(group) or group from None
     finally:
         registry.close()
 
