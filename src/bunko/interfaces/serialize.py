@@ -72,7 +72,7 @@ def _result_to_dict(item: PageItem, *, detailed: bool, for_model: bool) -> dict[
         "line_start": passage.first_line,
         "line_end": passage.last_line,
         "hash": passage.hash,
-        "tool": hit.tool,
+        "tool": name(hit.tool),
     }
     if hit.trust:
         result |= {"trust": hit.trust, "fetched_at": hit.fetched_at}

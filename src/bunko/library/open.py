@@ -156,7 +156,7 @@ def _ensure_documents_tool(library: Library, docs_dir: Path) -> None:
     tool = next((tool for tool in library.tools() if tool.name == DOCUMENTS_TOOL), None)
     if tool is not None and tool.source == str(docs_dir):
         return
-    if tool is not None and Path(tool.source).is_dir() and library.paths.folder.parent != docs_dir:
+    if tool is not None and tool.source and Path(tool.source).is_dir() and library.paths.folder.parent != docs_dir:
         raise LibraryMismatch(
             f"The index in {library.paths.folder} was built from {tool.source}, not from {docs_dir}",
             hint="Use a separate --data-dir for each folder.",

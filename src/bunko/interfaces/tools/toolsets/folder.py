@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from bunko.interfaces import serialize
 from bunko.interfaces.text import join_sentences
@@ -18,9 +20,19 @@ def default_top_k(context: ToolsetContext) -> int:
     return min(context.settings.search.top_k, search_tool.MAX_RESULTS) if context.settings is not None else 5
 
 
-def build_folder_tools(subject: str, top_k: int, *, tool_choices: tuple[str, ...] = ()) -> list[ToolDefinition]:
-    """Return the tools over a folder; with `tool_choices`, a search can be limited to one tool of the library."""
-    tool_params = (Param("tool", "string", "Search this one only", choices=tool_choices),) if tool_choices else ()
+def build_folder_tools(
+    subject: str, top_k: int, *, tool_choices: Mapping[str, str] = MappingProxyType({})
+) -> list[ToolDefinition]:
+    """Return the tools over a folder; with `tool_choices`, a search can be limited to one tool of the library.
+
+    The choices are the names that assistants see, with the real names.
+    """
+    choices = tuple(tool_choices)
+    tool_params = (Param("tool", "string", "Search this one only", choices=choices),) if choices else ()
+
+    def chosen_tool(call: ToolCall) -> str | None:
+        return tool_choices.get(call.arguments.get("tool") or "")
+
     return [
         ToolDefinition(
             "search",
@@ -36,7 +48,7 @@ def build_folder_tools(subject: str, top_k: int, *, tool_choices: tuple[str, ...
                 *search_tool.OUTPUT_PARAMS,
             ),
             SEARCH_OUTPUT,
-            lambda call: search_tool.search(call, call.arguments.get("tool")),
+            lambda call: search_tool.search(call, chosen_tool(call)),
         ),
         ToolDefinition(
             "reindex",
@@ -60,7 +72,7 @@ def build_folder_tools(subject: str, top_k: int, *, tool_choices: tuple[str, ...
                 *tool_params,
             ),
             object_schema({"status": STRING, "citation": STRING}, "status", "citation"),
-            _verify,
+            lambda call: _verify(call, chosen_tool(call)),
         ),
     ]
 
@@ -94,9 +106,9 @@ _STATUS_MEANINGS = {
 }
 
 
-def _verify(call: ToolCall) -> ToolReply:
+def _verify(call: ToolCall, tool: str | None) -> ToolReply:
     arguments = call.arguments
-    check = call.library.verify_citation(arguments["citation"], arguments["hash"], tool=arguments.get("tool"))
+    check = call.library.verify_citation(arguments["citation"], arguments["hash"], tool=tool)
     structured = {"status": check.status, "citation": check.citation}
     return ToolReply(f"{check.status}: {check.citation}. {_STATUS_MEANINGS[check.status]}", structured)
 
