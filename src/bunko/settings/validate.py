@@ -97,16 +97,23 @@ def describe_type(value: object) -> str:
     return _TYPE_NAMES.get(kind, f"a {kind.__name__}")
 
 
+def broken_pairs(values: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the keys of values that are valid alone but not together, with the relation they should have."""
+    return [
+        (key, relation, other)
+        for key, relation, other in _ORDERED_PAIRS
+        if values[key] > values[other] or (values[key] == values[other] and relation == "less than")
+    ]
+
+
 def check_pairs(values: dict[str, Any], origins: dict[str, str]) -> None:
     """Raise SettingsError for values that are valid alone but not together."""
-    for key, relation, other in _ORDERED_PAIRS:
-        low, high = values[key], values[other]
-        if low > high or (low == high and relation == "less than"):
-            raise SettingsError(
-                f"{key} is {low} ({origins[key]}), but it must be {relation} {other},"
-                f" which is {high} ({origins[other]})",
-                hint=f"Lower {key} or raise {other}.",
-            )
+    for key, relation, other in broken_pairs(values):
+        raise SettingsError(
+            f"{key} is {values[key]} ({origins[key]}), but it must be {relation} {other},"
+            f" which is {values[other]} ({origins[other]})",
+            hint=f"Lower {key} or raise {other}.",
+        )
 
 
 def unknown_setting_error(key: str, origin: str) -> SettingsError:
