@@ -106,7 +106,8 @@ def load_library_settings(
 
     With `all_providers`, the settings of all installed embedding providers are loaded.
     """
-    config_folders = [paths.folder, user_config_folder()]
+    user_folder = user_config_folder()
+    config_folders = [paths.folder, user_folder]
     if paths.docs_dir is not None:
         config_folders.insert(0, paths.docs_dir)
     return load_settings(
@@ -116,6 +117,7 @@ def load_library_settings(
         config_folders=config_folders,
         dotenv_folders=[paths.folder],
         untrusted_folder=paths.docs_dir,
+        trusted_folders=[user_folder],
         all_providers=all_providers,
     )
 

@@ -13,6 +13,8 @@ from bunko.interfaces.tools.toolsets import TOOLSET_NAMES
 if TYPE_CHECKING:
     from bunko.interfaces.tools.registry import ToolRegistry
 
+_CLOSE_SECONDS = 5.0
+
 
 @click.command()
 @click.option(
@@ -64,7 +66,16 @@ def command(
             except ExceptionGroup as group:
                 raise find_output_error(group) or group from None
     finally:
-        registry.close()
+        _close_in_time(registry)
+
+
+def _close_in_time(registry: ToolRegistry) -> None:
+    """Close the registry; a call that hangs in the library must not keep the process."""
+    import threading
+
+    closing = threading.Thread(target=registry.close, name="bunko-close", daemon=True)
+    closing.start()
+    closing.join(_CLOSE_SECONDS)
 
 
 def _serve_http(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from bunko.interfaces import serialize
-from bunko.interfaces.text import join_sentences
+from bunko.interfaces.text import join_sentences, single_line
 from bunko.interfaces.tools import search_tool
 from bunko.interfaces.tools.answers import SEARCH_OUTPUT
 from bunko.interfaces.tools.params import Param
@@ -87,13 +87,15 @@ def _reindex(call: ToolCall) -> ToolReply:
     )
     report = call.library.reindex(rebuild=call.arguments["rebuild"], observer=observer)
     structured = serialize.report_to_dict(report)
+    for problem in structured["problems"]:
+        problem["file_path"] = single_line(problem["file_path"])
     counts = ", ".join(f"{structured[name]} {name}" for name in ("added", "updated", "deleted", "unchanged", "moved"))
     lines = [f"{counts}, {structured['total_chunks']} chunks in total."]
     if report.interrupted:
         lines.append("The import was stopped. Finished work is saved; call reindex again to continue.")
     lines += report.notices
     lines += [
-        f"Not indexed: {problem.uri}: {' '.join(join_sentences(problem.reason).split())}"
+        f"Not indexed: {single_line(problem.uri)}: {single_line(join_sentences(problem.reason))}"
         for problem in report.problems[:20]
     ]
     if len(report.problems) > 20:
