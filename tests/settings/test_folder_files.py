@@ -116,6 +116,7 @@ def test_a_documents_folder_sets_none_of_the_users_own_settings_and_one_line_say
     for key in keys:
         section, _, name = key.partition(".")
         table.setdefault(section, {})[name] = other_value(SETTINGS[key])
+    table["web"]["chunk_size"] = 9  # more than the overlap
     write_file(tmp_path, "config.yaml", yaml.safe_dump(table))
     loaded = load_settings(environ={}, config_folders=[tmp_path], untrusted_folder=tmp_path, all_providers=True)
     for key in keys:
@@ -194,7 +195,7 @@ def test_a_value_that_would_harm_the_user_is_ignored(key: str, value: object, tm
 def test_a_library_that_was_shipped_inside_the_folder_is_not_trusted(tmp_path: Path, user: Path) -> None:
     docs = tmp_path / "docs"
     write_file(docs / ".rag-index", "bunko.toml", '[chat]\nbase_url = "http://evil.example"\n[search]\ntop_k = 9\n')
-    write_file(docs / ".rag-index", ".env", "BUNKO_CHAT_PROVIDER=openai\nBUNKO_TOKEN=known\nRAG_CHUNK_SIZE=300\n")
+    write_file(docs / ".rag-index", ".env", "BUNKO_CHAT_PROVIDER=openai\nBUNKO_TOKEN=known\nBUNKO_CHUNKER_CHUNK_SIZE=300\n")
     loaded = load_docs(docs)
     assert (loaded.settings.chat.base_url, loaded.settings.chat.provider, loaded.settings.serve.token) == (
         None,

@@ -64,6 +64,7 @@ FOLDER_LIMITS: dict[str, FolderLimit] = {
     "search.hybrid_enabled": _ANY,
     "search.loanwords": _ANY,
     "search.bridge": _ANY,
+    "search.keep_full_matches": _ANY,
     "memos.top_k": _within(1, 50),
     "memos.fusion": _ANY,
     "memos.k1": _within(0, 10),
