@@ -52,8 +52,8 @@ class SourceError(BunkoError):
     code = "source"
 
 
-RefusalReason = Literal["private-address", "robots", "other"]
-FailureReason = Literal["timeout", "no-text", "other"]
+RefusalReason = Literal["private-address", "robots", "crawl-delay", "other"]
+FailureReason = Literal["timeout", "no-text", "robots", "other"]
 
 
 class AddressRefused(SourceError):

@@ -181,7 +181,7 @@ class WebPageStore(Protocol):
 
 
 class CacheStore(Protocol):
-    """The search log and cached model answers: data that may be lost."""
+    """The search log and cached answers of models and web services: data that may be lost."""
 
     def log_search(self, query: str, tool: str, searched_at: str, *, limit: int) -> bool:
         """Add a search to the log, which keeps `limit` searches; return False if another process is writing."""
@@ -193,10 +193,16 @@ class CacheStore(Protocol):
         """Delete the search log; return how many searches it had."""
 
     def cached_answer(self, kind: str, key: bytes, now: float) -> str | None:
-        """Return a cached model answer, or None if there is none or it expired; `now` is in seconds since 1970."""
+        """Return a cached answer, or None if there is none or it expired; `now` is in seconds since 1970."""
+
+    def cached_answers(self, kind: str, keys: Sequence[bytes], now: float) -> dict[bytes, str]:
+        """Return the cached answers that have not expired, by key."""
 
     def cache_answer(self, kind: str, key: bytes, value: str, *, now: float, expires_at: float, limit: int) -> bool:
-        """Cache a model answer, keeping `limit` per kind; return False if another process is writing."""
+        """Cache an answer, keeping `limit` per kind; return False if another process is writing."""
+
+    def cache_answers(self, kind: str, answers: Mapping[bytes, tuple[str, float]], *, now: float, limit: int) -> None:
+        """Cache answers, each with its expiry time, keeping `limit` per kind; wait for other processes."""
 
 
 class StatsStore(Protocol):

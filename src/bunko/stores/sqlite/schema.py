@@ -103,7 +103,7 @@ CREATE TABLE pages (
     PRIMARY KEY (tool_id, url)
 )
 """
-# Cached answers of remote models (rewritten queries, summaries) until they expire.
+# Cached answers of remote models (rewritten queries, summaries) and of web sites (robots.txt) until they expire.
 _CREATE_ANSWERS = """
 CREATE TABLE answers (
     kind TEXT NOT NULL,

@@ -46,6 +46,8 @@ _MESSAGES: dict[str, dict[str, str]] = {
         "refused": "アクセスが許可されていないURLです ({detail})",
         "unknown": "このURLは取り込まれていません",
         "robots": "robots.txt で許可されていません",
+        "robots_unreadable": "robots.txt を今は読めないため、このサイトのページは取り込みません",
+        "robots_slow": "robots.txt の Crawl-delay が長すぎるため、このサイトのページは取り込みません",
         "redirect": "{location} へリダイレクトされます",
         "empty": "本文がありません",
     },
@@ -69,6 +71,8 @@ _MESSAGES: dict[str, dict[str, str]] = {
         "refused": "this address is blocked ({detail})",
         "unknown": "this page is not in the knowledge base",
         "robots": "robots.txt does not allow it",
+        "robots_unreadable": "{detail}",
+        "robots_slow": "{detail}",
         "redirect": "it redirects to {location}",
         "empty": "it contains no text",
     },
@@ -80,6 +84,8 @@ _HINTS: dict[str, dict[str, str]] = {
         "timeout": "しばらくしてからもう一度お試しください。",
         "unknown": "取り込んだページは bunko web status で確認できます。",
         "robots": "ご自身のサイトであれば、crawl.respect_robots_txt を false にしてください。",
+        "robots_unreadable": "しばらくしてからもう一度お試しください。",
+        "robots_slow": "待ってでも取り込む場合は、crawl.max_crawl_delay を大きくしてください。",
         "redirect": "リダイレクト先のURLを指定するか、crawl.follow_redirects を設定してください。",
         "empty": "ブラウザーで確認してください。スクリプトが必要なページかもしれません。",
         "missing": "URLを確認してください。ページが移動した可能性があります。",
@@ -319,6 +325,8 @@ def _classify_error(call: ToolCall, url: str, error: BunkoError) -> tuple[str, s
     if isinstance(error, AddressRefused):
         if error.reason == "robots":
             return "robots", message("robots")
+        if error.reason == "crawl-delay":
+            return "robots_slow", message("robots_slow", detail=detail)
         return "refused" if error.reason == "private-address" else "", message("refused", detail=detail)
     if not isinstance(error, FetchFailed):
         return "", detail
@@ -330,6 +338,8 @@ def _classify_error(call: ToolCall, url: str, error: BunkoError) -> tuple[str, s
         return kind, f"HTTP {status} {phrases.get(status, '')}".strip()
     if error.reason == "no-text":
         return "empty", message("empty")
+    if error.reason == "robots":
+        return "robots_unreadable", message("robots_unreadable", detail=detail)
     if error.reason == "timeout":
         return "timeout", message("timeout", seconds=call.library.settings.crawl.timeout_seconds)
     return "", detail
