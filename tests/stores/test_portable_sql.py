@@ -10,8 +10,8 @@ from bunko import stores
 from bunko.stores.sqlite.connection import placeholders
 
 PACKAGE = Path(bunko.__file__).parent
-# The connection, the schema, the names of the files and the errors of SQLite.
-OF_SQLITE = {"connection.py", "schema.py", "files.py", "errors.py"}
+# The connection, the schema and its check, the names of the files and the errors of SQLite.
+OF_SQLITE = {"connection.py", "schema.py", "guard.py", "files.py", "errors.py"}
 ONLY_SQLITE = re.compile(
     r"\bPRAGMA\b|\bINSERT OR\b|\bREPLACE INTO\b|\bifnull\(|sqlite_master|\browid\b|lastrowid|\bimport sqlite3\b"
     r"|LIMIT -1|\?[0-9]|[ (=]:[a-z]+\b|\bAS BLOB\b|\bGLOB\b|\bstrftime\(|\bgroup_concat\(|json_each|RETURNING",

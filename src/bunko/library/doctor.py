@@ -55,9 +55,15 @@ def check_storage(store: Store) -> list[Finding]:
 
 
 def check_index(index: Index, tool: Tool) -> list[Finding]:
-    """Check the integrity of a tool's derived index."""
-    if problem := index.check(tool.id):
-        return [Finding("warning", tool.name, f"{problem}; the next import rebuilds it", "No data is lost.")]
+    """Check the integrity of a tool's derived index, and rebuild it if it is wrong."""
+    try:
+        problem = index.check(tool.id)
+        if problem:
+            index.repair(tool.id)
+    except BunkoError as error:
+        return [Finding("error", tool.name, error.message, error.hint)]
+    if problem:
+        return [Finding("warning", tool.name, f"{problem}; it was rebuilt from the library", "No data is lost.")]
     return [Finding("ok", tool.name, "the derived index is intact")]
 
 

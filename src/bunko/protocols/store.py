@@ -141,6 +141,9 @@ class ChangeStore(Protocol):
     def chunks_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
         """Yield the chunks of all documents written after a generation, in the order they were written."""
 
+    def chunk_ids(self, tool_id: int) -> list[int]:
+        """Return the ids of all chunks of a tool."""
+
     def removed_since(self, tool_id: int, since: int) -> list[int] | None:
         """Return the ids of the documents removed after a generation, or None if those records were pruned."""
 

@@ -100,7 +100,7 @@ class ToolIndex:
                 path.unlink()
 
     def repair(self) -> bool:
-        """Remove the index file if it is damaged, and rebuild the index; return whether it was damaged."""
+        """Remove the index file if it is wrong, and rebuild the index; return whether it was wrong."""
         if not self.check_file():
             return False
         self.discard()
@@ -115,6 +115,11 @@ class ToolIndex:
                 segments.load(path, check=True)
             except (DamagedArrayFile, OSError) as error:
                 return str(error)
+        with self._store.read_transaction():
+            view = self.snapshot()
+            listed_ids = view.chunk_ids(view.rows())
+            if sorted(listed_ids) != sorted(self._store.changes.chunk_ids(self._tool_id)):
+                return "The index file lists other chunks than the library has"
         return ""
 
     def _is_worth_saving(self, snapshot: EmbeddedView) -> bool:
@@ -151,15 +156,14 @@ class ToolIndex:
                 loaded = segments.load(path)
             except FileNotFoundError:
                 continue
-            except (DamagedArrayFile, OSError, KeyError, ValueError, TypeError) as error:
-                self.rebuild_reason = (
-                    str(error) if isinstance(error, DamagedArrayFile) else f"{path.name} cannot be used ({error!r})"
-                )
+            except (DamagedArrayFile, OSError) as error:
+                self.rebuild_reason = str(error)
                 _log.warning("%s; rebuilding the index from the library.", self.rebuild_reason)
                 continue
             file_generation = loaded.stamp.get("generation", -1)
             if (
-                loaded.stamp != self._stamp(file_generation, self._store.changes.index_file(self._tool_id))
+                type(file_generation) is not int
+                or loaded.stamp != self._stamp(file_generation, self._store.changes.index_file(self._tool_id))
                 or file_generation > generation
             ):
                 continue

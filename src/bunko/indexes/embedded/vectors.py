@@ -34,7 +34,7 @@ def nearest(
     row_count, total, squares = 0, 0.0, 0.0
     for view_index, view in enumerate(snapshot.views):
         segment, mask = view.segment, masks[view_index]
-        if not segment.vectors.shape[1]:
+        if segment.vectors.shape[1] != len(vector):  # it has none, or none of this embedder
             continue
         scores = _approximate_cosines(segment, vector) if len(segment.coarse) else segment.vectors @ vector
         alive_scores = scores if view.alive is None else scores[view.alive]
@@ -63,7 +63,7 @@ def cosines(snapshot: Snapshot, vector: npt.NDArray[np.float32], rows: Sequence[
         return []
     if len(snapshot.views) == 1:
         vectors = snapshot.views[0].segment.vectors
-        if not vectors.shape[1]:
+        if vectors.shape[1] != len(vector):
             return [0.0] * len(rows)
         products: list[float] = (vectors[np.array(rows, np.intp)] @ vector).tolist()
         return products
@@ -71,7 +71,7 @@ def cosines(snapshot: Snapshot, vector: npt.NDArray[np.float32], rows: Sequence[
     locations = np.array([snapshot.locate(row) for row in rows], np.intp).reshape(-1, 2)
     for view_index in np.unique(locations[:, 0]):
         vectors = snapshot.views[view_index].segment.vectors
-        if vectors.shape[1]:
+        if vectors.shape[1] == len(vector):
             selected = locations[:, 0] == view_index
             scores[selected] = vectors[locations[selected, 1]] @ vector
     score_list: list[float] = scores.tolist()

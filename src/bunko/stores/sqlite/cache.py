@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bunko.records import LoggedSearch
 from bunko.stores.sqlite import schema
-from bunko.stores.sqlite.connection import NO_LIMIT, Database
+from bunko.stores.sqlite.connection import INTEGER, NO_LIMIT, TEXT, Database
 
 
 class SqliteCache:
@@ -35,7 +35,10 @@ class SqliteCache:
         """Return the logged searches, most frequent first."""
         if not self._database.has_table("asked"):
             return []
-        rows = self._database.rows("SELECT query, tool, count, last FROM asked ORDER BY count DESC, query, tool")
+        rows = self._database.rows(
+            "SELECT query, tool, count, last FROM asked ORDER BY count DESC, query, tool",
+            types=(TEXT, TEXT, INTEGER, TEXT),
+        )
         return [LoggedSearch(*row) for row in rows]
 
     def clear_searches(self) -> int:
@@ -48,7 +51,7 @@ class SqliteCache:
     def cached_answer(self, kind: str, key: bytes, now: float) -> str | None:
         """Return a cached model answer, or None if there is none or it expired; `now` is in seconds since 1970."""
         rows = self._database.rows(
-            "SELECT value FROM answers WHERE kind = ? AND key = ? AND until > ?", (kind, key, now)
+            "SELECT value FROM answers WHERE kind = ? AND key = ? AND until > ?", (kind, key, now), types=(TEXT,)
         )
         return str(rows[0][0]) if rows else None
 

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +23,8 @@ from bunko.errors import (
 
 # How long a write waits for another process's transaction.
 BUSY_SECONDS = 30.0
+# Errors without a code of their own.
+_DAMAGE_MESSAGES = ("no such table", "no such column", "Could not decode to UTF-8")
 
 
 @contextmanager
@@ -38,6 +41,17 @@ def translate_errors(path: Path) -> Iterator[None]:
             raise _disk_full_error(path) from error
         raise LibraryReadOnly(
             f"{path} cannot be used: {error.strerror or error}", hint="Choose another folder with --library."
+        ) from error
+
+
+@contextmanager
+def translate_value_errors(path: Path) -> Iterator[None]:
+    """Raise errors of decoding stored values inside the block as damage of the library."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, zlib.error) as error:
+        raise LibraryDamaged(
+            f"{path} has values that bunko did not write: {error}", hint=rebuild_hint(path)
         ) from error
 
 
@@ -72,7 +86,7 @@ def _library_error(path: Path, error: sqlite3.Error) -> BunkoError:
             f"{path} is not a readable library: {text}",
             hint=f"If it is one of your own files, keep it and give another path. Otherwise: {rebuild_hint(path)}",
         )
-    if name.startswith("SQLITE_CORRUPT") or text.startswith(("no such table", "no such column")):
+    if name.startswith("SQLITE_CORRUPT") or text.startswith(_DAMAGE_MESSAGES):
         return LibraryDamaged(f"{path} is not a readable library: {text}", hint=rebuild_hint(path))
     # Any command can fail this way, `bunko doctor` too, so the hint must not name it.
     return LibraryError(

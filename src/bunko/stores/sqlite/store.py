@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from bunko.stores.sqlite.cache import SqliteCache
 from bunko.stores.sqlite.changes import SqliteChanges
-from bunko.stores.sqlite.connection import Database
+from bunko.stores.sqlite.connection import BLOB, INTEGER, TEXT, Database
 from bunko.stores.sqlite.documents import SqliteDocuments
 from bunko.stores.sqlite.files import SqliteFiles
 from bunko.stores.sqlite.pages import SqlitePages
 from bunko.stores.sqlite.stats import SqliteStats
 from bunko.stores.sqlite.tools import SqliteTools
 from bunko.stores.sqlite.vectors import SqliteVectors
+from bunko.text.term_codec import chunk_count
 
 if TYPE_CHECKING:
     from bunko.protocols import (
@@ -35,8 +36,15 @@ class Sqlite:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.kind, self.location, self.is_persistent = "sqlite", str(path), True
         database = self._database = Database(path, read_only=read_only)
-        self.id = str(database.rows("SELECT value FROM meta WHERE key = 'id'")[0][0])
         changes = SqliteChanges(database)
+        try:
+            rows = database.rows("SELECT value FROM meta WHERE key = 'id'", types=(TEXT,))
+            with database.decode_values():
+                self.id = str(rows[0][0])
+            changes.generation()
+        except BaseException:
+            database.close()
+            raise
         self.tools: ToolStore = SqliteTools(database)
         self.documents: DocumentStore = SqliteDocuments(database)
         self.vectors: VectorStore = SqliteVectors(database)
@@ -54,7 +62,14 @@ class Sqlite:
 
     def check(self) -> str:
         """Return the problems found in the stored data, or an empty string."""
-        return self._database.check()
+        problems = [self._database.check()]
+        rows = self._database.rows(
+            "SELECT substr(terms, 1, 4), (SELECT count(*) FROM chunks WHERE document_id = documents.id) FROM documents",
+            types=(BLOB, INTEGER),
+        )
+        if incomplete := sum(chunk_count(terms) != count for terms, count in rows):
+            problems.append(f"{incomplete} documents do not have all of their chunks")
+        return "; ".join(filter(None, problems))
 
     def close(self) -> None:
         """Close the store."""
