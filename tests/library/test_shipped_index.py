@@ -217,6 +217,6 @@ def test_missing_chunks_do_not_stop_a_search_or_the_doctor(docs: Path, shipped: 
     assert (ran.code, ran.out.startswith("[1] b.md")) == (0, True)
     ran = run("doctor", "--docs-dir", docs)
     assert ran.code == 1
-    assert "1 documents do not have all of their chunks" in ran.out
+    assert "1 document lacks some of the chunks" in ran.out
     assert run("reindex", "--force", "--docs-dir", docs).code == 0
     assert run("doctor", "--docs-dir", docs).code == 0

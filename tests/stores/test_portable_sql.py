@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -38,3 +39,15 @@ def test_an_empty_list_of_values_is_valid_sql_that_matches_nothing(tmp_path: Pat
     assert placeholders([]) == "NULL"  # PostgreSQL refuses IN ()
     assert store.documents.chunks([]) == {}
     store.close()
+
+
+def test_every_query_says_which_types_it_expects() -> None:
+    """A column of SQLite holds values of any type, and a damaged file uses that."""
+    unchecked = []
+    for path in (PACKAGE / "stores" / "sqlite").glob("*.py"):
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for call in (node for node in nodes if isinstance(node, ast.Call)):
+            is_query = isinstance(call.func, ast.Attribute) and call.func.attr == "rows"
+            if is_query and "types" not in {keyword.arg for keyword in call.keywords}:
+                unchecked.append(f"{path.name}:{call.lineno}")
+    assert unchecked == []

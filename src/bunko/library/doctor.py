@@ -44,13 +44,16 @@ class Finding:
 
 
 def check_storage(store: Store) -> list[Finding]:
-    """Check the integrity of the library's file."""
+    """Check the integrity of the library's file, and that documents are complete."""
     try:
-        problem = store.check()
+        problem, incomplete = store.check(), store.stats.count_incomplete()
     except BunkoError as error:
         return [Finding("error", "library", error.message, error.hint)]
     if problem:
         return [Finding("error", "library", problem, rebuild_hint(store.location))]
+    if incomplete:
+        message = f"{incomplete} document{'s lack' if incomplete > 1 else ' lacks'} some of the chunks"
+        return [Finding("error", "library", message, "Rebuild the index with: bunko reindex --force")]
     return [Finding("ok", "library", "the file is intact")]
 
 
@@ -152,7 +155,7 @@ def _load_chunks(store: Store, view: IndexView, rows: Sequence[int]) -> list[Chu
     for start in range(0, len(rows), _READ_BATCH):
         ids = view.chunk_ids(rows[start : start + _READ_BATCH])
         chunks = store.documents.chunks(ids)
-        loaded += [chunks[chunk_id].chunk for chunk_id in ids]
+        loaded += [chunks[chunk_id].chunk for chunk_id in ids if chunk_id in chunks]  # a damaged library lacks some
     return loaded
 
 

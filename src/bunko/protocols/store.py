@@ -202,6 +202,9 @@ class StatsStore(Protocol):
     def totals(self, tool_id: int) -> Totals:
         """Return how many documents, chunks, vectors and characters a tool has."""
 
+    def count_incomplete(self) -> int:
+        """Return how many documents of all tools lack some of their chunks, as after damage to the file."""
+
     def storage_size(self, tool_id: int) -> StorageSize:
         """Return how many bytes a tool's rows take."""
 

@@ -241,6 +241,7 @@ def _check_shapes(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         and shapes["vectors"][:1] == row_count
         and shapes["coarse"] in (shapes["vectors"], (0, *shapes["vectors"][1:]))
         and shapes["scales"] == shapes["coarse"][:1]
+        and bool((arrays["lengths"] >= 0).all())
     )
     for lane in ("words", "grams"):
         keys, starts, rows, counts = (shapes[f"{lane}.{name}"] for name in ("keys", "starts", "rows", "counts"))
@@ -255,8 +256,7 @@ def _check_values(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Raise if a value is impossible; reads everything but the coarse vectors."""
     _check_shapes(arrays)
     row_count = len(arrays["chunk_ids"])
-    is_valid = bool((arrays["lengths"] >= 0).all() and np.isfinite(arrays["vectors"]).all())
-    is_valid = is_valid and bool(np.isfinite(arrays["scales"]).all())
+    is_valid = bool(np.isfinite(arrays["vectors"]).all() and np.isfinite(arrays["scales"]).all())
     for lane in ("words", "grams"):
         keys, starts, rows = (arrays[f"{lane}.{name}"] for name in ("keys", "starts", "rows"))
         is_valid = is_valid and bool((keys[1:] > keys[:-1]).all() and (starts[1:] >= starts[:-1]).all())

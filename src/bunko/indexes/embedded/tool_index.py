@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.errors import LibraryError
+from bunko.errors import LibraryDamaged, LibraryError, rebuild_hint
 from bunko.indexes.embedded import segment as segments
 from bunko.indexes.embedded.segment import DamagedArrayFile, Segment
 from bunko.indexes.embedded.snapshot import SegmentView
@@ -68,6 +68,9 @@ class ToolIndex:
         snapshot = self._snapshot
         if self._folder is None or snapshot is None or not self._is_worth_saving(snapshot):
             return
+        if self._saved_rows and self._discard_if_wrong():  # a wrong file must not become part of the next one
+            with self._store.read_transaction():
+                snapshot = self.snapshot()
         # The library records the nonce of its index file: a copy of an older library must not use a newer file.
         nonce = secrets.token_hex(8)
         path = self._folder / f"{self._prefix()}{snapshot.generation}.segment"
@@ -100,7 +103,18 @@ class ToolIndex:
                 path.unlink()
 
     def repair(self) -> bool:
-        """Remove the index file if it is wrong, and rebuild the index; return whether it was wrong."""
+        """Remove the index file if it is wrong, and rebuild the index; return whether it was wrong.
+
+        Raise an error if the library itself is damaged: then no index can be right.
+        """
+        was_wrong = self._discard_if_wrong()
+        if problem := self._store.check():
+            raise LibraryDamaged(
+                f"{self._store.location} is damaged: {problem}", hint=rebuild_hint(self._store.location)
+            )
+        return was_wrong
+
+    def _discard_if_wrong(self) -> bool:
         if not self.check_file():
             return False
         self.discard()

@@ -47,7 +47,9 @@ class SqliteChanges:
     def chunks_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
         """Yield the chunks of all documents written after a generation, in the order they were written."""
         documents = self._database.rows(
-            "SELECT id FROM documents WHERE tool_id = ? AND generation > ? ORDER BY id", (tool_id, since), types=(INTEGER,)
+            "SELECT id FROM documents WHERE tool_id = ? AND generation > ? ORDER BY id",
+            (tool_id, since),
+            types=(INTEGER,),
         )
         for batch in batches([row[0] for row in documents], _DOCUMENT_BATCH):
             rows = {
@@ -72,13 +74,15 @@ class SqliteChanges:
                     uri, title, document_text, packed_terms = rows[document_id]
                     if document_id != current_id:
                         current_id, terms = document_id, unpack_terms(packed_terms)
+                    term_keys, term_counts = terms[ordinal]
                     chunk_text = document_text[start:end] if text is None else text
                     yield StoredChunk(
                         chunk_id,
                         document_id,
                         tiebreak_order(uri, ordinal),
                         text_in_context(title, decode_strings(heading_path), chunk_text),
-                        *terms[ordinal],
+                        term_keys,
+                        term_counts,
                         None if vector is None else np.frombuffer(vector, np.float32),
                     )
 

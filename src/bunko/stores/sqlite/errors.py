@@ -23,8 +23,10 @@ from bunko.errors import (
 
 # How long a write waits for another process's transaction.
 BUSY_SECONDS = 30.0
-# Errors without a code of their own.
-_DAMAGE_MESSAGES = ("no such table", "no such column", "Could not decode to UTF-8")
+# Errors of damaged files that have no code of their own; the last two come from migrating a schema that is not old.
+_DAMAGE_MESSAGES = (
+    "no such table", "no such column", "Could not decode to UTF-8", "duplicate column name", "already exists",
+)  # fmt: skip
 
 
 @contextmanager
@@ -36,6 +38,8 @@ def translate_errors(path: Path) -> Iterator[None]:
         raise
     except sqlite3.Error as error:
         raise _library_error(path, error) from error
+    except UnicodeDecodeError as error:  # the message of an error of SQLite quotes damaged names
+        raise LibraryDamaged(f"{path} is not a readable library: {error}", hint=rebuild_hint(path)) from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise _disk_full_error(path) from error
@@ -50,9 +54,7 @@ def translate_value_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, zlib.error) as error:
-        raise LibraryDamaged(
-            f"{path} has values that bunko did not write: {error}", hint=rebuild_hint(path)
-        ) from error
+        raise LibraryDamaged(f"{path} has values that bunko did not write: {error}", hint=rebuild_hint(path)) from error
 
 
 def _library_error(path: Path, error: sqlite3.Error) -> BunkoError:
@@ -86,7 +88,7 @@ def _library_error(path: Path, error: sqlite3.Error) -> BunkoError:
             f"{path} is not a readable library: {text}",
             hint=f"If it is one of your own files, keep it and give another path. Otherwise: {rebuild_hint(path)}",
         )
-    if name.startswith("SQLITE_CORRUPT") or text.startswith(_DAMAGE_MESSAGES):
+    if name.startswith("SQLITE_CORRUPT") or any(message in text for message in _DAMAGE_MESSAGES):
         return LibraryDamaged(f"{path} is not a readable library: {text}", hint=rebuild_hint(path))
     # Any command can fail this way, `bunko doctor` too, so the hint must not name it.
     return LibraryError(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bunko.records import DatedDocument, DocumentSummary, StorageSize, Totals
 from bunko.stores.filters import BEGINNING_CHARS, count_tags, effective_date, newest_first
-from bunko.stores.sqlite.connection import INTEGER, TEXT, Database, byte_length_sql, decode_strings
+from bunko.stores.sqlite.connection import BLOB, INTEGER, TEXT, Database, byte_length_sql, decode_strings
+from bunko.text.term_codec import chunk_count
 from bunko.types import LineSpan
 
 _FROM_CHUNKS = "FROM chunks JOIN documents ON documents.id = document_id WHERE tool_id = ?"
@@ -25,6 +26,14 @@ class SqliteStats:
             types=(INTEGER, INTEGER, INTEGER, INTEGER),
         )[0]
         return Totals(*row)
+
+    def count_incomplete(self) -> int:
+        """Return how many documents of all tools lack some of their chunks, as after damage to the file."""
+        rows = self._database.rows(
+            "SELECT substr(terms, 1, 4), (SELECT count(*) FROM chunks WHERE document_id = documents.id) FROM documents",
+            types=(BLOB, INTEGER),
+        )
+        return sum(chunk_count(terms) != count for terms, count in rows)
 
     def storage_size(self, tool_id: int) -> StorageSize:
         """Return how many bytes a tool's rows take."""

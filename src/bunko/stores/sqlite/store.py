@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from bunko.stores.sqlite.cache import SqliteCache
 from bunko.stores.sqlite.changes import SqliteChanges
-from bunko.stores.sqlite.connection import BLOB, INTEGER, TEXT, Database
+from bunko.stores.sqlite.connection import TEXT, Database
 from bunko.stores.sqlite.documents import SqliteDocuments
 from bunko.stores.sqlite.files import SqliteFiles
 from bunko.stores.sqlite.pages import SqlitePages
 from bunko.stores.sqlite.stats import SqliteStats
 from bunko.stores.sqlite.tools import SqliteTools
 from bunko.stores.sqlite.vectors import SqliteVectors
-from bunko.text.term_codec import chunk_count
 
 if TYPE_CHECKING:
     from bunko.protocols import (
@@ -62,14 +61,7 @@ class Sqlite:
 
     def check(self) -> str:
         """Return the problems found in the stored data, or an empty string."""
-        problems = [self._database.check()]
-        rows = self._database.rows(
-            "SELECT substr(terms, 1, 4), (SELECT count(*) FROM chunks WHERE document_id = documents.id) FROM documents",
-            types=(BLOB, INTEGER),
-        )
-        if incomplete := sum(chunk_count(terms) != count for terms, count in rows):
-            problems.append(f"{incomplete} documents do not have all of their chunks")
-        return "; ".join(filter(None, problems))
+        return self._database.check()
 
     def close(self) -> None:
         """Close the store."""

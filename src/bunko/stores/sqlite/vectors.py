@@ -107,7 +107,9 @@ class SqliteVectors:
         return {key.removeprefix(_USAGE_PREFIX): _parse_usage(value) for key, value in rows}
 
     def _has_pinned_vectors(self) -> bool:
-        return self._database.has_table("kept") and bool(self._database.rows("SELECT 1 FROM kept LIMIT 1", types=(INTEGER,)))
+        return self._database.has_table("kept") and bool(
+            self._database.rows("SELECT 1 FROM kept LIMIT 1", types=(INTEGER,))
+        )
 
 
 def store_vectors(
