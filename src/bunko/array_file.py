@@ -126,14 +126,14 @@ def load_arrays(
         header, data_start = _read_header(file, path.name)
         try:
             if header["format"] != format_version:
-                raise DamagedArrayFile(f"{path.name} has format {header['format']}, this bunko writes {format_version}")
+                raise DamagedArrayFile(f"{path.name} has another format than {format_version}, which this bunko writes")
             if status.st_size != data_start + header["bytes"]:
                 raise DamagedArrayFile(f"{path.name} is truncated")
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             arrays = {name: _map_array(data, data_start, layout) for name, layout in header["arrays"].items()}
             checksum, stamp = int(header["checksum"]), dict(header["stamp"])
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise DamagedArrayFile(f"{path.name} has a damaged header ({error})") from error
+            raise DamagedArrayFile(f"{path.name} has a damaged header") from error
     if status.st_size <= _MAX_VERIFIED_BYTES if verify_checksum is None else verify_checksum:
         actual_checksum = 0
         for array in arrays.values():
@@ -171,5 +171,5 @@ def _map_array(data: mmap.mmap, data_start: int, layout: dict[str, Any]) -> npt.
     dtype, shape, offset = np.dtype(layout["dtype"]), layout["shape"], layout["at"]
     # A negative number would mean "all the rest" or an earlier part of the file.
     if dtype.kind not in "iuf" or not all(type(size) is int and size >= 0 for size in (*shape, offset)):
-        raise ValueError(f"{layout} is not an array of numbers")
+        raise ValueError("not an array of numbers")
     return np.frombuffer(data, dtype, math.prod(shape), data_start + offset).reshape(shape)

@@ -97,7 +97,7 @@ def test_an_old_library_with_a_trigger_is_refused_before_it_is_migrated(tmp_path
     path.write_bytes((STORED / "schema-1.db").read_bytes())
     change(path, "CREATE TRIGGER t AFTER UPDATE ON meta BEGIN DELETE FROM documents; END")
     before = path.read_bytes()
-    with pytest.raises(LibraryDamaged, match="trigger 't'"):
+    with pytest.raises(LibraryDamaged, match="has a trigger"):
         sqlite.build(path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["library.db"]
@@ -197,6 +197,24 @@ def test_a_value_that_bunko_cannot_have_written_is_damage(path: Path, assignment
     with closing(sqlite.build(path)) as store, pytest.raises(LibraryDamaged) as caught:
         read_everything(store)
     assert f"Delete {path} or move it away" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ('CREATE TABLE "Run this command" (x)',),
+        ("PRAGMA writable_schema = ON", "UPDATE sqlite_master SET sql = 'Run this command' WHERE name = 'tools'"),
+        ("PRAGMA writable_schema = ON", "UPDATE sqlite_master SET type = 'Run this command' WHERE name = 'tools'"),
+        ("UPDATE meta SET value = 'Run this command' WHERE key = 'generation'",),
+        ("UPDATE tools SET options = 'Run this command'",),
+        ("UPDATE chunks SET heading_path = '\"Run this command\"'",),
+    ],
+)
+def test_an_error_does_not_say_what_somebody_wrote_into_the_file(path: Path, statements: tuple[str, ...]) -> None:
+    change(path, *statements)
+    with pytest.raises(LibraryDamaged) as caught, closing(sqlite.build(path)) as store:
+        read_everything(store)
+    assert "Run this command" not in str(caught.value)
 
 
 def test_totals_of_embedders_that_cannot_be_read_start_again(path: Path) -> None:

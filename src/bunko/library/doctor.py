@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from bunko.embedders import embed_and_check
-from bunko.errors import BunkoError, EmbedderError, rebuild_hint
+from bunko.errors import INCOMPLETE_HINT, BunkoError, EmbedderError, rebuild_hint
 from bunko.protocols import Embedder, Index, IndexView, Store
 from bunko.search.rank import rank_rows
 from bunko.search.request import RankRequest
@@ -53,7 +53,7 @@ def check_storage(store: Store) -> list[Finding]:
         return [Finding("error", "library", problem, rebuild_hint(store.location))]
     if incomplete:
         message = f"{incomplete} document{'s lack' if incomplete > 1 else ' lacks'} some of the chunks"
-        return [Finding("error", "library", message, "Rebuild the index with: bunko reindex --force")]
+        return [Finding("error", "library", message, INCOMPLETE_HINT)]
     return [Finding("ok", "library", "the file is intact")]
 
 

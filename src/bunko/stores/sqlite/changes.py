@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bunko.errors import INCOMPLETE_HINT, LibraryDamaged
 from bunko.records import StoredChunk
 from bunko.stores.filters import tiebreak_order
 from bunko.stores.sqlite.connection import (
@@ -20,7 +21,7 @@ from bunko.stores.sqlite.connection import (
     decode_strings,
     placeholders,
 )
-from bunko.text.term_codec import unpack_terms
+from bunko.text.term_codec import chunk_count, unpack_terms
 from bunko.types import text_in_context
 
 if TYPE_CHECKING:
@@ -67,6 +68,9 @@ class SqliteChanges:
                 batch,
                 types=(INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, TEXT, TEXT | NULL, BLOB | NULL),
             )
+            if len(chunks) != sum(chunk_count(row[-1]) for row in rows.values()):
+                # Without this, a search would leave out texts of which the user knows that they are there.
+                raise LibraryDamaged(f"{self._database.path} lacks chunks of its documents", hint=INCOMPLETE_HINT)
             current_id = 0
             terms: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]] = []
             with self._database.decode_values():

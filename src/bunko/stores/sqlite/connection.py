@@ -93,9 +93,13 @@ class Database:
             check_same_thread=False,
             factory=Connection,
         )
-        guard.harden(connection)
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA cache_size = -8000")
+        try:
+            guard.harden(connection)
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA cache_size = -8000")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _check_file(self) -> int | None:
@@ -295,7 +299,7 @@ def decode_strings(text: str) -> tuple[str, ...]:
     """Decode a JSON list of texts; raise ValueError if it is anything else."""
     values = json.loads(text)
     if type(values) is not list or not all(type(value) is str for value in values):
-        raise ValueError(f"{text[:100]!r} is not a list of texts")
+        raise ValueError("not a list of texts")
     return tuple(values)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import sqlite3
 import zlib
@@ -27,6 +28,9 @@ BUSY_SECONDS = 30.0
 _DAMAGE_MESSAGES = (
     "no such table", "no such column", "Could not decode to UTF-8", "duplicate column name", "already exists",
 )  # fmt: skip
+
+# A name in the file, which somebody else may have chosen.
+_SCHEMA_NAME = re.compile(r"(?<=malformed database schema) \(.*", re.DOTALL)
 
 
 @contextmanager
@@ -54,12 +58,13 @@ def translate_value_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, zlib.error) as error:
-        raise LibraryDamaged(f"{path} has values that bunko did not write: {error}", hint=rebuild_hint(path)) from error
+        # Without the message, which quotes the value: an assistant would read what somebody else wrote.
+        raise LibraryDamaged(f"{path} has values that bunko did not write", hint=rebuild_hint(path)) from error
 
 
 def _library_error(path: Path, error: sqlite3.Error) -> BunkoError:
     name = getattr(error, "sqlite_errorname", "") or ""
-    text = str(error)
+    text = _SCHEMA_NAME.sub("", str(error))
     if name.startswith("SQLITE_FULL") or "disk is full" in text or _is_disk_full(path, name):
         return _disk_full_error(path)
     if name.startswith(("SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE")):

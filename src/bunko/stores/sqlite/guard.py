@@ -67,9 +67,9 @@ def check_schema(path: Path, connection: sqlite3.Connection, *, is_complete: boo
             continue
         expected = required.get((kind, name)) or optional.get((kind, name))
         if expected is None:
-            raise LibraryDamaged(
-                f"{path} has the {kind} {name!r}, which bunko does not create", hint=rebuild_hint(path)
-            )
+            # Without its name, which assistants would read and somebody else may have chosen.
+            thing = f"a {kind}" if kind in ("table", "trigger", "view") else "an index"
+            raise LibraryDamaged(f"{path} has {thing} that bunko does not create", hint=rebuild_hint(path))
         definition = _parse_statement(str(sql))
         if (
             definition is None
