@@ -134,3 +134,21 @@ def test_vectors_of_another_size_are_passed_over(store: Sqlite, tmp_path: Path) 
         view = index.snapshot()
     assert view.nearest(np.ones(8, np.float32), 5).ranking.rows == []
     assert view.cosines(np.ones(8, np.float32), [0, 1]) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", BAD_ARRAYS)
+def test_a_forged_index_file_does_not_become_part_of_the_next_one(
+    store: Sqlite, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(array_file, "_MAX_VERIFIED_BYTES", 0)  # as for a file too large to be checked on opening
+    tool, path = filled(store, tmp_path / "index")
+    arrays, _ = array_file.load_arrays(path, format_version=segment.FORMAT)
+    forge(path, **{key: change(arrays.get(key.replace("__", "."))) for key, change in BAD_ARRAYS[name].items()})
+    store.documents.write(tool.id, upsert=[prepared(f"new{number}.md", "奈良の鹿") for number in range(300)])
+    index = ToolIndex(store, tool.id, tmp_path / "index")
+    with store.read_transaction():
+        index.snapshot()
+    index.save()
+    again = ToolIndex(store, tool.id, tmp_path / "index")
+    assert again.check_file() == again.rebuild_reason == ""
+    assert uris(store, tool, again, "検索") == {f"{number}.md" for number in range(20)}

@@ -156,7 +156,7 @@ class Database:
     def _back_up(self, version: int) -> None:
         """Copy a library of an older schema; the copy gets its name once it is complete and on disk."""
         backup = self.path.with_name(f"{self.path.name}.schema{version}.backup")
-        for leftover in backup.parent.glob(f"{backup.name}.*.tmp"):
+        for leftover in backup.parent.glob(f"{backup.name}.*.tmp*"):
             with suppress(OSError):
                 if time.time() - leftover.stat().st_mtime > _ABANDONED_SECONDS:
                     leftover.unlink()
@@ -167,8 +167,8 @@ class Database:
                 if self._read_number("PRAGMA user_version") != version:
                     return  # another process has migrated it since, after a backup of its own
                 self._reader.backup(copy)
-            reach_failpoint("store.backup")
-            with open(temporary, "rb") as file:
+            reach_failpoint("migrate.backup")
+            with open(temporary, "r+b") as file:
                 os.fsync(file.fileno())
             temporary.replace(backup)
         finally:

@@ -62,7 +62,8 @@ def check_schema(path: Path, connection: sqlite3.Connection, *, is_complete: boo
     """
     required, optional = _expected_objects()
     missing = set(required)
-    for kind, name, table, sql in connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"):
+    for *texts, sql in connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"):
+        kind, name, table = map(str, texts)
         if _is_internal(kind, name, sql):
             continue
         expected = required.get((kind, name)) or optional.get((kind, name))
