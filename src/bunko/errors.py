@@ -153,6 +153,12 @@ class DiskFull(LibraryError):
     code = "disk-full"
 
 
+# For a library that lacks what an import can read again.
+INCOMPLETE_HINT = (
+    "Rebuild the index: bunko reindex --force, with the same --docs-dir or --library. Your documents are not affected."
+)
+
+
 def rebuild_hint(location: Path | str) -> str:
     """Return the hint for a library that no command can repair."""
     return (

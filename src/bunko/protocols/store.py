@@ -147,6 +147,9 @@ class ChangeStore(Protocol):
     def chunks_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
         """Yield the chunks of all documents written after a generation, in the order they were written."""
 
+    def chunk_ids(self, tool_id: int) -> list[int]:
+        """Return the ids of all chunks of a tool."""
+
     def removed_since(self, tool_id: int, since: int) -> list[int] | None:
         """Return the ids of the documents removed after a generation, or None if those records were pruned."""
 
@@ -210,6 +213,9 @@ class StatsStore(Protocol):
 
     def totals(self, tool_id: int) -> Totals:
         """Return how many documents, chunks, vectors and characters a tool has."""
+
+    def count_incomplete(self) -> int:
+        """Return how many documents of all tools lack some of their chunks, as after damage to the file."""
 
     def storage_size(self, tool_id: int) -> StorageSize:
         """Return how many bytes a tool's rows take."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bunko.records import LoggedSearch
 from bunko.stores.sqlite import schema
-from bunko.stores.sqlite.connection import NO_LIMIT, Database, batches, placeholders
+from bunko.stores.sqlite.connection import BLOB, INTEGER, NO_LIMIT, TEXT, Database, batches, placeholders
 
 _UPSERT_ANSWER = (
     "INSERT INTO answers VALUES (?, ?, ?, ?)"
@@ -47,7 +47,10 @@ class SqliteCache:
         """Return the logged searches, most frequent first."""
         if not self._database.has_table("asked"):
             return []
-        rows = self._database.rows("SELECT query, tool, count, last FROM asked ORDER BY count DESC, query, tool")
+        rows = self._database.rows(
+            "SELECT query, tool, count, last FROM asked ORDER BY count DESC, query, tool",
+            types=(TEXT, TEXT, INTEGER, TEXT),
+        )
         return [LoggedSearch(*row) for row in rows]
 
     def clear_searches(self) -> int:
@@ -66,7 +69,7 @@ class SqliteCache:
         answers: dict[bytes, str] = {}
         for batch in batches(keys):
             query = f"SELECT key, value FROM answers WHERE kind = ? AND until > ? AND key IN ({placeholders(batch)})"
-            answers.update(self._database.rows(query, (kind, now, *batch)))
+            answers.update(self._database.rows(query, (kind, now, *batch), types=(BLOB, TEXT)))
         return answers
 
     def cache_answer(self, kind: str, key: bytes, value: str, *, now: float, expires_at: float, limit: int) -> bool:
