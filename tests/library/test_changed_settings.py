@@ -251,8 +251,12 @@ def test_a_check_for_changes_that_hangs_keeps_no_other_search_waiting(
         released.wait()
         raise OSError("the drive is gone")
 
+    def search() -> None:
+        with pytest.raises(OSError, match="the drive is gone"):
+            library.search("京都")
+
     monkeypatch.setattr("bunko.sources.folder.Folder.scan", hang)
-    hanging = threading.Thread(target=lambda: pytest.raises(OSError, library.search, "京都"))
+    hanging = threading.Thread(target=search)
     hanging.start()
     assert begun.wait(60)
     answer = library.search("京都")
