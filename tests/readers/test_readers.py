@@ -144,6 +144,11 @@ def test_a_tag_with_a_long_gap_takes_no_time_that_grows_with_its_square() -> Non
     assert read(b"---\ntitle: [\ntags:\n -  'a b'  \n---\nbody\n", "a.md").tags == ("a b",)
 
 
+def test_a_heading_of_opened_tags_takes_no_time_that_grows_with_its_square() -> None:
+    assert read(b"<h1>" + b"<" * 1_000_000 + b"</h1>\n\nbody\n", "a.md").text.endswith("body\n")
+    assert read(b"<h1>A <em>long</em> title</h1>\n\nbody\n", "a.md").title == "A long title"
+
+
 def test_toml_front_matter_is_read_too() -> None:
     text = note('+++\ntitle = "記録"\ndate = 2024-01-15T09:30:00+09:00\ntags = ["A", "b"]\n+++\n本文')
     assert (text.title, text.date, text.tags) == ("記録", "2024-01-15T09:30:00+09:00", ("a", "b"))

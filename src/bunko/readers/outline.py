@@ -37,7 +37,7 @@ _BLOCK_START = re.compile(
 _CLOSING_FENCE = re.compile(r"\n( *)(`{3,}+|~{3,}+)[ \t]*+(?=\n|\Z)")
 _END_TAG = re.compile(r"(?i)</(?:pre|script|style|textarea)>")
 _HTML_HEADING = re.compile(r"(?i)<h([1-6])(?:[ \t][^>\n]*+)?>(.*?)</h\1[ \t]*>[ \t]*(?=\n|\Z)")
-_HTML_TAG = re.compile(r"<[^>]*>")
+_HTML_TAG = re.compile(r"<[^<>]*>")
 _RULE = re.compile(r" {0,3}([-_*])(?:[ \t]*+\1){2,}+[ \t]*+")
 _INDENTED_LINES = re.compile(r"(?:\n(?: {4}| {0,3}\t)[^\n]*+)*+")
 # Lists, quotes and tables: a line of dashes below them is a rule, not an underline.

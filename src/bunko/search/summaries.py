@@ -53,7 +53,7 @@ _LIST_MARKER = re.compile(r"^[\s\u3000]*(?:[-*+・•◦●■□◆◇○#>|]+(
 _JAPANESE_SENTENCE_END = re.compile(rf"(?<=[{analyzer.JAPANESE_CHARS}][!?])(?=[A-Za-z0-9])")
 _TAG_LINE = re.compile(r"(?i)^(?:tags?|タグ)\s*[:：]")
 _JAPANESE_LINE_BREAK = re.compile(
-    rf"(?<=[{analyzer.JAPANESE_CHARS}、。，．])\s*\n\s*(?=[{analyzer.JAPANESE_CHARS}「『（])"
+    rf"(?<=[{analyzer.JAPANESE_CHARS}、。，．])[^\S\n]*+\n\s*+(?=[{analyzer.JAPANESE_CHARS}「『（])"
 )
 
 
