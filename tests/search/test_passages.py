@@ -71,6 +71,30 @@ def test_a_chunk_is_just_what_was_found(guide: Library) -> None:
     assert (passage.first_line, passage.last_line) == (hit.chunk.first_line, hit.chunk.last_line)
 
 
+def section_of(library: Library, query: str) -> str:
+    [passage] = extract_passages(found(library, query)[:1], library.document_of, "section")
+    return passage.text
+
+
+@pytest.mark.parametrize("intro", ["", "短い前書き。\n\n"], ids=["bare", "with an intro"])
+def test_the_section_of_the_first_heading_below_a_chapter_is_not_the_chapter(
+    docs: Path, open_docs: Opener, intro: str
+) -> None:
+    text = f"# 手引き\n\n{intro}## 導入\n\n導入の文。{FILLER}\n\n## 運用\n\n運用の文。{FILLER}\n"
+    write(docs, "guide.md", text)
+    assert section_of(open_docs(), "導入の文") == f"## 導入\n\n導入の文。{FILLER}"
+
+
+def test_the_section_of_a_short_section_below_a_chapter_is_not_the_chapter(docs: Path, open_docs: Opener) -> None:
+    write(docs, "guide.md", f"# 手引き\n\n前書き。\n\n## 導入\n\n短い導入。\n\n## 運用\n\n運用の文。{FILLER}\n")
+    assert section_of(open_docs(), "短い導入") == "## 導入\n\n短い導入。"
+
+
+def test_headings_alone_have_the_section_of_the_last_of_them(docs: Path, open_docs: Opener) -> None:
+    write(docs, "guide.md", "# 手引き\n\n## 導入\n")
+    assert section_of(open_docs(), "手引き") == "## 導入"
+
+
 def test_a_section_goes_from_its_heading_to_the_next_that_is_not_deeper(guide: Library) -> None:
     hit = next(hit for hit in found(guide, "導入") if hit.chunk.heading == "## 導入")
     [passage] = extract_passages([hit], guide.document_of, "section")

@@ -33,9 +33,7 @@ class Paragraphs:
             start = gap.end()
         self._add_ranges(ranges, lines, start, end)
         # A short paragraph is most often a title or the start of a list, and belongs to the next one.
-        return merge.join_small_ranges(
-            lines, ranges, self._max_chars, self._min_length, lambda current, following: True
-        )
+        return merge.join_small_ranges(lines, ranges, self._max_chars, self._min_length)
 
     def _add_ranges(self, ranges: list[ChunkRange], lines: str, start: int, end: int) -> None:
         start, end = merge.trim_blank_lines(lines, start, end)

@@ -39,11 +39,19 @@ _COMBINING_CHARS = frozenset("\u200d\uff9e\uff9f\U0001f3fb\U0001f3fc\U0001f3fd\U
 
 
 def split_range(
-    lines: str, start: int, end: int, limit: int, *, overlap: int = 0, atomic_blocks: Sequence[AtomicBlock] = ()
+    lines: str,
+    start: int,
+    end: int,
+    limit: int,
+    *,
+    overlap: int = 0,
+    atomic_blocks: Sequence[AtomicBlock] = (),
+    headings: Sequence[tuple[int, int]] = (),
 ) -> list[SplitRange]:
     """Split at paragraphs, else sentences, else lines, else characters; parts share up to `overlap` characters.
 
-    A part is longer than `limit` only if a single grapheme is.
+    A part is longer than `limit` only if a single grapheme is. It ends in one of the `headings` only if headings alone
+    fill it.
     """
     limit = max(1, limit)
     overlap = max(0, min(overlap, limit - 1))
@@ -59,7 +67,7 @@ def split_range(
         if end - start <= room:
             parts.append(SplitRange(start, end, header))
             break
-        cut_points = cut_points or _CutPoints(lines, start, end, atomic_blocks)
+        cut_points = cut_points or _CutPoints(lines, start, end, atomic_blocks, headings)
         cut = safe_cut_offset(lines, cut_points.best_cut_offset(uncovered, start, start + room), uncovered, end)
         if cut > start + room:
             start = uncovered  # a single grapheme is longer than the limit, so it is a part of its own
@@ -97,15 +105,25 @@ def _table_header_at(atomic_blocks: Sequence[AtomicBlock], position: int, limit:
 class _CutPoints:
     """The offsets where a range may be cut: just after a paragraph, a sentence or a line."""
 
-    def __init__(self, lines: str, start: int, end: int, atomic_blocks: Sequence[AtomicBlock]) -> None:
+    def __init__(
+        self,
+        lines: str,
+        start: int,
+        end: int,
+        atomic_blocks: Sequence[AtomicBlock],
+        headings: Sequence[tuple[int, int]],
+    ) -> None:
         self._lines = lines
-        edges = {edge for block in atomic_blocks for edge in (block.start - 1, block.end) if start < edge < end}
-        gaps = [match.start() for match in _PARAGRAPH_GAP.finditer(lines, start, end)]
-        self._paragraphs = sorted({*_partition_borders(gaps, atomic_blocks)[0], *edges})
-        self._sentences = _partition_borders(
-            [start + offset for offset in sentences.sentence_ends(lines[start:end])], atomic_blocks
-        )[0]
+        self._headings = _heading_blocks(lines, headings)
+        edges = {edge for block in atomic_blocks for edge in (block.start - 1, block.end)}
+        edges |= {block.start - 2 for block in self._headings}
+        gaps = {match.start() for match in _PARAGRAPH_GAP.finditer(lines, start, end)}
+        gaps = {*_partition_borders(sorted(gaps), atomic_blocks)[0], *(edge for edge in edges if start < edge < end)}
+        ends = [start + offset for offset in sentences.sentence_ends(lines[start:end])]
         newlines = [match.start() for match in _NEWLINE.finditer(lines, start, end)]
+        newlines, self._heading_line_breaks = _partition_borders(newlines, self._headings)
+        self._paragraphs = _partition_borders(sorted(gaps), self._headings)[0]
+        self._sentences = _partition_borders(_partition_borders(ends, atomic_blocks)[0], self._headings)[0]
         self._line_breaks, self._inner_line_breaks = _partition_borders(newlines, atomic_blocks)
 
     def best_cut_offset(self, uncovered: int, start: int, stop: int) -> int:
@@ -113,12 +131,16 @@ class _CutPoints:
         middle = max(uncovered + 1, (start + stop) // 2)
         for low in (middle, uncovered + 1):
             for borders in (self._paragraphs, self._sentences, self._line_breaks):
-                index = bisect_right(borders, stop) - 1
-                if index >= 0 and borders[index] >= low:
-                    return borders[index]
-        index = bisect_right(self._inner_line_breaks, stop) - 1
-        if index >= 0 and self._inner_line_breaks[index] > uncovered:
-            return self._inner_line_breaks[index]
+                if cut := _last_border(borders, low, stop):
+                    return cut
+        if cut := _last_border(self._inner_line_breaks, uncovered + 1, stop):
+            return cut
+        # What remains is one line, or headings with the first line of their text.
+        index = bisect_right(self._headings, stop, key=lambda block: block.start) - 1
+        headings_end = self._headings[index].end if index >= 0 else 0
+        if headings_end >= stop and (cut := _last_border(self._heading_line_breaks, uncovered + 1, stop)):
+            return cut
+        middle = max(middle, min(headings_end, stop))
         clause = max(self._lines.rfind(mark, middle, stop) for mark in _CLAUSE_MARKS) + 1
         return clause if clause > middle else stop
 
@@ -126,12 +148,34 @@ class _CutPoints:
         """Return the start of the next part, so that it repeats the end of the part from `start` to `stop`."""
         low = max(start + 1, stop - overlap)
         high = max(low, stop - (overlap + 1) // 2)
+        # A part does not begin inside of a heading, but with the text under it.
+        index = bisect_right(self._headings, low, key=lambda block: block.start) - 1
+        if index >= 0 and low < self._headings[index].end < stop:
+            return self._headings[index].end
         for borders in (self._sentences, self._paragraphs, self._line_breaks):
             index = bisect_left(borders, low)
             if index < len(borders) and borders[index] <= high:
                 return safe_cut_offset(self._lines, borders[index], start, stop)
         clauses = [offset + 1 for mark in _CLAUSE_MARKS if (offset := self._lines.find(mark, low, high)) >= 0]
         return safe_cut_offset(self._lines, min(clauses, default=low), start, stop)
+
+
+def _last_border(borders: Sequence[int], low: int, high: int) -> int:
+    """Return the last border from `low` to `high`, or 0 if there is none."""
+    index = bisect_right(borders, high) - 1
+    return borders[index] if index >= 0 and borders[index] >= low else 0
+
+
+def _heading_blocks(lines: str, headings: Sequence[tuple[int, int]]) -> list[AtomicBlock]:
+    """Return the ranges in which a cut would part headings from the text under them, in order."""
+    blocks: list[AtomicBlock] = []
+    for start, end in headings:
+        text_start = _match_end(_BLANKS, lines, end)
+        if blocks and blocks[-1].end == start:
+            blocks[-1] = AtomicBlock(blocks[-1].start, text_start)
+        else:
+            blocks.append(AtomicBlock(start + 1, text_start))
+    return blocks
 
 
 def _partition_borders(borders: list[int], atomic_blocks: Sequence[AtomicBlock]) -> tuple[list[int], list[int]]:

@@ -106,31 +106,33 @@ class Tables:
         rows = list(_table_rows(lines, table))
         header = (table.start, table.rows_start)
         header_size = table.rows_start - table.start
-        # Repeating a giant header for many short rows would multiply the size of the file.
-        repeat_header = header_size <= max(
-            _SHORT_HEADER_CHARS, 10 * (table.end - table.rows_start) // max(1, len(rows))
-        )
+        # Repeating a giant header for many short rows would multiply the size of the file, and one that takes most of
+        # the limit would leave no space for the rows.
+        if header_size > min(
+            self._max_chars // 2,
+            max(_SHORT_HEADER_CHARS, 10 * (table.end - table.rows_start) // max(1, len(rows))),
+        ):
+            header, header_size = (0, 0), 0
         if rows and rows[0][1] - table.start <= self._max_chars:
             rows[0] = (table.start, rows[0][1])  # the header is right above it in the source
         else:
-            yield from self._split_ranges(lines, *header)
+            yield from self._split_ranges(lines, table.start, table.rows_start)
         for index, row in enumerate(rows):
-            first, last = self._context_rows(rows, index)
+            first, last = self._context_rows(rows, index, header_size)
             start = rows[first][0]
-            table_header = (
-                header if start > table.start and repeat_header and header_size <= self._max_chars else (0, 0)
-            )
-            if row[1] - row[0] > self._max_chars:
+            table_header = header if start > table.start else (0, 0)
+            if rows[last][1] - start + table_header[1] - table_header[0] > self._max_chars:
                 yield from self._split_ranges(lines, *row, table_header=table_header)
             else:
                 yield ChunkRange(start, rows[last][1], table_header=table_header)
 
-    def _context_rows(self, rows: list[tuple[int, int]], index: int) -> tuple[int, int]:
+    def _context_rows(self, rows: list[tuple[int, int]], index: int, header_size: int) -> tuple[int, int]:
         """Return the first and the last row of a chunk: as many neighbours as `row_context` allows and as fit."""
         first = last = index
         for distance in range(1, min(self._row_context, len(rows)) + 1):
             candidate = max(0, index - distance), min(len(rows) - 1, index + distance)
-            if rows[candidate[1]][1] - rows[candidate[0]][0] > self._max_chars:
+            repeated = header_size if candidate[0] else 0  # the first row holds the header itself
+            if repeated + rows[candidate[1]][1] - rows[candidate[0]][0] > self._max_chars:
                 break
             first, last = candidate
         return first, last
@@ -138,7 +140,7 @@ class Tables:
     def _split_ranges(
         self, lines: str, start: int, end: int, table_header: tuple[int, int] = (0, 0)
     ) -> Iterator[ChunkRange]:
-        for part in split_range(lines, start, end, self._max_chars):
+        for part in split_range(lines, start, end, self._max_chars - (table_header[1] - table_header[0])):
             yield ChunkRange(part.start, part.end, table_header=table_header)
 
 
