@@ -91,6 +91,39 @@ def test_headings_are_found_where_markdown_has_them(content: str, expected: list
     assert headings(content) == expected
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["行です。\n" * 80 + "---", "# " + "長い" * 160, "文。" * 160 + "\n===", f"<h1>{'長い' * 160}</h1>"],
+    ids=["lines", "hash", "line", "html"],
+)
+def test_a_heading_of_hundreds_of_characters_is_a_paragraph(content: str) -> None:
+    assert headings(f"{content}\n# 見出し") == ["# 見出し"]
+    assert headings(f"{'長い' * 100}\n---\n") == ["長い" * 100]
+
+
+def test_lines_of_equal_signs_below_a_long_paragraph_are_text() -> None:
+    assert headings("行です。\n" * 100 + "===\n" * 100 + "\n題\n===\n") == ["題"]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        ("# a\nb\n" * 30_000, "headings"),
+        ("# a\nb\n## a\nb\n" * 15_000, "headings"),
+        (f"{ENGLISH}\n\n" * 30_000, "paragraphs"),
+        ("|a|b|\n|-|-|\n" + "|1|2|\n" * 30_000, "tables"),
+        ("|a|b|\n|-|-|\n\n" * 30_000, "tables"),
+    ],
+    ids=["sections", "levels", "paragraphs", "rows", "tables"],
+)
+def test_a_giant_list_has_fewer_chunks_than_items(content: str, kind: str) -> None:
+    chunks = cut(content, kind)
+    assert len(chunks) < 12_000
+    assert all(len(chunk.text) <= 3000 for chunk in chunks)
+    assert all(before.start <= after.start <= before.end + 2 for before, after in pairwise(chunks))
+    assert chunks[-1].end == len(content.rstrip())
+
+
 def test_front_matter_is_in_no_chunk() -> None:
     chunks = cut(f"---\ntitle: 題\n---\n# 見出し\n\n{LONG}")
     assert [chunk.text for chunk in chunks] == [f"# 見出し\n\n{LONG}"]

@@ -71,7 +71,9 @@ def _token_starts(lines: str, body_start: int) -> array[int]:
         starts.extend(block_start + span[0] for span in token_spans(lines[block_start:block_end]))
         block_start = block_end
     # Text that the tokenizer skips belongs to the token before it, or to the first token.
-    return array("Q", [body_start, *starts[1:], len(lines)])
+    starts[:1] = array("Q", [body_start])
+    starts.append(len(lines))
+    return starts
 
 
 def _heading_rows(lines: str, text: Text) -> Iterator[_HeadingRow]:

@@ -24,6 +24,10 @@ FUSIONS: tuple[Fusion, ...] = ("cc", "rrf")
 # may leave time and size unchanged.
 RACY_NS = 2_000_000_000
 
+# A longer title, more tags or a longer tag are data that happens to stand where a title or tags are expected.
+MAX_TITLE_CHARS = 300
+MAX_TAGS, MAX_TAG_CHARS = 1000, 200
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -36,6 +40,15 @@ class Text:
     date: str = ""  # ISO 8601, as precise as in the source: 2024, 2024-01-15, 2024-01-15T09:30:00
     tags: tuple[str, ...] = ()
     body_start: int = 0  # offset of the body, after the front matter
+
+    def __post_init__(self) -> None:
+        # Every chunk is indexed with the title and every hit carries the tags: without limits, a file could make them
+        # take far more memory than its own text.
+        if len(self.title) > MAX_TITLE_CHARS:
+            object.__setattr__(self, "title", self.title[:MAX_TITLE_CHARS].rstrip())
+        if len(self.tags) > MAX_TAGS or any(len(tag) > MAX_TAG_CHARS for tag in self.tags):
+            tags = tuple(tag for tag in self.tags if len(tag) <= MAX_TAG_CHARS)
+            object.__setattr__(self, "tags", tags[:MAX_TAGS])
 
 
 @dataclass(frozen=True, slots=True)
