@@ -325,3 +325,17 @@ def test_an_entry_has_its_heading_and_is_cut_after_a_sentence_saying_how_much_is
     )
     assert shown == f"{cut.text}… [{cut.chars_after:,} more characters]"
     assert len(cut.text) + cut.chars_after == pytest.approx(len(GUIDE[GUIDE.index("# 手引き") :].strip()), abs=2)
+
+
+def test_a_word_cut_by_a_line_end_is_found_and_shown_where_it_is(docs: Path, open_docs: Opener) -> None:
+    write(docs, "log.md", f"# 記録\n\n{FILLER}\n\n\t* 社内の回線を見直し、古いネットワー\n\t  クを止めた。\n")
+    write(docs, "other.md", f"# 別の記録\n\n{FILLER}")
+    library = open_docs()
+    [hit] = library.search("ネットワーク", mode="bm25", top_k=1).hits
+    assert hit.uri == "log.md"
+    assert hit.explanation is None or hit.explanation.lane == "word"
+    terms = snippet_terms("ネットワーク")
+    [passage] = extract_passages([hit], library.document_of, "snippet", query="ネットワーク", max_chars=60)
+    assert passage.citation == "log.md:L5-L6"
+    shown = render_extract(passage.text, "snippet", terms, chars_before=1, chars_after=0)
+    assert shown.endswith("古い**ネットワー\n\t  ク**を止めた。")

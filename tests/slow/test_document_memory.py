@@ -32,7 +32,7 @@ CASES: dict[str, Callable[[], str]] = {
     "headings that do not split": lambda: "".join(f"#### h{number}\nb\n" for number in range(1_000_000)),
     "underlined headings": lambda: "a\n==\nb\n\n" * 1_000_000,
     "long headings above short sections": lambda: (
-        f"# {'あ い' * 90}\n## {'う え' * 90}\n" + f"### x\n{'uvw ' * 12}\n" * 340_000
+        f"# {'あ い' * 90}\n## {'う え' * 90}\n" + f"### x\n{'uvw ' * 12}\n" * 250_000
     ),
     "rows of a table": lambda: "|a|b|\n|-|-|\n" + "|1|2|\n" * 3_000_000,
     "rows below a wide header": lambda: f"|{'長い見出し|' * 240}\n|{'-|' * 240}\n" + "|1|2|\n" * 1_000_000,

@@ -333,5 +333,5 @@ def pack_terms(document: Document, chunks: Sequence[Chunk]) -> bytes:
     uri = document.uri
     name = PurePosixPath(unquote(uri) if uri.startswith(("http://", "https://")) else uri).stem
     return term_codec.pack_terms(
-        [analyzer.term_keys(f"{name}\n{chunk.text_in_context(document.text.title)}") for chunk in chunks]
+        [analyzer.term_keys(f"{name}\n\n{chunk.text_to_index(document.text.title)}") for chunk in chunks]
     )

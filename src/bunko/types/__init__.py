@@ -65,13 +65,25 @@ class Chunk:
     heading_path: tuple[str, ...] = ()  # from the outermost heading to this one, without markup
 
     def text_in_context(self, title: str) -> str:
-        """Return the text to index, with the document title and the parent headings."""
-        return text_in_context(title, self.heading_path, self.text)
+        """Return the text to embed, with the document title and the parent headings."""
+        return "\n".join((*_context(title, self.heading_path), self.text))
+
+    def text_to_index(self, title: str) -> str:
+        """Return the text to split into words and n-grams, with the document title and the parent headings."""
+        return text_to_index(title, self.heading_path, self.text)
 
 
-def text_in_context(title: str, heading_path: Sequence[str], text: str) -> str:
-    """Return a text preceded by its document title and parent headings; the last heading is part of the text itself."""
-    return "\n".join((*dict.fromkeys(part for part in (title, *heading_path[:-1]) if part), text))
+def text_to_index(title: str, heading_path: Sequence[str], text: str) -> str:
+    """Return a text preceded by its document title and parent headings.
+
+    They are paragraphs of their own: no word continues from one to the next.
+    """
+    return "\n\n".join((*_context(title, heading_path), text))
+
+
+def _context(title: str, heading_path: Sequence[str]) -> list[str]:
+    # The last heading is part of the text itself.
+    return list(dict.fromkeys(part for part in (title, *heading_path[:-1]) if part))
 
 
 def format_citation(uri: str, first_line: int, last_line: int) -> str:

@@ -12,7 +12,7 @@ from bunko.records import StoredChunk
 from bunko.stores.filters import tiebreak_order
 from bunko.stores.sqlite.connection import Connection, Database, batches, placeholders
 from bunko.text.term_codec import unpack_terms
-from bunko.types import text_in_context
+from bunko.types import text_to_index
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -62,7 +62,7 @@ class SqliteChanges:
                     chunk_id,
                     document_id,
                     tiebreak_order(uri, ordinal),
-                    text_in_context(title, json.loads(heading_path), chunk_text),
+                    text_to_index(title, json.loads(heading_path), chunk_text),
                     *terms[position],
                     None if vector is None else np.frombuffer(vector, np.float32),
                 )
