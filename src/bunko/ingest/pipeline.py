@@ -373,5 +373,5 @@ def pack_terms(document: Document, chunks: Sequence[Chunk]) -> bytes:
     name = PurePosixPath(unquote(uri) if uri.startswith(("http://", "https://")) else uri).stem
     labels = f"{name}\n{document.text.context}" if document.text.context else name
     return term_codec.pack_terms(
-        [analyzer.term_keys(f"{labels}\n{chunk.text_in_context(document.text.title)}") for chunk in chunks]
+        [analyzer.term_keys(f"{labels}\n\n{chunk.text_to_index(document.text.title)}") for chunk in chunks]
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ MEMO_EXTRACTS: tuple[Extract, ...] = ("snippet", "entry", "full")
 PARTIAL_EXTRACTS: tuple[Extract, ...] = ("snippet", "entry", "full")
 # A longer line is text that happens to look like a heading.
 _MAX_HEADING_CHARS = 100
+_BLANKS = re.compile(r"\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,16 +167,28 @@ def _add_range(ranges: list[_TextRange], text_range: _TextRange) -> list[_TextRa
 
 
 def section_range(text: str, body_start: int, start: int, end: int) -> tuple[int, int]:
-    """Return the section around a range: from the heading above it to the next one of the same or a higher level."""
-    headings = [mark for mark in scan_outline(unify_line_ends(text), body_start) if isinstance(mark, Heading)]
-    above = [heading for heading in headings if heading.start <= start]
-    if not above:
-        return start, max(end, min((heading.start for heading in headings), default=len(text)))
-    section_heading = above[-1]
-    next_starts = (
-        heading.start for heading in headings if heading.start >= end and heading.level <= section_heading.level
-    )
-    return section_heading.start, max(end, len(text[: next(next_starts, len(text))].rstrip()))
+    """Return the section around a range: from the heading above its text to the next of the same or a higher level.
+
+    Headings at the beginning of the range that have no text of their own are left out: a chapter's first section is
+    not the chapter.
+    """
+    lines = unify_line_ends(text)
+    section: Heading | None = None
+    text_start = start  # of the range, after the headings at its beginning
+    for block in scan_outline(lines, body_start):
+        if not isinstance(block, Heading):
+            continue
+        if block.start <= text_start and block.start < end:
+            section = block
+            text_start = _skip_blanks(lines, block.end) if block.end > start else start
+        elif block.start >= end and (section is None or block.level <= section.level):
+            return (section.start if section else start), max(end, len(text[: block.start].rstrip()))
+    return (section.start if section else start), max(end, len(text.rstrip()))
+
+
+def _skip_blanks(lines: str, position: int) -> int:
+    match = _BLANKS.match(lines, position)
+    return match.end() if match else position
 
 
 def lines_hash(lines: Sequence[str]) -> str:
