@@ -21,6 +21,7 @@ from tests.mcp.mcp_client import (
     error_of,
     search,
     talk,
+    text_of,
 )
 
 
@@ -94,12 +95,12 @@ def test_a_library_that_cannot_be_opened_is_told_in_a_sentence_everywhere(
         talk(ToolRegistry(open_docs, toolsets=["tools"]), lambda client: client.list_tools(), mode)
 
 
-def test_settings_that_do_not_fit_the_library_are_told_with_the_command_that_helps(
+def test_settings_that_do_not_fit_the_library_are_told_with_the_command_that_applies_them(
     docs: Path, registry: ToolRegistry, open_docs: Opener
 ) -> None:
     call(registry, "reindex")
     other = ToolRegistry(lambda: open_docs(BUNKO_CHUNKER_MAX_CHUNK_CHARS="500"), folder=str(docs))
-    assert f"bunko reindex --docs-dir {docs} --force" in error_of(call(other, "search", {"query": "京都"}))
+    assert f"bunko reindex --docs-dir {docs} --force" in text_of(call(other, "search", {"query": "京都"}))
 
 
 def broken() -> Library:

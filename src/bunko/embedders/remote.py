@@ -199,9 +199,8 @@ class Remote:
                 error = error or result
             rows += result if isinstance(result, list) else [None] * len(batch)
         if error is None and None in results:
-            error = EmbedderError(
-                f"Embedding with {self.label} was cancelled", hint="The vectors received so far are kept."
-            )
+            message = f"Embedding with {self.label} was cancelled"
+            error = EmbedderError(message, hint="The vectors received so far are kept.")
         return rows, error
 
     def _try_query(self, texts: Sequence[str]) -> _BatchResult:
@@ -215,12 +214,11 @@ class Remote:
                 future.set_exception(error)
 
         Thread(target=run, name="embed-query", daemon=True).start()
-        seconds = self._limits.query_timeout
-        wait([future], timeout=seconds)
-        if not future.done():
-            hint = "Check that the service is up, or set embedding.query_timeout."
-            return EmbedderError(f"{self.label} did not answer within {seconds:g} s", hint=hint)
-        return future.result()
+        wait([future], timeout=(seconds := self._limits.query_timeout))
+        if future.done():
+            return future.result()
+        hint = "Check that the service is up, or set embedding.query_timeout."
+        return EmbedderError(f"{self.label} did not answer within {seconds:g} s", hint=hint)
 
     def _request_parallel(self, batches: Sequence[Sequence[str]], query: bool) -> list[_BatchResult]:
         """Return the results of batches requested in parallel."""

@@ -12,6 +12,7 @@ from bunko import embedders, sources
 from bunko.embedders import as_remote
 from bunko.errors import EmbedderError, SettingsError
 from bunko.ingest.chunker_settings import ChunkerSettings
+from bunko.library.embedder_arguments import build_embedder, embedder_arguments, is_named, model_arguments
 from bunko.library.paths import LibraryPaths
 from bunko.library.scan_settings import ScanSettings
 from bunko.library.web_defaults import chunk_overlap, chunk_size
@@ -166,13 +167,20 @@ class ToolConfig:
             return current
         if recorded == "none":
             return None
-        if current is not None and _is_named(current, recorded):
+        if current is not None and is_named(current, recorded):
             return current
         bundled = self._build_embedder(_BUNDLED_PROVIDER)
-        if bundled is not None and _is_named(bundled, recorded):
+        if bundled is not None and is_named(bundled, recorded):
             return bundled
         earlier = self._build_recorded_embedder(tool)
-        return earlier if earlier is not None and _is_named(earlier, recorded) else None
+        return earlier if earlier is not None and is_named(earlier, recorded) else None
+
+    def is_lexical(self, tool: Tool) -> bool:
+        """Return whether a tool has no vectors, because it was imported without."""
+        if not has_vectors(tool):
+            return True
+        recorded = self._recorded_embedder(tool)
+        return recorded == "none" or (recorded is None and not self.uses_vectors())
 
     def missing_embedder(self, tool: Tool) -> str:
         """Return the name of the embedder that built a tool's vectors if it cannot be used, else an empty string."""
@@ -234,7 +242,7 @@ class ToolConfig:
         changed = recorded.differences(new) - ({"scanner"} if recorded.scanner is None else set())
         if vectors and self._recorded_embedder(tool) is not None:
             current = self.embedder() if has_vectors(tool) else None
-            if not (_is_named(current, embedder_name or "") if current else embedder_name == "none"):
+            if not (is_named(current, embedder_name or "") if current else embedder_name == "none"):
                 changed.add("embedder")
         return sorted({_PART_NAMES.get(name, name) for name in changed})
 
@@ -246,8 +254,8 @@ class ToolConfig:
         changed = {}
         for tool in tools:
             parts = self.differences(tool, vectors=vectors)
-            if "embedder" in parts and self.missing_embedder(tool):
-                parts.remove("embedder")  # if it is missing, another notice says so
+            if "embedder" in parts and (self.is_lexical(tool) or self.missing_embedder(tool)):
+                parts.remove("embedder")  # another notice says so
             if parts:
                 changed[tool.name] = parts
         if not changed:
@@ -263,11 +271,17 @@ class ToolConfig:
     def rebuild_command(self, tool: Tool) -> str:
         """Return the command that builds a tool with the current settings."""
         if self.differences(tool) == ["embedder"]:
-            selection = [] if self._paths.docs_dir is not None else ["-n", tool.name]
-            return shlex.join(["bunko", "reembed", *selection, *self._paths.cli_arguments()])
+            return self.vector_command(tool)
         if self._paths.docs_dir is not None:
             return shlex.join(["bunko", "reindex", *self._paths.cli_arguments(), "--force"])
         return shlex.join(["bunko", "import", "-n", tool.name, "--mode", "replace", *self._paths.cli_arguments()])
+
+    def vector_command(self, tool: Tool) -> str:
+        """Return the command that computes the vectors of a tool with the embedder of the settings."""
+        if not has_vectors(tool):  # chosen when it was imported
+            return shlex.join(["bunko", "build", "--input", tool.source, *self._paths.cli_arguments()])
+        selection = [] if self._paths.docs_dir is not None else ["-n", tool.name]
+        return shlex.join(["bunko", "reembed", *selection, *self._paths.cli_arguments()])
 
     def cancel_embedding(self) -> None:
         """Make pending requests of imports return soon."""
@@ -331,7 +345,7 @@ class ToolConfig:
         if key not in self._embedders:
             recorded = {
                 name: value
-                for name in _model_arguments(provider)
+                for name in model_arguments(provider)
                 if isinstance(value := record.get(name), str | int | None)
             }
             embedder = embedders.build(provider, **embedder_arguments(self._settings, provider) | recorded)
@@ -345,47 +359,10 @@ class ToolConfig:
         arguments = embedder_arguments(self._settings, provider)
         return {
             "provider": embedders.select_provider(provider).name,
-            **{name: arguments[name] for name in _model_arguments(provider)},
+            **{name: arguments[name] for name in model_arguments(provider)},
         }
-
-
-def build_embedder(settings: Settings, provider: str) -> Embedder | None:
-    """Build the embedder of a provider from the settings; return None for `none`."""
-    return None if provider == "none" else embedders.build(provider, **embedder_arguments(settings, provider))
-
-
-def embedder_arguments(settings: Settings, provider: str) -> dict[str, Any]:
-    """Return the arguments of an embedder: its own settings, and those of all embedders that it takes."""
-    embedding, retry, model = settings.embedding, settings.retry, settings.model
-    _, declared, alias = embedders.select_provider(provider)
-    shared: dict[str, Any] = {
-        "max_tokens": embedding.max_tokens, "too_long": embedding.too_long, "batch": embedding.batch_size,
-        "parallel": embedding.parallel, "timeout": embedding.timeout, "query_timeout": embedding.query_timeout,
-        "retries": retry.max_retries, "delay": retry.base_delay, "backoff": retry.backoff_factor,
-        "idle": model.auto_unload_minutes * 60 or float("inf"), "threshold": model.memory_threshold,
-    }  # fmt: skip
-    arguments = declared.option_arguments(vars(embedding)) | {name: shared[name] for name in declared.shared}
-    return {**arguments, **(alias.arguments if alias else {})}
 
 
 def has_vectors(tool: Tool) -> bool:
     """Return whether a tool is imported with vectors."""
     return tool.options.embedder != "none"
-
-
-def _is_named(embedder: Embedder, name: str) -> bool:
-    """Return whether an embedder has a name; a service is not asked for the vector size of another model."""
-    if remote := as_remote(embedder):
-        remote.restore_size(name)
-        if not name.startswith(f"{remote.label}:"):
-            return False
-    try:
-        return embedder.name == name
-    except EmbedderError:  # a model that cannot be loaded
-        return False
-
-
-def _model_arguments(provider: str) -> list[str]:
-    """Return the arguments of a provider that its vectors depend on; keys and URLs come from the settings alone."""
-    options = embedders.select_provider(provider).provider.options
-    return [option.argument for option in options if not option.secret and option.argument != "base_url"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple, Unpack
 from bunko import sources
 from bunko.errors import BunkoError, EmbedderError, LibraryDamaged, LibraryTooNew, QueryError, UnknownName
 from bunko.library import catalog, web_defaults
-from bunko.library.build_config import ToolConfig, has_vectors
+from bunko.library.build_config import ToolConfig
 from bunko.library.llm import ChatModels
 from bunko.library.outages import Outages
 from bunko.library.refresh import Refresher
@@ -94,7 +93,7 @@ class Searcher:
             for selected in tools:
                 notices += self._refresh_tool(selected, vectors=request.mode != "bm25")
         notices += self._tool_config.difference_notices(tools, vectors=request.mode != "bm25")
-        request = _fit_mode_to_tools(request, tools, notices)
+        request = self._fit_mode_to_tools(request, tools, notices)
         choice = self._choose_embedder(tools) if request.mode != "bm25" else NO_EMBEDDER
         notices += choice.notices
         if request.mode != "bm25" and choice.embedder is None:
@@ -123,6 +122,24 @@ class Searcher:
         if self._settings.log.debug:
             log_answer(query, hits)
         return Answer(query, request.mode, hits, view.size, freshness, notices, rewritten)
+
+    def _fit_mode_to_tools(self, request: RankRequest, tools: Sequence[Tool], notices: list[str]) -> RankRequest:
+        """Return a request that tools without vectors can answer, and add a notice."""
+        lexical_tools = [tool for tool in tools if self._tool_config.is_lexical(tool)]
+        if request.mode == "bm25" or not lexical_tools:
+            return request
+        names, command = (
+            ", ".join(tool.name for tool in lexical_tools),
+            self._tool_config.vector_command(lexical_tools[0]),
+        )
+        if request.mode == "semantic" and len(lexical_tools) == len(tools):
+            raise QueryError(
+                f"{names} was imported without vectors", hint=f"Use --mode bm25, or compute vectors: {command}"
+            )
+        notices.append(
+            f"{names} was imported without vectors, so only its words are searched. To compute them: {command}"
+        )
+        return replace(request, mode="bm25") if len(lexical_tools) == len(tools) else request
 
     def _choose_embedder(self, tools: Sequence[Tool]) -> EmbedderChoice:
         """Choose the embedder of most tools; the words of the others are searched, and a notice says why."""
@@ -380,18 +397,3 @@ def _with_noise_floor(request: RankRequest, embedder: Embedder) -> RankRequest:
     if request.mode != "hybrid" or request.fusion != "rrf" or request.similarity_threshold is not None:
         return request
     return replace(request, similarity_threshold=1 - embedder.noise_floor)
-
-
-def _fit_mode_to_tools(request: RankRequest, tools: Sequence[Tool], notices: list[str]) -> RankRequest:
-    """Return a request that tools without vectors can answer, and add a notice."""
-    lexical_tools = [tool.name for tool in tools if not has_vectors(tool)]
-    if request.mode == "bm25" or not lexical_tools:
-        return request
-    if request.mode == "semantic" and len(lexical_tools) == len(tools):
-        command = shlex.join(["bunko", "build", "--input", tools[0].source])
-        raise QueryError(
-            f"{', '.join(lexical_tools)} was imported without vectors",
-            hint=f"Use --mode bm25, or import it again with vectors: {command}",
-        )
-    notices.append(f"{', '.join(lexical_tools)} was imported without vectors, so only its words are searched.")
-    return replace(request, mode="bm25") if len(lexical_tools) == len(tools) else request
