@@ -137,13 +137,20 @@ def test_a_bare_heading_goes_with_the_section_below_it() -> None:
 
 
 def test_a_small_section_beside_longer_ones_is_a_chunk_under_its_own_heading() -> None:
-    chunks = cut(f"# 章\n\n前書き。\n\n## 甲\n\n{LONG}\n\n## 乙\n\n短い。\n\n## 丙\n\n{LONG}")
+    chunks = cut(f"# 章\n\n{LONG}\n\n## 甲\n\n{LONG}\n\n## 乙\n\n短い。\n\n## 丙\n\n{LONG}")
     assert [chunk.heading for chunk in chunks] == ["# 章", "## 甲", "## 乙", "## 丙"]
     assert chunks[2].text == "## 乙\n\n短い。"
 
 
+@pytest.mark.parametrize(("heading", "path"), [("", ()), ("# 章\n\n", ("章",))])
+def test_a_short_introduction_goes_with_the_first_subsection(heading: str, path: tuple[str, ...]) -> None:
+    chunks = cut(f"{heading}前書き。\n\n## 甲\n\n短い。\n\n## 乙\n\n{LONG}\n\n## 丙\n\n{LONG}")
+    assert [chunk.heading_path for chunk in chunks] == [path, (*path, "乙"), (*path, "丙")]
+    assert chunks[0].text == f"{heading}前書き。\n\n## 甲\n\n短い。"
+
+
 def test_small_sections_of_one_level_are_joined_under_the_first() -> None:
-    chunks = cut(f"# 章\n\n前書き。\n\n## 甲\n\n短い。\n\n## 乙\n\n短い。\n\n## 丙\n\n{LONG}")
+    chunks = cut(f"# 章\n\n{LONG}\n\n## 甲\n\n短い。\n\n## 乙\n\n短い。\n\n## 丙\n\n{LONG}")
     assert [chunk.heading for chunk in chunks] == ["# 章", "## 甲", "## 丙"]
     assert chunks[1].text == "## 甲\n\n短い。\n\n## 乙\n\n短い。"
 

@@ -76,17 +76,21 @@ def section_of(library: Library, query: str) -> str:
     return passage.text
 
 
-@pytest.mark.parametrize("intro", ["", "短い前書き。\n\n"], ids=["bare", "with an intro"])
-def test_the_section_of_the_first_heading_below_a_chapter_is_not_the_chapter(
-    docs: Path, open_docs: Opener, intro: str
-) -> None:
-    text = f"# 手引き\n\n{intro}## 導入\n\n導入の文。{FILLER}\n\n## 運用\n\n運用の文。{FILLER}\n"
-    write(docs, "guide.md", text)
+def test_the_section_of_the_first_heading_below_a_chapter_is_not_the_chapter(docs: Path, open_docs: Opener) -> None:
+    write(docs, "guide.md", f"# 手引き\n\n## 導入\n\n導入の文。{FILLER}\n\n## 運用\n\n運用の文。{FILLER}\n")
     assert section_of(open_docs(), "導入の文") == f"## 導入\n\n導入の文。{FILLER}"
 
 
+def test_the_section_below_a_short_introduction_comes_with_it_and_without_the_rest_of_the_chapter(
+    docs: Path, open_docs: Opener
+) -> None:
+    beginning = f"# 手引き\n\n短い前書き。\n\n## 導入\n\n導入の文。{FILLER}"
+    write(docs, "guide.md", f"{beginning}\n\n### 準備\n\n{FILLER}\n\n## 運用\n\n運用の文。{FILLER}\n")
+    assert section_of(open_docs(), "導入の文") == f"{beginning}\n\n### 準備\n\n{FILLER}"
+
+
 def test_the_section_of_a_short_section_below_a_chapter_is_not_the_chapter(docs: Path, open_docs: Opener) -> None:
-    write(docs, "guide.md", f"# 手引き\n\n前書き。\n\n## 導入\n\n短い導入。\n\n## 運用\n\n運用の文。{FILLER}\n")
+    write(docs, "guide.md", f"# 手引き\n\n## 導入\n\n短い導入。\n\n## 運用\n\n運用の文。{FILLER}\n")
     assert section_of(open_docs(), "短い導入") == "## 導入\n\n短い導入。"
 
 

@@ -22,7 +22,7 @@ class _Section(NamedTuple):
     start: int
     end: int
     path: tuple[Heading, ...]  # from the outermost heading to its own
-    level: int  # of its first heading; 0: it begins with text
+    first_level: int  # of its first heading; 0: it begins with text
     is_bare: bool = False  # headings alone, too many to be kept with the text below them
 
 
@@ -74,25 +74,25 @@ class Headings:
             source = section.path[-1].source if section.path else ""
             titles = tuple(heading.title for heading in section.path if heading.title)
             if end - start <= self._max_chars:
-                yield ChunkRange(start, end, source, titles, section.level, section.is_bare)
+                last_level = section.path[-1].level if section.path else 0
+                yield ChunkRange(start, end, source, titles, section.first_level, last_level, section.is_bare)
                 continue
             blocks = _blocks(lines, start, end)
             for part in split_range(lines, start, end, self._max_chars, overlap=self._overlap, blocks=blocks):
-                yield ChunkRange(part.start, part.end, source, titles, section.level, True, part.table_header)
+                yield ChunkRange(part.start, part.end, source, titles, is_part=True, table_header=part.table_header)
 
     def _join_small_sections(self, lines: str, ranges: Iterable[ChunkRange]) -> Iterator[ChunkRange]:
-        """Join small sections of one level until they are long enough; beside any other, a small one stays alone.
+        """Join a small section to its first subsection, and small sections of one level until they are long enough.
 
-        Joined to a longer section or to one of another level, it would be cited under the wrong heading.
+        Beside any other section a small one stays alone: joined, one of the two would be cited under the heading of the
+        other.
         """
         small: ChunkRange | None = None
         for current in ranges:
             is_small = not current.is_part and self._is_small(lines, current)
-            if small and is_small and current.level == small.level:
-                joined = small._replace(end=current.end)
-                if joined.end - joined.start <= self._max_chars:
-                    current, small = joined, None
-                    is_small = self._is_small(lines, joined)
+            if small and current.end - small.start <= self._max_chars and _belong_together(small, current, is_small):
+                current, small = small._replace(end=current.end, last_level=current.last_level), None
+                is_small = self._is_small(lines, current)
             if small:
                 yield small
             small = current if is_small else None
@@ -103,6 +103,11 @@ class Headings:
 
     def _is_small(self, lines: str, current: ChunkRange) -> bool:
         return self._min_length.match(lines, current.start, current.end) is None
+
+
+def _belong_together(small: ChunkRange, current: ChunkRange, is_small: bool) -> bool:
+    is_subsection = current.first_level > small.last_level  # also of the text above the first heading
+    return not current.is_part and (is_subsection or (is_small and current.first_level == small.last_level))
 
 
 def _blocks(lines: str, start: int, end: int) -> Iterator[Block]:

@@ -20,7 +20,8 @@ class ChunkRange(NamedTuple):
     end: int
     heading: str = ""
     heading_path: tuple[str, ...] = ()
-    level: int = 0  # of its first heading; 0: it begins with text
+    first_level: int = 0  # of its first heading; 0: it begins with text
+    last_level: int = 0  # of the last heading that splits
     is_part: bool = False  # of a longer section: it is not joined to others
     table_header: tuple[int, int] = (0, 0)  # range of the table header to prepend
 

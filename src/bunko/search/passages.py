@@ -23,6 +23,7 @@ PARTIAL_EXTRACTS: tuple[Extract, ...] = ("snippet", "entry", "full")
 # A longer line is text that happens to look like a heading.
 _MAX_HEADING_CHARS = 100
 _BLANKS = re.compile(r"\s*")
+_LONG_TEXT = re.compile(r"(?:\s*+\S){50}")  # at least as long as a section that is a chunk of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,19 +171,22 @@ def section_range(text: str, body_start: int, start: int, end: int) -> tuple[int
     """Return the section around a range: from the heading above its text to the next of the same or a higher level.
 
     Headings at the beginning of the range that have no text of their own are left out: a chapter's first section is
-    not the chapter.
+    not the chapter. If it has a short text, the chapter's beginning and that section are returned.
     """
     lines = unify_line_ends(text)
     section: Heading | None = None
+    last: Heading | None = None  # the first subsection in the range if the section has little text before it
     text_start = start  # of the range, after the headings at its beginning
     for block in scan_outline(lines, body_start):
         if not isinstance(block, Heading):
             continue
         if block.start <= text_start and block.start < end:
-            section = block
+            section = last = block
             text_start = _skip_blanks(lines, block.end) if block.end > start else start
-        elif block.start >= end and (section is None or block.level <= section.level):
+        elif block.start >= end and (last is None or block.level <= last.level):
             return (section.start if section else start), max(end, len(text[: block.start].rstrip()))
+        elif last and last.level < block.level and not _LONG_TEXT.match(lines, max(start, last.end), block.start):
+            last = block
     return (section.start if section else start), max(end, len(text.rstrip()))
 
 

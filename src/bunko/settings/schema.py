@@ -87,9 +87,7 @@ class ChunkerSection(Section):
         "auto", "Chunker. auto chooses by content; tokens uses [chunking] and is the default if only [chunking] is set"
     )
     max_chunk_chars: int = setting(3000, "Maximum number of characters in a chunk split by headings", low=1)
-    min_chunk_chars: int = setting(
-        50, "Merge smaller paragraphs, and smaller sections of one level. At most max_chunk_chars"
-    )
+    min_chunk_chars: int = setting(50, "Merge smaller chunks with a neighbour. At most max_chunk_chars")
     heading_levels: tuple[int, ...] = setting((1, 2, 3), "Heading levels that start a new chunk", low=1, high=6)
     chunk_size: int = setting(200, "Maximum number of characters in a chunk of prose", low=1)
     chunk_overlap: int = setting(30, "Overlap of neighbouring chunks of prose, in characters. Less than chunk_size")
