@@ -18,6 +18,7 @@ from bunko.library.outages import Outages
 from bunko.library.paths import LibraryPaths
 from bunko.library.refresh import Refresher
 from bunko.library.source_check import check_source_exists
+from bunko.library.unreadable import keep_unreadable, kept_notices
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Embedder, Index, IndexView, Scan, Store
 from bunko.records import EmbeddingUsage
@@ -312,6 +313,7 @@ class Importer:
         if report.interrupted:
             self._drop_if_empty(shadow)
             return report
+        kept_uris = keep_unreadable(self._store, config, tool, shadow, old_uris - self._document_uris(shadow))
         new_uris = self._document_uris(shadow)
         tool = replace(
             tool,
@@ -322,8 +324,7 @@ class Importer:
         self._store.tools.swap(tool, shadow)
         report.added, report.updated = len(new_uris - old_uris), len(new_uris & old_uris)
         report.deleted, report.unchanged = len(old_uris - new_uris), 0
-        unreadable = {problem.uri for problem in report.problems} & (old_uris - new_uris)
-        report.notices += [f"{uri} was indexed before but could not be read for the rebuild." for uri in unreadable]
+        report.notices += kept_notices(kept_uris)
         report.notices += self._missing_vectors.notices(tool, failures)
         if not failures:
             self._store.vectors.unpin(tool.id)

@@ -104,7 +104,7 @@ class Refresher:
                 if not changed and not scan.touched:
                     return []
                 running = self._running_import = _ImportThread(
-                    lambda observer: self._import_scan(tool, scan, generation, observer)
+                    lambda observer: self._import_scan(tool, scan, generation, observer), tool.name
                 )
                 running.start()
         finally:
@@ -115,6 +115,8 @@ class Refresher:
 
     def _import_notices(self, tool: Tool, running: _ImportThread) -> list[str]:
         missing = self.last_check(tool).missing_files
+        if running.is_alive() and running.tool not in ("", tool.name):
+            return [f"{running.tool} is still being indexed; other tools were not checked for changes."]
         if running.is_alive():
             subject = "Changed files are"
             if missing:
@@ -155,9 +157,9 @@ class Refresher:
 class _ImportThread(threading.Thread):
     """An import started by a search, which may continue after the search has returned."""
 
-    def __init__(self, work: Callable[[Observer], None]) -> None:
+    def __init__(self, work: Callable[[Observer], None], tool: str = "") -> None:
         super().__init__(name="bunko-import", daemon=True)
-        self._work = work
+        self._work, self.tool = work, tool
         self._started_at = time.monotonic()
         self.stop_event = threading.Event()
         self.error: Exception | None = None

@@ -121,7 +121,7 @@ class Searcher:
         hits = web_defaults.add_provenance(self._store, tools, hits)
         if self._settings.log.debug:
             log_answer(query, hits)
-        return Answer(query, request.mode, hits, view.size, freshness, notices, rewritten)
+        return Answer(query, request.mode, hits, view.size, freshness, list(dict.fromkeys(notices)), rewritten)
 
     def _fit_mode_to_tools(self, request: RankRequest, tools: Sequence[Tool], notices: list[str]) -> RankRequest:
         """Return a request that tools without vectors can answer, and add a notice."""
