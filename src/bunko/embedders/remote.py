@@ -126,6 +126,11 @@ class Remote:
         limit = f":{self._limits.too_long}-{self._limits.max_tokens}" if self._limits.max_tokens else ""
         return f"{self._service.label}:{self.size}{limit}"
 
+    @property
+    def identity(self) -> str:
+        """Return a secret text that differs for every model, address and key."""
+        return "\0".join((self.label, self._service.address, self._service.secret))
+
     def unavailable_reason(self) -> str:
         """Return what is missing, or an empty string if the service can be used; requests no vectors."""
         return self._service.unavailable_reason()

@@ -373,7 +373,8 @@ def pack_terms(document: Document, chunks: Sequence[Chunk]) -> bytes:
     # and all entries of an author would look alike.
     uri = document.uri
     name = PurePosixPath(unquote(uri) if uri.startswith(("http://", "https://")) else uri).stem
-    labels = f"{name}\n{document.text.context}" if document.text.context else name
+    # Apart, because lines of Japanese that follow each other are joined.
+    labels = f"{name}\n\n{document.text.context}" if document.text.context else name
     return term_codec.pack_terms(
         [analyzer.term_keys(f"{labels}\n\n{chunk.text_to_index(document.text.title)}") for chunk in chunks]
     )

@@ -18,12 +18,13 @@ from bunko.library.scan_settings import ScanSettings
 from bunko.library.web_defaults import chunk_overlap, chunk_size
 from bunko.protocols import Embedder, Source, Store
 from bunko.settings import Settings
+from bunko.settings.folder_limits import FOLDER_LIMITS
 from bunko.sources.fixed import FixedDocuments
 from bunko.stores.tool_pages import ToolPages
 from bunko.text import analyzer, ngrams
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
-from bunko.types.tool_options import ToolOptions
+from bunko.types.tool_options import MAX_CHUNK_TOKENS, MIN_CHUNK_TOKENS, ToolOptions
 
 _BUNDLED_PROVIDER = "static"
 # What users call the recorded parts.
@@ -62,7 +63,8 @@ class ToolConfig:
         if kind == "tokens":
             size = tokens.size if options.chunk_size is None else options.chunk_size
             overlap = tokens.overlap if options.chunk_overlap is None else options.chunk_overlap
-            return ChunkerSettings(kind, size=size, overlap=overlap)
+            size = min(max(size, MIN_CHUNK_TOKENS), MAX_CHUNK_TOKENS)
+            return ChunkerSettings(kind, size=size, overlap=min(max(overlap, 0), size // 2))
         max_chars, min_chars, overlap = chunker.max_chunk_chars, chunker.min_chunk_chars, chunker.chunk_overlap
         if sources.section_of(tool.kind) == "web":
             max_chars = chunk_size(self._settings)
@@ -79,14 +81,21 @@ class ToolConfig:
             chunker.row_context_size,
         )
 
-    def new_build_info(self, tool: Tool) -> BuildInfo:
-        """Return what a tool records if it is built anew."""
+    def new_build_info(self, tool: Tool, *, needs_embedder: bool = True) -> BuildInfo:
+        """Return what a tool records if it is built anew; without `needs_embedder`, that may be away."""
         embedder = self.embedder() if has_vectors(tool) else None
         embedding = self._embedding_record() if embedder else None
+        name: str | None = "none"
+        try:
+            name = embedder.name if embedder else "none"
+        except EmbedderError:  # a model that must be asked for its size
+            if needs_embedder:
+                raise
+            name = None
         return self._build_info(
             self.new_chunker_settings(tool),
             ScanSettings.from_settings(self._settings),
-            embedder.name if embedder else "none",
+            name,
             embedding,
         )
 
@@ -141,18 +150,23 @@ class ToolConfig:
         current = ScanSettings.from_settings(self._settings)
         if not self.holds_documents(tool):
             return current
-        if tool.built.scanner is not None and (recorded := ScanSettings.from_json(tool.built.scanner)):
-            return recorded
-        # Built by an older version, which did not record it: whatever it has read is still read.
-        kind = sources.find_kind(tool.kind)
-        uses_extensions = kind is None or kind.uses_extensions
-        return current.widened(self._store.documents.fingerprints(tool.id)) if uses_extensions else current
+        scan = ScanSettings.from_json(tool.built.scanner) if tool.built.scanner is not None else None
+        if scan is None:
+            # Built by an older version, which did not record it: whatever it has read is still read.
+            kind = sources.find_kind(tool.kind)
+            uses_extensions = kind is None or kind.uses_extensions
+            scan = current.widened(self._store.documents.fingerprints(tool.id)) if uses_extensions else current
+        return scan.limited(current) if self._paths.is_among_documents else scan
 
     def chunker_settings(self, tool: Tool) -> ChunkerSettings:
         """Return how the documents of a tool are chunked."""
-        if tool.built.chunker is not None and self.holds_documents(tool):
-            return ChunkerSettings.from_json(tool.built.chunker) or self.new_chunker_settings(tool)
-        return self.new_chunker_settings(tool)
+        new = self.new_chunker_settings(tool)
+        if tool.built.chunker is None or not self.holds_documents(tool):
+            return new
+        recorded = ChunkerSettings.from_json(tool.built.chunker) or new
+        # Somebody else may have recorded it: sizes that would blow up an index are not taken over.
+        is_harmless = not self._paths.is_among_documents or recorded == new or _is_within_limits(recorded)
+        return recorded if is_harmless else new
 
     def embedder_of(self, tool: Tool) -> Embedder | None:
         """Return the embedder of a tool's vectors; None if the tool has none, or if its embedder cannot be used.
@@ -189,10 +203,10 @@ class ToolConfig:
             return ""
         return recorded or ""
 
-    def build_info(self, tool: Tool) -> BuildInfo:
-        """Return what a tool records after an import of its changes."""
+    def build_info(self, tool: Tool, *, needs_embedder: bool = True) -> BuildInfo:
+        """Return what a tool records after an import of its changes; without `needs_embedder`, that may be away."""
         if not self.holds_documents(tool):
-            return self.new_build_info(tool)
+            return self.new_build_info(tool, needs_embedder=needs_embedder)
         built, recorded = tool.built, self._recorded_embedder(tool)
         embedding = built.embedding
         if recorded is None:
@@ -275,6 +289,12 @@ class ToolConfig:
         if self._paths.docs_dir is not None:
             return shlex.join(["bunko", "reindex", *self._paths.cli_arguments(), "--force"])
         return shlex.join(["bunko", "import", "-n", tool.name, "--mode", "replace", *self._paths.cli_arguments()])
+
+    def update_command(self, tool: Tool) -> str:
+        """Return the command that imports the changes of a tool."""
+        if self._paths.docs_dir is not None:
+            return shlex.join(["bunko", "reindex", *self._paths.cli_arguments()])
+        return shlex.join(["bunko", "import", "-n", tool.name, "--mode", "update", *self._paths.cli_arguments()])
 
     def vector_command(self, tool: Tool) -> str:
         """Return the command that computes the vectors of a tool with the embedder of the settings."""
@@ -361,6 +381,20 @@ class ToolConfig:
             "provider": embedders.select_provider(provider).name,
             **{name: arguments[name] for name in model_arguments(provider)},
         }
+
+
+def _is_within_limits(chunker: ChunkerSettings) -> bool:
+    """Return whether a documents folder may set these chunker settings."""
+    values = {
+        "chunker.max_chunk_chars": chunker.max_chars,
+        "chunker.min_chunk_chars": chunker.min_chars,
+        "chunker.row_context_size": chunker.row_context,
+    }
+    if chunker.kind == "tokens":
+        in_range = MIN_CHUNK_TOKENS <= chunker.size <= MAX_CHUNK_TOKENS
+        return in_range and FOLDER_LIMITS["chunking.overlap"].accepts(chunker.overlap)
+    values |= {"chunker.chunk_size": chunker.size, "chunker.chunk_overlap": chunker.overlap}
+    return all(FOLDER_LIMITS[key].accepts(value) for key, value in values.items())
 
 
 def has_vectors(tool: Tool) -> bool:

@@ -21,6 +21,7 @@ _log = logging.getLogger("bunko.library")
 ImportScan = Callable[[Tool, Scan, int, Observer], None]
 # How long closing a library waits for an import: one that is busy with a large file in this process is left behind.
 _STOP_SECONDS = 10.0
+_PAID_SECONDS = 3.0
 # How long a search waits for the vectors of documents that it already finds by their words.
 _VECTOR_WAIT_SECONDS = 2.0
 
@@ -150,6 +151,7 @@ class Refresher:
         """Stop the background import; what it has written stays."""
         if self._running_import is not None:
             self._running_import.stop_event.set()
+            self._running_import.join(_PAID_SECONDS)  # the answer to a request in flight is paid for
             self._cancel_embedding()
             self._running_import.join(_STOP_SECONDS)
 

@@ -15,6 +15,7 @@ from bunko.errors import BunkoError, EmbedderError, LibraryDamaged, LibraryTooNe
 from bunko.library import catalog, web_defaults
 from bunko.library.build_config import ToolConfig
 from bunko.library.llm import ChatModels
+from bunko.library.missing_vectors import MissingVectors
 from bunko.library.outages import Outages
 from bunko.library.refresh import Refresher
 from bunko.protocols import Embedder, Index, IndexView, Store
@@ -67,6 +68,7 @@ class Searcher:
         index: Index,
         refresher: Refresher,
         outages: Outages,
+        missing_vectors: MissingVectors,
         chat_models: ChatModels,
         *,
         read_only: bool,
@@ -74,6 +76,7 @@ class Searcher:
     ) -> None:
         self._settings, self._store, self._tool_config, self._index = settings, store, tool_config, index
         self._refresher, self._outages, self._chat_models = refresher, outages, chat_models
+        self._missing_vectors = missing_vectors
         self._read_only, self._notices = read_only, notices
         self._tool_ids: dict[str, int] = {}
 
@@ -112,6 +115,8 @@ class Searcher:
             view, hits, request = self._search_or_fall_back(names, choice, replace(request, query=query), notices)
         if len(query) > MAX_QUERY_CHARS:
             notices.append(f"Only the first {MAX_QUERY_CHARS} characters of the query were used.")
+        if choice.embedder is not None and choice.embedder.is_remote:
+            notices += self._missing_vectors.search_notices(tools)
         checks = [self._refresher.last_check(selected) for selected in tools]
         freshness = Freshness(
             view.generation,
@@ -241,7 +246,7 @@ class Searcher:
         """
         search_settings = self._settings.search
         values: dict[str, Any] = dict(zip(_REQUEST_OPTIONS, _get_options(search_settings), strict=True))
-        if not self._tool_config.uses_vectors():
+        if not self._tool_config.uses_vectors() and all(map(self._tool_config.is_lexical, tools)):
             values["mode"] = "bm25"  # the default without vectors; an explicit mode that needs them raises an error
         elif search_settings.hybrid_enabled is not None:
             values["mode"] = "hybrid" if search_settings.hybrid_enabled else "semantic"
