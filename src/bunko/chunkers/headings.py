@@ -107,7 +107,8 @@ class Headings:
 
 def _belong_together(small: ChunkRange, current: ChunkRange, is_small: bool) -> bool:
     is_subsection = current.first_level > small.last_level  # also of the text above the first heading
-    return not current.is_part and (is_subsection or (is_small and current.first_level == small.last_level))
+    is_sibling = current.first_level in (small.first_level, small.last_level)
+    return not current.is_part and (is_subsection or (is_small and is_sibling))
 
 
 def _blocks(lines: str, start: int, end: int) -> Iterator[Block]:
