@@ -11,7 +11,7 @@ from bunko.errors import SourceError
 from bunko.readers import pptx
 from bunko.search.passages import extract_passages
 from tests.conftest import Opener
-from tests.readers.zip_files import fixture, presentation
+from tests.readers.zip_files import OFFICE_RELATIONSHIPS, fixture, presentation, rels
 
 
 def test_slides_of_libreoffice_have_titles_lists_tables_groups_and_notes() -> None:
@@ -60,3 +60,32 @@ def test_numbers_and_dates_of_the_frame_are_left_out_and_pictures_are_described(
 def test_a_presentation_without_text_is_a_problem() -> None:
     with pytest.raises(SourceError, match="no text"):
         pptx.read(presentation(""))
+
+
+def test_a_chart_is_a_table_of_its_data_and_a_diagram_its_words() -> None:
+    def frame(content: str) -> str:
+        return f"<p:graphicFrame><a:graphic><a:graphicData>{content}</a:graphicData></a:graphic></p:graphicFrame>"
+
+    def cache(*values: str) -> str:
+        return "".join(f'<pt idx="{index}"><v>{value}</v></pt>' for index, value in enumerate(values))
+
+    chart = (
+        '<chartSpace xmlns="urn:c"><chart><title><tx><rich><p><r><t>売上</t></r></p></rich></tx></title>'
+        f"<plotArea><barChart><ser><tx><strRef>{cache('東京')}</strRef></tx>"
+        f"<cat><strRef>{cache('春', '夏')}</strRef></cat>"
+        f"<val><numRef>{cache('120', '80.5')}</numRef></val></ser></barChart></plotArea></chart></chartSpace>"
+    )
+    words = "<d:t><a:p><a:r><a:t>仕入れ</a:t></a:r></a:p></d:t>"
+    diagram = f'<d:dataModel xmlns:d="urn:d" xmlns:a="urn:a"><d:ptLst><d:pt>{words}</d:pt></d:ptLst></d:dataModel>'
+    targets = {"../charts/chart1.xml": "chart", "../diagrams/data1.xml": "diagramData"}
+    parts = {
+        "ppt/slides/_rels/slide1.xml.rels": rels(targets),
+        "ppt/charts/chart1.xml": chart,
+        "ppt/diagrams/data1.xml": diagram,
+    }
+    shapes = frame(f'<chart xmlns:r="{OFFICE_RELATIONSHIPS}" r:id="r1"/>') + frame('<relIds dm="r2"/>')
+    assert pptx.read(presentation(shapes, **parts)).text.split("\n\n")[1:] == [
+        "売上",
+        "|  | 東京 |\n| --- | --- |\n| 春 | 120 |\n| 夏 | 80.5 |",
+        "仕入れ",
+    ]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 DOCUMENTS = Path(__file__).parents[1] / "fixtures" / "documents"
 _RELATIONSHIPS = "http://schemas.openxmlformats.org/package/2006/relationships"
-_TYPES = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+OFFICE_RELATIONSHIPS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _SLIDE = "http://schemas.openxmlformats.org/presentationml/2006/main"
@@ -33,7 +33,7 @@ def build_zip(parts: Mapping[str, str | bytes]) -> bytes:
 def rels(targets: Mapping[str, str]) -> str:
     """Return a list of relationships: their types and targets, with ids r1, r2, …"""
     items = "".join(
-        f'<Relationship Id="r{number}" Type="{_TYPES}/{kind}" Target="{target}"/>'
+        f'<Relationship Id="r{number}" Type="{OFFICE_RELATIONSHIPS}/{kind}" Target="{target}"/>'
         for number, (target, kind) in enumerate(targets.items(), 1)
     )
     return f'<Relationships xmlns="{_RELATIONSHIPS}">{items}</Relationships>'
@@ -59,7 +59,7 @@ def paragraph(text: str, properties: str = "") -> str:
 
 def workbook(rows: str, *, after: str = "", styles: str = "", strings: str = "", properties: str = "") -> bytes:
     """Return a workbook with one sheet, Data."""
-    sheet = f'<sheet name="Data" sheetId="1" r:id="r1" xmlns:r="{_TYPES}"/>'
+    sheet = f'<sheet name="Data" sheetId="1" r:id="r1" xmlns:r="{OFFICE_RELATIONSHIPS}"/>'
     return build_zip(
         {
             "_rels/.rels": rels({"xl/workbook.xml": "officeDocument"}),
@@ -76,19 +76,20 @@ def workbook(rows: str, *, after: str = "", styles: str = "", strings: str = "",
     )
 
 
-def presentation(shapes: str) -> bytes:
-    """Return a presentation with one slide."""
+def presentation(shapes: str, **parts: str) -> bytes:
+    """Return a presentation with one slide; `parts` are further ones."""
     return build_zip(
         {
             "_rels/.rels": rels({"ppt/presentation.xml": "officeDocument"}),
             "ppt/_rels/presentation.xml.rels": rels({"slides/slide1.xml": "slide"}),
             "ppt/presentation.xml": (
-                f'<p:presentation xmlns:p="{_SLIDE}" xmlns:r="{_TYPES}"><p:sldIdLst><p:sldId id="256" r:id="r1"/>'
-                "</p:sldIdLst></p:presentation>"
+                f'<p:presentation xmlns:p="{_SLIDE}" xmlns:r="{OFFICE_RELATIONSHIPS}"><p:sldIdLst>'
+                '<p:sldId id="256" r:id="r1"/></p:sldIdLst></p:presentation>'
             ),
             "ppt/slides/slide1.xml": (
                 f'<p:sld xmlns:p="{_SLIDE}" xmlns:a="{_DRAWING}"><p:cSld><p:spTree>{shapes}</p:spTree></p:cSld></p:sld>'
             ),
+            **parts,
         }
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bunko.errors import SourceError
 from bunko.readers.html.blocks import escape_markdown
 from bunko.readers.office.archive import Archive
+from bunko.readers.office.charts import chart_blocks
 from bunko.readers.office.package import (
     Relationship,
     attribute,
@@ -170,14 +171,16 @@ def _run_texts(paragraph: Element) -> Iterator[str]:
 
 
 def _add_frame(archive: Archive, frame: Element, targets: dict[str, Relationship], slide: _Slide) -> None:
-    """Add the table or diagram of a frame."""
+    """Add the table, chart or diagram of a frame."""
     data = child(frame, "graphic", "graphicData")
     for content in data if data is not None else ():
         if local_name(content) == "tbl":
             slide.blocks += _table_blocks(content)
+        elif local_name(content) == "chart" and (relationship := targets.get(attribute_id(content))):
+            slide.blocks += chart_blocks(parse_optional(archive, relationship.target))
         elif local_name(content) == "relIds":
-            relationship = targets.get(attribute(content, "dm"))
-            points = child(parse_optional(archive, relationship.target), "ptLst") if relationship else None
+            diagram = targets.get(attribute(content, "dm"))
+            points = child(parse_optional(archive, diagram.target), "ptLst") if diagram else None
             for point in points if points is not None else ():
                 if (body := child(point, "t")) is not None:
                     slide.blocks += [escape_markdown(text) for text, _, _ in _paragraphs(body)]
