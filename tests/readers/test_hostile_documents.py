@@ -20,7 +20,7 @@ from bunko import readers
 from bunko.errors import SourceError
 from bunko.readers import docx, epub, pdf, pptx, xlsx
 from bunko.readers.office import archive
-from tests.readers.test_pdf import build_pdf, write_pdf
+from tests.readers.pdf_files import build_pdf, write_pdf
 from tests.readers.zip_files import book, build_zip, fixture, paragraph, presentation, rels, word, workbook
 
 OFFICE_FILES = ("report.docx", "deck.pptx", "prices.xlsx", "novel.epub")
