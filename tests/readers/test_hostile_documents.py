@@ -20,6 +20,7 @@ from bunko import readers
 from bunko.errors import SourceError
 from bunko.readers import docx, epub, pdf, pptx, xlsx
 from bunko.readers.office import archive
+from bunko.readers.pdf import process
 from tests.readers.pdf_files import build_pdf, write_pdf
 from tests.readers.zip_files import book, build_zip, fixture, paragraph, presentation, rels, word, workbook
 
@@ -206,6 +207,33 @@ def test_styles_based_on_each_other_and_lists_without_end_are_no_loop() -> None:
     )
 
 
+def test_notes_that_refer_to_themselves_are_no_loop() -> None:
+    mark = '<w:r><w:footnoteReference w:id="{}"/></w:r>'
+    notes = "".join(
+        f'<w:footnote w:id="{number}"><w:p><w:r><w:t>注{number}</w:t></w:r>{mark.format(3 - number)}</w:p></w:footnote>'
+        for number in (1, 2)
+    )
+    text = docx.read(
+        word(f"<w:p><w:r><w:t>本文</w:t></w:r>{mark.format(1)}{mark.format(1)}</w:p>", footnotes=notes)
+    ).text
+    assert text.count("注1") == text.count("注2") == 1
+
+
+def test_cells_far_apart_do_not_become_a_table_of_blanks() -> None:
+    rows = "".join(
+        f'<row r="{number}"><c r="{"A" if number % 2 else "GR"}{number}"><v>{number}</v></c></row>'
+        for number in range(1, 30_001)
+    )
+    text = xlsx.read(workbook(rows)).text
+    assert text.startswith("## Data!A1:GR30000\n\n1\n2\n3\n")
+    assert len(text) < 300_000
+
+
+def test_a_chapter_larger_than_any_is_a_problem() -> None:
+    with pytest.raises(SourceError, match="chapter"):
+        epub.read(book(b"<p>" + b"x" * (30 << 20)))
+
+
 def test_spans_of_a_million_cells_do_not_fill_the_memory() -> None:
     cell = f'<w:tc><w:tcPr><w:gridSpan w:val="999999"/></w:tcPr>{paragraph("x")}</w:tc>'
     text = docx.read(word(f"<w:tbl><w:tr>{cell}{cell}</w:tr><w:tr>{cell}{cell}</w:tr></w:tbl>")).text
@@ -275,6 +303,13 @@ class TestPdf:
         )  # fmt: skip
         with pytest.raises(SourceError, match="images"):
             pdf.read(data)
+
+    def test_short_lines_count_as_lines(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        process.close_process()
+        monkeypatch.setattr(process, "MAX_CHARS", 1000)
+        with pytest.raises(SourceError, match="stopped at page 2 of 3"):
+            pdf.read(build_pdf([[f"{number:02}" for number in range(20)]] * 3))
+        process.close_process()
 
     @pytest.mark.slow
     def test_a_stream_that_unpacks_to_gigabytes_is_a_problem_or_no_text(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -24,6 +25,8 @@ MEDIA_TYPE = "application/epub+zip"
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _MAX_CHAPTERS = 10_000
+_MAX_CHAPTER_BYTES = 20 << 20  # a tree of a page needs many times its bytes in memory
+_MAX_LABEL_PARTS, _MAX_LABEL_CHARS = 50, 300
 _MAX_CHARS = 20_000_000
 _CHAPTER_TYPES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
 # An HTML parser ignores the slash, so that <title/> would swallow the chapter.
@@ -40,9 +43,9 @@ _BACK_LINK = re.compile(
 _ANY_HEADING = re.compile(r"(?m)^#{1,6} ")
 
 
-def read(data: bytes) -> Text:
+def read(book_data: bytes) -> Text:
     """Return the text of an e-book; raise SourceError if it has none or is protected."""
-    archive = Archive(data, "e-book")
+    archive = Archive(book_data, "e-book")
     package_name = _package_name(archive)
     package = parse_part(archive, package_name)
     manifest = _manifest(package, package_name)
@@ -55,7 +58,10 @@ def read(data: bytes) -> Text:
             raise SourceError("The e-book is protected against copying", hint="Import a copy without protection.")
         if name not in archive:
             continue
-        chapter = _read_chapter(archive.read(name), labels.get(name, ""))
+        data = archive.read(name)
+        if len(data) > _MAX_CHAPTER_BYTES:
+            raise SourceError(f"The e-book has a chapter of {len(data) >> 20} MB", hint="Split it, or exclude it.")
+        chapter = _read_chapter(data, labels.get(name, ""))
         if chapter:
             parts.append(chapter)
             chars += len(chapter)
@@ -124,7 +130,8 @@ def _chapter_labels(archive: Archive, package: Element, manifest: dict[str, Elem
                 label, href = node, node.get("href", "")
             else:
                 continue
-            text = "" if label is None else " ".join("".join(label.itertext()).split())
+            parts = () if label is None else islice(label.itertext(), _MAX_LABEL_PARTS)
+            text = " ".join("".join(part[:_MAX_LABEL_CHARS] for part in parts).split())
             labels.setdefault(resolve_name(part, unquote(href.partition("#")[0])), text)
     return labels
 

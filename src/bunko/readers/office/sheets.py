@@ -28,6 +28,7 @@ _MAX_CELLS = 500_000
 _MAX_CHARS = 20_000_000
 _MAX_STRINGS = 2_000_000
 _MAX_COLUMNS = 200
+_MAX_TABLE_CELLS = 2_000_000  # empty ones included; a larger table is mostly blank
 _MAX_MERGED_CELLS = 100_000
 _REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?([0-9]{1,7})")
 
@@ -189,12 +190,15 @@ def _sheet_blocks(name: str, sheet: _Sheet) -> list[str]:
         first_row, last_row = rows[0], rows[-1]
         columns = {column for row in rows for column in sheet.rows[row]}
         first, last = min(columns), max(columns)
-        grid = [[sheet.rows[row].get(column, "") for column in range(first, last + 1)] for row in rows]
         blocks.append(cells_heading(name, (first_row, first), (last_row, last)))
-        if first == last or len(grid) == 1:
-            blocks.append(escape_markdown("\n".join(" ".join(filter(None, row)) for row in grid)))
+        if first == last or len(rows) == 1 or len(rows) * (last - first) > _MAX_TABLE_CELLS:
+            texts = (sorted(sheet.rows[row].items()) for row in rows)
+            blocks.append(escape_markdown("\n".join(" ".join(text for _, text in row) for row in texts)))
         else:
-            blocks.append(markdown_table(grid))
+            columns_range = range(first, last + 1)
+            blocks.append(
+                markdown_table([[sheet.rows[row].get(column, "") for column in columns_range] for row in rows])
+            )
     if sheet.left_out:
         blocks.append(sheet.left_out)
     return blocks

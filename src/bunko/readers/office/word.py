@@ -63,7 +63,11 @@ def read(data: bytes) -> Text:
         read_styles(styles),
         default_style_id(styles),
         Numbering.from_xml(parse_optional(archive, parts.get("numbering", ""))),
-        {kind: parse_optional(archive, parts.get(f"{kind}s", "")) for kind in ("footnote", "endnote")},
+        {
+            (kind, attribute(note, "id")): note
+            for kind in ("footnote", "endnote")
+            for note in parse_optional(archive, parts.get(f"{kind}s", ""))
+        },
     )
     for element in iter_elements(archive, part, "body"):
         writer.write_blocks([element])
@@ -79,7 +83,7 @@ class _Writer:
     """Writes the blocks of a document as Markdown."""
 
     def __init__(
-        self, styles: dict[str, Style], default_style: str, numbering: Numbering, notes: dict[str, Element]
+        self, styles: dict[str, Style], default_style: str, numbering: Numbering, notes: dict[tuple[str, str], Element]
     ) -> None:
         self._styles, self._default_style, self._numbering, self._notes = styles, default_style, numbering, notes
         self._blocks: list[_Block] = []
@@ -214,7 +218,7 @@ class _Writer:
         return base
 
     def _note_mark(self, kind: str, note_id: str) -> str:
-        note = next((note for note in self._notes[kind] if attribute(note, "id") == note_id), None)
+        note = self._notes.pop((kind, note_id), None)  # it may refer to itself
         texts = [] if note is None else [self._inline_text(paragraph) for paragraph in _paragraphs(note)]
         text = " ".join(part for part in texts if part)
         if not text:

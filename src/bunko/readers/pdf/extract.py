@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 _MAX_MEMORY_BYTES = 3 << 30  # of address space; PDFium itself refuses streams of more than 1 GB
 _MAX_OUTLINE_ENTRIES = 20_000
 _MAX_OUTLINE_LEVEL = 15
+_MIN_LINE_CHARS = 40  # a shorter line counts as one of this length: its size and box need memory too
 _SIZE_SAMPLES = 5  # characters of a line whose sizes are compared
 
 
@@ -70,7 +71,7 @@ def extract_messages(data: bytes, max_pages: int, max_chars: int) -> Iterator[di
             text_page.close()
             page.close()
             yield {"lines": lines}
-            chars_left -= sum(len(line[0]) for line in lines)
+            chars_left -= sum(max(len(line[0]), _MIN_LINE_CHARS) for line in lines)
             if chars_left <= 0:
                 break
     yield {"end": True}

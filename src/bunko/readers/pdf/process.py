@@ -19,8 +19,8 @@ MAX_PAGES = 5000
 MAX_CHARS = 20_000_000
 MAX_SECONDS = 120.0  # PDFium reads several hundred pages a second
 _MAX_MESSAGE_BYTES = 256 << 20
-# The modules beside this file have names of the standard library, so that its folder must not be on the path (-P).
-_COMMAND = ("-P", "-W", "ignore", str(Path(__file__).with_name("extract.py")), str(MAX_PAGES), str(MAX_CHARS))
+# The modules beside this file have names of the standard library, so that its folder must not be on the path.
+_OPTIONS = ("-P", "-W", "ignore")
 
 
 class _Extractor:
@@ -30,7 +30,7 @@ class _Extractor:
         self.owner = os.getpid()
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self._process = subprocess.Popen(
-            [sys.executable, *_COMMAND],
+            [sys.executable, *_OPTIONS, str(Path(__file__).with_name("extract.py")), str(MAX_PAGES), str(MAX_CHARS)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
