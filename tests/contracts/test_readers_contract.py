@@ -35,6 +35,7 @@ def test_a_reader_declares_its_suffixes_its_type_and_an_extra_that_exists(name: 
     assert set(reader.default_suffixes) <= set(reader.suffixes)
     assert "/" in reader.media_type
     assert reader.extra in ("", *project["optional-dependencies"])
+    assert bool(reader.extra) == bool(reader.package)
 
 
 def test_a_suffix_has_one_reader() -> None:
@@ -54,12 +55,16 @@ def test_any_bytes_are_read_as_text_of_the_declared_type_or_refused(name: str, d
 
 
 def test_a_folder_imports_what_is_read_by_default() -> None:
-    assert readers.default_suffixes() == (".md", ".txt")
+    documents = {".md", ".txt", ".html", ".pdf", ".docx", ".pptx", ".xlsx", ".epub"}
+    assert documents <= set(readers.default_suffixes())
     assert load_settings(environ={}).settings.scanner.file_extensions == readers.default_suffixes()
 
 
 def test_finding_the_readers_loads_no_parser() -> None:
-    heavy = {"selectolax", "pypdf", "yaml", "numpy", "importlib.metadata", "bunko.readers.html.blocks"}
+    heavy = {
+        "selectolax", "pypdfium2", "yaml", "numpy", "importlib.metadata", "zipfile", "subprocess",
+        "xml.etree.ElementTree", "bunko.readers.html.blocks", "bunko.readers.office.word", "bunko.readers.pdf.layout",
+    }  # fmt: skip
     code = (
         "import sys; from bunko import readers; readers.read(b'text', 'a.md'); readers.read(b'text', 'ChangeLog')\n"
         f"print({heavy} & sys.modules.keys())"

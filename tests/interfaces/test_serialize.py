@@ -12,6 +12,7 @@ from bunko.interfaces.serialize import page_to_dict
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.search.request import SearchRequest
 from tests.conftest import Opener, Run
+from tests.readers.zip_files import fixture
 
 
 @pytest.fixture
@@ -41,6 +42,14 @@ def test_the_concise_form_is_a_part_of_the_detailed_one(garden: Path, open_docs:
     concise = search_as_assistant(open_docs, garden, response_format="concise")
     assert concise["results"][0].items() <= detailed["results"][0].items()
     assert concise.keys() == detailed.keys()
+
+
+def test_a_result_of_a_presentation_names_its_slide(docs: Path, open_docs: Opener) -> None:
+    (docs / "deck.pptx").write_bytes(fixture("deck.pptx"))
+    [result] = search_as_assistant(open_docs, docs, query="延滞は一日十円", response_format="concise", top_k=1)[
+        "results"
+    ]
+    assert (result["file_path"], result["place"]) == ("deck.pptx", "slide2")
 
 
 def test_scores_have_four_decimals(garden: Path, open_docs: Opener) -> None:

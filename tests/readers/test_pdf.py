@@ -1,12 +1,11 @@
-"""PDF files are read; the tests write them by hand, so that every byte is known."""
+"""PDF files are read: some that programs have made, and some written by hand, so that every byte is known."""
 
 from __future__ import annotations
 
-import io
+import os
+import signal
 import subprocess
 import sys
-import zlib
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,60 +15,15 @@ from hypothesis import strategies as st
 
 from bunko import readers
 from bunko.chunkers import build
-from bunko.errors import SourceError
+from bunko.errors import SourceError, UnknownName
 from bunko.readers import pdf
+from bunko.readers.pdf import layout, process
+from bunko.search.passages import extract_passages
 from tests.conftest import Opener
+from tests.readers.pdf_files import build_pdf, write_pdf
+from tests.readers.zip_files import fixture
 
-
-def _file(objects: Sequence[bytes], info: str = "") -> bytes:
-    """Write numbered objects to a file; the first is the catalog, the last the document information."""
-    out = bytearray(b"%PDF-1.7\n")
-    offsets = []
-    for number, body in enumerate((*objects, f"<< {info} >>".encode("latin-1")), 1):
-        offsets.append(len(out))
-        out += b"%d 0 obj\n%b\nendobj\n" % (number, body)
-    start = len(out)
-    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(offsets) + 1)
-    out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    out += b"trailer << /Size %d /Root 1 0 R /Info %d 0 R >>\n" % (len(offsets) + 1, len(offsets))
-    return bytes(out + b"startxref\n%d\n%%%%EOF\n" % start)
-
-
-def _stream(data: bytes) -> bytes:
-    packed = zlib.compress(data)
-    return b"<< /Length %d /Filter /FlateDecode >>\nstream\n%b\nendstream" % (len(packed), packed)
-
-
-def build_pdf(pages: Sequence[Sequence[str]], info: str = "") -> bytes:
-    """Return a PDF with lines of text; its font numbers the characters and has a map from numbers to Unicode."""
-    characters = sorted({character for page in pages for line in page for character in line})
-    codes = {character: number for number, character in enumerate(characters, 1)}
-    pairs = "\n".join(f"<{code:04X}> <{character.encode('utf-16-be').hex()}>" for character, code in codes.items())
-    cmap = (
-        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /X def /CMapType 2 def\n"
-        f"1 begincodespacerange <0000> <FFFF> endcodespacerange\n{len(codes)} beginbfchar\n{pairs}\nendbfchar\n"
-        "endcmap CMapName currentdict /CMap defineresource pop end end"
-    )
-    first = 6
-    kids = " ".join(f"{first + 2 * number} 0 R" for number in range(len(pages)))
-    objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>".encode(),
-        b"<< /Type /Font /Subtype /Type0 /BaseFont /X /Encoding /Identity-H /DescendantFonts [4 0 R]"
-        b" /ToUnicode 5 0 R >>",
-        b"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /X /DW 1000"
-        b" /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> >>",
-        _stream(cmap.encode()),
-    ]
-    for number, page in enumerate(pages):
-        lines = "".join(
-            f"1 0 0 1 50 {800 - 20 * index} Tm <{''.join(f'{codes[character]:04X}' for character in line)}> Tj\n"
-            for index, line in enumerate(page)
-        )
-        resources = "/Resources << /Font << /F 3 0 R >> >> /MediaBox [0 0 600 850]"
-        objects.append(f"<< /Type /Page /Parent 2 0 R {resources} /Contents {first + 1 + 2 * number} 0 R >>".encode())
-        objects.append(_stream(f"BT /F 12 Tf\n{lines}ET".encode() if page else b""))
-    return _file(objects, info)
+pytest.importorskip("pypdfium2")
 
 
 def _utf_16(text: str) -> str:
@@ -107,11 +61,61 @@ def test_a_page_of_a_folder_s_pdf_is_found_and_says_where(docs: Path, open_docs:
     (docs / "manual.pdf").write_bytes(
         build_pdf([["Nothing of interest stands on this first page of ours."], ["締め処理は月末。"]])
     )
-    library = open_docs(BUNKO_SCANNER_FILE_EXTENSIONS=".pdf")
+    library = open_docs()
     assert not library.reindex().problems
     hit = library.search("締め処理").hits[0]
     assert hit.uri == "manual.pdf"
     assert "## Page 2" in hit.chunk.text
+
+
+def test_a_page_is_read_and_verified_by_its_number(docs: Path, open_docs: Opener) -> None:
+    pages = [["請求書の見本をここに置く。"], ["締め処理は月末。", "翌月に送る。"], ["奥付"]]
+    (docs / "manual.pdf").write_bytes(build_pdf(pages))
+    library = open_docs(BUNKO_CHUNKER_MIN_CHUNK_CHARS="1")
+    passage = extract_passages(library.search("締め処理", top_k=1).hits, library.document_of, "chunk")[0]
+    assert passage.place == "p2"
+    assert library.read("manual.pdf:p2") == "## Page 2\n\n締め処理は月末。\n翌月に送る。"
+    assert library.verify_citation("manual.pdf:p2", passage.hash).status == "same"
+    assert library.verify_citation("manual.pdf:p1", passage.hash).status == "changed"
+    (docs / "manual.pdf").rename(docs / "guide.pdf")
+    assert library.verify_citation("manual.pdf:p2", passage.hash).citation == "guide.pdf:p2"
+    with pytest.raises(UnknownName):
+        library.read("guide.pdf:p9")
+
+
+def test_a_pdf_of_libreoffice_has_headings_joined_lines_and_no_running_heads() -> None:
+    read = pdf.read(fixture("report.pdf"))
+    assert read.title == "観測の報告"
+    blocks = read.text.split("\n\n")
+    assert blocks[:2] == ["## Page 1", "### 一年の天候"]
+    assert blocks[2].startswith("この年の春は例年よりも早く訪れ、三月の半ばには平地の雪がすべて消えた。")
+    assert "\n" not in blocks[2]
+    assert blocks[3] == "#### Summer rainfall"
+    assert "the extraordinarily persistent southwesterly" in blocks[4]
+    assert "unprecedented" in blocks[4]
+    assert "- 雨量計を確かめる\n" in read.text
+    assert "## Page 2\n\n### 観測の結果\n\n雲雀の初鳴きは" in read.text
+    assert "| missing\n\n#### おわりに\n\n来年も観測を続ける。" in read.text
+    assert "気象観測所" not in read.text
+
+
+def test_vertical_text_is_read_in_lines_and_its_headings_are_known_by_their_size() -> None:
+    text = pdf.read(fixture("vertical.pdf")).text
+    assert text.startswith("## Page 1\n\n### 春の便り\n\n拝啓、山の雪もようやく解け、川の水が音を立てて流れる季節に")
+    assert "ぜひお目にかかりたく存じます。" in text
+
+
+def test_a_page_that_begins_in_the_middle_of_a_section_names_it() -> None:
+    def page(number: int, top: str, size: float) -> list[layout.Line]:
+        texts = [(top, size), *((f"{number}頁の本文の{line}行目です。", 10.0) for line in range(5))]
+        return [
+            layout.Line(text, size, 50, 700 - 20 * index, 300, 710 - 20 * index)
+            for index, (text, size) in enumerate(texts)
+        ]
+
+    text = layout.markdown([page(1, "請求の手順", 16), page(2, "つづきの文である。", 10)])
+    assert text.startswith("## Page 1\n\n### 請求の手順\n\n1頁の")
+    assert "## Page 2: 請求の手順\n\nつづきの文である。" in text
 
 
 def test_pages_that_are_images_are_a_problem_that_names_the_remedy() -> None:
@@ -119,20 +123,11 @@ def test_pages_that_are_images_are_a_problem_that_names_the_remedy() -> None:
         pdf.read(build_pdf([[], []]))
 
 
-@pytest.mark.parametrize("algorithm", ["RC4-128", "AES-256"])
-def test_an_encrypted_file_is_a_problem_unless_its_password_is_empty(algorithm: str) -> None:
-    from pypdf import PdfReader, PdfWriter
-
-    def locked(password: str) -> bytes:
-        writer = PdfWriter(clone_from=PdfReader(io.BytesIO(build_pdf([["秘密の本文"]]))))
-        writer.encrypt(password, owner_password="owner", algorithm=algorithm)
-        out = io.BytesIO()
-        writer.write(out)
-        return out.getvalue()
-
+def test_an_encrypted_file_is_a_problem_unless_its_password_is_empty() -> None:
     with pytest.raises(SourceError, match="without a password"):
-        pdf.read(locked("secret"))
-    assert "秘密の本文" in pdf.read(locked("")).text
+        pdf.read(fixture("locked.pdf"))
+    for name in ("restricted.pdf", "restricted-rc4.pdf"):
+        assert "The secret recipe has two eggs." in pdf.read(fixture(name)).text
 
 
 @pytest.mark.parametrize("data", [b"", b"%PDF-1.7\n", b"no pdf at all", build_pdf([["本文"]])[:200]])
@@ -146,7 +141,7 @@ def test_more_pages_than_a_book_has_are_refused() -> None:
     tree = b"<< /Type /Pages /Kids [%b] /Count 6000 >>" % kids
     leaf = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] >>"
     with pytest.raises(SourceError, match="6,000 pages"):
-        pdf.read(_file([b"<< /Type /Catalog /Pages 2 0 R >>", tree, leaf]))
+        pdf.read(write_pdf([b"<< /Type /Catalog /Pages 2 0 R >>", tree, leaf]))
 
 
 @settings(max_examples=60, deadline=None)
@@ -158,11 +153,52 @@ def test_damage_makes_a_problem_or_less_text_but_nothing_else(position: int, dam
         assert pdf.read(data[:position] + damage + data[position + len(damage) :]).text.startswith("## Page ")
 
 
+def test_a_file_that_takes_too_long_is_a_problem_and_the_next_one_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    process.close_process()  # starting Python alone takes longer than this
+    monkeypatch.setattr(process, "MAX_SECONDS", 0.001)
+    with pytest.raises(SourceError, match="takes more than"):
+        pdf.read(build_pdf([["本文"]]))
+    monkeypatch.undo()
+    assert "本文" in pdf.read(build_pdf([["本文"]])).text
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_crash_of_the_parser_costs_no_other_file() -> None:
+    pdf.read(build_pdf([["本文"]]))
+    extractor = process._extractor
+    assert extractor is not None
+    os.kill(extractor._process.pid, signal.SIGKILL)
+    extractor._process.wait()
+    assert "二つ目" in pdf.read(build_pdf([["二つ目"]])).text
+
+
 def test_without_the_package_the_problem_says_what_to_install() -> None:
     code = (
-        "import sys; sys.modules['pypdf'] = None\n"
+        "import sys; sys.modules['pypdfium2'] = None\n"
         "from bunko import readers\nfrom bunko.errors import SourceError\n"
         "try:\n    readers.read(b'%PDF-', 'a.pdf')\nexcept SourceError as error:\n    print(error.hint)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == 'Install it with: pip install "bunko[pdf]"\n'
+
+
+def test_a_folder_announces_files_it_cannot_read_and_reads_them_once_the_package_is_there(
+    docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.pdf", "b.pdf", "c.pdf"):
+        (docs / name).write_bytes(build_pdf([[f"{name} の本文はここにある。"]]))
+    library = open_docs()
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "pypdfium2", None)
+        (problem,) = library.reindex().problems
+        assert (problem.uri, problem.reason) == (
+            "a.pdf",
+            "cannot be read without the package pypdfium2 (like 2 more files of this format);"
+            ' install it with: pip install "bunko[pdf]"',
+        )
+    report = library.reindex()
+    assert (report.added, report.problems) == (3, [])
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "pypdfium2", None)
+        assert library.reindex().deleted == 0
+    assert library.search("b.pdf の本文").hits

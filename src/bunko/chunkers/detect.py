@@ -9,7 +9,12 @@ from bunko.chunkers.tables import MIN_COLUMNS, count_columns, markdown_tables
 from bunko.readers.outline import unify_line_ends
 
 # Files of these types are Markdown after reading.
-MARKDOWN_TYPES = frozenset(("text/markdown", "text/html", "application/pdf"))
+MARKDOWN_TYPES = frozenset((
+    "text/markdown", "text/html", "application/pdf", "application/epub+zip",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+))  # fmt: skip
 
 ContentType = Literal["prose", "table", "mixed"]
 

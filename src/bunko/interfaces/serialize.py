@@ -76,6 +76,8 @@ def _result_to_dict(item: PageItem, *, detailed: bool, for_model: bool) -> dict[
     }
     if hit.trust:
         result |= {"trust": hit.trust, "fetched_at": hit.fetched_at}
+    if passage.place:
+        result["place"] = name(passage.place)
     if not (item.has_start and item.has_end):
         result["truncated"] = True
     if detailed:

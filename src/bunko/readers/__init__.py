@@ -14,13 +14,13 @@ from bunko.text.dates import date_in_name
 if TYPE_CHECKING:
     from bunko.types import Text
 
-__all__ = ["Reader", "builtin_readers", "default_suffixes", "plugin_readers", "read"]
+__all__ = ["Reader", "builtin_readers", "default_suffixes", "plugin_readers", "read", "unavailable_readers"]
 
 ENTRY_POINT_GROUP = "bunko.readers"
 # Modules that readers share, or that read entries for sources; the search for readers does not import them.
 HELPER_MODULES = frozenset({
     "changelog", "daily_notes", "encoding", "entry_head", "entry_lines", "jsonl", "legacy_encodings", "line_stream",
-    "memo", "outline", "reader",
+    "memo", "office", "outline", "places", "reader", "titles",
 })  # fmt: skip
 _FALLBACK = "plain"
 
@@ -41,6 +41,11 @@ def read(data: bytes, name: str) -> Text:
 def default_suffixes() -> tuple[str, ...]:
     """Return the suffixes of the files that a folder imports unless the settings say otherwise."""
     return tuple(suffix for reader in builtin_readers().values() for suffix in reader.default_suffixes)
+
+
+def unavailable_readers() -> tuple[Reader, ...]:
+    """Return the readers of this package whose extra is not installed."""
+    return tuple(reader for reader in builtin_readers().values() if not reader.is_available())
 
 
 @cache

@@ -19,3 +19,13 @@ class Reader:
     media_type: str  # of the texts it returns
     default_suffixes: tuple[str, ...] = ()  # that a folder imports unless the settings say otherwise
     extra: str = ""  # of bunko, with the packages it needs; empty if there is none
+    package: str = ""  # that is imported to read a file, of the extra
+
+    def is_available(self) -> bool:
+        """Return whether the package that it needs is installed."""
+        from importlib.util import find_spec
+
+        try:
+            return not self.package or find_spec(self.package) is not None
+        except ValueError:  # the package is marked as one that must not be imported
+            return False

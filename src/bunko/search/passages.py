@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bunko.readers.outline import Heading, scan_outline, unify_line_ends
+from bunko.readers.places import place_of
 from bunko.records import StoredDocument
 from bunko.text import analyzer
 from bunko.text.hidden_chars import remove_hidden_chars
@@ -39,6 +40,7 @@ class Passage:
     hash: str  # of the document and of these lines, to verify a citation later
     chars_before: int = 0  # characters of the document before and after the passage
     chars_after: int = 0
+    place: str = ""  # the page, slide or cell where it begins: p12, slide3, Sheet1!A5; "" in files without them
 
     @property
     def citation(self) -> str:
@@ -237,4 +239,5 @@ def _build_passage(hit: Hit, document: StoredDocument, start: int, end: int) -> 
         digest,
         chars_before,
         chars_after,
+        place_of(full_text, document.media_type, first),
     )

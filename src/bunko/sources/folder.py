@@ -10,7 +10,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from io import BufferedReader, BytesIO
 from operator import attrgetter
 from pathlib import Path
@@ -21,11 +21,15 @@ from bunko.protocols import Scan
 from bunko.readers.line_stream import MAX_READ_BYTES
 from bunko.sources.gitignore import PathPatterns, parse_patterns
 from bunko.sources.kind import SourceKind
-from bunko.types import Fingerprint, Problem, SourceEntry
+from bunko.sources.walk_result import WalkResult
+from bunko.types import Fingerprint, SourceEntry
 
 _READ_ATTEMPTS = 3
 # Opening a pipe must not block, and a link in the place of a file is not followed. Windows has neither flag.
 _OPEN_FLAGS = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY"))
+
+# Office programs keep such a file beside each open document; it says who has opened it.
+_OWNER_FILE_PREFIX = "~$"
 
 _BEING_WRITTEN = "is being written", "wait until it is complete and import again"
 _NOT_REGULAR = "is not a regular file (but a pipe, a socket or a device)", "remove it or exclude it"
@@ -71,6 +75,7 @@ class Folder:
         A file that became empty, too large or not a regular file is a problem and is deleted.
         """
         walk = self._walk_folder()
+        walk.leave_out_unavailable()
         scan = Scan()
         added: list[SourceEntry] = []
         suspects: list[SourceEntry] = []
@@ -145,7 +150,7 @@ class Folder:
         return is_empty and any(True for _ in known_uris)
 
     def _compare_suspects(
-        self, scan: Scan, suspects: list[SourceEntry], fingerprints: Mapping[str, Fingerprint], walk: _WalkResult
+        self, scan: Scan, suspects: list[SourceEntry], fingerprints: Mapping[str, Fingerprint], walk: WalkResult
     ) -> None:
         now = time.time_ns()
         for entry in sorted(suspects, key=_by_uri):
@@ -163,7 +168,7 @@ class Folder:
                 scan.touched.append(entry)
 
     def _add_new_files(
-        self, scan: Scan, added: list[SourceEntry], fingerprints: Mapping[str, Fingerprint], walk: _WalkResult
+        self, scan: Scan, added: list[SourceEntry], fingerprints: Mapping[str, Fingerprint], walk: WalkResult
     ) -> None:
         deleted_by_content: dict[tuple[int, str], list[str]] = {}
         for uri in reversed(scan.deleted):
@@ -177,7 +182,7 @@ class Folder:
             if old_uris := deleted_by_content.get((entry.size, digest)):
                 scan.moved[entry.uri] = old_uris.pop()
 
-    def _digest(self, uri: str, walk: _WalkResult, *, read_content: bool) -> str | None:
+    def _digest(self, uri: str, walk: WalkResult, *, read_content: bool) -> str | None:
         """Return the SHA-256 of a file, "" without `read_content`, None if it cannot be read.
 
         The file is opened in any case: an unreadable file is a problem, not a change to report at every scan.
@@ -211,8 +216,8 @@ class Folder:
         problem = f"has {size:,} bytes, more than the limit of {self._max_file_bytes:,}"
         return problem, f"raise {self._limited_by} to index it"
 
-    def _walk_folder(self) -> _WalkResult:
-        walk = _WalkResult()
+    def _walk_folder(self) -> WalkResult:
+        walk = WalkResult()
         folders: list[tuple[str, _GitignoreRules, bool]] = [("", (), self._include is None)]
         while folders:
             prefix, rules, included = folders.pop()
@@ -241,11 +246,11 @@ class Folder:
         rules: _GitignoreRules,
         included: bool,
         folders: list[tuple[str, _GitignoreRules, bool]],
-        walk: _WalkResult,
+        walk: WalkResult,
     ) -> None:
         name = entry.name
         uri = prefix + name
-        name_matches = name.lower().endswith(self._extensions)
+        name_matches = name.lower().endswith(self._extensions) and not name.startswith(_OWNER_FILE_PREFIX)
         if not name_matches and self._names is not None:
             name_matches = self._names.fullmatch(name) is not None
         try:
@@ -285,7 +290,7 @@ class Folder:
         return False
 
     def _add_gitignore_rules(
-        self, prefix: str, entries: list[os.DirEntry[str]], rules: _GitignoreRules, walk: _WalkResult
+        self, prefix: str, entries: list[os.DirEntry[str]], rules: _GitignoreRules, walk: WalkResult
     ) -> _GitignoreRules:
         if not any(entry.name == ".gitignore" for entry in entries):
             return rules
@@ -300,7 +305,7 @@ class Folder:
             return rules
         return ((len(prefix), parse_patterns(content.decode(errors="surrogateescape"))), *rules)
 
-    def _check_link(self, uri: str, name_matches: bool, walk: _WalkResult) -> None:
+    def _check_link(self, uri: str, name_matches: bool, walk: WalkResult) -> None:
         """Report a link that is broken or leaves the folder; a target inside the folder is indexed by its own path."""
         try:
             real = os.path.realpath(self._root_prefix + uri, strict=True)
@@ -323,7 +328,7 @@ class Folder:
                 "copy its target here, or index the target separately",
             )
 
-    def _record_file(self, uri: str, file_stat: os.stat_result, walk: _WalkResult) -> None:
+    def _record_file(self, uri: str, file_stat: os.stat_result, walk: WalkResult) -> None:
         if not stat.S_ISREG(file_stat.st_mode):
             walk.report_problem(uri, *_NOT_REGULAR)
         elif file_stat.st_size == 0:
@@ -332,18 +337,6 @@ class Folder:
             walk.report_problem(uri, *self._too_large_problem(file_stat.st_size))
         else:
             walk.files[uri] = file_stat
-
-
-@dataclass(slots=True)
-class _WalkResult:
-    files: dict[str, os.stat_result] = field(default_factory=dict)
-    unreadable: set[str] = field(default_factory=set)  # exist, but cannot be read
-    unlisted: list[str] = field(default_factory=list)  # folders, with a trailing slash
-    problems: list[Problem] = field(default_factory=list)
-
-    def report_problem(self, uri: str, problem: str, remedy: str) -> None:
-        printable = uri.encode(errors="backslashreplace").decode()
-        self.problems.append(Problem(printable, f"{problem}; {remedy}"))
 
 
 def _entry(uri: str, file_stat: os.stat_result) -> SourceEntry:

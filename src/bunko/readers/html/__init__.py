@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from bunko.readers.reader import Reader
 from bunko.types import Text
 
-__all__ = ["ParsedPage", "read"]
+__all__ = ["ParsedPage", "keeps_readings", "read"]
 
 # Readings are furigana: the pronunciation above a word, in <ruby>. Where a larger share of the text has them, they are
 # for children, not for names that are hard to read, and are left out.
@@ -39,7 +39,7 @@ def read(data: bytes, *, charset: str = "", url: str = "") -> ParsedPage:
     page = tree.build_tree(document)
     head = metadata.PageHead(document)
     main = main_content.main_element(page)
-    keep_readings = page.ruby_chars <= max(_ALLOWED_READING_CHARS, _SPARSE_READINGS_SHARE * page.body.chars)
+    keep_readings = keeps_readings(page.ruby_chars, page.body.chars)
     main_text = blocks.markdown(main, keep_menus=main is not page.body, keep_readings=keep_readings)
     if not main_text:
         main_text = blocks.markdown(page.body, keep_readings=keep_readings) or blocks.markdown(
@@ -64,9 +64,19 @@ def read(data: bytes, *, charset: str = "", url: str = "") -> ParsedPage:
     )
 
 
+def keeps_readings(reading_chars: int, text_chars: int) -> bool:
+    """Return whether the readings of a text are kept, by their share of it."""
+    return reading_chars <= max(_ALLOWED_READING_CHARS, _SPARSE_READINGS_SHARE * text_chars)
+
+
 def read_file(data: bytes) -> Text:
     """Read the main text of a saved page."""
     return read(data).text
 
 
-READER = Reader(read_file, suffixes=(".html", ".htm", ".xhtml"), media_type="text/html")
+READER = Reader(
+    read_file,
+    suffixes=(".html", ".htm", ".xhtml"),
+    media_type="text/html",
+    default_suffixes=(".html", ".htm", ".xhtml"),
+)

@@ -1,0 +1,57 @@
+"""Write PDF files by hand, so that every byte is known."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+
+def write_pdf(objects: Sequence[bytes], info: str = "") -> bytes:
+    """Write numbered objects to a file; the first is the catalog, the last the document information."""
+    out = bytearray(b"%PDF-1.7\n")
+    offsets = []
+    for number, body in enumerate((*objects, f"<< {info} >>".encode("latin-1")), 1):
+        offsets.append(len(out))
+        out += b"%d 0 obj\n%b\nendobj\n" % (number, body)
+    start = len(out)
+    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(offsets) + 1)
+    out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    out += b"trailer << /Size %d /Root 1 0 R /Info %d 0 R >>\n" % (len(offsets) + 1, len(offsets))
+    return bytes(out + b"startxref\n%d\n%%%%EOF\n" % start)
+
+
+def _stream(data: bytes) -> bytes:
+    packed = zlib.compress(data)
+    return b"<< /Length %d /Filter /FlateDecode >>\nstream\n%b\nendstream" % (len(packed), packed)
+
+
+def build_pdf(pages: Sequence[Sequence[str]], info: str = "") -> bytes:
+    """Return a PDF with lines of text; its font numbers the characters and has a map from numbers to Unicode."""
+    characters = sorted({character for page in pages for line in page for character in line})
+    codes = {character: number for number, character in enumerate(characters, 1)}
+    pairs = "\n".join(f"<{code:04X}> <{character.encode('utf-16-be').hex()}>" for character, code in codes.items())
+    cmap = (
+        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /X def /CMapType 2 def\n"
+        f"1 begincodespacerange <0000> <FFFF> endcodespacerange\n{len(codes)} beginbfchar\n{pairs}\nendbfchar\n"
+        "endcmap CMapName currentdict /CMap defineresource pop end end"
+    )
+    first = 6
+    kids = " ".join(f"{first + 2 * number} 0 R" for number in range(len(pages)))
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>".encode(),
+        b"<< /Type /Font /Subtype /Type0 /BaseFont /X /Encoding /Identity-H /DescendantFonts [4 0 R]"
+        b" /ToUnicode 5 0 R >>",
+        b"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /X /DW 1000"
+        b" /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> >>",
+        _stream(cmap.encode()),
+    ]
+    for number, page in enumerate(pages):
+        lines = "".join(
+            f"1 0 0 1 50 {800 - 20 * index} Tm <{''.join(f'{codes[character]:04X}' for character in line)}> Tj\n"
+            for index, line in enumerate(page)
+        )
+        resources = "/Resources << /Font << /F 3 0 R >> >> /MediaBox [0 0 600 850]"
+        objects.append(f"<< /Type /Page /Parent 2 0 R {resources} /Contents {first + 1 + 2 * number} 0 R >>".encode())
+        objects.append(_stream(f"BT /F 12 Tf\n{lines}ET".encode() if page else b""))
+    return write_pdf(objects, info)
