@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from bunko import readers
 from bunko.errors import SourceError
+from bunko.readers import code
 from bunko.settings import load_settings
 from bunko.types import Text
 
@@ -23,7 +24,7 @@ READERS = readers.builtin_readers()
 
 def test_every_module_declares_a_reader_or_is_a_helper() -> None:
     modules = {module.name for module in pkgutil.iter_modules(readers.__path__)}
-    assert modules == {*READERS, *readers.HELPER_MODULES}
+    assert modules == {*(READERS.keys() - code.READERS.keys()), "code", *readers.HELPER_MODULES}
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -54,12 +55,15 @@ def test_any_bytes_are_read_as_text_of_the_declared_type_or_refused(name: str, d
 
 
 def test_a_folder_imports_what_is_read_by_default() -> None:
-    assert readers.default_suffixes() == (".md", ".txt")
+    assert readers.default_suffixes() == (".eml", ".mbox", ".md", ".ipynb", ".org", ".txt", ".rst")
     assert load_settings(environ={}).settings.scanner.file_extensions == readers.default_suffixes()
 
 
 def test_finding_the_readers_loads_no_parser() -> None:
-    heavy = {"selectolax", "pypdf", "yaml", "numpy", "importlib.metadata", "bunko.readers.html.blocks"}
+    heavy = {
+        *("selectolax", "pypdf", "yaml", "numpy", "importlib.metadata", "bunko.readers.html.blocks"),
+        *("email", "json", "tree_sitter", "bunko.readers.definitions", "bunko.readers.mime"),
+    }
     code = (
         "import sys; from bunko import readers; readers.read(b'text', 'a.md'); readers.read(b'text', 'ChangeLog')\n"
         f"print({heavy} & sys.modules.keys())"

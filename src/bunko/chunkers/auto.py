@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bunko.chunkers.detect import MARKDOWN_TYPES, content_type
+from bunko.chunkers.detect import WHOLE_TYPES, content_type, has_headings
+from bunko.chunkers.entry import WholeEntry
 from bunko.chunkers.headings import Headings
 from bunko.chunkers.paragraphs import Paragraphs
 from bunko.chunkers.tables import Tables
@@ -10,16 +11,19 @@ from bunko.types import Chunk, Text
 
 
 class Auto:
-    """Splits Markdown by headings, tables by rows and everything else by paragraphs."""
+    """Splits text with headings by these, tables by rows and everything else by paragraphs; keeps messages whole."""
 
-    def __init__(self, headings: Headings, paragraphs: Paragraphs, tables: Tables) -> None:
+    def __init__(self, headings: Headings, paragraphs: Paragraphs, tables: Tables, whole: WholeEntry) -> None:
         self._headings = headings
         self._paragraphs = paragraphs
         self._tables = tables
+        self._whole = whole
 
     def chunks(self, text: Text) -> list[Chunk]:
         """Return the chunks in order."""
-        if text.media_type in MARKDOWN_TYPES:
+        if text.media_type in WHOLE_TYPES:
+            return self._whole.chunks(text)
+        if has_headings(text.media_type):
             sections = self._headings.chunks(text)
             # A document with headings is more than its tables: they stay under their headings.
             if any(chunk.heading for chunk in sections) or content_type(text.text[text.body_start :]) != "table":
@@ -29,6 +33,6 @@ class Auto:
         return self._tables.chunks(text)
 
 
-def build(headings: Headings, paragraphs: Paragraphs, tables: Tables) -> Auto:
+def build(headings: Headings, paragraphs: Paragraphs, tables: Tables, whole: WholeEntry) -> Auto:
     """Choose by the type of the text."""
-    return Auto(headings, paragraphs, tables)
+    return Auto(headings, paragraphs, tables, whole)

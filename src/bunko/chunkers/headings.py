@@ -1,4 +1,4 @@
-"""Split Markdown into sections by its headings."""
+"""Split text into sections by its headings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from bunko.chunkers import merge
 from bunko.chunkers.merge import ChunkRange
 from bunko.chunkers.split import AtomicBlock, split_range
 from bunko.chunkers.tables import markdown_tables
-from bunko.readers.outline import Heading, Verbatim, scan_outline, unify_line_ends
+from bunko.readers.outline import Heading, Verbatim, unify_line_ends
+from bunko.readers.outlines import scan_outline
 from bunko.types import Chunk, Text
 
 _NO_HEADING = Heading(0, 0, 0, "", "")
@@ -28,7 +29,7 @@ class Headings:
         ranges: list[ChunkRange] = []
         open_headings: list[Heading] = []
         start, heading, verbatim = text.body_start, _NO_HEADING, []
-        for block in scan_outline(lines, text.body_start):
+        for block in scan_outline(lines, text.body_start, media_type=text.media_type):
             if isinstance(block, Verbatim):
                 verbatim.append(block)
             elif block.level in self._levels:
@@ -82,5 +83,5 @@ def _atomic_blocks(lines: str, start: int, end: int, verbatim: Sequence[Verbatim
 
 
 def build(max_chars: int = 3000, min_chars: int = 50, levels: Sequence[int] = (1, 2, 3), overlap: int = 0) -> Headings:
-    """Split Markdown at its headings; the parts of a long section share up to `overlap` characters."""
+    """Split text at its headings; the parts of a long section share up to `overlap` characters."""
     return Headings(max_chars, min_chars, levels, overlap)

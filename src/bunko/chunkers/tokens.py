@@ -6,10 +6,11 @@ from array import array
 from bisect import bisect_right
 
 from bunko.chunkers import merge
-from bunko.chunkers.detect import MARKDOWN_TYPES
+from bunko.chunkers.detect import has_headings
 from bunko.chunkers.merge import ChunkRange
 from bunko.chunkers.split import safe_cut_offset
-from bunko.readers.outline import Heading, scan_outline, unify_line_ends
+from bunko.readers.outline import Heading, unify_line_ends
+from bunko.readers.outlines import scan_outline
 from bunko.text.subwords import token_spans
 from bunko.types import Chunk, Text
 
@@ -59,11 +60,11 @@ def _token_starts(lines: str, body_start: int) -> array[int]:
 
 def _heading_positions(lines: str, text: Text) -> list[tuple[int, str, tuple[str, ...]]]:
     """Return the offset, the source and the path of each heading."""
-    if text.media_type not in MARKDOWN_TYPES:
+    if not has_headings(text.media_type):
         return []
     positions = []
     path: list[Heading] = []
-    for block in scan_outline(lines, text.body_start):
+    for block in scan_outline(lines, text.body_start, media_type=text.media_type):
         if isinstance(block, Heading):
             path = [*(heading for heading in path if heading.level < block.level), block]
             positions.append((block.start, block.source, tuple(heading.title for heading in path if heading.title)))

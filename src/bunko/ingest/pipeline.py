@@ -362,9 +362,11 @@ def _with_file_lines(chunks: list[Chunk], lines: LineSpan) -> list[Chunk]:
 
 def pack_terms(document: Document, chunks: Sequence[Chunk]) -> bytes:
     """Return the terms of a document's chunks in the store's format."""
-    # The file name is indexed because people search for it; vectors leave it out, so that a rename costs none.
+    # The names of a document are indexed because people search for them; vectors leave them out, so that a rename
+    # costs none.
     uri = document.uri
     name = PurePosixPath(unquote(uri) if uri.startswith(("http://", "https://")) else uri).stem
+    labels = "\n".join((name, *document.text.aliases))
     return term_codec.pack_terms(
-        [analyzer.term_keys(f"{name}\n{chunk.text_in_context(document.text.title)}") for chunk in chunks]
+        [analyzer.term_keys(f"{labels}\n{chunk.text_in_context(document.text.title)}") for chunk in chunks]
     )

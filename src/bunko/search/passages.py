@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bunko.readers.outline import Heading, scan_outline, unify_line_ends
+from bunko.readers.outline import Heading, unify_line_ends
+from bunko.readers.outlines import scan_outline
 from bunko.records import StoredDocument
 from bunko.text import analyzer
 from bunko.text.hidden_chars import remove_hidden_chars
@@ -164,9 +165,12 @@ def _add_range(ranges: list[_TextRange], text_range: _TextRange) -> list[_TextRa
     return [other for other in ranges if other not in touching[1:]]
 
 
-def section_range(text: str, body_start: int, start: int, end: int) -> tuple[int, int]:
+def section_range(
+    text: str, body_start: int, start: int, end: int, media_type: str = "text/markdown"
+) -> tuple[int, int]:
     """Return the section around a range: from the heading above it to the next one of the same or a higher level."""
-    headings = [mark for mark in scan_outline(unify_line_ends(text), body_start) if isinstance(mark, Heading)]
+    outline = scan_outline(unify_line_ends(text), body_start, media_type=media_type)
+    headings = [mark for mark in outline if isinstance(mark, Heading)]
     above = [heading for heading in headings if heading.start <= start]
     if not above:
         return start, max(end, min((heading.start for heading in headings), default=len(text)))
@@ -190,7 +194,7 @@ def _extract_range(hit: Hit, document: StoredDocument, extract: Extract) -> tupl
         begin = len(text) - len(text[document.body_start :].lstrip("\r\n"))
         return begin, max(begin, len(text.rstrip()))
     if extract == "section":
-        return section_range(document.text, document.body_start, hit.chunk.start, hit.chunk.end)
+        return section_range(document.text, document.body_start, hit.chunk.start, hit.chunk.end, document.media_type)
     return hit.chunk.start, hit.chunk.end
 
 

@@ -36,6 +36,7 @@ class Text:
     date: str = ""  # ISO 8601, as precise as in the source: 2024, 2024-01-15, 2024-01-15T09:30:00
     tags: tuple[str, ...] = ()
     body_start: int = 0  # offset of the body, after the front matter
+    aliases: tuple[str, ...] = ()  # other names of the document; they are searched, but not stored
 
 
 @dataclass(frozen=True, slots=True)
