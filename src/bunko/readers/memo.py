@@ -25,6 +25,7 @@ class Memo(NamedTuple):
     text: str
     body: int = 0  # offset in text after the heading and the tags
     key: str = ""  # the id that its author gave it
+    media_type: str = "text/plain"
 
 
 class BadLine(NamedTuple):

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bunko.errors import SourceError
-from bunko.protocols import Scan
+from bunko.protocols import Scan, Source
 from bunko.readers.line_stream import MAX_READ_BYTES
 from bunko.sources.gitignore import PathPatterns, parse_patterns
-from bunko.sources.kind import SourceKind
+from bunko.sources.kind import SourceKind, SourceSpec
+from bunko.sources.vaults import is_vault_internal
 from bunko.types import Fingerprint, Problem, SourceEntry
 
 _READ_ATTEMPTS = 3
@@ -38,7 +39,8 @@ _by_uri = attrgetter("uri")
 class Folder:
     """The files below a folder that have one of the extensions and are neither excluded nor ignored by git.
 
-    `names` is a regular expression for whole file names, in any case, that match without an extension.
+    `names` is a regular expression for whole file names, in any case, that match without an extension. `larger_files`
+    is an extension and the limit of its files.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Folder:
         max_file_bytes: int,
         limited_by: str = "scanner.max_file_bytes",
         names: str = "",
+        larger_files: tuple[str, int] = ("", 0),
     ) -> None:
         self.root = Path(os.path.realpath(root))
         self._root_prefix = str(self.root).rstrip(os.sep) + os.sep
@@ -63,6 +66,7 @@ class Folder:
         self._respect_gitignore = respect_gitignore
         self._max_file_bytes, self._limited_by = max_file_bytes, limited_by
         self._names = re.compile(names, re.IGNORECASE) if names else None
+        self._larger_files = larger_files
 
     def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
         """Compare the files with their fingerprints, reading only files whose time or size differ.
@@ -101,8 +105,8 @@ class Folder:
                     before = os.fstat(file.fileno())
                     if not self._is_same_file(entry.uri, before):
                         continue
-                    if before.st_size > self._max_file_bytes:
-                        raise _source_error(entry.uri, *self._too_large_problem(before.st_size))
+                    if before.st_size > self._limit(entry.uri)[0]:
+                        raise _source_error(entry.uri, *self._too_large_problem(entry.uri, before.st_size))
                     content = file.read(before.st_size + 1)
                     after = os.fstat(file.fileno())
             except OSError as error:
@@ -124,8 +128,8 @@ class Folder:
         try:
             with self._open_file(entry.uri) as file:
                 before = os.fstat(file.fileno())
-                if before.st_size > self._max_file_bytes:
-                    raise _source_error(entry.uri, *self._too_large_problem(before.st_size))
+                if before.st_size > self._limit(entry.uri)[0]:
+                    raise _source_error(entry.uri, *self._too_large_problem(entry.uri, before.st_size))
                 if not self._is_same_file(entry.uri, before):
                     raise _source_error(entry.uri, *_BEING_WRITTEN)
                 yield file, _entry(entry.uri, before)
@@ -207,9 +211,16 @@ class Folder:
             raise OSError(errno.ELOOP, "a link that leaves the folder")
         return os.path.samestat(Path(real).stat(), file_stat)
 
-    def _too_large_problem(self, size: int) -> tuple[str, str]:
-        problem = f"has {size:,} bytes, more than the limit of {self._max_file_bytes:,}"
-        return problem, f"raise {self._limited_by} to index it"
+    def _limit(self, uri: str) -> tuple[int, str]:
+        """Return the maximum size of a file, and the setting that limits it."""
+        suffix, max_bytes = self._larger_files
+        if suffix and uri.lower().endswith(suffix):
+            return max_bytes, "memos.max_file_bytes"
+        return self._max_file_bytes, self._limited_by
+
+    def _too_large_problem(self, uri: str, size: int) -> tuple[str, str]:
+        max_bytes, setting = self._limit(uri)
+        return f"has {size:,} bytes, more than the limit of {max_bytes:,}", f"raise {setting} to index it"
 
     def _walk_folder(self) -> _WalkResult:
         walk = _WalkResult()
@@ -253,7 +264,7 @@ class Folder:
             is_link = entry.is_symlink()
             if not (name_matches or is_folder or is_link) or ((is_folder or is_link) and name in self._exclude_dirs):
                 return
-            if self._is_ignored(uri, name, rules, is_folder=is_folder):
+            if (is_folder and is_vault_internal(uri)) or self._is_ignored(uri, name, rules, is_folder=is_folder):
                 return
             if self._include is not None:
                 verdict = self._include.verdict(uri, name, is_folder=is_folder)
@@ -328,8 +339,8 @@ class Folder:
             walk.report_problem(uri, *_NOT_REGULAR)
         elif file_stat.st_size == 0:
             walk.report_problem(uri, "is empty", "it will be indexed when it has content")
-        elif file_stat.st_size > self._max_file_bytes:
-            walk.report_problem(uri, *self._too_large_problem(file_stat.st_size))
+        elif file_stat.st_size > self._limit(uri)[0]:
+            walk.report_problem(uri, *self._too_large_problem(uri, file_stat.st_size))
         else:
             walk.files[uri] = file_stat
 
@@ -379,8 +390,15 @@ def _root_error(root: Path, error: OSError) -> SourceError:
     )
 
 
+def build_source(spec: SourceSpec) -> Source:
+    """Return the source of a tool."""
+    from bunko.sources.documents import build
+
+    return build(spec)
+
+
 KIND = SourceKind(
-    lambda spec: spec.folder(spec.root, spec.extensions),
+    build_source,
     root="folder",
     uses_extensions=True,
     noun=("file", "files"),
