@@ -22,7 +22,9 @@ def test_notes_of_obsidian_have_their_inline_tags_and_are_found_by_their_aliases
             ".obsidian/app.json": "{}",
             ".obsidian/plugins/x/README.md": "A plugin about gardens.",
             ".trash/old.md": "A deleted note about gardens.",
-            "Projects/設計.md": "---\naliases: [ブループリント, Design doc]\ntags: work\n---\nThe plan. #project/alpha `#code`\n",
+            "Projects/設計.md": (
+                "---\naliases: [ブループリント, Design doc]\ntags: work\n---\nThe plan. #project/alpha `#code`\n"
+            ),
             "daily.md": "Watered the gardens. #庭 #2024\n\n```\n#not-a-tag\n```\n",
         },
     )
@@ -43,7 +45,10 @@ def test_pages_of_logseq_have_their_properties_and_its_backups_are_left_out(docs
             "logseq/config.edn": "{}",
             "logseq/bak/pages/garden/2024.md": "- an old garden",
             "logseq/.recycle/pages_x.md": "- a deleted garden",
-            "pages/garden.md": "title:: My Garden\nalias:: 庭園, [[yard]]\ntags:: [[plants]], #home\n\n- The garden has #[[red roses]]\n",
+            "pages/garden.md": (
+                "title:: My Garden\nalias:: 庭園, [[yard]]\ntags:: [[plants]], #home\n\n"
+                "- The garden has #[[red roses]]\n"
+            ),
             "bak/notes.md": "A folder that happens to be called so.",
         },
     )

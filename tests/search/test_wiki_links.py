@@ -13,7 +13,10 @@ from tests.conftest import Opener
 
 NOTES = {
     ".obsidian/app.json": "{}",
-    "Index.md": "# Index\n\n[[Garden]]\n\n## はじめに: a *start*\n\nText.\n\n### Deeper\n\nMore.\n\n## End\n\nA paragraph\nof two lines. ^quote\n",
+    "Index.md": (
+        "# Index\n\n[[Garden]]\n\n## はじめに: a *start*\n\nText.\n\n### Deeper\n\nMore.\n\n"
+        "## End\n\nA paragraph\nof two lines. ^quote\n"
+    ),
     "home/Garden.md": "---\naliases:\n  - 庭園\n  - The yard\n---\nRoses.\n",
     "home/Index.md": "The index of home.\n",
     "work/deep/Garden.md": "A garden of servers.\n",
@@ -24,7 +27,8 @@ NOTES = {
     "journals/2024_01_15.md": "- A day.\n",
     "cafe\u0301.md": "Decomposed.\n",
     "roam/20240115-x.org": (
-        "#+title: Roam note\n\n* First\n:PROPERTIES:\n:ID: 2addf7dc-9d6d-4cb7-b841-d59295febdc2\n:END:\nText.\n* Second\nMore.\n"
+        "#+title: Roam note\n\n* First\n:PROPERTIES:\n:ID: 2addf7dc-9d6d-4cb7-b841-d59295febdc2\n:END:\nText.\n"
+        "* Second\nMore.\n"
     ),
 }
 

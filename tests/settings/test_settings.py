@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bunko.readers import default_suffixes
 from bunko.settings import Settings, all_settings, load_settings
 from bunko.settings.docs import settings_reference
 from bunko.types import FUSIONS, MODES
@@ -22,7 +23,7 @@ def test_without_any_source_every_setting_has_its_default() -> None:
     loaded = load_settings(environ={})
     assert loaded.settings.search.top_k == 5
     assert loaded.settings.chunker.heading_levels == (1, 2, 3)
-    assert loaded.settings.scanner.file_extensions == (".md", ".txt")
+    assert loaded.settings.scanner.file_extensions == default_suffixes()
     assert loaded.settings.library.path is None
     assert {origin for _, _, origin in loaded.rows()} == {"default"}
     assert (loaded.notices, loaded.config_file) == ([], None)

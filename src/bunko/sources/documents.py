@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from bunko import readers
 from bunko.errors import SourceError
+from bunko.protocols import Scan
 from bunko.readers.memo import BadLine, Memo, limit_bad_lines
 from bunko.sources.entries import EntryFiles, ParsedFile
 from bunko.sources.folder import Folder
 from bunko.sources.kind import SourceSpec
 from bunko.sources.vaults import is_vault
-from bunko.types import SourceEntry, Text
+from bunko.types import Fingerprint, SourceEntry, Text
 
 _MAILBOX_SUFFIX = ".mbox"
+
+
+class FolderWithMail(Folder):
+    """A folder whose mailboxes may be larger than its other files, because they are read as streams."""
+
+    def __init__(self, root: Path, max_mailbox_bytes: int, **options: Any) -> None:
+        super().__init__(root, **options)
+        self._max_mailbox_bytes = max_mailbox_bytes
+
+    def _limit(self, uri: str) -> tuple[int, str]:
+        return (self._max_mailbox_bytes, "memos.max_file_bytes") if is_mailbox(uri) else super()._limit(uri)
 
 
 class Documents(EntryFiles):
@@ -24,6 +36,15 @@ class Documents(EntryFiles):
     def __init__(self, root: Path, files: Folder, max_chars: int) -> None:
         super().__init__(root, files, parse_mailbox, max_chars, is_mailbox)
         self._vault_folders: dict[str, bool] = {}
+
+    def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
+        """Compare the documents with their fingerprints, reading only files whose time or size differ."""
+        if not any(_MAILBOX_SUFFIX in uri.lower() for uri in fingerprints):
+            # Most folders have no mailbox, and it takes time to look for the entries of each file.
+            scan = self._files.scan(fingerprints)
+            if not any(is_mailbox(entry.uri) for entry in scan.added):
+                return scan
+        return super().scan(fingerprints)
 
     def text(self, data: bytes, entry: SourceEntry) -> Text:
         """Return the text of a document; raise SourceError if it has none."""
@@ -75,5 +96,14 @@ def _messages(file: BinaryIO, max_chars: int) -> Iterator[Memo | BadLine | Text]
 
 def build(spec: SourceSpec) -> Documents:
     """Return the documents below a folder."""
-    files = spec.folder(spec.root, spec.extensions, larger_files=(_MAILBOX_SUFFIX, spec.max_memo_file_bytes))
-    return Documents(spec.root, files, spec.max_file_bytes)
+    files = FolderWithMail(
+        spec.root,
+        spec.max_memo_file_bytes,
+        extensions=spec.extensions,
+        exclude_dirs=spec.exclude_dirs,
+        include=spec.include,
+        exclude=spec.exclude,
+        respect_gitignore=spec.respect_gitignore,
+        max_file_bytes=spec.max_file_bytes,
+    )
+    return Documents(files.root, files, spec.max_file_bytes)

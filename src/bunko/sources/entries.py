@@ -93,16 +93,16 @@ class EntryFiles:
         by_file: dict[str, dict[str, Fingerprint]] = {}
         single_file = self._single_file()
         for uri, fingerprint in fingerprints.items():
-            file = _file_uri(uri, single_file)
-            by_file.setdefault(file if self._has_entries(file) else uri, {})[uri] = fingerprint
+            file_uri = _file_uri(uri, single_file)
+            by_file.setdefault(file_uri if self._has_entries(file_uri) else uri, {})[uri] = fingerprint
         files = self._scan_files(
             {
-                file: _file_fingerprint(entries.values()) if self._has_entries(file) else entries[file]
-                for file, entries in by_file.items()
+                uri: _file_fingerprint(entries.values()) if self._has_entries(uri) else entries[uri]
+                for uri, entries in by_file.items()
             }
         )
         scan = Scan(problems=list(files.problems), load_texts=self._restore_texts, moved=dict(files.moved))
-        scan.deleted = [uri for file in files.deleted for uri in by_file[file]]
+        scan.deleted = [uri for file_uri in files.deleted for uri in by_file[file_uri]]
         scan.touched = [file for file in files.touched if not self._has_entries(file.uri)]
         text_budget = _TEXT_BUDGET_CHARS
         for changed, documents in ((files.added, scan.added), (files.updated, scan.updated)):

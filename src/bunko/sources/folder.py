@@ -39,8 +39,7 @@ _by_uri = attrgetter("uri")
 class Folder:
     """The files below a folder that have one of the extensions and are neither excluded nor ignored by git.
 
-    `names` is a regular expression for whole file names, in any case, that match without an extension. `larger_files`
-    is an extension and the limit of its files.
+    `names` is a regular expression for whole file names, in any case, that match without an extension.
     """
 
     def __init__(
@@ -55,7 +54,6 @@ class Folder:
         max_file_bytes: int,
         limited_by: str = "scanner.max_file_bytes",
         names: str = "",
-        larger_files: tuple[str, int] = ("", 0),
     ) -> None:
         self.root = Path(os.path.realpath(root))
         self._root_prefix = str(self.root).rstrip(os.sep) + os.sep
@@ -66,7 +64,6 @@ class Folder:
         self._respect_gitignore = respect_gitignore
         self._max_file_bytes, self._limited_by = max_file_bytes, limited_by
         self._names = re.compile(names, re.IGNORECASE) if names else None
-        self._larger_files = larger_files
 
     def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
         """Compare the files with their fingerprints, reading only files whose time or size differ.
@@ -212,15 +209,12 @@ class Folder:
         return os.path.samestat(Path(real).stat(), file_stat)
 
     def _limit(self, uri: str) -> tuple[int, str]:
-        """Return the maximum size of a file, and the setting that limits it."""
-        suffix, max_bytes = self._larger_files
-        if suffix and uri.lower().endswith(suffix):
-            return max_bytes, "memos.max_file_bytes"
+        """Return the maximum size of a file, and the setting that says so."""
         return self._max_file_bytes, self._limited_by
 
     def _too_large_problem(self, uri: str, size: int) -> tuple[str, str]:
-        max_bytes, setting = self._limit(uri)
-        return f"has {size:,} bytes, more than the limit of {max_bytes:,}", f"raise {setting} to index it"
+        limit, setting = self._limit(uri)
+        return f"has {size:,} bytes, more than the limit of {limit:,}", f"raise {setting} to index it"
 
     def _walk_folder(self) -> _WalkResult:
         walk = _WalkResult()
@@ -390,15 +384,14 @@ def _root_error(root: Path, error: OSError) -> SourceError:
     )
 
 
-def build_source(spec: SourceSpec) -> Source:
-    """Return the source of a tool."""
-    from bunko.sources.documents import build
+def _build_source(spec: SourceSpec) -> Source:
+    from bunko.sources.documents import build  # here: it is built on this module
 
     return build(spec)
 
 
 KIND = SourceKind(
-    build_source,
+    _build_source,
     root="folder",
     uses_extensions=True,
     noun=("file", "files"),

@@ -8,6 +8,8 @@ from functools import lru_cache
 
 _ANY_FOLDERS = "**"  # the one segment that spans several path components
 _STAR = "*"
+# A letter comes first, so that v1.2 names no ending.
+_NAMED_ENDING = re.compile(r"(?<=[^/.])\.[a-zA-Z]\w{0,15}\Z")
 _CHARACTER_CLASSES = {
     "alnum": "0-9A-Za-z",
     "alpha": "A-Za-z",
@@ -64,6 +66,12 @@ class PathPatterns:
         if paths is not None and (match := paths[0].fullmatch(path)):
             last = max(last, paths[1][match.lastindex or 0])
         return None if last < 0 else self._positive[last]
+
+
+def named_endings(patterns: Iterable[str]) -> tuple[str, ...]:
+    """Return the endings that patterns name, in lower case: .py for *.py or src/main.py, none for a folder."""
+    matches = (_NAMED_ENDING.search(pattern.strip()) for pattern in patterns if not pattern.startswith("!"))
+    return tuple(dict.fromkeys(match[0].lower() for match in matches if match))
 
 
 @lru_cache(maxsize=256)
