@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bunko.readers import markdown, vault_notes
 from bunko.records import Filter
 from tests.conftest import Opener
 
@@ -74,3 +75,20 @@ def test_in_other_folders_a_number_sign_is_no_tag(docs: Path, open_docs: Opener)
     library = open_docs()
     library.reindex()
     assert library.store.stats.tags(library.store.tools.all()[0].id) == []
+
+
+def test_hostile_notes_take_no_more_than_a_moment() -> None:
+    for source in (
+        "`" * 200_000,
+        "".join("`" * length + " " for length in range(1, 500)),
+        "%% " * 100_000 + "#x",
+        "#" * 300_000,
+        "#a/" * 100_000,
+        "# [[" * 100_000,
+        "a:: b\n" * 50_000,
+        "- " * 200_000 + "a::",
+        "---\naliases: [" + "a, " * 10_000 + "]\n---\ntext",
+        "-" * 300_000 + "::",
+    ):
+        note = vault_notes.add_metadata(markdown.read(source, "utf-8"))
+        assert len(note.aliases) <= 50
