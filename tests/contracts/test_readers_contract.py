@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from bunko import readers
 from bunko.errors import SourceError
+from bunko.readers import code
 from bunko.settings import load_settings
 from bunko.types import Text
 
@@ -23,7 +24,7 @@ READERS = readers.builtin_readers()
 
 def test_every_module_declares_a_reader_or_is_a_helper() -> None:
     modules = {module.name for module in pkgutil.iter_modules(readers.__path__)}
-    assert modules == {*READERS, *readers.HELPER_MODULES}
+    assert modules == {*(READERS.keys() - code.READERS.keys()), "code", *readers.HELPER_MODULES}
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -56,7 +57,8 @@ def test_any_bytes_are_read_as_text_of_the_declared_type_or_refused(name: str, d
 
 def test_a_folder_imports_what_is_read_by_default() -> None:
     documents = {".md", ".txt", ".html", ".pdf", ".docx", ".pptx", ".xlsx", ".epub"}
-    assert documents <= set(readers.default_suffixes())
+    texts = {".eml", ".mbox", ".ipynb", ".org", ".rst"}
+    assert documents | texts <= set(readers.default_suffixes())
     assert load_settings(environ={}).settings.scanner.file_extensions == readers.default_suffixes()
 
 
@@ -64,6 +66,7 @@ def test_finding_the_readers_loads_no_parser() -> None:
     heavy = {
         "selectolax", "pypdfium2", "yaml", "numpy", "importlib.metadata", "zipfile", "subprocess",
         "xml.etree.ElementTree", "bunko.readers.html.blocks", "bunko.readers.office.word", "bunko.readers.pdf.layout",
+        "email", "json", "tree_sitter", "bunko.readers.definitions", "bunko.readers.mime",
     }  # fmt: skip
     code = (
         "import sys; from bunko import readers; readers.read(b'text', 'a.md'); readers.read(b'text', 'ChangeLog')\n"

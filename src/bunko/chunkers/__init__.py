@@ -30,10 +30,12 @@ def build(
     match kind:
         case "auto" | "pages":
             page_overlap = overlap if kind == "pages" else 0
+            sections = headings.build(max_chars, min_chars, heading_levels, page_overlap)
             return auto.build(
-                headings.build(max_chars, min_chars, heading_levels, page_overlap),
+                sections,
                 paragraphs.build(max_chars, min_chars, page_overlap),
                 tables.build(row_context, max_chars, min_chars),
+                entry.build(max_chars, sections),
             )
         case "entry":
             return entry.build(max_chars, headings.build(max_chars, min_chars, heading_levels))

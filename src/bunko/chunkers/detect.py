@@ -7,6 +7,7 @@ from typing import Literal
 
 from bunko.chunkers.tables import MIN_COLUMNS, count_columns, markdown_tables
 from bunko.readers.outline import unify_line_ends
+from bunko.readers.outlines import has_outline
 
 # Files of these types are Markdown after reading.
 MARKDOWN_TYPES = frozenset((
@@ -16,6 +17,9 @@ MARKDOWN_TYPES = frozenset((
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 ))  # fmt: skip
 
+# A mail message is one thought: it is split only if it is too long.
+WHOLE_TYPES = frozenset(("message/rfc822",))
+
 ContentType = Literal["prose", "table", "mixed"]
 
 _SAMPLE_CHARS = 64 * 1024  # enough to tell, and a large file costs no more than a small one
@@ -23,6 +27,11 @@ _NUMBER = re.compile(r"[-+±¥$€£]?\d[\d.,:/%％]*\w?")
 _STRUCTURED_SHARE = 0.3
 _NUMERIC_SHARE = 0.2
 _TABLE_SHARE = 0.7  # with fewer lines in columns, the text between them is more than a caption
+
+
+def has_headings(media_type: str) -> bool:
+    """Return whether texts of a type may have headings."""
+    return media_type in MARKDOWN_TYPES or has_outline(media_type)
 
 
 def content_type(text: str) -> ContentType:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bunko.chunkers import merge
-from bunko.chunkers.detect import MARKDOWN_TYPES
+from bunko.chunkers.detect import has_headings
 from bunko.chunkers.headings import Headings
 from bunko.chunkers.merge import ChunkRange
 from bunko.chunkers.split import split_range
@@ -12,7 +12,7 @@ from bunko.types import Chunk, Text
 
 
 class WholeEntry:
-    """Keeps an entry whole if it fits; splits longer Markdown at headings, other text at paragraphs and sentences."""
+    """Keeps an entry whole if it fits; splits longer text at its headings, other text at paragraphs and sentences."""
 
     def __init__(self, max_chars: int, headings: Headings) -> None:
         self._max_chars = max_chars
@@ -23,7 +23,7 @@ class WholeEntry:
         lines = unify_line_ends(text.text)
         start, end = merge.trim_blank_lines(lines, text.body_start, len(lines))
         if end - start > self._max_chars:
-            if text.media_type in MARKDOWN_TYPES:
+            if has_headings(text.media_type):
                 return self._headings.chunks(text)
             parts = split_range(lines, start, end, self._max_chars)
             return merge.build_chunks(text.text, lines, [ChunkRange(part.start, part.end) for part in parts])

@@ -1,4 +1,4 @@
-"""Split Markdown into sections by its headings."""
+"""Split text into sections by its headings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from bunko.chunkers import merge
 from bunko.chunkers.merge import ChunkRange
 from bunko.chunkers.split import Block, split_range
 from bunko.chunkers.tables import markdown_tables
-from bunko.readers.outline import Heading, scan_outline, unify_line_ends
+from bunko.readers.outline import Heading, unify_line_ends
+from bunko.readers.outlines import scan_outline
 from bunko.types import Chunk, Text
 
 _NON_BLANK = re.compile(r"\S")
@@ -37,15 +38,15 @@ class Headings:
     def chunks(self, text: Text) -> list[Chunk]:
         """Return the chunks in order."""
         lines = unify_line_ends(text.text)
-        ranges = self._section_ranges(lines, self._sections(lines, text.body_start))
+        ranges = self._section_ranges(lines, self._sections(lines, text), text.media_type)
         ranges = merge.join_excess_ranges(self._join_small_sections(lines, ranges), self._max_chars)
         return merge.build_chunks(text.text, lines, ranges)
 
-    def _sections(self, lines: str, body_start: int) -> Iterator[_Section]:
+    def _sections(self, lines: str, text: Text) -> Iterator[_Section]:
         path: list[Heading] = []
-        start, level = body_start, 0
+        start, level = text.body_start, 0
         row_start = row_end = -1  # of the last headings that have no text between them
-        for heading in scan_outline(lines, body_start):
+        for heading in scan_outline(lines, text.body_start, media_type=text.media_type):
             if not isinstance(heading, Heading):
                 continue
             if row_end < 0 or _NON_BLANK.search(lines, row_end, heading.start):
@@ -66,7 +67,7 @@ class Headings:
             path.append(heading)
         yield _Section(start, len(lines), tuple(path), level)
 
-    def _section_ranges(self, lines: str, sections: Iterable[_Section]) -> Iterator[ChunkRange]:
+    def _section_ranges(self, lines: str, sections: Iterable[_Section], media_type: str) -> Iterator[ChunkRange]:
         for section in sections:
             start, end = merge.trim_blank_lines(lines, section.start, section.end)
             if start >= end:
@@ -77,7 +78,7 @@ class Headings:
                 last_level = section.path[-1].level if section.path else 0
                 yield ChunkRange(start, end, source, titles, section.first_level, last_level, section.is_bare)
                 continue
-            blocks = _blocks(lines, start, end)
+            blocks = _blocks(lines, start, end, media_type)
             for part in split_range(lines, start, end, self._max_chars, overlap=self._overlap, blocks=blocks):
                 yield ChunkRange(part.start, part.end, source, titles, is_part=True, table_header=part.table_header)
 
@@ -111,10 +112,10 @@ def _belong_together(small: ChunkRange, current: ChunkRange, is_small: bool) -> 
     return not current.is_part and (is_subsection or (is_small and is_sibling))
 
 
-def _blocks(lines: str, start: int, end: int) -> Iterator[Block]:
+def _blocks(lines: str, start: int, end: int, media_type: str) -> Iterator[Block]:
     """Yield the headings, the code and the tables of a range, in order and without overlap."""
     position = start
-    for block in scan_outline(lines, start, end):
+    for block in scan_outline(lines, start, end, media_type=media_type):
         yield from _tables(lines, position, block.start)
         yield Block(block.start, block.end, is_heading=isinstance(block, Heading))
         position = block.end
@@ -127,5 +128,5 @@ def _tables(lines: str, start: int, end: int) -> Iterator[Block]:
 
 
 def build(max_chars: int = 3000, min_chars: int = 50, levels: Sequence[int] = (1, 2, 3), overlap: int = 0) -> Headings:
-    """Split Markdown at its headings; the parts of a long section share up to `overlap` characters."""
+    """Split text at its headings; the parts of a long section share up to `overlap` characters."""
     return Headings(max_chars, min_chars, levels, overlap)

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bunko.chunkers import merge
-from bunko.chunkers.detect import MARKDOWN_TYPES
+from bunko.chunkers.detect import has_headings
 from bunko.chunkers.merge import ChunkRange
 from bunko.chunkers.split import safe_cut_offset
-from bunko.readers.outline import Heading, scan_outline, unify_line_ends
+from bunko.readers.outline import Heading, unify_line_ends
+from bunko.readers.outlines import scan_outline
 from bunko.text.subwords import token_spans
 from bunko.types import Chunk, Text
 
@@ -78,12 +79,12 @@ def _token_starts(lines: str, body_start: int) -> array[int]:
 
 def _heading_rows(lines: str, text: Text) -> Iterator[_HeadingRow]:
     """Yield each row of headings: a window that begins with several of them stands under the last."""
-    if text.media_type not in MARKDOWN_TYPES:
+    if not has_headings(text.media_type):
         return
     path: list[Heading] = []
     row: _HeadingRow | None = None
     text_start = 0  # of the text under the row
-    for block in scan_outline(lines, text.body_start):
+    for block in scan_outline(lines, text.body_start, media_type=text.media_type):
         if not isinstance(block, Heading):
             continue
         if row and block.start > text_start:

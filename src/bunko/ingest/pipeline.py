@@ -369,12 +369,12 @@ def chunk_document(document: Document, chunker: Chunker) -> list[Chunk]:
 
 def pack_terms(document: Document, chunks: Sequence[Chunk]) -> bytes:
     """Return the terms of a document's chunks in the store's format."""
-    # File names and authors are indexed because people search for them. Vectors leave them out: a rename costs none,
-    # and all entries of an author would look alike.
+    # File names, aliases and authors are indexed because people search for them. Vectors leave them out: a rename
+    # costs none, and all entries of an author would look alike.
     uri = document.uri
     name = PurePosixPath(unquote(uri) if uri.startswith(("http://", "https://")) else uri).stem
     # Apart, because lines of Japanese that follow each other are joined.
-    labels = f"{name}\n\n{document.text.context}" if document.text.context else name
+    labels = "\n\n".join(filter(None, (name, *document.text.aliases, document.text.context)))
     return term_codec.pack_terms(
         [analyzer.term_keys(f"{labels}\n\n{chunk.text_to_index(document.text.title)}") for chunk in chunks]
     )

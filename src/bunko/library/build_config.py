@@ -20,6 +20,7 @@ from bunko.protocols import Embedder, Source, Store
 from bunko.settings import Settings
 from bunko.settings.folder_limits import FOLDER_LIMITS
 from bunko.sources.fixed import FixedDocuments
+from bunko.sources.gitignore import named_endings
 from bunko.stores.tool_pages import ToolPages
 from bunko.text import analyzer, ngrams
 from bunko.types import Tool
@@ -135,7 +136,7 @@ class ToolConfig:
         return sources.build(
             tool.kind if kind else "folder",
             root,
-            extensions=scanner.file_extensions(),
+            extensions=(*scanner.file_extensions(), *named_endings(tool.options.include)),
             exclude_dirs=scanner.exclude_dirs,
             exclude=(*tool.options.exclude, *own_files),
             include=tool.options.include,

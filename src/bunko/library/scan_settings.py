@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from bunko.readers import default_suffixes
+from bunko.readers import code, default_suffixes
 from bunko.settings import Settings
 from bunko.settings.folder_limits import FOLDER_LIMITS, INTERNAL_FOLDERS
 from bunko.types import Fingerprint
@@ -27,7 +27,8 @@ class ScanSettings:
     def from_settings(cls, settings: Settings) -> ScanSettings:
         """Return what the current settings say."""
         scanner = settings.scanner
-        extensions = _normalize(scanner.file_extensions)
+        code_suffixes = code.suffixes() if scanner.source_code else ()
+        extensions = _normalize((*scanner.file_extensions, *code_suffixes))
         return cls(
             None if extensions == _normalize(default_suffixes()) else extensions,
             tuple(sorted(set(scanner.exclude_dirs))),

@@ -24,6 +24,7 @@ from bunko.library.scan_settings import ScanSettings
 from bunko.observer import ImportProgress, Observer
 from bunko.sources import find_kind
 from bunko.sources.events import FolderWatcher, StopSignal, remote_file_system
+from bunko.sources.gitignore import named_endings
 from bunko.types import Problem, Report, Tool
 from bunko.types.tool_options import ToolOptions
 
@@ -262,7 +263,8 @@ class _WatchSession:
         if kind is None or not kind.uses_extensions:
             return True  # its files have other extensions
         # A path that is not a file may have been a folder.
-        return name.endswith(source.scan.endings()) or name == ".gitignore" or not Path(path).is_file()
+        endings = (*source.scan.endings(), *named_endings(source.options.include))
+        return name.endswith(endings) or name == ".gitignore" or not Path(path).is_file()
 
     def _all_sources_ignore(self, path: str) -> bool:
         return all(self._source_ignores(path, source) for source in self._sources.values() if source.contains(path))

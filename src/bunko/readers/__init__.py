@@ -19,8 +19,9 @@ __all__ = ["Reader", "builtin_readers", "default_suffixes", "plugin_readers", "r
 ENTRY_POINT_GROUP = "bunko.readers"
 # Modules that readers share, or that read entries for sources; the search for readers does not import them.
 HELPER_MODULES = frozenset({
-    "changelog", "daily_notes", "encoding", "entry_head", "entry_lines", "jsonl", "legacy_encodings", "line_stream",
-    "memo", "office", "outline", "places", "reader", "titles",
+    "changelog", "charset", "daily_notes", "definitions", "encoding", "entry_head", "entry_lines", "jsonl",
+    "legacy_encodings", "line_stream", "memo", "mime", "office", "outline", "outlines", "places", "reader", "titles",
+    "vault_notes",
 })  # fmt: skip
 _FALLBACK = "plain"
 
@@ -54,7 +55,7 @@ def builtin_readers() -> Mapping[str, Reader]:
     from bunko.plugins import iter_modules
 
     modules = iter_modules(sys.modules[__name__], HELPER_MODULES)
-    return {name: reader for name, module in modules if (reader := _declared_reader(module))}
+    return {key: reader for name, module in modules for key, reader in _declared_readers(name, module).items()}
 
 
 @cache
@@ -63,14 +64,16 @@ def plugin_readers() -> Mapping[str, Reader]:
     from bunko.plugins import load_plugins
 
     plugins = load_plugins(ENTRY_POINT_GROUP).items()
-    return {name: reader for name, plugin in plugins if (reader := _declared_reader(plugin))}
+    return {key: reader for name, plugin in plugins for key, reader in _declared_readers(name, plugin).items()}
 
 
 def _find_reader(file_name: str, readers: Mapping[str, Reader]) -> Reader | None:
     return next((reader for reader in readers.values() if file_name.endswith(reader.suffixes)), None)
 
 
-def _declared_reader(plugin: object) -> Reader | None:
-    """Return the reader that a module declares as READER; an entry point may name the Reader itself."""
-    reader = plugin if isinstance(plugin, Reader) else getattr(plugin, "READER", None)
-    return reader if isinstance(reader, Reader) else None
+def _declared_readers(name: str, plugin: object) -> Mapping[str, Reader]:
+    """Return the readers that a module declares as READER or READERS; an entry point may name a Reader itself."""
+    if isinstance(plugin, Reader):
+        return {name: plugin}
+    readers: Mapping[str, object] = getattr(plugin, "READERS", None) or {name: getattr(plugin, "READER", None)}
+    return {key: reader for key, reader in readers.items() if isinstance(reader, Reader)}

@@ -18,7 +18,8 @@ _MAX_FRONT_MATTER_CHARS = 64 * 1024  # characters; front matter is a few lines, 
 _MAX_DEPTH = 50  # levels of nesting; three are common
 _YAML_BLOCK = re.compile(r"---[^\S\n]*\n((?s:.*?)(?<=\n))(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)")
 _TOML_BLOCK = re.compile(r"\+\+\+[^\S\n]*\n((?s:.*?)(?<=\n))\+\+\+[^\S\n]*(?:\n|\Z)")
-_FRONT_MATTER_KEYS = ("title", "date", "tags")
+_FRONT_MATTER_KEYS = ("title", "date", "tags", "aliases", "alias")
+_LIST_KEYS = ("tags", "aliases", "alias")
 _KEY_LINE = re.compile(r"([A-Za-z_][\w-]*):(?:[^\S\n]+(.*)|)\Z")
 _CONTROL_CHAR = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _LIST_ITEM = re.compile(r"\s*+-\s++(.*)\Z")
@@ -30,7 +31,7 @@ FrontMatter = dict[str, str | list[str]]
 def read(text: str, encoding: str) -> Text:
     """Return the text with its title, date and tags from the front matter or the first heading."""
     lines = outline.unify_line_ends(text)
-    values, body_start = _parse_front_matter(lines)
+    values, body_start = parse_front_matter(lines)
     title, date = values.get("title", ""), values.get("date", "")
     title = " ".join(title.split()) if isinstance(title, str) else ""
     return Text(
@@ -54,7 +55,7 @@ def _first_heading(lines: str, body_start: int) -> str:
     return first_title
 
 
-def _parse_front_matter(lines: str) -> tuple[FrontMatter, int]:
+def parse_front_matter(lines: str) -> tuple[FrontMatter, int]:
     """Return the values of the front matter and its end; a block that cannot be parsed is body text."""
     for mark, pattern, parse in (("---", _YAML_BLOCK, _parse_yaml), ("+++", _TOML_BLOCK, _parse_toml)):
         if lines.startswith(mark):
@@ -116,8 +117,8 @@ def _parse_yaml_lines(block: str) -> FrontMatter | None:
         if key_line := _KEY_LINE.match(line):
             key = key_line[1].casefold()
             if key in _FRONT_MATTER_KEYS:
-                values[key] = (key_line[2] or "").strip().strip("[]\"'" if key == "tags" else "\"'")
-        elif key == "tags" and (item := _LIST_ITEM.match(line)):
+                values[key] = (key_line[2] or "").strip().strip("[]\"'" if key in _LIST_KEYS else "\"'")
+        elif key in _LIST_KEYS and (item := _LIST_ITEM.match(line)):
             previous = values[key]
             values[key] = [
                 *(previous if isinstance(previous, list) else [previous] if previous else []),

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bunko.readers.outline import Heading, scan_outline, unify_line_ends
+from bunko.readers.outline import Heading, unify_line_ends
+from bunko.readers.outlines import scan_outline
 from bunko.readers.places import place_of
 from bunko.records import StoredDocument
 from bunko.text import analyzer
@@ -169,7 +170,9 @@ def _add_range(ranges: list[_TextRange], text_range: _TextRange) -> list[_TextRa
     return [other for other in ranges if other not in touching[1:]]
 
 
-def section_range(text: str, body_start: int, start: int, end: int) -> tuple[int, int]:
+def section_range(
+    text: str, body_start: int, start: int, end: int, media_type: str = "text/markdown"
+) -> tuple[int, int]:
     """Return the section around a range: from the heading above its text to the next of the same or a higher level.
 
     Headings at the beginning of the range that have no text of their own are left out: a chapter's first section is
@@ -179,7 +182,7 @@ def section_range(text: str, body_start: int, start: int, end: int) -> tuple[int
     section: Heading | None = None
     last: Heading | None = None  # the first subsection in the range if the section has little text before it
     text_start = start  # of the range, after the headings at its beginning
-    for block in scan_outline(lines, body_start):
+    for block in scan_outline(lines, body_start, media_type=media_type):
         if not isinstance(block, Heading):
             continue
         if block.start <= text_start and block.start < end:
@@ -210,7 +213,7 @@ def _extract_range(hit: Hit, document: StoredDocument, extract: Extract) -> tupl
         begin = len(text) - len(text[document.body_start :].lstrip("\r\n"))
         return begin, max(begin, len(text.rstrip()))
     if extract == "section":
-        return section_range(document.text, document.body_start, hit.chunk.start, hit.chunk.end)
+        return section_range(document.text, document.body_start, hit.chunk.start, hit.chunk.end, document.media_type)
     return hit.chunk.start, hit.chunk.end
 
 

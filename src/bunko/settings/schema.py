@@ -252,6 +252,7 @@ class ScannerSection(Section):
     """Which files of a folder are imported."""
 
     file_extensions: tuple[str, ...] = setting((), "File extensions to import", derive=_default_extensions)
+    source_code: bool = setting(False, "Import source code too; bunko[code] splits it at its definitions")
     exclude_dirs: tuple[str, ...] = setting(
         (".rag-index", "data", ".git", "__pycache__", "node_modules"), "Names of folders to skip"
     )

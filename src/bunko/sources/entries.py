@@ -60,6 +60,10 @@ def iter_items(
     return limit_bad_lines(items_then_damaged())
 
 
+def _every_file(uri: str) -> bool:
+    return True
+
+
 class EntryFiles:
     """The entries of one file, or of all files below a folder; an entry that moves within its file is unchanged.
 
@@ -67,11 +71,19 @@ class EntryFiles:
     not with their length.
     """
 
-    def __init__(self, root: Path, files: Folder, parse: FileParser, max_chars: int) -> None:
+    def __init__(
+        self,
+        root: Path,
+        files: Folder,
+        parse: FileParser,
+        max_chars: int,
+        has_entries: Callable[[str], bool] = _every_file,
+    ) -> None:
         self.root = root
         self._files = files  # the folder, or the parent of the single file
         self._parse = parse
         self._max_chars = max_chars  # characters of an entry
+        self._has_entries = has_entries  # whether a file has entries; any other is a document as a whole
 
     def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
         """Compare the entries with their fingerprints, reading only files whose time or size differ.
@@ -79,17 +91,31 @@ class EntryFiles:
         Entries of a file that cannot be read are kept.
         """
         by_file: dict[str, dict[str, Fingerprint]] = {}
-        single_file = "" if self.root.is_dir() else self.root.name
+        single_file = self._single_file()
         for uri, fingerprint in fingerprints.items():
-            by_file.setdefault(_file_uri(uri, single_file), {})[uri] = fingerprint
-        files = self._scan_files({file: _file_fingerprint(entries.values()) for file, entries in by_file.items()})
-        scan = Scan(problems=list(files.problems), load_texts=self._restore_texts)
-        scan.deleted = [uri for file in files.deleted for uri in by_file[file]]
+            file_uri = _file_uri(uri, single_file)
+            by_file.setdefault(file_uri if self._has_entries(file_uri) else uri, {})[uri] = fingerprint
+        files = self._scan_files(
+            {
+                uri: _file_fingerprint(entries.values()) if self._has_entries(uri) else entries[uri]
+                for uri, entries in by_file.items()
+            }
+        )
+        scan = Scan(problems=list(files.problems), load_texts=self._restore_texts, moved=dict(files.moved))
+        scan.deleted = [uri for file_uri in files.deleted for uri in by_file[file_uri]]
+        scan.touched = [file for file in files.touched if not self._has_entries(file.uri)]
         text_budget = _TEXT_BUDGET_CHARS
-        for file in (*files.added, *files.updated):
-            text_budget -= self._compare_entries(scan, file, by_file.get(file.uri, {}), text_budget)
+        for changed, documents in ((files.added, scan.added), (files.updated, scan.updated)):
+            for file in changed:
+                if self._has_entries(file.uri):
+                    text_budget -= self._compare_entries(scan, file, by_file.get(file.uri, {}), text_budget)
+                else:
+                    documents.append(file)
         compared = {*files.deleted, *(file.uri for file in (*files.added, *files.updated))}
-        scan.unchanged += sum(len(entries) for file, entries in by_file.items() if file not in compared)
+        kept = [uri for uri in by_file if uri not in compared and self._has_entries(uri)]
+        unreadable = {problem.uri for problem in files.problems}
+        scan.unchanged += sum(len(by_file[uri]) for uri in kept)
+        scan.unchanged += max(0, files.unchanged - sum(uri not in unreadable for uri in kept))
         _find_moves(scan, fingerprints)
         scan.deleted.sort()
         return scan
@@ -100,7 +126,7 @@ class EntryFiles:
 
     def has_vanished(self, known_uris: Iterable[str]) -> bool:
         """Return whether the file or folder is missing or unreadable, or empty although entries are known."""
-        if self.root.is_dir():
+        if not self._single_file():
             return self._files.has_vanished(known_uris)
         try:
             is_empty = not self.root.stat().st_size
@@ -110,9 +136,9 @@ class EntryFiles:
 
     def _scan_files(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
         """Compare the files with their fingerprints."""
-        if self.root.is_dir():
+        name = self._single_file()
+        if not name:
             return self._files.scan(fingerprints)
-        name = self.root.name
         deleted = sorted(fingerprints.keys() - {name})  # the root was a folder before
         try:
             file_stat = self.root.stat()
@@ -215,8 +241,13 @@ class EntryFiles:
 
         return key
 
+    def _single_file(self) -> str:
+        """Return the name of the file if the root is one, an empty string for a folder."""
+        return "" if self.root.is_dir() else self.root.name
+
     def _file_of(self, entry: SourceEntry) -> str:
-        return _file_uri(entry.uri, "" if self.root.is_dir() else self.root.name)
+        file = _file_uri(entry.uri, self._single_file())
+        return file if self._has_entries(file) else entry.uri
 
     def _reread_entries(self, uri: str, entries: Iterator[SourceEntry]) -> Iterator[SourceEntry]:
         """Return entries of one file, in the order of its lines, with their texts unless the file has changed."""

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bunko.errors import SourceError
-from bunko.protocols import Scan
+from bunko.protocols import Scan, Source
 from bunko.readers.line_stream import MAX_READ_BYTES
 from bunko.sources.gitignore import PathPatterns, parse_patterns
-from bunko.sources.kind import SourceKind
+from bunko.sources.kind import SourceKind, SourceSpec
+from bunko.sources.vaults import is_vault_internal
 from bunko.sources.walk_result import WalkResult
 from bunko.types import Fingerprint, SourceEntry
 
@@ -106,8 +107,8 @@ class Folder:
                     before = os.fstat(file.fileno())
                     if not self._is_same_file(entry.uri, before):
                         continue
-                    if before.st_size > self._max_file_bytes:
-                        raise _source_error(entry.uri, *self._too_large_problem(before.st_size))
+                    if before.st_size > self._limit(entry.uri)[0]:
+                        raise _source_error(entry.uri, *self._too_large_problem(entry.uri, before.st_size))
                     content = file.read(before.st_size + 1)
                     after = os.fstat(file.fileno())
             except OSError as error:
@@ -129,8 +130,8 @@ class Folder:
         try:
             with self._open_file(entry.uri) as file:
                 before = os.fstat(file.fileno())
-                if before.st_size > self._max_file_bytes:
-                    raise _source_error(entry.uri, *self._too_large_problem(before.st_size))
+                if before.st_size > self._limit(entry.uri)[0]:
+                    raise _source_error(entry.uri, *self._too_large_problem(entry.uri, before.st_size))
                 if not self._is_same_file(entry.uri, before):
                     raise _source_error(entry.uri, *_BEING_WRITTEN)
                 yield file, _entry(entry.uri, before)
@@ -212,9 +213,13 @@ class Folder:
             raise OSError(errno.ELOOP, "a link that leaves the folder")
         return os.path.samestat(Path(real).stat(), file_stat)
 
-    def _too_large_problem(self, size: int) -> tuple[str, str]:
-        problem = f"has {size:,} bytes, more than the limit of {self._max_file_bytes:,}"
-        return problem, f"raise {self._limited_by} to index it"
+    def _limit(self, uri: str) -> tuple[int, str]:
+        """Return the maximum size of a file, and the setting that says so."""
+        return self._max_file_bytes, self._limited_by
+
+    def _too_large_problem(self, uri: str, size: int) -> tuple[str, str]:
+        limit, setting = self._limit(uri)
+        return f"has {size:,} bytes, more than the limit of {limit:,}", f"raise {setting} to index it"
 
     def _walk_folder(self) -> WalkResult:
         walk = WalkResult()
@@ -258,7 +263,7 @@ class Folder:
             is_link = entry.is_symlink()
             if not (name_matches or is_folder or is_link) or ((is_folder or is_link) and name in self._exclude_dirs):
                 return
-            if self._is_ignored(uri, name, rules, is_folder=is_folder):
+            if (is_folder and is_vault_internal(uri)) or self._is_ignored(uri, name, rules, is_folder=is_folder):
                 return
             if self._include is not None:
                 verdict = self._include.verdict(uri, name, is_folder=is_folder)
@@ -333,8 +338,8 @@ class Folder:
             walk.report_problem(uri, *_NOT_REGULAR)
         elif file_stat.st_size == 0:
             walk.report_problem(uri, "is empty", "it will be indexed when it has content")
-        elif file_stat.st_size > self._max_file_bytes:
-            walk.report_problem(uri, *self._too_large_problem(file_stat.st_size))
+        elif file_stat.st_size > self._limit(uri)[0]:
+            walk.report_problem(uri, *self._too_large_problem(uri, file_stat.st_size))
         else:
             walk.files[uri] = file_stat
 
@@ -372,8 +377,14 @@ def _root_error(root: Path, error: OSError) -> SourceError:
     )
 
 
+def _build_source(spec: SourceSpec) -> Source:
+    from bunko.sources.documents import build  # here: it is built on this module
+
+    return build(spec)
+
+
 KIND = SourceKind(
-    lambda spec: spec.folder(spec.root, spec.extensions),
+    _build_source,
     root="folder",
     uses_extensions=True,
     noun=("file", "files"),

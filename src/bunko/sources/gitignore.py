@@ -11,6 +11,8 @@ _STAR = "*"
 _MAX_PATTERN_CHARS = 4096  # as long as a path may be
 _BATCH_SIZE = 100  # patterns in one expression; few files have more
 _Matcher = tuple[re.Pattern[str], tuple[int, ...]]  # an expression, and the number of the pattern in each of its groups
+# A letter comes first, so that v1.2 names no ending.
+_NAMED_ENDING = re.compile(r"(?<=[^/.])\.[a-zA-Z]\w{0,15}\Z")
 _CHARACTER_CLASSES = {
     "alnum": "0-9A-Za-z",
     "alpha": "A-Za-z",
@@ -63,6 +65,12 @@ class PathPatterns:
         names, paths = self._folder_matchers if is_folder else self._file_matchers
         last = max(_last_match(names, name), _last_match(paths, path))
         return None if last < 0 else self._positive[last]
+
+
+def named_endings(patterns: Iterable[str]) -> tuple[str, ...]:
+    """Return the endings that patterns name, in lower case: .py for *.py or src/main.py, none for a folder."""
+    matches = (_NAMED_ENDING.search(pattern.strip()) for pattern in patterns if not pattern.startswith("!"))
+    return tuple(dict.fromkeys(match[0].lower() for match in matches if match))
 
 
 # Every scan of a folder pays for each of them.

@@ -41,6 +41,7 @@ class Text:
     tags: tuple[str, ...] = ()
     body_start: int = 0  # offset of the body, after the front matter
     context: str = ""  # what stands above an entry in its file: the authors of its day, or headings
+    aliases: tuple[str, ...] = ()  # other names of the document; they are searched, but not stored
 
     def __post_init__(self) -> None:
         # Every chunk is indexed with the title and every hit carries the tags: without limits, a file could make them

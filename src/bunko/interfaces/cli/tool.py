@@ -70,7 +70,9 @@ def command() -> None:
     default="folder",
     help="A folder of documents; memos or JSON lines, in a file or folder; or web pages. [folder]",
 )
-@click.option("--include", multiple=True, metavar="GLOB", help="Include only these files; may be repeated.")
+@click.option(
+    "--include", multiple=True, metavar="GLOB", help="Include only these files, of any type: '*.py'. May be repeated."
+)
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Exclude these files; may be repeated.")
 @click.option("--extract", type=_EXTRACT_CHOICE, help="Default text returned for each hit. [chunk]")
 @chunking_options

@@ -1,0 +1,109 @@
+"""Read the files below a folder: each is a document, and a mailbox is as many documents as it has messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from bunko import readers
+from bunko.errors import SourceError
+from bunko.protocols import Scan
+from bunko.readers.memo import BadLine, Memo, limit_bad_lines
+from bunko.sources.entries import EntryFiles, ParsedFile
+from bunko.sources.folder import Folder
+from bunko.sources.kind import SourceSpec
+from bunko.sources.vaults import is_vault
+from bunko.types import Fingerprint, SourceEntry, Text
+
+_MAILBOX_SUFFIX = ".mbox"
+
+
+class FolderWithMail(Folder):
+    """A folder whose mailboxes may be larger than its other files, because they are read as streams."""
+
+    def __init__(self, root: Path, max_mailbox_bytes: int, **options: Any) -> None:
+        super().__init__(root, **options)
+        self._max_mailbox_bytes = max_mailbox_bytes
+
+    def _limit(self, uri: str) -> tuple[int, str]:
+        return (self._max_mailbox_bytes, "memos.max_file_bytes") if is_mailbox(uri) else super()._limit(uri)
+
+
+class Documents(EntryFiles):
+    """The documents below a folder; notes in a vault of Obsidian or Logseq have the tags and names they have there."""
+
+    def __init__(self, root: Path, files: Folder, max_chars: int) -> None:
+        super().__init__(root, files, parse_mailbox, max_chars, is_mailbox)
+        self._vault_folders: dict[str, bool] = {}
+
+    def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
+        """Compare the documents with their fingerprints, reading only files whose time or size differ."""
+        if not any(_MAILBOX_SUFFIX in uri.lower() for uri in fingerprints):
+            # Most folders have no mailbox, and it takes time to look for the entries of each file.
+            scan = self._files.scan(fingerprints)
+            if not any(is_mailbox(entry.uri) for entry in scan.added):
+                return scan
+        return super().scan(fingerprints)
+
+    def text(self, data: bytes, entry: SourceEntry) -> Text:
+        """Return the text of a document; raise SourceError if it has none."""
+        text = readers.read(data, entry.uri)
+        if text.media_type == "text/markdown" and self._is_in_vault(entry.uri.rpartition("/")[0]):
+            from bunko.readers import vault_notes
+
+            return vault_notes.add_metadata(text)
+        return text
+
+    def _single_file(self) -> str:
+        return ""  # the folder may be missing, but it is never a file
+
+    def _is_in_vault(self, folder: str) -> bool:
+        if folder not in self._vault_folders:
+            above = folder.rpartition("/")[0]
+            self._vault_folders[folder] = is_vault(self._files.root / folder) or (
+                self._is_in_vault(above) if folder else any(is_vault(parent) for parent in self._files.root.parents)
+            )
+        return self._vault_folders[folder]
+
+
+def is_mailbox(uri: str) -> bool:
+    """Return whether a file is a mailbox by its name."""
+    return uri.lower().endswith(_MAILBOX_SUFFIX)
+
+
+def parse_mailbox(file: BinaryIO, name: str, size: int, max_chars: int) -> ParsedFile:
+    """Return the messages of a mailbox; of one that is longer than `max_chars` bytes only the beginning is read."""
+    return ParsedFile("binary", limit_bad_lines(_messages(file, max_chars)))
+
+
+def _messages(file: BinaryIO, max_chars: int) -> Iterator[Memo | BadLine | Text]:
+    from bunko.readers import mail
+
+    message = None
+    for message in mail.split_mailbox(file, max_chars):
+        line = message.first_line
+        try:
+            text = mail.read_message(message.data)
+        except SourceError as error:
+            yield BadLine(line, f"the message at line {line} cannot be read: {error.message}", f"{len(message.data)}")
+            continue
+        # The text is decoded, so that its lines are not those of the file: all of it is where the message begins.
+        yield Memo(line, line, text.title, text.date, text.tags, text.text, media_type=text.media_type)
+    if message is None:
+        raise SourceError("The mailbox has no messages", hint="Export it again in the format mbox, or exclude it.")
+
+
+def build(spec: SourceSpec) -> Documents:
+    """Return the documents below a folder."""
+    files = FolderWithMail(
+        spec.root,
+        spec.max_memo_file_bytes,
+        extensions=spec.extensions,
+        exclude_dirs=spec.exclude_dirs,
+        include=spec.include,
+        exclude=spec.exclude,
+        respect_gitignore=spec.respect_gitignore,
+        max_file_bytes=spec.max_file_bytes,
+    )
+    return Documents(files.root, files, spec.max_file_bytes)
