@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 from bunko import sources
 from bunko.errors import BunkoError, EmbedderError, LibraryDamaged, LibraryTooNew, QueryError, UnknownName
 from bunko.library import catalog, web_defaults
 from bunko.library.build_config import ToolConfig
+from bunko.library.embedder_choice import NO_EMBEDDER, EmbedderChoice, choose_embedder, words_only_notice
 from bunko.library.llm import ChatModels
 from bunko.library.missing_vectors import MissingVectors
 from bunko.library.outages import Outages
@@ -44,17 +45,6 @@ _MAX_LOGGED_SEARCHES = 1000
 # The options that a request may leave to the settings, read at once because every search reads them twice.
 _REQUEST_OPTIONS = ("mode", "top_k", *RANKING_OPTIONS)
 _get_options = attrgetter(*_REQUEST_OPTIONS)
-
-
-class EmbedderChoice(NamedTuple):
-    """The embedder of a search, and the tools whose words alone are searched."""
-
-    embedder: Embedder | None = None
-    lexical_ids: Sequence[int] = ()
-    notices: Sequence[str] = ()
-
-
-NO_EMBEDDER = EmbedderChoice()
 
 
 class Searcher:
@@ -97,7 +87,7 @@ class Searcher:
                 notices += self._refresh_tool(selected, vectors=request.mode != "bm25")
         notices += self._tool_config.difference_notices(tools, vectors=request.mode != "bm25")
         request = self._fit_mode_to_tools(request, tools, notices)
-        choice = self._choose_embedder(tools) if request.mode != "bm25" else NO_EMBEDDER
+        choice = choose_embedder(self._tool_config, self._outages, tools) if request.mode != "bm25" else NO_EMBEDDER
         notices += choice.notices
         if request.mode != "bm25" and choice.embedder is None:
             request = replace(request, mode="bm25")
@@ -133,10 +123,8 @@ class Searcher:
         lexical_tools = [tool for tool in tools if self._tool_config.is_lexical(tool)]
         if request.mode == "bm25" or not lexical_tools:
             return request
-        names, command = (
-            ", ".join(tool.name for tool in lexical_tools),
-            self._tool_config.vector_command(lexical_tools[0]),
-        )
+        names = ", ".join(tool.name for tool in lexical_tools)
+        command = self._tool_config.vector_command(lexical_tools[0])
         if request.mode == "semantic" and len(lexical_tools) == len(tools):
             raise QueryError(
                 f"{names} was imported without vectors", hint=f"Use --mode bm25, or compute vectors: {command}"
@@ -145,35 +133,6 @@ class Searcher:
             f"{names} was imported without vectors, so only its words are searched. To compute them: {command}"
         )
         return replace(request, mode="bm25") if len(lexical_tools) == len(tools) else request
-
-    def _choose_embedder(self, tools: Sequence[Tool]) -> EmbedderChoice:
-        """Choose the embedder of most tools; the words of the others are searched, and a notice says why."""
-        by_name: dict[str, tuple[Embedder, list[Tool]]] = {}
-        notices, lexical_ids = [], []
-        for tool in tools:
-            if name := self._tool_config.missing_embedder(tool):
-                notices.append(
-                    f"Only the words of {tool.name} are searched: its embedder {name} is not in the settings."
-                    f" Set it again, or use the current one: {self._tool_config.rebuild_command(tool)}"
-                )
-                lexical_ids.append(tool.id)
-            elif embedder := self._tool_config.embedder_of(tool):
-                name = tool.built.embedder or embedder.label
-                by_name.setdefault(name, (embedder, []))[1].append(tool)
-        if not by_name:
-            return EmbedderChoice(None, lexical_ids, notices)
-        embedder, chosen = max(by_name.values(), key=lambda item: len(item[1]))
-        for other, other_tools in by_name.values():
-            if other is not embedder:
-                names = ", ".join(tool.name for tool in other_tools)
-                notices.append(
-                    f"Only the words of {names} are searched: its vectors and those of {chosen[0].name} come from"
-                    " different embedders."
-                )
-                lexical_ids += [tool.id for tool in other_tools]
-        if reason := self._outages.reason(embedder):
-            return EmbedderChoice(None, lexical_ids, [*notices, _words_only_notice(reason)])
-        return EmbedderChoice(embedder, lexical_ids, notices)
 
     def _search_or_fall_back(
         self, names: dict[int, str], choice: EmbedderChoice, request: RankRequest, notices: list[str]
@@ -184,7 +143,7 @@ class Searcher:
                 view, hits = self._search_with_repair(names, choice, request)
             except EmbedderError as error:
                 self._outages.begin(choice.embedder, error.message)
-                notices.append(_words_only_notice(error.message))
+                notices.append(words_only_notice(error.message))
                 request = replace(request, mode="bm25")
             else:
                 self._outages.end(choice.embedder)
@@ -386,10 +345,6 @@ class Searcher:
         else:
             if not logged:
                 _log.debug("The search was not logged: another process is writing.")
-
-
-def _words_only_notice(reason: str) -> str:
-    return f"Only words were searched, because the embedder failed: {reason}."
 
 
 def _sections(tools: Sequence[Tool]) -> set[str]:
