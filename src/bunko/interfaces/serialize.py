@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from bunko.interfaces.text import UNTRUSTED_NOTE, single_line
+from bunko.library.catalog import public_name
+from bunko.library.documents import ADDRESS_SCHEME
 from bunko.search.passages import PARTIAL_EXTRACTS, display_label, snippet_terms
 from bunko.text.snippets import highlight_ranges
 from bunko.types import ArmScore, Explanation, Report
@@ -26,28 +29,29 @@ def page_to_dict(
 ) -> dict[str, Any]:
     """Return a page of search results as a dictionary.
 
-    The concise form has what a citation needs, and the tools' names if `show_tools`. With `for_model`, labels are
-    short and names are on one line without hidden characters, so that no document can fake other parts of a reply.
+    The concise form has what an answer and a citation need, and the tools' names if `show_tools`. With `for_model`,
+    labels are short and names are on one line without hidden characters, so that no document can fake other parts of
+    a reply.
     """
     result: dict[str, Any] = {
-        "results": [_result_to_dict(item, detailed=detailed, for_model=for_model) for item in page.results],
+        "results": [
+            _result_to_dict(item, for_model=for_model) if detailed else _concise_result(item, show_tool=show_tools)
+            for item in page.results
+        ],
         "total_chunks": page.total_chunks,
         "query": page.query,
         **({"rewritten": page.rewritten_query} if page.rewritten_query else {}),
-        "mode": page.mode,
         "truncated": page.truncated,
-        "freshness": {
-            "generation": page.freshness.generation,
-            "checked_at": page.freshness.checked_at,
-            "missing": page.freshness.pending_changes,
-        },
         "note": UNTRUSTED_NOTE,
     }
     if detailed:
+        result["mode"] = page.mode
+        result["freshness"] = {
+            "generation": page.freshness.generation,
+            "checked_at": page.freshness.checked_at,
+            "missing": page.freshness.pending_changes,
+        }
         _add_details(page, result["results"])
-    elif not show_tools:
-        for fields in result["results"]:
-            del fields["tool"]
     if page.next_cursor:
         result["next_cursor"] = page.next_cursor
     if page.summary is not None:
@@ -57,7 +61,29 @@ def page_to_dict(
     return result
 
 
-def _result_to_dict(item: PageItem, *, detailed: bool, for_model: bool) -> dict[str, Any]:
+def resource_address(tool: str, uri: str) -> str:
+    """Return the address of a document as an MCP resource."""
+    return f"{ADDRESS_SCHEME}://{public_name(tool)}/{quote(uri)}"
+
+
+def _concise_result(item: PageItem, *, show_tool: bool) -> dict[str, Any]:
+    passage, hit = item.passage, item.passage.hit
+    result: dict[str, Any] = {
+        "file_path": single_line(hit.uri),
+        "heading": display_label(hit.chunk.heading),
+        "content": item.text,
+        "score": round_score(hit.score),
+        "chunk_index": hit.chunk.index,
+        "citation": single_line(passage.citation),
+        "hash": passage.hash,
+        "uri": resource_address(hit.tool, hit.uri),
+    }
+    result |= {"tool": hit.tool} if show_tool else {}
+    result |= {"trust": hit.trust, "fetched_at": hit.fetched_at} if hit.trust else {}
+    return result | ({} if item.has_start and item.has_end else {"truncated": True})
+
+
+def _result_to_dict(item: PageItem, *, for_model: bool) -> dict[str, Any]:
     passage, hit, chunk = item.passage, item.passage.hit, item.passage.hit.chunk
     label: Callable[[str], str] = display_label if for_model else str
     name: Callable[[str], str] = single_line if for_model else str
@@ -72,26 +98,26 @@ def _result_to_dict(item: PageItem, *, detailed: bool, for_model: bool) -> dict[
         "line_start": passage.first_line,
         "line_end": passage.last_line,
         "hash": passage.hash,
+        "uri": resource_address(hit.tool, hit.uri),
         "tool": hit.tool,
     }
     if hit.trust:
         result |= {"trust": hit.trust, "fetched_at": hit.fetched_at}
     if not (item.has_start and item.has_end):
         result["truncated"] = True
-    if detailed:
-        result |= {
-            "char_start": passage.start,
-            "char_end": passage.end,
-            "title": label(hit.title),
-            "date": hit.date,
-            "tags": [label(tag) for tag in (hit.tags[:MAX_TAGS] if for_model else hit.tags)],
-            "content_hash": hit.content_hash,
-            "vector_distance": round_score(hit.vector_distance),
-            "bm25_score": round_score(hit.bm25_score),
-            "combined_score": round_score(hit.combined_score),
-        }
-        if hit.explanation is not None:
-            result["explain"] = explanation_to_dict(hit.explanation, max_terms=MAX_TERMS if for_model else None)
+    result |= {
+        "char_start": passage.start,
+        "char_end": passage.end,
+        "title": label(hit.title),
+        "date": hit.date,
+        "tags": [label(tag) for tag in (hit.tags[:MAX_TAGS] if for_model else hit.tags)],
+        "content_hash": hit.content_hash,
+        "vector_distance": round_score(hit.vector_distance),
+        "bm25_score": round_score(hit.bm25_score),
+        "combined_score": round_score(hit.combined_score),
+    }
+    if hit.explanation is not None:
+        result["explain"] = explanation_to_dict(hit.explanation, max_terms=MAX_TERMS if for_model else None)
     return result
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from bunko.library.describe import DescriptionProposal, Language
     from bunko.library.doctor import Finding
+    from bunko.library.documents import Documents
     from bunko.library.export import PackTransfer
     from bunko.library.maintenance import Maintenance
     from bunko.library.pack import Pack
@@ -102,6 +103,13 @@ class Library:
         from bunko.library.export import PackTransfer
 
         return PackTransfer(self.store, self._tool_config, self._importer)
+
+    @cached_property
+    def documents(self) -> Documents:
+        """The documents of the library, to read and to list."""
+        from bunko.library.documents import Documents
+
+        return Documents(self.store, self._searcher)
 
     @cached_property
     def _maintenance(self) -> Maintenance:
@@ -187,7 +195,9 @@ class Library:
 
     def read(self, location: str, *, tool: str | None = None) -> str:
         """Return the text of a document by its path, URL or memo id, or the cited lines of one (`path:L12-L30`)."""
-        return self._searcher.read(location, tool=tool)
+        from bunko.search.reading import ReadRequest
+
+        return self.documents.read(ReadRequest(location, tool)).text
 
     def verify_citation(self, citation: str, digest: str, *, tool: str | None = None) -> CitationCheck:
         """Return whether a cited passage is still in its document, importing changes first."""

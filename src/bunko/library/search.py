@@ -20,7 +20,7 @@ from bunko.library.outages import Outages
 from bunko.library.refresh import Refresher
 from bunko.protocols import Embedder, Index, IndexView, Store
 from bunko.records import NO_FILTER, DatedDocument, Filter, StoredDocument
-from bunko.search.citations import CITATION_STATUSES, CitationCheck, read_passage, verify_citation
+from bunko.search.citations import CITATION_STATUSES, CitationCheck, verify_citation
 from bunko.search.hits import log_answer, search
 from bunko.search.passages import Extract, Passage, chunk_passages, extract_passages
 from bunko.search.request import (
@@ -239,7 +239,7 @@ class Searcher:
         for name, value in zip(_REQUEST_OPTIONS, _get_options(request), strict=True):
             if value is not None:
                 values[name] = value
-        where = self._resolve_filter(request.where) if request.where else NO_FILTER
+        where = self.resolve_filter(request.where) if request.where else NO_FILTER
         return RankRequest(request.query, where=where, explain=request.explain, **values)
 
     def default_top_k(self, request: SearchRequest) -> int:
@@ -247,7 +247,7 @@ class Searcher:
         tools = self._select_tools(request.tool, request.kinds) if request.use_tool_settings else ()
         return self.resolve_request(request, tools).top_k
 
-    def _resolve_filter(self, where: Filter) -> Filter:
+    def resolve_filter(self, where: Filter) -> Filter:
         """Return a filter whose dates are in ISO 8601 and in the time zone of the settings."""
         now = self.local_time()
         since = resolve_date(where.since, now) if where.since else ""
@@ -298,20 +298,10 @@ class Searcher:
         # Two tools may have a README.md: the one that contains the passage is meant.
         return min(checks, key=lambda check: CITATION_STATUSES.index(check.status))
 
-    def read(self, location: str, *, tool: str | None = None) -> str:
-        """Return the text of a document by its path, URL or memo id, or the cited lines of one (`path:L12-L30`)."""
-        for selected in self._select_fresh_tools(tool, ()):
-            if (text := read_passage(self._store, selected.id, location)) is not None:
-                return text
-        raise UnknownName(
-            f"There is no document or passage {location!r}" + (f" in {tool}" if tool else ""),
-            hint="Give a path or citation as a search returned it.",
-        )
-
     def tags(self, tool: str | None = None, *, kinds: Sequence[str] = ()) -> list[tuple[str, int]]:
         """Return the tags of one tool or all active ones with their document counts, the most frequent first."""
         counts: Counter[str] = Counter()
-        for selected in self._select_fresh_tools(tool, kinds):
+        for selected in self.select_fresh_tools(tool, kinds):
             counts.update(dict(self._store.stats.tags(selected.id)))
         return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
@@ -319,7 +309,7 @@ class Searcher:
         self, tool: str | None = None, *, limit: int = 10, kinds: Sequence[str] = ()
     ) -> list[tuple[Tool, DatedDocument]]:
         """Return the most recently dated documents with their tools, the latest first."""
-        tools = self._select_fresh_tools(tool, kinds)
+        tools = self.select_fresh_tools(tool, kinds)
         documents = [
             (selected, document)
             for selected in tools
@@ -344,7 +334,7 @@ class Searcher:
             )
         return tools
 
-    def _select_fresh_tools(self, name: str | None, kinds: Sequence[str]) -> list[Tool]:
+    def select_fresh_tools(self, name: str | None, kinds: Sequence[str]) -> list[Tool]:
         """Return the tools to search after importing their changes."""
         tools = self._select_tools(name, kinds)
         if not self._read_only:

@@ -14,6 +14,7 @@ from bunko.records import (
     EmbeddingUsage,
     FailedDocument,
     Filter,
+    ListedDocument,
     LoggedSearch,
     PreparedDocument,
     StorageSize,
@@ -88,6 +89,9 @@ class DocumentStore(Protocol):
 
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that match a filter."""
+
+    def find(self, tool_id: int, where: Filter) -> list[ListedDocument]:
+        """Return the documents that match a filter, without their texts, in any order."""
 
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the URIs after a given one, sorted."""

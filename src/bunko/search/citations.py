@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bunko.errors import QueryError
 from bunko.protocols import Store
@@ -31,17 +31,33 @@ class CitationCheck:
     citation: str  # the current location, or the last known one
 
 
+class Citation(NamedTuple):
+    """The lines of a document that a citation names."""
+
+    uri: str
+    first: int
+    last: int
+
+
+def parse_citation(text: str) -> Citation | None:
+    """Return what a citation names (path:L12-L30), or None if the text is not one."""
+    match = _CITATION.fullmatch(text.strip())
+    if match is None:
+        return None
+    first, last = int(match["first"]), int(match["last"] or match["first"])
+    return Citation(match["uri"], first, last) if 1 <= first <= last else None
+
+
 def verify_citation(store: Store, tool_id: int, citation: str, digest: str) -> CitationCheck:
     """Compare a cited passage with the current documents."""
-    location, hashes = _CITATION.fullmatch(citation.strip()), _HASH.fullmatch(digest.strip().lower())
-    if location is None or not 1 <= int(location["first"]) <= int(location["last"] or location["first"]):
+    location, hashes = parse_citation(citation), _HASH.fullmatch(digest.strip().lower())
+    if location is None:
         raise QueryError(f"{citation[:80]!r} is not a citation", hint="Give it as it was returned: path:L12-L30.")
     if hashes is None:
         raise QueryError(
             f"{digest[:80]!r} is not a citation's hash", hint="Give `hash` as it was returned with the result."
         )
-    uri, first = location["uri"], int(location["first"])
-    last = int(location["last"] or first)
+    uri, first, last = location
     document = store.documents.get(tool_id, uri)
     if document is not None and (lines := _find_passage(document, first, last, hashes["lines"])):
         return CitationCheck("same" if lines == (first, last) else "moved", format_citation(uri, *lines))
@@ -56,21 +72,6 @@ def verify_citation(store: Store, tool_id: int, citation: str, digest: str) -> C
     if document is None:
         return CitationCheck("deleted", citation)
     return CitationCheck("changed", format_citation(uri, first, last))
-
-
-def read_passage(store: Store, tool_id: int, location: str) -> str | None:
-    """Return the text of a document, or of the lines that a citation names; None if there is no such passage."""
-    if (document := store.documents.get(tool_id, location)) is not None:
-        return document.text
-    cited = _CITATION.fullmatch(location)
-    if cited is None or (document := store.documents.get(tool_id, cited["uri"])) is None:
-        return None
-    if document.lines.is_single_line:
-        return document.text
-    first = int(cited["first"])
-    lines = unify_line_ends(document.text).split("\n")
-    begin, end = (max(0, line - document.lines.first) for line in (first, int(cited["last"] or first)))
-    return "\n".join(lines[begin : end + 1]) if begin < len(lines) else None
 
 
 def _find_passage(document: StoredDocument, first: int, last: int, digest: str) -> tuple[int, int] | None:

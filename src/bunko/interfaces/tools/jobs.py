@@ -81,7 +81,10 @@ class Jobs:
             JOB_TOOL_NAME,
             "Background job",
             "Get the status of a job started with background: true, or cancel it.",
-            (Param("id", "string", required=True), Param("cancel", "boolean", default=False)),
+            (
+                Param("id", "string", "As returned when it was started", required=True),
+                Param("cancel", "boolean", "Stop it", default=False),
+            ),
             object_schema({"status": STRING, "progress": STRING}, "status"),
             self._answer_status,
         )

@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import BunkoError, SettingsError
+from bunko.interfaces.tools.document_tools import build_document_tools
 from bunko.interfaces.tools.jobs import JOB_TOOL_NAME, Jobs
 from bunko.interfaces.tools.params import validate_arguments
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
 from bunko.interfaces.tools.toolsets import TOOLSET_NAMES, ToolsetContext, load_toolset
+from bunko.sources import kinds_of_section
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
@@ -85,12 +87,20 @@ class ToolRegistry:
             self._exceeds_schema_budget,
         )
         # The toolset `tools` comes after `folder` and has more parameters for the tools of the same names.
-        tools = {tool.name: tool for name in sorted(self._toolsets) for tool in load_toolset(name).build_tools(context)}
+        toolsets = [load_toolset(name) for name in sorted(self._toolsets)]
+        tools = {tool.name: tool for tool in self._document_tools(context, [toolset.section for toolset in toolsets])}
+        tools |= {tool.name: tool for toolset in toolsets for tool in toolset.build_tools(context)}
         if self._read_only:
             tools = {name: tool for name, tool in tools.items() if tool.read_only}
         if any(tool.supports_background for tool in tools.values()):
             tools[JOB_TOOL_NAME] = self.jobs.job_tool()
         return [tools[name] for name in sorted(tools)]
+
+    def _document_tools(self, context: ToolsetContext, sections: Sequence[str]) -> list[ToolDefinition]:
+        """Return the tools that read and list the documents of all selected toolsets."""
+        kinds = () if "" in sections else tuple(kind for section in sections for kind in kinds_of_section(section))
+        names = tuple(tool.name for tool in context.library_tools)
+        return build_document_tools(context.subject, kinds=kinds, tool_choices=names if len(names) > 1 else ())
 
     def active_tools(self) -> list[LibraryTool]:
         """Return the active tools of the library, sorted by name."""

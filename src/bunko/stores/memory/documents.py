@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bunko.records import ChunkRow, EmbeddingUsage, FailedDocument, Filter, PreparedDocument, StoredDocument
+from bunko.records import (
+    ChunkRow,
+    EmbeddingUsage,
+    FailedDocument,
+    Filter,
+    ListedDocument,
+    PreparedDocument,
+    StoredDocument,
+)
 from bunko.stores import filters
 from bunko.stores.filters import document_matcher
 from bunko.stores.memory.data import DocumentRow, MemoryTables, with_lock
@@ -121,6 +129,21 @@ class MemoryDocuments:
             for row in self._tables.documents_of(tool_id)
             if matches(row.prepared.document.uri, row.date, frozenset(row.prepared.document.text.tags))
         ]
+
+    @with_lock
+    def find(self, tool_id: int, where: Filter) -> list[ListedDocument]:
+        """Return the documents that match a filter, without their texts, in any order."""
+        matches, documents = document_matcher(where), []
+        for row in self._tables.documents_of(tool_id):
+            entry, text = row.prepared.document.entry, row.prepared.document.text
+            if matches(entry.uri, row.date, frozenset(text.tags)):
+                documents.append(
+                    ListedDocument(
+                        entry.uri, text.title, row.date, text.tags, text.media_type, entry.size, entry.modified_ns,
+                        entry.lines,
+                    )
+                )  # fmt: skip
+        return documents
 
     @with_lock
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:

@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bunko.failpoints import reach_failpoint
-from bunko.records import ChunkRow, EmbeddingUsage, FailedDocument, Filter, PreparedDocument, StoredDocument
+from bunko.records import (
+    ChunkRow,
+    EmbeddingUsage,
+    FailedDocument,
+    Filter,
+    ListedDocument,
+    PreparedDocument,
+    StoredDocument,
+)
 from bunko.stores import filters
 from bunko.stores.filters import document_matcher, effective_date, separate_chunk_text
 from bunko.stores.sqlite.changes import advance_generation, generation_in_transaction
@@ -120,6 +128,22 @@ class SqliteDocuments:
             "SELECT id, uri, date, modified_ns, last_line, tags FROM documents WHERE tool_id = ?", (tool_id,)
         )
         return [row[0] for row in rows if matches(row[1], effective_date(*row[2:5]), frozenset(json.loads(row[5])))]
+
+    def find(self, tool_id: int, where: Filter) -> list[ListedDocument]:
+        """Return the documents that match a filter, without their texts, in any order."""
+        matches = document_matcher(where)
+        rows = self._database.rows(
+            "SELECT uri, title, date, modified_ns, last_line, tags, media_type, size, first_line FROM documents"
+            " WHERE tool_id = ?",
+            (tool_id,),
+        )
+        documents = []
+        for uri, title, date, modified_ns, last_line, tags_json, media_type, size, first_line in rows:
+            tags, effective = tuple(json.loads(tags_json)), effective_date(date, modified_ns, last_line)
+            if matches(uri, effective, frozenset(tags)):
+                lines = LineSpan(first_line, last_line)
+                documents.append(ListedDocument(uri, title, effective, tags, media_type, size, modified_ns, lines))
+        return documents
 
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the URIs after a given one, sorted."""

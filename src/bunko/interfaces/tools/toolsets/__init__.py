@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from bunko.errors import SettingsError
+from bunko.interfaces.tools.document_tools import LIST_TOOL_NAME, READ_TOOL_NAME
 from bunko.interfaces.tools.jobs import JOB_TOOL_NAME
 from bunko.interfaces.tools.tool import ToolDefinition
 
@@ -40,6 +41,7 @@ class Toolset:
     description: str
     tool_names: tuple[str, ...]  # of all tools that do not depend on the library
     build_tools: Callable[[ToolsetContext], list[ToolDefinition]]
+    section: str = ""  # of the kinds of documents that its tools are about; empty: all of them
 
 
 def load_toolset(name: str) -> Toolset:
@@ -51,7 +53,8 @@ def load_toolset(name: str) -> Toolset:
 @cache
 def reserved_names() -> frozenset[str]:
     """Return the names that a library's tools may not have, because toolsets have tools of these names."""
-    return frozenset({JOB_TOOL_NAME}.union(*(load_toolset(name).tool_names for name in TOOLSET_NAMES)))
+    names = {JOB_TOOL_NAME, READ_TOOL_NAME, LIST_TOOL_NAME}
+    return frozenset(names.union(*(load_toolset(name).tool_names for name in TOOLSET_NAMES)))
 
 
 def check_tool_name(library: Library, name: str) -> None:

@@ -267,4 +267,5 @@ TOOLSET = Toolset(
     "Search dated memos, list their tags, show the latest.",
     ("query_memos", "list_tags", "get_recent_memos"),
     _build_tools,
+    section="memos",
 )
