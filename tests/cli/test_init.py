@@ -207,3 +207,9 @@ def test_a_flag_and_the_documents_of_others_do_not_move_a_database(tmp_path: Pat
     (tmp_path / "plain").mkdir()
     with open_library(locate_library(library=tmp_path / "plain", environ=environ), environ=environ) as library:
         assert library.paths.database == tmp_path / "plain" / "library.db"
+
+
+def test_init_in_a_documents_folder_says_where_the_users_own_settings_belong(tmp_path: Path) -> None:
+    done = bunko(tmp_path, "init", "--docs-dir", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "bunko/bunko.toml" in done.stderr

@@ -42,6 +42,20 @@ def test_an_evaluation_writes_its_reports_where_the_defaults_say(run: Run, files
     assert "| ndcg@5 |" in done.out
 
 
+def test_a_set_with_empty_documents_is_measured_without_them(
+    run: Run, public: tuple[str | Path, ...], tmp_path: Path
+) -> None:
+    with (tmp_path / "corpus.jsonl").open("a", encoding="utf-8") as corpus:
+        corpus.write('\n{"_id": "471", "title": "", "text": ""}\n{"_id": 995, "text": ""}\n')
+    done = run("evaluate", *public)
+    assert done.code == 0, done.err
+    notice = f"{tmp_path / 'corpus.jsonl'}: 2 empty documents are left out: 471, 995"
+    assert notice in done.err.splitlines()
+    assert load_report()["notices"] == [notice]
+    assert notice in Path(".tmp/rag-evaluation/report.md").read_text(encoding="utf-8")
+    assert run("sweep", *public, "--grid", "k1=1,2", "--mode", "bm25").err.splitlines()[0] == notice
+
+
 def test_a_name_in_a_table_is_found(run: Run, files: tuple[str, ...]) -> None:
     run("evaluate", *NEEDED, *files, "--mode", "bm25")
     first = load_report()["modes"]["bm25"]["queries"][0]
@@ -90,10 +104,10 @@ def test_a_named_file_that_is_not_there_is_an_error(run: Run) -> None:
 
 
 def test_a_broken_dataset_is_an_error_with_file_and_line(run: Run, files: tuple[str, Path, str, Path]) -> None:
-    files[1].write_text('{"queries": [\n{"id": "q1", "query": ""}]}', encoding="utf-8")
+    files[1].write_text('{"queries": [\n{"id": "q1", "query": 5}]}', encoding="utf-8")
     done = run("evaluate", *NEEDED, *files)
     assert done.code == 3
-    assert f'{files[1]}:2: "query" is empty' in done.err
+    assert f'{files[1]}:2: "query" must be text' in done.err
     assert not Path(".tmp").exists()
 
 

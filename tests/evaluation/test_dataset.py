@@ -89,11 +89,8 @@ def test_the_digest_names_questions_and_judgements_but_not_their_order(tmp_path:
 @pytest.mark.parametrize(
     ("row", "line", "reason"),
     [
-        (query(query="  "), 4, '"query" is empty'),
         (query(query=None), 4, '"query" is missing'),
         (query(query=7), 4, '"query" must be text'),
-        (query(id="q0"), 4, "duplicate query 'q0'"),
-        (query(expected_sources=["https://example.com/x"]), 4, "names 'https://example.com/x', which is not in"),
         (query(expected_sources="https://example.com/a"), 4, '"expected_sources" must be a list of texts'),
         (query(negative_sources=["https://example.com/a"]), 4, "both expects 'https://example.com/a' and forbids it"),
         (query(grades={"https://example.com/a": "high"}), 4, '"grades" must give each document a number'),
@@ -122,12 +119,7 @@ def test_a_broken_query_is_named_by_file_and_line(tmp_path: Path, row: object, l
 @pytest.mark.parametrize(
     ("documents", "line", "reason"),
     [
-        (
-            '{"documents": [\n{"source_url": "a", "content": "x"},\n{"source_url": "a", "content": "y"}]}',
-            3,
-            "duplicate document",
-        ),
-        ('{"documents": [\n{"source_url": "a", "content": ""}]}', 2, '"content" is empty'),
+        ('{"documents": [\n{"source_url": "a", "content": ""}]}', 1, "there are no documents left"),
         ('{"documents": [\n{"content": "x"}]}', 2, '"source_url" is missing'),
         ('{"documents": [\n{"source_url": "a",,}]}', 2, "invalid JSON"),
         ('{"documents": [\n{}]}', 2, '"source_url" is missing'),
@@ -149,31 +141,21 @@ def test_a_broken_fixture_is_named_by_file_and_line(tmp_path: Path, documents: s
 @pytest.mark.parametrize(
     ("texts", "place", "reason"),
     [
-        (
-            {"corpus": '{"id": "d1", "text": "x"}\n{"id": "d1", "text": "y"}\n'},
-            "corpus.jsonl:2",
-            "duplicate document 'd1'",
-        ),
         ({"corpus": '{"id": "d1", "text": "x"}\n\n{"id": \n'}, "corpus.jsonl:3", "invalid JSON"),
-        ({"corpus": '{"id": "d1", "text": " "}\n'}, "corpus.jsonl:1", "document 'd1' is empty"),
-        ({"corpus": '{"id": 1, "text": "x"}\n'}, "corpus.jsonl:1", '"id" must be text'),
+        ({"corpus": '{"id": "d1", "text": " "}\n'}, "corpus.jsonl:1", "1 empty document is left out: d1"),
+        ({"corpus": '{"id": true, "text": "x"}\n'}, "corpus.jsonl:1", '"id" must be text'),
         ({"corpus": "\n"}, "corpus.jsonl:1", "there are no documents"),
         ({"corpus": '{"id": "d1", "text": "x"}\n{}\n'}, "corpus.jsonl:2", '"id" is missing'),
         ({"corpus": '{"id": "d1", "titles": "x"}\n'}, "corpus.jsonl:1", 'did you mean "title"?'),
         ({"queries": '{"id": "q1", "text": "a"}\n{}\n{}'}, "queries.jsonl:2", '"id" is missing'),
         ({"queries": "{}"}, "queries.jsonl:1", '"text" is missing'),
-        ({"queries": '{"id": "q1", "text": ""}\n'}, "queries.jsonl:1", '"text" is empty'),
-        (
-            {"queries": '{"id": "q1", "text": "a"}\n{"id": "q1", "text": "b"}'},
-            "queries.jsonl:2",
-            "duplicate query 'q1'",
-        ),
-        ({"qrels": "qid\tdocid\trel\nq1\td9\t1\n"}, "qrels.tsv:2", "no document 'd9'"),
-        ({"qrels": "q9\td1\t1\n"}, "qrels.tsv:1", "no query 'q9'"),
+        ({"queries": '{"id": "q1", "text": ""}\n'}, "queries.jsonl:1", "1 empty query is left out: q1"),
+        ({"qrels": "q1\td9\t1\n"}, "qrels.tsv:1", "1 judgement of an empty or unknown document is left out: d9"),
+        ({"qrels": "q9\td1\t1\n"}, "qrels.tsv:1", "1 judgement of an unknown query is left out: q9"),
+        ({"qrels": "q1\td9\t1\nq1\td1\t0\n"}, "queries.jsonl:1", "1 query whose answers are all missing"),
         ({"qrels": "qid\tdocid\trel\nq1\td1\tgood\n"}, "qrels.tsv:2", "'good' is not a grade"),
         ({"qrels": "q1\td1\tgood\n"}, "qrels.tsv:1", "'good' is not a grade"),
         ({"qrels": "q1\td1\n"}, "qrels.tsv:1", "found 2 columns"),
-        ({"qrels": "q1\td1\t1\nq1\td1\t2\n"}, "qrels.tsv:2", "judged twice"),
         ({"qrels": "qid\tdocid\trel\n"}, "qrels.tsv:1", "there are no judgements"),
     ],
 )
@@ -185,6 +167,76 @@ def test_a_broken_public_set_is_named_by_file_and_line(
         beir.load_beir(*paths)
     assert told.value.message.startswith(f"{tmp_path / place}: ")
     assert reason in told.value.message
+
+
+def test_what_real_public_sets_have_is_left_out_with_a_notice_that_counts_it(tmp_path: Path) -> None:
+    corpus = [
+        {"_id": 1, "title": "", "text": "one"},
+        {"_id": "471", "title": "", "text": ""},
+        {"_id": "995", "title": " ", "text": "\n"},
+        {"_id": "2", "text": "two"},
+        {"_id": "2", "text": "two again"},
+    ]
+    queries = [
+        {"_id": "q1", "text": "one?"},
+        {"_id": "q2", "text": "two?"},
+        {"_id": "q1", "text": "again?"},
+        {"_id": "q3", "text": " "},
+        {"_id": "q4", "text": "judged by nobody"},
+        {"_id": "q5", "text": "answered by an empty document"},
+        {"_id": "q6", "text": "answered by none"},
+    ]
+    qrels = "\ufeffquery-id\tcorpus-id\tscore\r\nq1\t1\t1\r\nq1\t471\t1\r\nq1\t1\t2\r\nq2\t2\t1\r\nq2\tnone\t1\r\n"
+    qrels += "\ufeffq3\t1\t1\r\nq5\t995\t1\r\nq6\t1\t0\r\nq9\t1\t1\r\n\r\n"
+    texts = ["\ufeff" + "\n".join(map(json.dumps, rows)) for rows in (corpus, queries)]
+    judged = beir.load_beir(*public(tmp_path, corpus=texts[0], queries=texts[1], qrels=qrels))
+    assert [(document.id, document.text) for document in judged.documents] == [("1", "one"), ("2", "two")]
+    assert [(one.id, one.text, one.grades) for one in judged.queries] == [
+        ("q1", "one?", {"1": 1.0}),
+        ("q2", "two?", {"2": 1.0}),
+        ("q6", "answered by none", {}),
+    ]
+    assert [notice.removeprefix(f"{tmp_path}/") for notice in judged.notices] == [
+        "corpus.jsonl: 2 empty documents are left out: 471, 995",
+        "corpus.jsonl: 1 document with the id of an earlier one is left out: 2",
+        "qrels.tsv: 3 judgements of empty or unknown documents are left out: 471, none, 995",
+        "qrels.tsv: 1 repeated judgement is left out: q1 1",
+        "qrels.tsv: 2 judgements of unknown queries are left out: q3, q9",
+        "queries.jsonl: 1 query with the id of an earlier one is left out: q1",
+        "queries.jsonl: 1 empty query is left out: q3",
+        "queries.jsonl: 1 query without judgements is left out: q4",
+        "queries.jsonl: 1 query whose answers are all missing is left out: q5",
+    ]
+
+
+def test_our_own_format_leaves_out_the_same_with_notices(tmp_path: Path) -> None:
+    a, b = "https://example.com/a", "https://example.com/b"
+    documents = json.dumps(
+        {
+            "documents": [
+                {"source_url": a, "title": "", "content": "赤い果物。"},
+                {"source_url": b, "title": "Pear", "content": " "},
+                {"source_url": a, "title": "", "content": "again"},
+            ]
+        }
+    )
+    rows: list[object] = [
+        query(expected_sources=[a, b], negative_sources=["https://example.com/x"]),
+        query(query="again"),
+        query(id="q2", query=" "),
+        query(id="q3", expected_sources=[b]),
+    ]
+    judged = dataset.load_judged_set(*write(tmp_path, rows, documents))
+    (only,) = judged.queries
+    assert (only.id, only.grades, only.expected_sources, only.negatives) == ("q1", {a: 1.0}, (a,), ())
+    assert [notice.removeprefix(f"{tmp_path}/") for notice in judged.notices] == [
+        f"d.json: 1 empty document is left out: {b}",
+        f"d.json: 1 document with the id of an earlier one is left out: {a}",
+        f"q.json: 3 judgements of empty or unknown documents are left out: {b}, https://example.com/x, {b}",
+        "q.json: 1 query with the id of an earlier one is left out: q1",
+        "q.json: 1 empty query is left out: q2",
+        "q.json: 1 query whose answers are all missing is left out: q3",
+    ]
 
 
 def test_a_set_of_nothing_is_no_set(tmp_path: Path) -> None:
@@ -200,10 +252,10 @@ def test_keys_of_their_own_may_stand_beside_ours(tmp_path: Path) -> None:
 
 
 def test_all_problems_of_a_file_are_told_at_once_up_to_a_limit(tmp_path: Path) -> None:
-    rows: list[object] = [query(id=f"q{number}", query="") for number in range(12)]
+    rows: list[object] = [query(id=f"q{number}", query=5) for number in range(12)]
     with pytest.raises(SourceError, match="and 2 more") as told:
         dataset.load_judged_set(*write(tmp_path, rows))
-    assert told.value.message.count('"query" is empty') == 10
+    assert told.value.message.count('"query" must be text') == 10
 
 
 def test_a_file_that_is_not_utf8_or_not_there_is_told(tmp_path: Path) -> None:
@@ -212,7 +264,7 @@ def test_a_file_that_is_not_utf8_or_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"q\.json:2: invalid UTF-8"):
         dataset.load_judged_set(queries, documents)
     with pytest.raises(SourceError, match="cannot be read"):
-        dataset.load_documents(tmp_path / "nowhere.json")
+        dataset.load_documents(tmp_path / "nowhere.json", [])
 
 
 def test_lines_are_found_in_any_json_layout() -> None:

@@ -19,7 +19,7 @@ def test_nothing_is_kept_unless_the_settings_say_so(run: Run, notes: Path) -> No
     assert "京都" not in str(tables(notes))
     # A folder of documents may come from somebody else, who has no right to what is asked there.
     (notes / "bunko.toml").write_text("[log]\nkeep_searches = true\n", encoding="utf-8")
-    assert "log.keep_searches is ignored" in run("search", "京都", "--docs-dir", notes).err
+    assert "log.keep_searches in" in run("search", "京都", "--docs-dir", notes).err
     assert run("judge", "--kept", "--docs-dir", notes, "--json").json()["searches"] == []
 
 

@@ -54,7 +54,7 @@ def test_halves_do_not_depend_on_the_order_and_spread_every_kind_evenly() -> Non
     [
         ("vector_weight=0:1:0.05", "k1=0.4,1,2.5", "b=0,0.3,1"),
         ("mode=bm25,semantic,hybrid", "fusion=cc,rrf", "threshold=none,0.6,0.9", "rrf_k=10,60", "n_results=1,5,40"),
-        ("min_combined_score=none,0.3,0.6", "vector_weight=0,0.3,0.8", "loanwords=true,false", "n_results=3,10"),
+        ("min_combined_score=none,0.3,0.6", "vector_weight=0,0.8", "keep_full_matches=true,false", "n_results=3,10"),
         ("chunk_size=80,200", "chunk_overlap=20", "k1=1,2", "vector_weight=0.1,0.5"),
     ],
 )

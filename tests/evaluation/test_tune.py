@@ -212,7 +212,7 @@ def test_a_tuned_tool_travels_with_its_settings(run: Run, tool: Path, tmp_path: 
     config = tmp_path / "none.toml"
     config.write_text('[embedding]\nprovider = "none"\n', encoding="utf-8")
     place = ("--library", tmp_path / "there", "--config", config)
-    done = run("import-pack", tmp_path / "packed.bunko", "-n", "copy", *place)
+    done = run("import-pack", tmp_path / "packed.bunko", "--yes", "-n", "copy", *place)
     assert done.code == 0, done.err
     found = run("status", "-n", "copy", *place, "--json").json()
     assert found["options"]["search"] == best  # type: ignore[index]
@@ -227,7 +227,7 @@ def test_a_pack_cannot_bring_settings_that_make_no_sense(
     [tool] = library.tools()
     library.store.tools.put(replace(tool, options=ToolOptions(search={"mode": "telepathy"})))
     assert run("export", "--docs-dir", docs, "--output", tmp_path / "packed.bunko").code == 0
-    done = run("import-pack", tmp_path / "packed.bunko", "--library", tmp_path / "there")
+    done = run("import-pack", tmp_path / "packed.bunko", "--yes", "--library", tmp_path / "there")
     assert done.code != 0
     assert "'search' has the wrong type" in done.err
 

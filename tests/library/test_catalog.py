@@ -69,6 +69,18 @@ def test_a_tool_needs_a_description_and_a_folder(tmp_path: Path) -> None:
         catalog.add_tool(memory.build(), "docs", "x", tmp_path / "nowhere")
 
 
+def test_a_name_or_description_that_a_person_cannot_read_is_refused_or_cleaned(tmp_path: Path) -> None:
+    store = memory.build()
+    for name in ("notes\n", "no\u202etes", "no\u200btes", "n" * 101):
+        with pytest.raises(SettingsError, match="invisible characters"):
+            catalog.add_tool(store, name, "記録", tmp_path)
+    with pytest.raises(SettingsError, match="1,001 characters"):
+        catalog.add_tool(store, "notes", "x" * 1001, tmp_path)
+    tool = catalog.add_tool(store, "notes", " 旅の\n記\u202e録\x07 ", tmp_path)
+    assert tool.description == "旅の 記録"
+    assert catalog.update_tool(store, "notes", description="a\u200b\r\nb").description == "a b"
+
+
 def test_a_tool_is_changed_hidden_and_removed_by_name(tmp_path: Path) -> None:
     store = memory.build()
     catalog.add_tool(store, "docs", "old", tmp_path)

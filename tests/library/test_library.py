@@ -322,4 +322,4 @@ def test_a_folder_of_documents_has_no_say_in_how_assistants_are_served(docs: Pat
     library = open_docs()
     assert (library.settings.serve.token, library.settings.serve.allowed_hosts) == ("", ())
     assert library.settings.search.top_k == 7
-    assert any("serve.token is ignored" in notice for notice in library.notices)
+    assert any("serve.token, serve.allowed_hosts in" in notice for notice in library.notices)

@@ -29,16 +29,63 @@ def test_a_pack_answers_in_another_library_with_the_same_scores_and_nothing_is_e
         "旅と運用の記録",
         ToolOptions(exclude=("draft*",)),
     )
-    assert tool.source == str(notes_folder)
     before = answers(home, "notes")
     assert answers(there, "notes") == before
     assert all(before[query, "bm25"] for query in QUERIES)
     assert {finding.state for finding in there.diagnose()} == {"ok"}
-    # The folder is away: what came in stays, and the answer says so.
-    assert "is missing or empty" in " ".join(there.search("京都", tool="notes").notices)
+    assert there.search("京都", tool="notes").notices == []
+
+
+def test_a_pack_follows_no_folder_until_the_user_chooses_one(
+    open_named: OpenNamed, packed: Path, notes_folder: Path, tmp_path: Path
+) -> None:
+    secret = "# 秘密\n\n誰にも見せないつもりで書いた、少し長めの文章です。"
+    there = open_named("there")
+    # A folder of this machine that has one of the pack's documents.
+    notes_folder.mkdir()
+    (notes_folder / "kyoto.md").write_bytes((tmp_path / "away" / "kyoto.md").read_bytes())
+    (notes_folder / "secret.md").write_text(secret, encoding="utf-8")
+    tool, _ = import_pack_file(there, packed)
+    # A folder that appears later.
+    (notes_folder / "secret.md").unlink()
+    (notes_folder / "kyoto.md").unlink()
+    notes_folder.rmdir()
+    second, _ = import_pack_file(there, packed, name="second")
     (tmp_path / "away").rename(notes_folder)
-    (notes_folder / "new.md").write_text("# 大阪\n\n大阪の城を見た日の、少し長めの記録です。", encoding="utf-8")
-    assert [hit.uri for hit in there.search("大阪の城", tool="notes").hits] == ["new.md"]
+    (notes_folder / "secret.md").write_text(secret, encoding="utf-8")
+    assert (tool.source, second.source) == ("", "")
+    for name in ("notes", "second"):
+        answer = there.search("誰にも見せない秘密", tool=name)
+        assert "secret.md" not in [hit.uri for hit in answer.hits]
+        assert answer.notices == []
+    assert there.reindex().unchanged == 8
+    assert [status.source_state for status in there.status().tools] == ["ok", "ok"]
+    catalog.update_tool(there.store, "notes", source=notes_folder)
+    assert "secret.md" in [hit.uri for hit in there.search("誰にも見せない秘密", tool="notes").hits]
+
+
+def test_a_tool_without_a_folder_is_never_rebuilt_from_nothing(open_named: OpenNamed, packed: Path) -> None:
+    there = open_named("there")
+    import_pack_file(there, packed)
+    before = library_contents(there)
+    with pytest.raises(SourceError, match="notes follows no folder") as refused:
+        there.import_tools(["notes"], "replace")
+    assert "--replace" in refused.value.hint
+    assert library_contents(there) == before
+    assert there.tool_status("notes").changes is not None
+
+
+def test_a_tool_without_a_folder_can_be_packed_again(open_named: OpenNamed, packed: Path, tmp_path: Path) -> None:
+    there, third = open_named("there"), open_named("third")
+    import_pack_file(there, packed)
+    there.export_tool("notes", tmp_path / "again.bunko")
+    import_pack_file(third, tmp_path / "again.bunko")
+    assert answers(third, "notes") == answers(there, "notes")
+
+
+def test_the_name_and_description_can_be_chosen(open_named: OpenNamed, packed: Path) -> None:
+    tool, _ = import_pack_file(open_named("there"), packed, name="travel", description="自分の\n言葉")
+    assert (tool.name, tool.description) == ("travel", "自分の 言葉")
 
 
 def test_every_field_of_every_document_survives(open_named: OpenNamed, packed: Path) -> None:
@@ -73,7 +120,7 @@ def test_a_pack_goes_from_and_to_a_library_in_memory(open_named: OpenNamed, pack
         assert np.array_equal(old.vectors, new.vectors)  # type: ignore[arg-type]
 
 
-def test_an_existing_tool_is_replaced_only_on_request_and_keeps_its_folder(
+def test_an_existing_tool_is_replaced_only_on_request_and_then_follows_no_folder(
     open_named: OpenNamed, packed: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
@@ -94,8 +141,8 @@ def test_an_existing_tool_is_replaced_only_on_request_and_keeps_its_folder(
     assert answers(there, "travel") == answers(open_named("home"), "notes")
     there.delete_tool(second.name)
     tool, report = import_pack_file(there, packed, replace_existing=True)
-    assert (tool.source, tool.active, report.added) == (str(other), False, 4)
-    found = there.search("神戸の港", tool="notes", refresh=False)
+    assert (tool.source, tool.active, report.added) == ("", False, 4)
+    found = there.search("神戸の港", tool="notes")
     assert not [hit for hit in found.hits if hit.uri == "kobe.md"]
     assert tool.id == catalog.get_tool(there.store, "notes").id
 
@@ -117,22 +164,6 @@ def test_the_folder_given_is_the_one_that_is_followed(open_named: OpenNamed, pac
     assert there.search("京都", tool="notes").notices == []
     report = there.import_tools(["notes"], "update")
     assert (report.unchanged, report.added, report.updated, report.deleted) == (4, 0, 0, 0)
-
-
-def test_a_pack_cannot_choose_a_folder_of_this_machine_that_is_not_its_own(
-    open_named: OpenNamed, packed: Path, notes_folder: Path, tmp_path: Path
-) -> None:
-    there = open_named("there")
-    notes_folder.mkdir()
-    (notes_folder / "secret.md").write_text(
-        "# 秘密\n\n誰にも見せないつもりで書いた、少し長めの文章です。", encoding="utf-8"
-    )
-    with pytest.raises(SourceError, match="has none of its documents") as refused:
-        import_pack_file(there, packed)
-    assert "-s" in refused.value.hint
-    assert there.store.tools.all() == []
-    (notes_folder / "kyoto.md").write_bytes((tmp_path / "away" / "kyoto.md").read_bytes())
-    assert import_pack_file(there, packed)[0].source == str(notes_folder)
 
 
 def test_a_library_that_cuts_or_embeds_otherwise_makes_its_own_from_the_texts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,11 @@ import anyio
 import pytest
 from mcp.client.client import Client
 
-from bunko.interfaces.mcp import server
+from bunko.errors import LibraryBusy
+from bunko.interfaces.mcp import progress as progress_module
+from bunko.interfaces.tools.jobs import Jobs
 from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.interfaces.tools.tool import ToolCall, ToolReply
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from tests.conftest import Opener
@@ -54,7 +58,7 @@ def test_a_reindex_reports_its_progress_to_whoever_asks(mode: str, docs: Path, o
 def test_a_cancelled_reindex_leaves_the_library_whole_and_the_next_completes_it(
     mode: str, docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_PROGRESS_SECONDS", 0.0)  # so that the first transaction is told of
+    monkeypatch.setattr(progress_module, "_MIN_SECONDS", 0.0)  # so that the first transaction is told of
     many_documents(docs, 600)
     library = open_docs()
 
@@ -150,3 +154,17 @@ def test_a_job_that_fails_says_why_and_what_to_do(registry: ToolRegistry, docs: 
 
     talk(ToolRegistry(lambda: library), run)
     library.close()
+
+
+def test_jobs_are_refused_while_too_many_run(docs: Path, open_docs: Opener) -> None:
+    jobs, gate = Jobs(), threading.Event()
+
+    def wait(_: ToolCall) -> ToolReply:
+        gate.wait()
+        return ToolReply("", {})
+
+    started = [jobs.start("reindex", wait, ToolCall(open_docs(), {})) for _ in range(20)]
+    with pytest.raises(LibraryBusy, match="20 jobs are still running") as caught:
+        jobs.start("reindex", wait, ToolCall(open_docs(), {}))
+    assert started[0].id in caught.value.hint
+    gate.set()

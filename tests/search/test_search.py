@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Unpack
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bunko.errors import QueryError
+from bunko.library.library import Library
+from bunko.search.request import RankingOptions
 from bunko.types import Answer, Hit
 from tests.conftest import Opener
 
@@ -140,6 +143,21 @@ def test_a_threshold_on_the_combined_score_keeps_whoever_has_every_word(pages: P
     assert [hit.uri for hit in kept] == ["kyoto.md"]
     everything = library.search("京都 寺", mode="hybrid", vector_weight=0.9, top_k=12).hits
     assert len(everything) > 1
+
+
+def test_full_matches_below_the_minimum_are_dropped_if_the_setting_says_so(pages: Path, open_docs: Opener) -> None:
+    (pages / "long.md").write_text("# 表\n\n京都の寺の表。" + "数値と記号の並び。" * 60, encoding="utf-8")
+
+    def uris(library: Library, **options: Unpack[RankingOptions]) -> dict[str, float]:
+        hits = library.search("京都 寺", mode="hybrid", top_k=12, **options).hits
+        return {hit.uri: hit.combined_score or 0.0 for hit in hits}
+
+    library = open_docs(RAG_VECTOR_WEIGHT="0.9")
+    assert 0 < uris(library)["long.md"] < 0.9
+    assert set(uris(library, min_combined_score=0.9)) == {"kyoto.md", "long.md"}
+    assert set(uris(library, min_combined_score=0.9, keep_full_matches=False)) == {"kyoto.md"}
+    strict = open_docs(RAG_VECTOR_WEIGHT="0.9", RAG_MIN_COMBINED_SCORE="0.9", BUNKO_SEARCH_KEEP_FULL_MATCHES="false")
+    assert set(uris(strict)) == {"kyoto.md"}
 
 
 def test_an_explanation_names_the_arms_the_terms_and_the_lane(pages: Path, open_docs: Opener) -> None:

@@ -214,6 +214,7 @@ def test_a_folder_of_documents_cannot_choose_who_is_sent_its_texts_or_your_keys(
     theirs = load_settings(environ={"OPENAI_API_KEY": "k"}, config_folders=[tmp_path], untrusted_folder=tmp_path)
     assert theirs.settings.embedding.provider == "static"
     assert "elsewhere" not in theirs.settings.embedding.openai_base_url
-    assert len([notice for notice in theirs.notices if "is ignored" in notice]) == 2
+    [notice] = theirs.notices
+    assert "embedding.provider, embedding.openai_base_url in " in notice
     ours = load_settings(environ={"OPENAI_API_KEY": "k"}, config_folders=[tmp_path])
     assert "elsewhere" in ours.settings.embedding.openai_base_url

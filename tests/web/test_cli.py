@@ -133,7 +133,7 @@ def test_a_docs_folder_may_not_say_what_is_fetched(run: Run, tmp_path: Path, sit
     )
     ran = run("web", "add", site.url("/a"), "--docs-dir", docs)
     assert ran.code == 7
-    assert "crawl.allowed_hosts is ignored" in ran.err
+    assert "crawl.allowed_hosts, crawl.user_agent in" in ran.err
     assert site.asked == []
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -157,7 +157,9 @@ class CachedSearch:
         rows, orders = np.array(row_list, np.int64), np.argsort(-scores, axis=1, kind="stable")
         if request.min_combined_score is None:
             return list(rows[orders[:, : request.top_k]])
-        every_word = np.array(self._have_every_word(query_index, request, row_list), bool)
+        every_word: Any = False
+        if request.keep_full_matches:
+            every_word = np.array(self._have_every_word(query_index, request, row_list), bool)
         masks = reach_minimum(scores, every_word, request.min_combined_score)
         return [rows[order[mask[order]]][: request.top_k] for order, mask in zip(orders, masks, strict=True)]
 

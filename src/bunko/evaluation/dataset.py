@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from importlib.resources import files
@@ -17,6 +17,14 @@ from bunko.text.language import detect_language
 from bunko.text.normalise import escape_surrogates
 
 _MAX_PROBLEMS = 10
+_MAX_EXAMPLES = 3
+# What is left out of real sets: one item, and many.
+EMPTY_DOCUMENT = "empty document", "empty documents"
+EMPTY_QUERY = "empty query", "empty queries"
+DUPLICATE_DOCUMENT = "document with the id of an earlier one", "documents with the ids of earlier ones"
+DUPLICATE_QUERY = "query with the id of an earlier one", "queries with the ids of earlier ones"
+UNKNOWN_DOCUMENT = "judgement of an empty or unknown document", "judgements of empty or unknown documents"
+NO_ANSWER_LEFT = "query whose answers are all missing", "queries whose answers are all missing"
 # An unknown key at least this similar to a known one is reported as a typo; other keys are ignored.
 _TYPO_SIMILARITY = 0.85
 _DOCUMENT_KEYS = ("source_url", "title", "content")
@@ -66,6 +74,7 @@ class JudgedSet:
     name: str
     documents: tuple[JudgedDocument, ...]
     queries: tuple[JudgedQuery, ...]
+    notices: tuple[str, ...] = ()  # what was left out of the files
 
     @cached_property
     def digest(self) -> str:
@@ -82,14 +91,31 @@ class JudgedSet:
 
 @dataclass
 class FileProblems:
-    """The problems of a file, collected so that one run reports all of them."""
+    """The problems of a file, collected so that one run reports all of them, and what is left out without being one."""
 
     path: Path
     messages: list[str] = field(default_factory=list)
+    left_out: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # one item and many → names
 
     def add(self, line: int, reason: str) -> None:
         """Add a problem on a line."""
         self.messages.append(f"{self.path}:{line}: {reason}")
+
+    def leave_out(self, nouns: tuple[str, str], name: str) -> None:
+        """Leave out an item that real sets often have and that says nothing about a search."""
+        self.left_out.setdefault(nouns, []).append(name)
+
+    def notices(self) -> list[str]:
+        """Return a message for each kind of items that are left out, with their number and a few names."""
+        return [f"{self.path}: {left_out_text(nouns, names)}" for nouns, names in self.left_out.items()]
+
+    def raise_if_empty(self, items: Collection[object], noun: str) -> None:
+        """Raise the problems if there are any, or an error that nothing is left."""
+        if not items and not self.messages:
+            reasons = [left_out_text(nouns, names) for nouns, names in self.left_out.items()]
+            self.add(1, f"there are no {noun}{' left' if reasons else ''}")
+            self.messages += [f"{self.path}: {reason}" for reason in reasons]
+        self.raise_if_any()
 
     def raise_if_any(self) -> None:
         """Raise an error that lists the problems, if there are any."""
@@ -102,12 +128,20 @@ class FileProblems:
             )
 
 
+def left_out_text(nouns: tuple[str, str], names: Sequence[str]) -> str:
+    """Return how many items are left out, and the first of them: 2 empty documents are left out: 471, 995."""
+    examples = ", ".join(names[:_MAX_EXAMPLES]) + (", …" if len(names) > _MAX_EXAMPLES else "")
+    subject = f"1 {nouns[0]} is" if len(names) == 1 else f"{len(names):,} {nouns[1]} are"
+    return f"{subject} left out: {examples}"
+
+
 def load_judged_set(queries: Path, documents: Path, *, name: str = "") -> JudgedSet:
     """Load a judged set from two JSON files: one with `queries`, one with `documents`."""
-    judged_documents = load_documents(documents)
+    notices: list[str] = []
+    judged_documents = load_documents(documents, notices)
     document_ids = {document.id for document in judged_documents}
-    judged_queries = load_queries(queries, document_ids, corpus_name=str(documents))
-    return JudgedSet(name or queries.stem, judged_documents, judged_queries)
+    judged_queries = load_queries(queries, document_ids, notices)
+    return JudgedSet(name or queries.stem, judged_documents, judged_queries, tuple(notices))
 
 
 def bundled_files() -> tuple[Path, Path]:
@@ -116,29 +150,33 @@ def bundled_files() -> tuple[Path, Path]:
     return folder / "queries.json", folder / "documents.json"
 
 
-def load_documents(path: Path) -> tuple[JudgedDocument, ...]:
-    """Load documents with `source_url`, `title` and `content` from a JSON file."""
+def load_documents(path: Path, notices: list[str]) -> tuple[JudgedDocument, ...]:
+    """Load documents with `source_url`, `title` and `content` from a JSON file; add what is left out to `notices`."""
     problems = FileProblems(path)
     documents: dict[str, JudgedDocument] = {}
     for line, value in _load_items(path, "documents"):
         row = JsonRow(value, line, problems, known_keys=_DOCUMENT_KEYS)
         document = JudgedDocument(
-            row.text("source_url", required=True), row.text("title"), row.text("content", required=True)
+            row.text("source_url", required=True), row.text("title"), row.text("content", required=True, or_blank=True)
         )
-        if document.id in documents:
-            problems.add(line, f"duplicate document {document.id!r}")
-        elif row.is_valid:
+        if not row.is_valid:
+            continue
+        if not document.text.strip():
+            problems.leave_out(EMPTY_DOCUMENT, document.id)
+        elif document.id in documents:
+            problems.leave_out(DUPLICATE_DOCUMENT, document.id)
+        else:
             documents[document.id] = document
-    if not documents and not problems.messages:
-        problems.add(1, "there are no documents")
-    problems.raise_if_any()
+    problems.raise_if_empty(documents, "documents")
+    notices += problems.notices()
     return tuple(documents.values())
 
 
-def load_queries(
-    path: Path, known_uris: Iterable[str] | None, *, corpus_name: str = "the documents"
-) -> tuple[JudgedQuery, ...]:
-    """Load judged queries from a JSON file; judgements must name known documents unless `known_uris` is None."""
+def load_queries(path: Path, known_uris: Iterable[str] | None, notices: list[str]) -> tuple[JudgedQuery, ...]:
+    """Load judged queries from a JSON file; add what is left out to `notices`.
+
+    Judgements of documents that are not known are left out, unless `known_uris` is None.
+    """
     problems, known_uris = FileProblems(path), None if known_uris is None else set(known_uris)
     queries: dict[str, JudgedQuery] = {}
     for line, value in _load_items(path, "queries"):
@@ -146,7 +184,7 @@ def load_queries(
         expected = row.texts("expected_sources")
         query = JudgedQuery(
             row.text("id", required=True),
-            row.text("query", required=True),
+            row.text("query", required=True, or_blank=True),
             row.grades("grades", expected),
             expected,
             row.texts("negative_sources"),
@@ -155,19 +193,39 @@ def load_queries(
             row.text("kind"),
             row.text("notes"),
         )
-        for source in dict.fromkeys((*query.grades, *query.negatives)):
-            if known_uris is not None and source not in known_uris:
-                row.add_problem(f"query {query.id!r} names {source!r}, which is not in {corpus_name}")
         for source in sorted(query.relevant_uris & set(query.negatives)):
             row.add_problem(f"query {query.id!r} both expects {source!r} and forbids it")
+        if not row.is_valid:
+            continue
+        if not query.text.strip():
+            problems.leave_out(EMPTY_QUERY, query.id)
+            continue
         if query.id in queries:
-            row.add_problem(f"duplicate query {query.id!r}")
-        elif row.is_valid:
-            queries[query.id] = with_language_and_kind(query)
-    if not queries and not problems.messages:
-        problems.add(1, "there are no queries")
-    problems.raise_if_any()
+            problems.leave_out(DUPLICATE_QUERY, query.id)
+            continue
+        known_query = query
+        if known_uris is not None:
+            known_query = only_known_documents(query, known_uris)
+            for source in (*query.grades, *query.negatives):
+                if source not in known_uris:
+                    problems.leave_out(UNKNOWN_DOCUMENT, source)
+        if query.is_answerable and not known_query.is_answerable:
+            problems.leave_out(NO_ANSWER_LEFT, query.id)
+        else:
+            queries[query.id] = with_language_and_kind(known_query)
+    problems.raise_if_empty(queries, "queries")
+    notices += problems.notices()
     return tuple(queries.values())
+
+
+def only_known_documents(query: JudgedQuery, known_uris: Collection[str]) -> JudgedQuery:
+    """Return the query with its judgements of these documents only."""
+    return replace(
+        query,
+        grades={uri: grade for uri, grade in query.grades.items() if uri in known_uris},
+        expected_sources=tuple(uri for uri in query.expected_sources if uri in known_uris),
+        negatives=tuple(uri for uri in query.negatives if uri in known_uris),
+    )
 
 
 def with_language_and_kind(query: JudgedQuery) -> JudgedQuery:
@@ -195,17 +253,19 @@ class JsonRow:
         self._problems.add(self._line, reason)
         self.is_valid = False
 
-    def text(self, *names: str, required: bool = False) -> str:
-        """Return the text of the first of these fields that is present."""
+    def text(self, *names: str, required: bool = False, or_blank: bool = False, or_number: bool = False) -> str:
+        """Return the text of the first of these fields that is present; a required one is not blank if not allowed."""
         name = next((name for name in names if name in self._fields), names[0])
         value = self._fields.get(name)
         if value is None and not required:
             return ""
+        if or_number and type(value) is int:
+            return str(value)
         if not isinstance(value, str):
             if self._is_object:
                 self.add_problem(f'"{name}" {"is missing" if value is None else "must be text"}')
             return ""
-        if required and not value.strip():
+        if required and not or_blank and not value.strip():
             self.add_problem(f'"{name}" is empty')
         return escape_surrogates(value)
 

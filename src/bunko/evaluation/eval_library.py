@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +15,7 @@ from bunko.library.library import Library
 from bunko.library.paths import paths_for_folder
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.settings import Settings, all_settings
+from bunko.temporary_files import TemporaryFolder
 from bunko.timing import now
 from bunko.types import Text, Tool
 
@@ -126,5 +126,8 @@ def library_folder(persist_dir: Path | None) -> Iterator[Path]:
         persist_dir.mkdir(parents=True, exist_ok=True)
         yield persist_dir
         return
-    with tempfile.TemporaryDirectory(prefix="bunko-evaluation-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    folder = TemporaryFolder("bunko-evaluation-")
+    try:
+        yield folder.path
+    finally:
+        folder.cleanup()

@@ -202,6 +202,7 @@ def reported_settings(settings: Settings, library: Library) -> dict[str, Any]:
         "b": search.b,
         "threshold": search.similarity_threshold,
         "min_combined_score": search.min_combined_score,
+        "keep_full_matches": search.keep_full_matches,
     }
 
 

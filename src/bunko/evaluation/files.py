@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +33,20 @@ def find_judged_set(
         judged_documents = stored_documents(persist_dir, settings)
         if judged_documents:
             document_ids = {document.id for document in judged_documents}
-            judged_queries = dataset.load_queries(queries_path, document_ids, corpus_name=str(persist_dir))
-            return JudgedSet(queries_path.stem, judged_documents, judged_queries)
+            notices: list[str] = []
+            judged_queries = dataset.load_queries(queries_path, document_ids, notices)
+            return JudgedSet(queries_path.stem, judged_documents, judged_queries, tuple(notices))
     name = "bunko's own set" if queries_path == bundled[0] else ""
     return dataset.load_judged_set(queries_path, _first_existing(documents, FIXTURE_PATH, bundled[1]), name=name)
 
 
 def load_tool_queries(queries: Path, known_uris: Collection[str], tool_name: str) -> tuple[JudgedSet, int]:
     """Load the queries about documents of a tool; also return how many judged documents the tool no longer has."""
+    notices: list[str] = []
     judged_queries, missing = [], set()
-    for query in dataset.load_queries(queries, None):
+    for query in dataset.load_queries(queries, None, notices):
         missing |= {uri for uri in (*query.grades, *query.negatives) if uri not in known_uris}
-        known_query = replace(
-            query,
-            grades={uri: grade for uri, grade in query.grades.items() if uri in known_uris},
-            expected_sources=tuple(uri for uri in query.expected_sources if uri in known_uris),
-            negatives=tuple(uri for uri in query.negatives if uri in known_uris),
-        )
+        known_query = dataset.only_known_documents(query, known_uris)
         # A query whose answers are all gone says nothing about a search.
         if known_query.is_answerable or not query.is_answerable:
             judged_queries.append(known_query)
@@ -58,12 +55,12 @@ def load_tool_queries(queries: Path, known_uris: Collection[str], tool_name: str
             f"{queries}:1: no question is about a document of {tool_name}",
             hint="Name the tool that was judged, or judge again: bunko judge.",
         )
-    return JudgedSet(queries.stem, (), tuple(judged_queries)), len(missing)
+    return JudgedSet(queries.stem, (), tuple(judged_queries), tuple(notices)), len(missing)
 
 
-def find_documents(path: Path | None) -> tuple[JudgedDocument, ...]:
-    """Load documents from the given path, else from the default path or the bundle."""
-    return dataset.load_documents(_first_existing(path, FIXTURE_PATH, dataset.bundled_files()[1]))
+def find_documents(path: Path | None, notices: list[str]) -> tuple[JudgedDocument, ...]:
+    """Load documents from the given path, the default path or the bundle; add what is left out to `notices`."""
+    return dataset.load_documents(_first_existing(path, FIXTURE_PATH, dataset.bundled_files()[1]), notices)
 
 
 def load_public_set(corpus: Path, queries: Path, qrels: Path) -> JudgedSet:

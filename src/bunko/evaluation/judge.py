@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 from bunko.errors import SourceError
@@ -16,6 +13,7 @@ from bunko.evaluation.dataset import load_queries, read_text_file
 from bunko.library.catalog import safe_name
 from bunko.library.library import Library
 from bunko.records import LoggedSearch
+from bunko.temporary_files import write_text_file
 from bunko.text.language import detect_language
 from bunko.text.normalise import escape_surrogates, normalise
 from bunko.types import MODES, Hit, Tool
@@ -60,7 +58,7 @@ class Judgements:
         self.path, self._tool = path, tool
         self._data: dict[str, Any] = {"tool": tool, "queries": []}
         if path.exists():
-            load_queries(path, None)  # reports problems with their line
+            load_queries(path, None, [])  # reports problems with their line
             self._data = json.loads(read_text_file(path))
             judged_tool = self._data.get("tool", tool)
             if judged_tool != tool:
@@ -116,22 +114,15 @@ class Judgements:
         return row
 
     def _write(self) -> None:
-        # Write to a temporary file and rename it: a process killed meanwhile leaves the old file or the new one.
+        # A process killed meanwhile leaves the old file or the new one.
         path, text = self.path, json.dumps(self._data, ensure_ascii=False, indent=1) + "\n"
-        temporary = path.with_name(f".{path.name}.{token_hex(4)}")
         try:
             if not self._rows:  # every judgement was undone, and a dataset without queries is invalid
                 path.unlink(missing_ok=True)
                 return
             path.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
+            write_text_file(path, text)
         except OSError as error:
-            with suppress(OSError):
-                temporary.unlink()
             raise SourceError(
                 f"{path} cannot be written: {error.strerror or error}", hint="Choose another file with --output."
             ) from error

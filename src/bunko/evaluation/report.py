@@ -42,6 +42,8 @@ def as_json(
         "modes": {run.name: _run_data(run, include_queries=include_queries) for run in evaluation.runs},
         "comparisons": [_comparison_data(comparison) for comparison in evaluation.comparisons],
     }
+    if evaluation.judged_set.notices:
+        result["notices"] = list(evaluation.judged_set.notices)
     if verdict is not None:
         result["baseline"] = asdict(verdict) | {"regressed": verdict.has_regression}
     return result
@@ -126,6 +128,10 @@ def _markdown_lines(evaluation: Evaluation, verdict: BaselineVerdict | None) -> 
     yield ""
     yield summary_line(evaluation)
     yield ""
+    for notice in judged.notices:
+        yield f"- {_escape_cell(notice)}"
+    if judged.notices:
+        yield ""
     yield from markdown_table(
         ["setting", "value"],
         [[name, "none" if value is None else str(value)] for name, value in evaluation.settings.items()],

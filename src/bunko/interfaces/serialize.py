@@ -78,7 +78,7 @@ def _concise_result(item: PageItem, *, show_tool: bool) -> dict[str, Any]:
         "hash": passage.hash,
         "uri": resource_address(hit.tool, hit.uri),
     }
-    result |= {"tool": hit.tool} if show_tool else {}
+    result |= {"tool": single_line(hit.tool)} if show_tool else {}
     result |= {"trust": hit.trust, "fetched_at": hit.fetched_at} if hit.trust else {}
     return result | ({} if item.has_start and item.has_end else {"truncated": True})
 
@@ -99,7 +99,7 @@ def _result_to_dict(item: PageItem, *, for_model: bool) -> dict[str, Any]:
         "line_end": passage.last_line,
         "hash": passage.hash,
         "uri": resource_address(hit.tool, hit.uri),
-        "tool": hit.tool,
+        "tool": name(hit.tool),
     }
     if hit.trust:
         result |= {"trust": hit.trust, "fetched_at": hit.fetched_at}

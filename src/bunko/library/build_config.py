@@ -17,6 +17,7 @@ from bunko.library.scan_settings import ScanSettings
 from bunko.library.web_defaults import chunk_overlap, chunk_size
 from bunko.protocols import Embedder, Source, Store
 from bunko.settings import Settings
+from bunko.sources.fixed import FixedDocuments
 from bunko.stores.tool_pages import ToolPages
 from bunko.text import analyzer, ngrams
 from bunko.types import Tool
@@ -115,6 +116,8 @@ class ToolConfig:
         """Build the source of a tool's documents."""
         root, library_folder = Path(tool.source), self._paths.folder
         scanner, kind = self.scan_settings(tool), sources.find_kind(tool.kind)
+        if not tool.source and not (kind and kind.root == "none"):
+            return FixedDocuments(tool.name)
         # The library's own files are not documents, wherever the user put them.
         own_files = []
         if library_folder != root and library_folder.is_relative_to(root):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from bunko.errors import SettingsError, SourceError, UnknownName
 from bunko.protocols import Store
 from bunko.sources import find_kind
+from bunko.text.labels import clean_label
 from bunko.timing import now
 from bunko.types import Tool
 from bunko.types.build_info import NOT_BUILT
@@ -20,12 +21,20 @@ from bunko.types.tool_options import NO_OPTIONS, Extract, ToolOptions
 # Prefix of the shadow tool that a rebuild writes to; the names of users' tools never start with it.
 SHADOW_PREFIX = "~"
 MAX_NAME_LENGTH = 40
+_MAX_STORED_NAME_LENGTH = 100  # a name in Japanese or with spaces may be longer than what assistants see of it
+# Assistants read every description with every call; `bunko tool check` warns of shorter ones already.
+MAX_DESCRIPTION_LENGTH = 1000
 _UNSAFE_CHARS = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
 def safe_name(name: str) -> str:
     """Return a name that every client accepts: letters, digits, _ and -, at most 40; possibly empty."""
     return _UNSAFE_CHARS.sub("_", name).strip("_")[:MAX_NAME_LENGTH]
+
+
+def clean_name(name: str) -> str:
+    """Return a name as assistants and people may see it, whoever wrote it."""
+    return clean_label(name, _MAX_STORED_NAME_LENGTH)
 
 
 def public_name(name: str) -> str:
@@ -83,7 +92,7 @@ def add_tool(
     """Register a folder or file as a tool, or a tool of web pages, which has no source; nothing is imported yet."""
     _check_name(store, name)
     tool = Tool(
-        name, kind, _clean_description(description), _resolve_source(kind, source), created_at=now(), options=options
+        name, kind, _check_description(description), _resolve_source(kind, source), created_at=now(), options=options
     )
     return store.tools.put(tool)
 
@@ -99,11 +108,14 @@ def adapt_foreign_tool(
     tool: Tool,
     *,
     name: str,
+    description: str | None,
     source: Path | None,
     replace_existing: bool,
-    matches_folder: Callable[[Path], bool],
 ) -> Tool:
-    """Return another library's tool as it will be registered here, with a source folder that the user approves of."""
+    """Return another library's tool as it will be registered here; it follows no folder unless `source` is given.
+
+    A search imports the files of a tool's folder, so a path written by somebody else must not choose that folder.
+    """
     existing = next((candidate for candidate in tools(store) if candidate.name == name), None)
     if existing is None:
         _check_name(store, name)
@@ -111,21 +123,14 @@ def adapt_foreign_tool(
         raise SettingsError(
             f"A tool named {name!r} already exists", hint="Replace it with --replace, or choose another name with -n."
         )
-    if source is not None:
-        folder = str(_resolve_folder(source))
-    elif existing is not None and Path(existing.source).is_dir():
-        folder = existing.source
-    elif not Path(tool.source).is_dir() or matches_folder(Path(tool.source)):
-        folder = tool.source
-    else:
-        # A search imports the folder's files, so a path written by somebody else must not choose that folder.
-        raise SourceError(
-            f"{tool.name} was built from {tool.source}, which exists here but has none of its documents",
-            hint="Choose the folder to index with -s.",
-        )
-    active = tool.active if existing is None else existing.active
-    description = _clean_description(tool.description)
-    return replace(tool, name=name, description=description, source=folder, active=active, created_at=now())
+    return replace(
+        tool,
+        name=name,
+        description=_check_description(tool.description if description is None else description),
+        source="" if source is None else str(_resolve_folder(source)),
+        active=tool.active if existing is None else existing.active,
+        created_at=now(),
+    )
 
 
 def update_tool(
@@ -149,7 +154,7 @@ def update_tool(
     )
     tool = replace(tool, options=options)
     if description is not None:
-        tool = replace(tool, description=_clean_description(description))
+        tool = replace(tool, description=_check_description(description))
     if source is not None:
         tool = replace(tool, source=_resolve_source(tool.kind, source))
     return store.tools.put(tool)
@@ -170,6 +175,12 @@ def delete_tool(store: Store, name: str) -> None:
 
 def _check_name(store: Store, name: str) -> None:
     plain = safe_name(name)
+    if name != clean_name(name):
+        raise SettingsError(
+            f"{clean_name(name)!r} was given with line breaks, invisible characters or more than"
+            f" {_MAX_STORED_NAME_LENGTH} characters",
+            hint="Choose another name.",
+        )
     if not plain or name.startswith(SHADOW_PREFIX):
         raise SettingsError(
             f"{name!r} cannot be a tool's name",
@@ -192,11 +203,21 @@ def _check_name(store: Store, name: str) -> None:
             )
 
 
-def _clean_description(description: str) -> str:
-    text = " ".join(description.split())
+def clean_description(description: str) -> str:
+    """Return a description as assistants may see it, whoever wrote it."""
+    return clean_label(description, MAX_DESCRIPTION_LENGTH)
+
+
+def _check_description(description: str) -> str:
+    text = clean_label(description, len(description))
     if not text:
         raise SettingsError(
             "A tool needs a description", hint="Say what the documents are about. Assistants choose tools by it."
+        )
+    if len(text) > MAX_DESCRIPTION_LENGTH:
+        raise SettingsError(
+            f"The description has {len(text):,} characters, more than {MAX_DESCRIPTION_LENGTH:,}",
+            hint="Shorten it: assistants read it with every call.",
         )
     return text
 

@@ -42,11 +42,16 @@ class PackTransfer:
         pack: Pack,
         *,
         name: str | None = None,
+        description: str | None = None,
         source: Path | None = None,
         replace_existing: bool = False,
         observer: Observer = NO_OBSERVER,
     ) -> tuple[Tool, Report]:
-        """Import a tool from another library in one atomic step; if that fails, the library is unchanged."""
+        """Import a tool from another library in one atomic step; if that fails, the library is unchanged.
+
+        The tool follows no folder unless `source` is given. Name and description are the pack's unless they are given;
+        assistants read them, so ask the user first.
+        """
         from bunko.library.pack.load import load_pack
 
         store, config, name = self._store, self._tool_config, name or pack.tool.name
@@ -55,9 +60,9 @@ class PackTransfer:
                 store,
                 pack.tool,
                 name=name,
+                description=description,
                 source=source,
                 replace_existing=replace_existing,
-                matches_folder=pack.matches_folder,
             )
             chunker, built = config.new_chunker_settings(tool), config.new_build_info(tool)
             embedder = config.embedder() if has_vectors(tool) else None

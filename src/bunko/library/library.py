@@ -293,13 +293,7 @@ class Library:
         """Make these texts, keyed by uri, the whole content of a tool; unchanged ones are not imported again."""
         return self._importer.replace_texts(tool, texts, observer=observer)
 
-    def reembed(
-        self,
-        names: Sequence[str],
-        *,
-        observer: Observer = NO_OBSERVER,
-        keep_going: bool = False,
-    ) -> Report:
+    def reembed(self, names: Sequence[str], *, observer: Observer = NO_OBSERVER, keep_going: bool = False) -> Report:
         """Embed tools with the embedder of the current settings, reusing vectors from an interrupted run."""
         return self._reembedder.reembed(names, observer=observer, keep_going=keep_going)
 
@@ -320,13 +314,19 @@ class Library:
         pack: Pack,
         *,
         name: str | None = None,
+        description: str | None = None,
         source: Path | None = None,
         replace_existing: bool = False,
         observer: Observer = NO_OBSERVER,
     ) -> tuple[Tool, Report]:
-        """Import a tool from another library in one atomic step; if that fails, the library is unchanged."""
+        """Import a tool from another library in one atomic step; it follows no folder unless `source` is given."""
         return self._packs.import_pack(
-            pack, name=name, source=source, replace_existing=replace_existing, observer=observer
+            pack,
+            name=name,
+            description=description,
+            source=source,
+            replace_existing=replace_existing,
+            observer=observer,
         )
 
     # Tools and their upkeep

@@ -106,7 +106,8 @@ def load_library_settings(
 
     With `all_providers`, the settings of all installed embedding providers are loaded.
     """
-    config_folders = [paths.folder, user_config_folder()]
+    user_folder = user_config_folder()
+    config_folders = [paths.folder, user_folder]
     if paths.docs_dir is not None:
         config_folders.insert(0, paths.docs_dir)
     return load_settings(
@@ -116,6 +117,7 @@ def load_library_settings(
         config_folders=config_folders,
         dotenv_folders=[paths.folder],
         untrusted_folder=paths.docs_dir,
+        trusted_folders=[user_folder],
         all_providers=all_providers,
     )
 
@@ -156,7 +158,7 @@ def _ensure_documents_tool(library: Library, docs_dir: Path) -> None:
     tool = next((tool for tool in library.tools() if tool.name == DOCUMENTS_TOOL), None)
     if tool is not None and tool.source == str(docs_dir):
         return
-    if tool is not None and Path(tool.source).is_dir() and library.paths.folder.parent != docs_dir:
+    if tool is not None and tool.source and Path(tool.source).is_dir() and library.paths.folder.parent != docs_dir:
         raise LibraryMismatch(
             f"The index in {library.paths.folder} was built from {tool.source}, not from {docs_dir}",
             hint="Use a separate --data-dir for each folder.",

@@ -112,7 +112,7 @@ class _WatchedSource:
 
 def _is_watchable(tool: Tool) -> bool:
     kind = find_kind(tool.kind)
-    return kind is not None and kind.is_watchable
+    return kind is not None and kind.is_watchable and bool(tool.source)
 
 
 class _WatchSession:

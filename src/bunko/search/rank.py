@@ -127,7 +127,8 @@ def select_rows(
     rows = list(final_scores) if is_sorted else _sort_rows(view, final_scores)
     minimum = request.min_combined_score
     if minimum is not None and request.has_combined_score:
-        pairs = zip(rows, every_word(rows), strict=True)
+        full_matches = every_word(rows) if request.keep_full_matches else [False] * len(rows)
+        pairs = zip(rows, full_matches, strict=True)
         rows = [row for row, has_all in pairs if reach_minimum(final_scores[row], has_all, minimum)]
     return rows[: request.top_k]
 
@@ -139,7 +140,10 @@ def have_every_word(view: IndexView, analysis: QueryAnalysis, rows: Sequence[int
 
 
 def reach_minimum(scores: Any, every_word: Any, minimum: float) -> Any:
-    """Return whether scores, as numbers or as arrays, reach the minimum: it removes noise, so every word is enough."""
+    """Return whether scores, as numbers or as arrays, reach the minimum, or a row is kept for having every word.
+
+    The minimum removes noise. With a high vector weight, a text that contains every word may score below it.
+    """
     return (scores >= minimum) | every_word
 
 

@@ -31,6 +31,7 @@ class RankingOptions(TypedDict, total=False):
     rrf_k: float | None
     similarity_threshold: float | None
     min_combined_score: float | None
+    keep_full_matches: bool | None
     loanwords: bool | None
     bridge: bool | None
 
@@ -54,6 +55,7 @@ class SearchRequest:
     rrf_k: float | None = None
     similarity_threshold: float | None = None
     min_combined_score: float | None = None
+    keep_full_matches: bool | None = None
     loanwords: bool | None = None
     bridge: bool | None = None
     where: Filter = NO_FILTER  # dates as people write them: 2024-01, today, 2w
@@ -87,6 +89,7 @@ class RankRequest:
     rrf_k: float = 60
     similarity_threshold: float | None = None  # maximum cosine distance of a vector hit
     min_combined_score: float | None = None
+    keep_full_matches: bool = True  # also those below the minimum that contain every word of the query
     loanwords: bool = True
     bridge: bool = True  # also search for translations of the words
     where: Filter = NO_FILTER

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from bunko.errors import SettingsError
 from bunko.settings.schema import SECTIONS
@@ -15,10 +15,25 @@ if TYPE_CHECKING:
 
 CONFIG_NAMES = ("bunko.toml", "config.yaml", "config.toml")
 _DOTENV_LINE = r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)"
+# A file of a documents folder may come from somebody else. TOML keys of many parts take time and memory that grow with
+# the square of their length, so long lines are refused too.
+_MAX_FOLDER_FILE_BYTES = 64_000
+_MAX_FOLDER_LINE_BYTES = 1000
 _QUOTED_VALUE = r"""(?:'([^']*)'|"((?:[^"\\]|\\.)*)")\s*(?:#.*)?"""
 
 
-def read_config(path: Path) -> dict[object, object]:
+Table = dict[object, object]
+
+
+class ConfigFile(NamedTuple):
+    """A config file: its path and content, and whether it is the user's own."""
+
+    path: Path
+    table: Table
+    trusted: bool
+
+
+def read_config(path: Path) -> Table:
     """Read the config file given by the user."""
     if path.suffix.lower() not in (".toml", ".yaml", ".yml"):
         raise SettingsError(f"{path} is not a config file", hint="Name a .toml, .yaml or .yml file.")
@@ -30,18 +45,39 @@ def read_config(path: Path) -> dict[object, object]:
     return content
 
 
-def find_config(folders: Sequence[Path], notices: list[str]) -> tuple[Path | None, dict[object, object]]:
-    """Return path and content of the first config file in the folders; skip files of other programs."""
+def find_configs(folders: Sequence[Path], is_untrusted: Callable[[Path], bool], notices: list[str]) -> list[ConfigFile]:
+    """Return the first config file in the folders and, if it is not the user's own, the user's first one.
+
+    Files of other programs are skipped, and those in folders that are not trusted also if they cannot be read.
+    """
+    configs: list[ConfigFile] = []
     for folder in folders:
-        for name in CONFIG_NAMES:
-            path = folder / name
-            if not _is_readable_file(path):
-                continue
-            content = _parse_config(path)
-            if isinstance(content, dict) and (name == "bunko.toml" or not SECTIONS.keys().isdisjoint(content)):
-                return path, content
-            notices.append(f"Skipped {path}: it has no section of bunko's settings.")
-    return None, {}
+        trusted = not is_untrusted(folder)
+        if configs and not trusted:
+            continue
+        if config := _find_config(folder, trusted, notices):
+            configs.append(config)
+            if trusted:
+                break
+    return configs
+
+
+def _find_config(folder: Path, trusted: bool, notices: list[str]) -> ConfigFile | None:
+    for name in CONFIG_NAMES:
+        path = folder / name
+        if not _is_readable_file(path):
+            continue
+        try:
+            content = _parse_config(path, trusted=trusted)
+        except SettingsError as error:
+            if trusted:
+                raise
+            notices.append(f"Skipped {error.message}.")
+            continue
+        if isinstance(content, dict) and (name == "bunko.toml" or not SECTIONS.keys().isdisjoint(content)):
+            return ConfigFile(path, content, trusted)
+        notices.append(f"Skipped {path}: it has no section of bunko's settings.")
+    return None
 
 
 def _is_readable_file(path: Path) -> bool:
@@ -51,8 +87,8 @@ def _is_readable_file(path: Path) -> bool:
         return False
 
 
-def _parse_config(path: Path) -> object:
-    data = _read_bytes(path)
+def _parse_config(path: Path, *, trusted: bool = True) -> object:
+    data = _read_bytes(path) if trusted else _read_folder_file(path)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -68,7 +104,12 @@ def _parse_config(path: Path) -> object:
     import yaml
 
     try:
+        # Aliases in aliases make a small file grow without limit.
+        if not trusted and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise _syntax_error(path, "YAML for a documents folder", "it has aliases")
         return yaml.safe_load(text)
+    except SettingsError:
+        raise
     except yaml.MarkedYAMLError as error:
         # The message of the error quotes the line, which may contain a key.
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -93,14 +134,41 @@ def _read_bytes(path: Path) -> bytes:
         ) from error
 
 
-def read_dotenv(path: Path, notices: list[str]) -> dict[str, str]:
-    """Return the names and values in a `.env` file, if it exists; skip invalid lines."""
+def _read_folder_file(path: Path) -> bytes:
+    """Read a file of a documents folder, which must be small."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MAX_FOLDER_FILE_BYTES + 1)
+    except OSError as error:
+        raise SettingsError(
+            f"{path} cannot be read: {error.strerror or error}", hint="Check its permissions."
+        ) from error
+    if len(data) > _MAX_FOLDER_FILE_BYTES or max(map(len, data.splitlines()), default=0) > _MAX_FOLDER_LINE_BYTES:
+        raise SettingsError(
+            f"{path} is too large for the settings of a documents folder",
+            hint=f"Use at most {_MAX_FOLDER_FILE_BYTES:,} bytes, and {_MAX_FOLDER_LINE_BYTES:,} bytes in a line.",
+        )
+    return data
+
+
+def read_dotenv(path: Path, notices: list[str], *, trusted: bool = True) -> dict[str, str]:
+    """Return the names and values in a `.env` file, if it exists; skip invalid lines.
+
+    One that is not trusted is skipped with a notice if it cannot be read.
+    """
     if not _is_readable_file(path):
+        return {}
+    try:
+        data = _read_bytes(path) if trusted else _read_folder_file(path)
+    except SettingsError as error:
+        if trusted:
+            raise
+        notices.append(f"Skipped {error.message}.")
         return {}
     values: dict[str, str] = {}
     invalid_lines: list[str] = []
     # bytes.splitlines splits at CR and LF only; str.splitlines would also split at U+2028 inside a value.
-    for line_number, line in enumerate(_read_bytes(path).removeprefix(b"\xef\xbb\xbf").splitlines(), start=1):
+    for line_number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith(b"#"):
             continue
         try:

@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 from bunko.errors import SettingsError
 from bunko.settings import files
+from bunko.settings.folder_files import FolderFiles
 from bunko.settings.keyfile import FILE_SUFFIX, KeyFile
 from bunko.settings.providers import PROVIDER_KEY, all_settings, needed_settings
 from bunko.settings.schema import CORE_SETTINGS, SECTIONS, Settings
 from bunko.settings.setting import Setting
 from bunko.settings.validate import (
+    broken_pairs,
     check_pairs,
     check_value,
     describe_type,
@@ -25,12 +27,6 @@ from bunko.settings.validate import (
 )
 
 _Assignment = tuple[str, object, str]  # key, value, origin
-# A docs folder may not set these: where texts and keys are sent and what that costs, what runs, who has access.
-_USER_ONLY_KEYS = (
-    "chat.", "crawl.", "embedding.", "log.keep_searches", "rewrite.", "safety.", "serve.", "storage.kind", "summarize.",
-)  # fmt: skip
-
-
 _URL_CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]*(?=@)")  # user name and password in a URL
 
 _WEB_FALLBACKS = {"web.chunk_size": "chunker.chunk_size", "web.chunk_overlap": "chunker.chunk_overlap"} | {
@@ -65,70 +61,75 @@ def load_settings(
     config_folders: Sequence[Path] = (),
     dotenv_folders: Sequence[Path] = (),
     untrusted_folder: Path | None = None,
+    trusted_folders: Sequence[Path] = (),
     all_providers: bool = False,
 ) -> LoadedSettings:
     """Merge all sources: flags override the environment, then `.env`, the config file, the defaults.
 
     Without `config`, the first config file in `config_folders` is used. `.env` is read in `dotenv_folders`, then in
-    the folder of the config file; the first folder that sets a value wins. `untrusted_folder` is a docs folder that may
-    come from somebody else: its files cannot change how assistants are served, log the user's searches, or control
-    what is fetched from the web and how. The settings that embedding providers declare are loaded if a source may
-    set one of them; with `all_providers`, always, for all that are installed.
+    the folder of the config file; the first folder that sets a value wins. `untrusted_folder` is a documents folder
+    that may come from somebody else: its files may set only what `folder_limits` allows, over the first config file
+    outside of it. `trusted_folders` belong to the user even if they are inside it. The settings that embedding
+    providers declare are loaded if a source may set one of them; with `all_providers`, for all that are installed.
     """
     notices: list[str] = []
-    config_path = config
-    if config is None:
-        config_path, table = files.find_config(config_folders, notices)
-    else:
-        table = files.read_config(config)
-    if config_path is not None:
-        dotenv_folders = [*dotenv_folders, config_path.parent]
-    dotenvs = [_read_dotenv(folder) for folder in reversed(list(dict.fromkeys(dotenv_folders)))]
     if config is not None:
-        untrusted_folder = None
-    if all_providers:
-        declared = all_settings()
+        trusted_folders = [*trusted_folders, config.parent]
+    folder_files = FolderFiles(untrusted_folder, trusted_folders)
+    if config is not None:
+        configs = [files.ConfigFile(config, files.read_config(config), True)]
     else:
-        declared = _settings_in_use(flags, environ, config_path, table, dotenvs, untrusted_folder)
+        configs = files.find_configs(config_folders, folder_files.contain, notices)
+    dotenv_folders = [*dotenv_folders, *(file.path.parent for file in configs)]
+    dotenvs = [
+        _read_dotenv(folder, trusted=not folder_files.contain(folder))
+        for folder in reversed(list(dict.fromkeys(dotenv_folders)))
+    ]
+    declared = all_settings() if all_providers else _settings_in_use(flags, environ, configs, dotenvs)
     values: dict[str, object] = {key: setting.default for key, setting in declared.items() if not setting.derive}
     origins = dict.fromkeys(declared, "default")
 
-    def apply(assignments: Iterator[_Assignment], folder: Path | None = None) -> None:
+    def apply(assignments: Iterator[_Assignment], untrusted_file: Path | None = None) -> None:
+        if untrusted_file is not None:
+            assignments = folder_files.filter(assignments, untrusted_file, declared)
         for key, value, origin in assignments:
-            is_key_file = isinstance(value, KeyFile)
-            if folder is not None and folder == untrusted_folder and (key.startswith(_USER_ONLY_KEYS) or is_key_file):
-                notices.append(f"{key} is ignored ({origin}): set it in the library or in your own configuration.")
-                continue
-            values[key] = value if is_key_file else check_value(declared[key], value, origin)
+            if untrusted_file is not None:
+                folder_files.replace(key, untrusted_file, origin, values.get(key), origins[key])
+            values[key] = value if isinstance(value, KeyFile) else check_value(declared[key], value, origin)
             origins[key] = origin
 
-    if config_path is not None:
-        apply(_file_assignments(config_path, table, declared), config_path.parent)
+    for file in reversed(configs):
+        if file.trusted:
+            apply(_file_assignments(file.path, file.table, declared))
+        else:
+            apply(_folder_assignments(file.path, file.table, declared), file.path)
     for dotenv in dotenvs:
         notices += dotenv.notices
-        apply(_env_assignments(dotenv.values, f".env {dotenv.path}", dotenv.folder, declared), dotenv.folder)
+        assignments = _env_assignments(dotenv.values, f".env {dotenv.path}", dotenv.path.parent, declared)
+        apply(assignments, None if dotenv.trusted else dotenv.path)
     apply(_env_assignments(environ, "environment", Path(), declared))
     apply(_flag_assignments(flags, declared))
     _read_key_files(values, origins, notices)
+    for key, _, other in broken_pairs(values):
+        folder_files.restore((key, other), values, origins)
     _set_implied_values(values, origins)
     check_pairs(values, origins)
-    return LoadedSettings(_build_settings(values), origins, notices, config_path)
+    notices += folder_files.notices()
+    return LoadedSettings(_build_settings(values), origins, notices, configs[0].path if configs else None)
 
 
 def _settings_in_use(
     flags: Mapping[str, object],
     environ: Mapping[str, str],
-    config_path: Path | None,
-    table: dict[object, object],
+    configs: Sequence[files.ConfigFile],
     dotenvs: Sequence[_Dotenv],
-    untrusted_folder: Path | None,
 ) -> Mapping[str, Setting]:
     """Return the core settings and those of the providers that a source may set."""
-    trusted_table = {} if config_path is not None and config_path.parent == untrusted_folder else table
-    trusted_dotenvs = [dotenv.values for dotenv in dotenvs if dotenv.folder != untrusted_folder]
-    providers = _named_providers(flags, trusted_table, [environ, *trusted_dotenvs])
+    trusted_tables = [file.table for file in configs if file.trusted]
+    trusted_dotenvs = [dotenv.values for dotenv in dotenvs if dotenv.trusted]
+    providers = _named_providers(flags, trusted_tables, [environ, *trusted_dotenvs])
     env_names = [name for names in (environ, *(dotenv.values for dotenv in dotenvs)) for name in names]
-    return needed_settings(_embedding_keys(flags, table), env_names, providers)
+    return needed_settings(_embedding_keys(flags, [file.table for file in configs]), env_names, providers)
 
 
 def _read_key_files(values: dict[str, object], origins: dict[str, str], notices: list[str]) -> None:
@@ -140,31 +141,34 @@ def _read_key_files(values: dict[str, object], origins: dict[str, str], notices:
 
 
 class _Dotenv(NamedTuple):
-    folder: Path
     path: Path
     values: dict[str, str]
     notices: list[str]
+    trusted: bool
 
 
-def _read_dotenv(folder: Path) -> _Dotenv:
+def _read_dotenv(folder: Path, *, trusted: bool) -> _Dotenv:
     notices: list[str] = []
     path = folder / ".env"
-    return _Dotenv(folder, path, files.read_dotenv(path, notices), notices)
+    return _Dotenv(path, files.read_dotenv(path, notices, trusted=trusted), notices, trusted)
 
 
-def _embedding_keys(flags: Mapping[str, object], table: Mapping[object, object]) -> list[str]:
-    """Return the keys of [embedding] that flags and the config file set."""
-    section = table.get("embedding")
-    file_keys = [_key_text(key) for key in section] if isinstance(section, dict) else []
+def _embedding_sections(tables: Sequence[files.Table]) -> list[dict[object, object]]:
+    return [section for table in tables if isinstance(section := table.get("embedding"), dict)]
+
+
+def _embedding_keys(flags: Mapping[str, object], tables: Sequence[files.Table]) -> list[str]:
+    """Return the keys of [embedding] that flags and the config files set."""
+    file_keys = [_key_text(key) for section in _embedding_sections(tables) for key in section]
     return [*file_keys, *(key.removeprefix("embedding.") for key in flags if key.startswith("embedding."))]
 
 
 def _named_providers(
-    flags: Mapping[str, object], table: Mapping[object, object], environments: Sequence[Mapping[str, str]]
+    flags: Mapping[str, object], tables: Sequence[files.Table], environments: Sequence[Mapping[str, str]]
 ) -> set[str]:
     """Return the embedding providers that any of these sources names."""
-    section, setting = table.get("embedding"), CORE_SETTINGS[PROVIDER_KEY]
-    names = [flags.get(PROVIDER_KEY), section.get("provider") if isinstance(section, dict) else None]
+    setting = CORE_SETTINGS[PROVIDER_KEY]
+    names = [flags.get(PROVIDER_KEY), *(section.get("provider") for section in _embedding_sections(tables))]
     names += [environment.get(name, "").strip() for environment in environments for name in setting.env_names]
     return {name for name in names if isinstance(name, str) and name}
 
@@ -183,9 +187,7 @@ def _set_implied_values(values: dict[str, object], origins: dict[str, str]) -> N
             values[key], origins[key] = 0.0 if no_limit else values[general], f"{general} of {origins[general]}"
 
 
-def _file_assignments(
-    path: Path, table: dict[object, object], declared: Mapping[str, Setting]
-) -> Iterator[_Assignment]:
+def _file_assignments(path: Path, table: files.Table, declared: Mapping[str, Setting]) -> Iterator[_Assignment]:
     """Yield the settings in a config file."""
     origin = f"{path.name}: {path}"
     aliases = {f"{setting.section}.{name}": key for key, setting in declared.items() for name in setting.file_names}
@@ -213,6 +215,19 @@ def _file_assignments(
                 )
             keys_in_file[key] = file_key
             yield key, value, origin
+
+
+def _folder_assignments(path: Path, table: files.Table, declared: Mapping[str, Setting]) -> Iterator[_Assignment]:
+    """Yield the settings in the config file of a documents folder; what is wrong with it is ignored, not an error."""
+    for section, content in table.items():
+        for name, value in content.items() if isinstance(content, dict) else ():
+            single: files.Table = {section: {name: value}}
+            try:
+                yield from _file_assignments(path, single, declared)
+            except SettingsError:
+                yield f"{_key_text(section)}.{_key_text(name)}", value, ""
+        if content is not None and not isinstance(content, dict):
+            yield _key_text(section), content, ""
 
 
 def _secret_of_file_key(key: str, declared: Mapping[str, Setting]) -> str:

@@ -124,7 +124,13 @@ class SearchSection(Section):
         None, "Maximum cosine distance of a vector hit", "RAG_SIMILARITY_THRESHOLD", high=2
     )
     min_combined_score: float | None = setting(
-        None, "Minimum combined score of a cc hit", "RAG_MIN_COMBINED_SCORE", high=1
+        None,
+        "Minimum combined score of a cc hit; one that contains every word of the query is kept, see keep_full_matches",
+        "RAG_MIN_COMBINED_SCORE",
+        high=1,
+    )
+    keep_full_matches: bool = setting(
+        True, "Keep hits that contain every word of the query, even below min_combined_score. false: drop them too"
     )
     hybrid_enabled: bool | None = setting(
         None, "true: mode hybrid, false: mode semantic. Not set: use mode", "RAG_HYBRID_SEARCH_ENABLED"

@@ -98,18 +98,26 @@ def describe_type(value: object) -> str:
     return _TYPE_NAMES.get(kind, f"a {kind.__name__}")
 
 
-def check_pairs(values: dict[str, Any], origins: dict[str, str]) -> None:
-    """Raise SettingsError for values that are valid alone but not together."""
+def broken_pairs(values: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the keys of values that are valid alone but not together, with the relation they should have."""
+    broken = []
     for key, relation, other in _ORDERED_PAIRS:
         low, high = values[key], values[other]
         if low is None or high is None:
             continue  # the default for it depends on the embedder
         if low > high or (low == high and relation == "less than"):
-            raise SettingsError(
-                f"{key} is {low} ({origins[key]}), but it must be {relation} {other},"
-                f" which is {high} ({origins[other]})",
-                hint=f"Lower {key} or raise {other}.",
-            )
+            broken.append((key, relation, other))
+    return broken
+
+
+def check_pairs(values: dict[str, Any], origins: dict[str, str]) -> None:
+    """Raise SettingsError for values that are valid alone but not together."""
+    for key, relation, other in broken_pairs(values):
+        raise SettingsError(
+            f"{key} is {values[key]} ({origins[key]}), but it must be {relation} {other},"
+            f" which is {values[other]} ({origins[other]})",
+            hint=f"Lower {key} or raise {other}.",
+        )
 
 
 def unknown_setting_error(key: str, origin: str) -> SettingsError:

@@ -10,6 +10,7 @@ from bunko.evaluation.dataset import read_text_file
 from bunko.evaluation.sweep.html_report import as_html
 from bunko.evaluation.sweep.report import as_csv, as_json, as_markdown
 from bunko.evaluation.sweep.result import PointScore, SweepResult, point_key
+from bunko.temporary_files import write_text_file
 
 
 def save_sweep(result: SweepResult, output: Path) -> list[Path]:
@@ -24,10 +25,9 @@ def save_sweep(result: SweepResult, output: Path) -> list[Path]:
     try:
         output.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            path, temporary = output / name, output / f"{name}.tmp"
-            # Written to a temporary file and renamed: the old scores stay until the new file is complete.
-            temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
-            paths.append(temporary.replace(path))
+            # The old scores stay until the new file is complete.
+            write_text_file(output / name, text)
+            paths.append(output / name)
     except OSError as error:
         raise SourceError(
             f"{output} cannot be written: {error.strerror or error}", hint="Choose another folder with --output-dir."

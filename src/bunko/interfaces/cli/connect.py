@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import shutil
+import stat
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ import click
 
 from bunko.errors import SettingsError
 from bunko.interfaces.cli.options import pop_shared_options, print_json, print_stderr, shared_options
+from bunko.temporary_files import write_text_file
 
 CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode")
 
@@ -47,7 +49,13 @@ def command(client: str, name: str, write: bool, path: Path | None, **options: A
     target = path or default_config_file(client)
     section = "servers" if client == "vscode" else "mcpServers"
     if write:
-        backup = merge_entry(target, section, name, entry)
+        try:
+            backup = merge_entry(target, section, name, entry)
+        except OSError as error:
+            raise SettingsError(
+                f"{target} cannot be written: {error.strerror or error}",
+                hint="Check its permissions and the free space, or choose another file with --file.",
+            ) from error
         saved_as = f" (backup: {backup})" if backup else ""
         print_stderr(f"Wrote {target}{saved_as}. Restart the assistant to load it.")
         return
@@ -112,9 +120,8 @@ def merge_entry(path: Path, section: str, name: str, entry: dict[str, Any]) -> P
         shutil.copy2(path, backup)
     config.setdefault(section, {})[name] = entry
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(config, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    mode = 0o666 if backup is None else stat.S_IMODE(backup.stat().st_mode)
+    write_text_file(path, json.dumps(config, ensure_ascii=False, indent=2) + "\n", mode=mode)
     if backup is not None:
-        shutil.copymode(path, temporary)
-    temporary.replace(path)
+        shutil.copymode(backup, path)
     return backup

@@ -114,6 +114,8 @@ def command(context: click.Context, /, **options: Any) -> None:
 
     settings = load_settings({})
     judged_set = _load_judged_set(options, settings, existing_tool)
+    for notice in judged_set.notices:
+        print_stderr(notice)
     plan = _evaluation_plan(options, flags, settings, existing_tool)
     output = options["output_dir"] or files.OUTPUT_DIR
     previous = _load_previous_report(options["against"], judged_set, plan.n_results)

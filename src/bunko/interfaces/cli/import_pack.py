@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,23 +20,39 @@ from bunko.interfaces.cli.options import (
 )
 from bunko.interfaces.text import format_count
 
+if TYPE_CHECKING:
+    from bunko.library.pack import Pack
+
 
 @click.command(name="import-pack")
 @click.argument("file", type=PATH)
 @click.option("--name", "-n", metavar="NAME", help="Name of the tool in this library. [as in the file]")
-@click.option("--source", "-s", type=PATH, metavar="DIR", help="Folder to follow on this machine. [as in the file]")
+@click.option("--description", "-d", metavar="TEXT", help="What the documents are about. [as in the file]")
+@click.option("--source", "-s", type=PATH, metavar="DIR", help="Folder to follow from now on. [none]")
 @click.option("--replace", is_flag=True, help="Replace the existing tool of that name.")
+@click.option("--yes", "-y", is_flag=True, help="Accept the name and description in the file without confirmation.")
 @shared_options
-def command(file: Path, name: str | None, source: Path | None, replace: bool, **options: Any) -> None:
+def command(
+    file: Path,
+    name: str | None,
+    description: str | None,
+    source: Path | None,
+    replace: bool,
+    yes: bool,
+    **options: Any,
+) -> None:
     """Import a tool from a file written by `bunko export`.
 
     The whole file is read and checked first. The tool is added in one step: if anything goes wrong, the library stays
-    unchanged. If the tool's folder does not exist on this machine, searches use the imported documents.
+    unchanged. The tool follows no folder unless you choose one with --source.
+
+    Assistants read the name and the description of every tool. Those in the file are shown and must be confirmed;
+    where nobody can be asked, use --yes, or give your own with --name and --description.
 
     \b
     Example:
       bunko import-pack api-docs.bunko
-      bunko import-pack api-docs.bunko -n team-api -s ~/work/api/docs
+      bunko import-pack api-docs.bunko -n team-api -d "Our API for users" -s ~/work/api/docs
     """
     shared = pop_shared_options(options)
     from bunko.interfaces.cli.status import format_size
@@ -44,20 +61,31 @@ def command(file: Path, name: str | None, source: Path | None, replace: bool, **
     from bunko.library.open import remove_new_library_on_error
     from bunko.library.pack import open_pack
 
-    # The pack is opened first: an unreadable one must not create a library.
-    with (
-        open_pack(file) as pack,
-        shared.open() as library,
-        remove_new_library_on_error(library),
-        show_import_progress() as observer,
-    ):
-        check_tool_name(library, name or pack.tool.name)
-        tool, report = library.import_pack(pack, name=name, source=source, replace_existing=replace, observer=observer)
-        flags = shared.library_flags(library)
-    source_exists = Path(tool.source).is_dir()
+    # The pack is opened first: an unreadable or unwanted one must not create a library.
+    with open_pack(file) as pack:
+        if not yes and (name is None or description is None):
+            _confirm_import(pack, name, description)
+        with shared.open() as library, remove_new_library_on_error(library), show_import_progress() as observer:
+            check_tool_name(library, name or pack.tool.name)
+            tool, report = library.import_pack(
+                pack,
+                name=name,
+                description=description,
+                source=source,
+                replace_existing=replace,
+                observer=observer,
+            )
+            flags = shared.library_flags(library)
     if shared.as_json:
-        fields = {"name": tool.name, "source": tool.source, "source_exists": source_exists, "active": tool.active}
-        print_json(fields | {"bytes": pack.bytes, "made_by": pack.version} | report_to_dict(report))
+        fields = {
+            "name": tool.name,
+            "description": tool.description,
+            "source": tool.source,
+            "active": tool.active,
+            "bytes": pack.bytes,
+            "made_by": pack.version,
+        }
+        print_json(fields | report_to_dict(report))
         return
     counts = f"{format_count(report.added, 'document')}, {format_count(report.total_chunks, 'chunk')}"
     click.echo(
@@ -68,11 +96,24 @@ def command(file: Path, name: str | None, source: Path | None, replace: bool, **
     )
     for notice in report.notices:
         print_stderr(notice)
-    if source_exists:
+    if tool.source:
         print_stderr(f"Searches pick up changes in {tool.source} from now on.")
     else:
         update = f"bunko tool update -n {shlex.quote(tool.name)} -s DIR{flags}"
-        print_stderr(
-            f"{tool.source} does not exist on this machine: searches use the imported documents."
-            f" Follow a folder with: {update}"
+        print_stderr(f"It follows no folder. Follow one with: {update}")
+
+
+def _confirm_import(pack: Pack, name: str | None, description: str | None) -> None:
+    """Show what assistants would read about the tool, and raise an error unless the user agrees."""
+    from bunko.errors import SettingsError
+
+    name, description = name or pack.tool.name, description or pack.tool.description
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise SettingsError(
+            f"Assistants would read this name and description from the file: {name!r}, {description!r}",
+            hint="Accept them with --yes, or give your own with --name and --description.",
         )
+    counts = f"{format_count(pack.documents, 'document')}, {format_count(pack.chunks, 'chunk')}"
+    print_stderr(f"name:         {name}\ndescription:  {description}\ncontents:     {counts}")
+    if not click.confirm("Assistants read this name and description. Import the tool?", err=True):
+        raise click.ClickException("Nothing was imported")

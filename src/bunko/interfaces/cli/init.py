@@ -28,7 +28,8 @@ def command(force: bool, **options: Any) -> None:
       bunko init --library ~/knowledge
     """
     shared = pop_shared_options(options)
-    folder = shared.library_paths().folder
+    paths = shared.library_paths()
+    folder = paths.folder
     from bunko.settings import CONFIG_NAMES
 
     path = folder / CONFIG_NAMES[0]
@@ -55,6 +56,11 @@ def command(force: bool, **options: Any) -> None:
     click.echo(f"  bunko tool add -n NAME -d 'What the documents are about' -s FOLDER {flags}")
     click.echo(f"  bunko import -n NAME {flags}")
     click.echo(f"  bunko connect claude-code {flags}")
+    if paths.docs_dir is not None and folder.is_relative_to(paths.docs_dir):
+        from bunko.library.paths import user_config_folder
+
+        own = user_config_folder() / path.name
+        print_stderr(f"A documents folder may come from somebody else: embedders, keys and the like belong in {own}.")
     for name in existing:
         if name != path.name:
             print_stderr(f"{folder / name} is now ignored: {path.name} takes precedence.")
@@ -63,13 +69,12 @@ def command(force: bool, **options: Any) -> None:
 def _write_settings_file(path: Path) -> Path | None:
     """Write the starter settings atomically; return the backup of an existing file."""
     from bunko.settings.starter import starter_config
+    from bunko.temporary_files import write_text_file
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.tmp")
-    temporary.write_text(starter_config(), encoding="utf-8")
     backup = None
     if path.exists():
-        backup = temporary.with_suffix(".backup")
+        backup = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.backup")
         shutil.copy2(path, backup)
-    temporary.replace(path)
+    write_text_file(path, starter_config())
     return backup

@@ -7,7 +7,14 @@ from typing import Any
 
 import click
 
-from bunko.interfaces.cli.options import PATH, pop_shared_options, print_json, replace_controls, shared_options
+from bunko.interfaces.cli.options import (
+    PATH,
+    pop_shared_options,
+    print_json,
+    print_stderr,
+    replace_controls,
+    shared_options,
+)
 
 
 @click.command("init-test-db")
@@ -43,7 +50,8 @@ def command(
     from bunko.evaluation.overrides import chunk_size_overrides
     from bunko.interfaces.cli.evaluation_output import show_evaluation_progress
 
-    documents = files.find_documents(fixture)
+    notices: list[str] = []
+    documents = files.find_documents(fixture, notices)
     flags = chunk_size_overrides(chunk_size, chunk_overlap)
     settings = shared.load_settings(flags).settings
     folder = persist_dir or files.PERSIST_DIR
@@ -57,6 +65,8 @@ def command(
         ) as library,
     ):
         totals = library.status().tools[0].totals
+    for notice in notices:
+        print_stderr(notice)
     if shared.as_json:
         print_json({"library": str(folder), "documents": totals.documents, "chunks": totals.chunks})
     else:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
-from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bunko import __version__
 from bunko.errors import BunkoError, SettingsError
+from bunko.interfaces.cli.output import OutputError, discard_output, prepare_streams
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -145,13 +146,11 @@ def main(arguments: list[str] | None = None) -> Any:
     """Run the command line, and print errors that the user can act on as messages."""
     # Our matrix products are small: on a busy machine, a second BLAS thread spins and costs milliseconds of waiting.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            # A terminal that cannot show a character shows a replacement instead of raising an error.
-            stream.reconfigure(errors="replace")
+    prepare_streams()
     try:
         _check_unicode(sys.argv[1:] if arguments is None else arguments)
         bunko.main(args=arguments, prog_name="bunko", standalone_mode=False)
+        sys.stdout.flush()
     except BunkoError as error:
         from bunko.interfaces.cli.options import print_stderr
 
@@ -169,3 +168,7 @@ def main(arguments: list[str] | None = None) -> Any:
         # The reader of our output has exited (| head); flushing at exit would only raise again.
         sys.stderr.close()
         sys.exit(0)
+    except OutputError as error:
+        click.echo(f"Error: The output cannot be written: {error.strerror}", err=True)
+        discard_output()
+        sys.exit(EXIT_CODES["disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "error"])

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bunko.interfaces.cli.options import SharedOptions, pop_shared_options, print_stderr, shared_options
+from bunko.interfaces.cli.output import find_output_error
 from bunko.interfaces.tools.toolsets import TOOLSET_NAMES
 
 if TYPE_CHECKING:
     from bunko.interfaces.tools.registry import ToolRegistry
+
+_CLOSE_SECONDS = 5.0
 
 
 @click.command()
@@ -58,9 +61,21 @@ def command(
 
             from bunko.interfaces.mcp.server import serve_stdio
 
-            anyio.run(serve_stdio, registry)
+            try:
+                anyio.run(serve_stdio, registry)
+            except ExceptionGroup as group:
+                raise find_output_error(group) or group from None
     finally:
-        registry.close()
+        _close_in_time(registry)
+
+
+def _close_in_time(registry: ToolRegistry) -> None:
+    """Close the registry; a call that hangs in the library must not keep the process."""
+    import threading
+
+    closing = threading.Thread(target=registry.close, name="bunko-close", daemon=True)
+    closing.start()
+    closing.join(_CLOSE_SECONDS)
 
 
 def _serve_http(

@@ -20,6 +20,7 @@ from bunko.interfaces.text import format_count, join_sentences
 
 if TYPE_CHECKING:
     from bunko.library.status import LibraryStatus, ToolDetails, ToolStatus
+    from bunko.types import Tool
 
 SOURCE_REMARKS = {
     "missing": "the source is missing; the index is kept",
@@ -173,7 +174,7 @@ def status_lines(status: LibraryStatus) -> list[str]:
         tool, size = tool_status.tool, format_size(tool_status.bytes)
         lines.append(
             f"{tool.name}: {state_text(tool_status)}, {_format_counts(tool_status)}, {size},"
-            f" last import {last_import_text(tool_status)}, from {escape_controls(tool.source) or 'the web'}"
+            f" last import {last_import_text(tool_status)}, from {source_text(tool)}"
         )
         lines += [f"  {line}" for line in (*tool_remarks(tool_status), *problem_lines(tool_status))]
     if not status.tools:
@@ -218,7 +219,7 @@ def tool_facts(details: ToolDetails) -> list[tuple[str, str]]:
     facts = [
         ("tool", f"{tool.name} ({tool.kind}, {state_text(tool_status)})"),
         ("description", tool.description or "none"),
-        ("source", escape_controls(tool.source) or "the web"),
+        ("source", source_text(tool)),
         *((name, _format_value(value)) for name, value in tool.options.to_json().items()),
         ("created", tool.created_at or "unknown"),
         ("last import", last_import_text(tool_status)),
@@ -303,6 +304,11 @@ def _format_counts(tool_status: ToolStatus, number_format: str = "") -> str:
     totals = tool_status.totals
     counts = ((totals.documents, "document"), (totals.chunks, "chunk"), (totals.vectors, "vector"))
     return ", ".join(format_count(number, noun, number_format=number_format) for number, noun in counts)
+
+
+def source_text(tool: Tool) -> str:
+    """Return where the documents of a tool come from."""
+    return escape_controls(tool.source) or ("the web" if tool.kind == "web" else "no folder")
 
 
 def last_import_text(tool_status: ToolStatus) -> str:

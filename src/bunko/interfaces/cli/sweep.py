@@ -39,7 +39,9 @@ _CORPUS_OPTIONS = ("corpus", "queries", "qrels")
 _LEXICAL_GRID = ("k1=0.4,0.8,1.2,1.6,2,2.5", "b=0.25,0.5,0.75,1")
 _HYBRID_GRID = ("vector_weight=0:1:0.1", *_LEXICAL_GRID)
 # Settings that only affect hybrid searches.
-_HYBRID_KEYS = frozenset({"search.vector_weight", "search.fusion", "search.rrf_k", "search.min_combined_score"})
+_HYBRID_KEYS = frozenset(
+    f"search.{name}" for name in ("vector_weight", "fusion", "rrf_k", "min_combined_score", "keep_full_matches")
+)
 _MAX_BEST_POINTS = 5
 _MAX_HEATMAP_COLUMNS = 16
 _SECONDS_BETWEEN_LINES = 2.0
@@ -108,6 +110,8 @@ def command(context: click.Context, /, **options: Any) -> None:
     judged_set = _load_judged_set(options, settings)
     output = options["output_dir"] or OUTPUT_DIR
     previous_scores = _load_previous_scores(options["resume"], output, judged_set, settings, plan)
+    for notice in judged_set.notices:
+        print_stderr(notice)
     print_stderr(
         f"{format_count(len(plan.grid), 'point')}, {format_count(len(judged_set.queries), 'question')},"
         f" {format_count(len(judged_set.documents), 'document')}."

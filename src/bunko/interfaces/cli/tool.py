@@ -198,7 +198,9 @@ def delete(name: str, yes: bool, **options: Any) -> None:
         totals = library.store.stats.totals(tool.id)
         counts = f"{format_count(totals.documents, 'document')} and {format_count(totals.chunks, 'chunk')}"
         if not yes:
-            consequence = f"the files in {tool.source} are kept" if tool.source else "its web pages are deleted too"
+            consequence = "its web pages are deleted too" if tool.kind == "web" else "only a pack can restore them"
+            if tool.source:
+                consequence = f"the files in {tool.source} are kept"
             _confirm(f"This deletes {counts} from the index; {consequence}. Delete {name}?")
         library.delete_tool(name, observer=Observer(on_wait=print_stderr))
         _print_result(shared, tool, f"Deleted {name}: {counts}.")

@@ -14,10 +14,17 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bunko.errors import SettingsError
+from bunko.interfaces.mcp.connections import LimitedConnection
 from bunko.interfaces.mcp.server import BunkoServer
 from bunko.interfaces.tools.registry import ToolRegistry
 
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
+_MAX_SESSIONS = 1000  # of clients that went away without ending theirs
+_SESSION_IDLE_SECONDS = 1800.0
+_MAX_HEADER_BYTES = 16_384
+_KEEP_ALIVE_SECONDS = 5  # between two requests
+_BACKLOG = 128  # connections that wait to be accepted
+_SHUTDOWN_SECONDS = 5  # for calls that still run
 
 
 def build_app(registry: ToolRegistry, *, token: str, host: str, allowed_hosts: Sequence[str] = ()) -> ASGIApp:
@@ -35,7 +42,9 @@ def build_app(registry: ToolRegistry, *, token: str, host: str, allowed_hosts: S
             for port in ("", ":*")
         ],
     )
-    inner = BunkoServer(registry).streamable_http_app(transport_security=security, host=host)
+    inner = BunkoServer(registry).streamable_http_app(
+        transport_security=security, host=host, max_sessions=_MAX_SESSIONS, session_idle_timeout=_SESSION_IDLE_SECONDS
+    )
     return _TokenGuard(inner, token)
 
 
@@ -83,9 +92,24 @@ def serve_http(
 ) -> None:
     """Serve HTTP clients on a listening socket until stopped."""
     app = build_app(registry, token=token, host=host, allowed_hosts=allowed_hosts)
+    build_server(app).run(sockets=[listener])
+
+
+def build_server(app: ASGIApp) -> uvicorn.Server:
+    """Return the server of an app, with limits for its clients."""
     # h11 is always installed and trims header values as HTTP requires; httptools, which may be installed, does not.
-    config = uvicorn.Config(app, http="h11", log_level="warning", access_log=False)
-    uvicorn.Server(config).run(sockets=[listener])
+    config = uvicorn.Config(
+        app,
+        http=LimitedConnection,
+        ws="none",
+        h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
+        backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+        log_level="warning",
+        access_log=False,
+    )
+    return uvicorn.Server(config)
 
 
 def load_or_create_token(path: Path) -> str:

@@ -13,9 +13,11 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.toolsets.tools import safe_names
 from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import clean_label
 
 RESOURCE_NOT_FOUND = -32002  # until protocol 2025-11-25; from 2026-07-28 on it is INVALID_PARAMS
 _PAGE_SIZE = 100
+_MAX_NAME_CHARS = 200
 
 
 def list_resources(registry: ToolRegistry, cursor: str | None) -> types.ListResourcesResult:
@@ -33,7 +35,7 @@ def list_resources(registry: ToolRegistry, cursor: str | None) -> types.ListReso
         for uri in uris:
             address = f"bunko://{names[tool.name]}/{quote(uri)}"
             kind = "text/markdown" if uri.lower().endswith((".md", ".markdown")) else "text/plain"
-            page.append(types.Resource(uri=address, name=uri, mime_type=kind))
+            page.append(types.Resource(uri=address, name=clean_label(uri, _MAX_NAME_CHARS), mime_type=kind))
         if len(page) == _PAGE_SIZE:
             return types.ListResourcesResult(resources=page, next_cursor=_encode_cursor(index, uris[-1]))
     return types.ListResourcesResult(resources=page)

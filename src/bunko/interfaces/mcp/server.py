@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
-import anyio.from_thread
-import anyio.to_thread
 import mcp_types as types
 from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -23,14 +20,20 @@ from mcp.shared.exceptions import MCPError
 
 from bunko import __version__
 from bunko.errors import BunkoError
+from bunko.interfaces.mcp.progress import ProgressReports
+from bunko.interfaces.mcp.workers import Workers
 from bunko.interfaces.tools.registry import ToolRegistry, error_text
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
 
 _log = logging.getLogger("bunko.mcp")
 
 _POLL_SECONDS = 1.0  # how soon a tool that another process added appears
-_PROGRESS_SECONDS = 0.2
 _MAX_SESSIONS = 256
+_ANNOUNCE_SECONDS = 5.0  # a client that does not read must not keep the others waiting
+# Calls that run at once, those that were cancelled but hang included. More wait a moment, then get an error.
+_MAX_CALLS = 100
+_MAX_LISTINGS = 20
+_MAX_WAIT_SECONDS = 10.0
 
 RequestContext = ServerRequestContext[Any, Any]
 
@@ -42,6 +45,9 @@ class BunkoServer(Server[None]):
         self._registry = registry
         self._bus = InMemorySubscriptionBus()
         self._sessions: dict[str, ServerSession] = {}
+        self._calls = Workers("calls", max_threads=_MAX_CALLS, max_wait_seconds=_MAX_WAIT_SECONDS)
+        # On their own, so that clients can still list tools while all calls hang.
+        self._listings = Workers("listings", max_threads=_MAX_LISTINGS, max_wait_seconds=_MAX_WAIT_SECONDS)
         super().__init__(
             "bunko",
             version=__version__,
@@ -103,7 +109,7 @@ class BunkoServer(Server[None]):
             if not self._registry.is_open:
                 continue
             try:
-                tools = await anyio.to_thread.run_sync(self._registry.active_tools)
+                tools = await self._listings.run(self._registry.active_tools)
             except BunkoError as error:
                 _log.warning("%s", error_text(error))
                 continue
@@ -114,19 +120,38 @@ class BunkoServer(Server[None]):
 
     async def _announce_tool_changes(self) -> None:
         await self._bus.publish(ToolsListChanged())
-        for client_id, session in list(self._sessions.items()):
-            try:
+        async with anyio.create_task_group() as tasks:
+            for client_id, session in list(self._sessions.items()):
+                tasks.start_soon(self._announce_to_session, client_id, session)
+
+    async def _announce_to_session(self, client_id: str, session: ServerSession) -> None:
+        try:
+            with anyio.fail_after(_ANNOUNCE_SECONDS):
                 await session.send_tool_list_changed()
-            except Exception:  # a client that has disconnected must not stop the notification of others
-                self._sessions.pop(client_id, None)
+        except Exception:  # a client that has disconnected or does not read must not stop the notification of others
+            self._sessions.pop(client_id, None)
 
     async def _list_tools(
         self, ctx: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        tools = await anyio.to_thread.run_sync(self._registry.tools)
+        tools = await self._listings.run(self._registry.tools)
         return types.ListToolsResult(tools=[tool_to_mcp(tool) for tool in tools])
 
     async def _call_tool(self, ctx: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
+        progress = ProgressReports(ctx.session.report_progress)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(progress.send_all)
+            try:
+                outcome = await self._run_tool(params, progress)
+            finally:
+                progress.close()
+        if isinstance(outcome, MCPError):  # raised here, because the group of tasks would wrap it
+            raise outcome
+        return outcome
+
+    async def _run_tool(
+        self, params: types.CallToolRequestParams, progress: ProgressReports
+    ) -> types.CallToolResult | MCPError:
         stop = threading.Event()
 
         def work() -> ToolReply:
@@ -134,26 +159,18 @@ class BunkoServer(Server[None]):
             tools = {tool.name: tool for tool in self._registry.tools()}
             if params.name not in tools:
                 raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}. Known: {', '.join(tools)}.")
-            return self._registry.call(tools[params.name], params.arguments or {}, ToolCall(library, {}, report, stop))
-
-        last_report = 0.0
-
-        def report(done: float, total: float, message: str) -> None:
-            nonlocal last_report
-            now = time.monotonic()
-            if not stop.is_set() and (now - last_report >= _PROGRESS_SECONDS or done == total):
-                last_report = now
-                anyio.from_thread.run(ctx.session.report_progress, done, total, message)
+            call = ToolCall(library, {}, progress.report, stop)
+            return self._registry.call(tools[params.name], params.arguments or {}, call)
 
         try:
-            reply = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+            reply = await self._calls.run(work)
         except anyio.get_cancelled_exc_class():
             stop.set()  # the thread ends after the current batch; the library stays consistent
             raise
         except BunkoError as error:
             return _error_result(error_text(error))
-        except MCPError:
-            raise
+        except MCPError as error:
+            return error
         except Exception as error:
             _log.exception("%s failed", params.name)
             return _error_result(
@@ -169,7 +186,7 @@ class BunkoServer(Server[None]):
         from bunko.interfaces.mcp import resources
 
         cursor = params.cursor if params else None
-        return await anyio.to_thread.run_sync(resources.list_resources, self._registry, cursor)
+        return await self._listings.run(resources.list_resources, self._registry, cursor)
 
     async def _list_templates(
         self, ctx: RequestContext, params: types.PaginatedRequestParams | None
@@ -183,9 +200,7 @@ class BunkoServer(Server[None]):
     ) -> types.ReadResourceResult:
         from bunko.interfaces.mcp import resources
 
-        return await anyio.to_thread.run_sync(
-            resources.read_resource, self._registry, str(params.uri), ctx.protocol_version
-        )
+        return await self._calls.run(resources.read_resource, self._registry, str(params.uri), ctx.protocol_version)
 
 
 def tool_to_mcp(tool: ToolDefinition) -> types.Tool:

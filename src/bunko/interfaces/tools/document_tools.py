@@ -149,7 +149,7 @@ def _listed_to_dict(tool: Tool, document: ListedDocument, *, show_tool: bool) ->
         "date": document.date[:16],
         "tags": [display_label(tag) for tag in document.tags[:MAX_TAGS]],
     }
-    result |= {"tool": tool.name} if show_tool else {}
+    result |= {"tool": single_line(tool.name)} if show_tool else {}
     return {name: value for name, value in result.items() if value not in ("", [])}
 
 

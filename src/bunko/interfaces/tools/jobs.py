@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bunko.errors import BunkoError, UnknownName
+from bunko.errors import BunkoError, LibraryBusy, UnknownName
 from bunko.interfaces.tools.params import Param
 from bunko.interfaces.tools.tool import STRING, ToolCall, ToolDefinition, ToolReply, object_schema
 
@@ -17,6 +17,7 @@ _log = logging.getLogger("bunko.mcp")
 
 JOB_TOOL_NAME = "job"
 _MAX_FINISHED_JOBS = 50  # finished jobs whose results are kept
+_MAX_RUNNING_JOBS = 20
 
 
 @dataclass(slots=True)
@@ -57,7 +58,13 @@ class Jobs:
         self._job_numbers = itertools.count(1)
 
     def start(self, name: str, run: Callable[[ToolCall], ToolReply], call: ToolCall) -> Job:
-        """Start a job."""
+        """Start a job, unless too many run already."""
+        running = [job.id for job in self._jobs.values() if job.state == "running"]
+        if len(running) >= _MAX_RUNNING_JOBS:
+            raise LibraryBusy(
+                f"{len(running)} jobs are still running",
+                hint=f"Wait for one of them, or cancel it with the tool {JOB_TOOL_NAME}: {', '.join(running)}.",
+            )
         job = Job(f"{name}-{next(self._job_numbers)}", name)
         ended = [other.id for other in self._jobs.values() if other.state != "running"]
         for old_id in ended[: max(0, len(ended) - _MAX_FINISHED_JOBS)]:

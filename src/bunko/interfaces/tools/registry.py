@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import BunkoError, SettingsError
+from bunko.interfaces.text import single_line
 from bunko.interfaces.tools.document_tools import build_document_tools
 from bunko.interfaces.tools.jobs import JOB_TOOL_NAME, Jobs
 from bunko.interfaces.tools.params import validate_arguments
@@ -37,7 +38,7 @@ class ToolRegistry:
         unknown = [name for name in toolsets if name not in TOOLSET_NAMES]
         if unknown:
             raise SettingsError(f"Unknown toolset {unknown[0]!r}", hint=f"Choose from: {', '.join(TOOLSET_NAMES)}.")
-        self._open_library, self._read_only, self._folder = open_library, read_only, folder
+        self._open_library, self._read_only, self._folder = open_library, read_only, single_line(folder)
         self._toolsets = tuple(toolsets) or (("folder",) if folder else ("tools",))
         self._lock = threading.Lock()
         self._library: Library | None = None

@@ -16,10 +16,9 @@ import hashlib
 import io
 import json
 import os
-import secrets
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any
 
@@ -28,10 +27,12 @@ import numpy as np
 from bunko import __version__
 from bunko.errors import DiskFull, LibraryError, LibraryTooNew, SourceError
 from bunko.failpoints import reach_failpoint
+from bunko.library.catalog import clean_description, clean_name
 from bunko.library.pack import records
 from bunko.library.pack.records import PackDamaged, PackRecord
 from bunko.protocols import Store
 from bunko.search.request import is_tool_search_setting
+from bunko.temporary_files import replace_file
 from bunko.timing import now
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
@@ -107,18 +108,9 @@ def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
     try:
         if path.exists() and not _is_pack(path):
             raise SourceError(f"{path} already exists and is not a pack", hint="Choose another name with -o.")
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-        try:
-            with temporary.open("xb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
+        with replace_file(path) as file:
+            yield file
             reach_failpoint("pack.written")
-            temporary.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
     except OSError as error:
         is_disk_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise (DiskFull if is_disk_full else SourceError)(
@@ -165,18 +157,6 @@ class Pack:
             while (record := records.read_record(stream, raw.count_bytes, after)) is not None:
                 after = record.prepared.document.uri
                 yield record
-
-    def matches_folder(self, folder: Path) -> bool:
-        """Return whether a folder on this machine has at least one of the documents, unchanged."""
-        for record in self.records():
-            document = record.prepared.document
-            with suppress(OSError):
-                path = folder / document.uri
-                if path.is_file() and path.stat().st_size == document.entry.size:
-                    with path.open("rb") as file:
-                        if hashlib.file_digest(file, "sha256").hexdigest() == document.content_hash:
-                            return True
-        return False
 
     def _check_format(self) -> None:
         first_line = self._file.readline(len(_MAGIC) + 20)
@@ -274,8 +254,11 @@ def _parse_tool(table: object) -> Tool:
         raise PackDamaged("the definition of its tool is incomplete")
     if fields["kind"] not in _PACKABLE_KINDS:
         raise PackDamaged(f"its tool is of kind {fields['kind']!r}, which this bunko does not support")
-    if not (PurePosixPath(fields["source"]).is_absolute() or PureWindowsPath(fields["source"]).is_absolute()):
+    paths = PurePosixPath(fields["source"]), PureWindowsPath(fields["source"])
+    if fields["source"] and not any(path.is_absolute() for path in paths):
         raise PackDamaged("the path of its folder is not absolute")
+    # Assistants read both, and anybody may have written them.
+    fields |= {"name": clean_name(fields["name"]), "description": clean_description(fields["description"])}
     for name, value in options.items():
         if not is_valid_option(name, value) or (name == "search" and not _are_search_settings(value)):
             raise PackDamaged(f"the value of its option {name!r} has the wrong type")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
+
+from bunko.temporary_files import TemporaryFolder
 
 
 class MemoryFiles:
     """No files, except for the locks that keep the threads of this process apart."""
 
     def __init__(self) -> None:
-        self._lock_folder: TemporaryDirectory[str] | None = None
+        self._lock_folder: TemporaryFolder | None = None
 
     def paths(self) -> list[Path]:
         """Return nothing."""
@@ -27,8 +28,8 @@ class MemoryFiles:
     def lock_file(self, purpose: str = "") -> Path:
         """Return the lock file that a writer holds, or the one for another purpose, in a temporary folder."""
         if self._lock_folder is None:
-            self._lock_folder = TemporaryDirectory(prefix="bunko-", ignore_cleanup_errors=True)
-        return Path(self._lock_folder.name, f"{purpose or 'import'}.lock")
+            self._lock_folder = TemporaryFolder("bunko-locks-")
+        return self._lock_folder.path / f"{purpose or 'import'}.lock"
 
     def delete_locks(self) -> None:
         """Delete the temporary folder of the locks."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from bunko.interfaces import serialize
-from bunko.interfaces.text import join_sentences
+from bunko.interfaces.text import join_sentences, single_line
 from bunko.interfaces.tools import search_tool
 from bunko.interfaces.tools.answers import SEARCH_OUTPUT
 from bunko.interfaces.tools.params import Param
@@ -18,9 +20,19 @@ def default_top_k(context: ToolsetContext) -> int:
     return min(context.settings.search.top_k, search_tool.MAX_RESULTS) if context.settings is not None else 5
 
 
-def build_folder_tools(subject: str, top_k: int, *, tool_choices: tuple[str, ...] = ()) -> list[ToolDefinition]:
-    """Return the tools over a folder; with `tool_choices`, a search can be limited to one tool of the library."""
-    tool_params = (Param("tool", "string", "Search this one only", choices=tool_choices),) if tool_choices else ()
+def build_folder_tools(
+    subject: str, top_k: int, *, tool_choices: Mapping[str, str] = MappingProxyType({})
+) -> list[ToolDefinition]:
+    """Return the tools over a folder; with `tool_choices`, a search can be limited to one tool of the library.
+
+    The choices are the names that assistants see, with the real names.
+    """
+    choices = tuple(tool_choices)
+    tool_params = (Param("tool", "string", "Search this one only", choices=choices),) if choices else ()
+
+    def chosen_tool(call: ToolCall) -> str | None:
+        return tool_choices.get(call.arguments.get("tool") or "")
+
     return [
         ToolDefinition(
             "search",
@@ -36,7 +48,7 @@ def build_folder_tools(subject: str, top_k: int, *, tool_choices: tuple[str, ...
                 *search_tool.OUTPUT_PARAMS,
             ),
             SEARCH_OUTPUT,
-            lambda call: search_tool.search(call, call.arguments.get("tool")),
+            lambda call: search_tool.search(call, chosen_tool(call)),
         ),
         ToolDefinition(
             "reindex",
@@ -63,7 +75,7 @@ def build_folder_tools(subject: str, top_k: int, *, tool_choices: tuple[str, ...
                 *tool_params,
             ),
             object_schema({"status": STRING, "citation": STRING}, "status", "citation"),
-            _verify,
+            lambda call: _verify(call, chosen_tool(call)),
         ),
     ]
 
@@ -75,13 +87,15 @@ def _reindex(call: ToolCall) -> ToolReply:
     )
     report = call.library.reindex(rebuild=call.arguments["rebuild"], observer=observer)
     structured = serialize.report_to_dict(report)
+    for problem in structured["problems"]:
+        problem["file_path"] = single_line(problem["file_path"])
     counts = ", ".join(f"{structured[name]} {name}" for name in ("added", "updated", "deleted", "unchanged", "moved"))
     lines = [f"{counts}, {structured['total_chunks']} chunks in total."]
     if report.interrupted:
         lines.append("The import was stopped. Finished work is saved; call reindex again to continue.")
     lines += report.notices
     lines += [
-        f"Not indexed: {problem.uri}: {' '.join(join_sentences(problem.reason).split())}"
+        f"Not indexed: {single_line(problem.uri)}: {single_line(join_sentences(problem.reason))}"
         for problem in report.problems[:20]
     ]
     if len(report.problems) > 20:
@@ -97,9 +111,9 @@ _STATUS_MEANINGS = {
 }
 
 
-def _verify(call: ToolCall) -> ToolReply:
+def _verify(call: ToolCall, tool: str | None) -> ToolReply:
     arguments = call.arguments
-    check = call.library.verify_citation(arguments["citation"], arguments["hash"], tool=arguments.get("tool"))
+    check = call.library.verify_citation(arguments["citation"], arguments["hash"], tool=tool)
     structured = {"status": check.status, "citation": check.citation}
     return ToolReply(f"{check.status}: {check.citation}. {_STATUS_MEANINGS[check.status]}", structured)
 

@@ -201,7 +201,7 @@ def _recent_memos(call: ToolCall) -> ToolReply:
         start, end = snippet_range(beginning, SnippetTerms({}), SNIPPET_CHARS)
         result = _memo_fields(document.uri, document.title, document.date, document.tags)
         result["snippet"] = beginning[start:end] + ("…" if end < len(beginning.rstrip()) else "")
-        results.append(result | ({"tool": tool.name} if several_tools else {}))
+        results.append(result | ({"tool": single_line(tool.name)} if several_tools else {}))
     structured = {"results": results, "total": len(results), "note": UNTRUSTED_NOTE}
     mark = new_mark()
     head = (
@@ -231,7 +231,7 @@ def _result_to_dict(item: PageItem, text: str, *, show_tool: bool) -> dict[str, 
         result["left_out"] = {"before": passage.chars_before, "after": passage.chars_after}
     if not (item.has_start and item.has_end):
         result["truncated"] = True
-    return result | ({"tool": hit.tool} if show_tool else {})
+    return result | ({"tool": single_line(hit.tool)} if show_tool else {})
 
 
 def _memo_fields(uri: str, title: str, date: str, memo_tags: Sequence[str]) -> dict[str, Any]:

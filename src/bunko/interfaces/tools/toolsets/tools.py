@@ -8,7 +8,7 @@ from bunko.interfaces.tools import search_tool
 from bunko.interfaces.tools.answers import SEARCH_OUTPUT
 from bunko.interfaces.tools.tool import ToolDefinition
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext, folder, reserved_names
-from bunko.library.catalog import hashed_name, public_name
+from bunko.library.catalog import clean_description, clean_name, hashed_name, public_name
 from bunko.types import Tool as LibraryTool
 
 
@@ -19,12 +19,13 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
     """
     library_tools, top_k, subject = context.library_tools, folder.default_top_k(context), context.subject
     search_tools = _search_tools(library_tools, top_k)
+    tool_choices = _visible_names([tool.name for tool in library_tools])
     if search_tools and context.exceeds_schema_budget(search_tools):
         subject += ": " + "; ".join(
-            f"{tool.name} ({' '.join(tool.description.split())[:80]})" for tool in library_tools
+            f"{name} ({clean_description(tool.description)[:80]})"
+            for name, tool in zip(tool_choices, library_tools, strict=True)
         )
         search_tools = []
-    tool_choices = tuple(tool.name for tool in library_tools)
     return [*folder.build_folder_tools(subject, top_k, tool_choices=tool_choices), *search_tools]
 
 
@@ -33,8 +34,8 @@ def _search_tools(library_tools: Sequence[LibraryTool], top_k: int) -> list[Tool
     return [
         ToolDefinition(
             names[tool.name],
-            tool.name,
-            tool.description or f"Search {tool.name}.",
+            clean_name(tool.name),
+            clean_description(tool.description) or f"Search {clean_name(tool.name)}.",
             (
                 search_tool.QUERY_PARAM,
                 search_tool.top_k_param(top_k),
@@ -46,6 +47,11 @@ def _search_tools(library_tools: Sequence[LibraryTool], top_k: int) -> list[Tool
         )
         for tool in library_tools
     ]
+
+
+def _visible_names(names: Sequence[str]) -> dict[str, str]:
+    """Return the real name of each tool by the one to choose it by: the same, unless it hides characters."""
+    return {name if name == clean_name(name) else hashed_name(name): name for name in names}
 
 
 def safe_names(names: Sequence[str]) -> dict[str, str]:

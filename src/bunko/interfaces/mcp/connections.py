@@ -1,0 +1,128 @@
+"""Limit the HTTP connections of a server in time and number, so that silent clients keep nobody out."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+_HEADER_SECONDS = 10.0  # for the head of a request, from the connection or its first byte on
+_BODY_SECONDS = 30.0  # for the rest of a request, which has at most 4 MiB
+_REFUSED_SECONDS = 2.0  # for the rest of a request that was already refused
+_STALLED_SECONDS = 60.0  # for a client to read on, or to answer its network
+# One assistant needs two or three. Many systems allow a process 1,024 open files.
+_MAX_CONNECTIONS = 256
+_BUSY_RESPONSE = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 26\r\nConnection: close\r\n"
+    b"Retry-After: 5\r\n\r\nToo many open connections\n"
+)
+
+
+class LimitedConnection(H11Protocol):
+    """A connection of uvicorn that ends if its client sends nothing, half a request, or does not read.
+
+    At the limit, the connection that has waited longest without a request makes room for a new one, then the oldest
+    stream that a client only listens to: clients open both again when they need them.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._idle_since = time.monotonic()
+        self._phase: tuple[object, float] = (None, 0.0)  # the state of the request, and how long it may last
+        self._phase_timer: asyncio.TimerHandle | None = None
+        self._stall_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Make room for a new connection, or refuse it."""
+        has_room = self._make_room()
+        super().connection_made(transport)
+        if not has_room:
+            transport.write(_BUSY_RESPONSE)
+            transport.close()
+            return
+        _detect_vanished_client(transport)
+        self._watch_request()
+
+    def data_received(self, data: bytes) -> None:
+        """Handle what the client sends."""
+        super().data_received(data)
+        self._watch_request()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        self._idle_since = time.monotonic()
+        self._watch_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop all timers."""
+        self._watch_request(is_over=True)
+        self.resume_writing()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Give a client that does not read some time."""
+        super().pause_writing()
+        if self._stall_timer is None:
+            self._stall_timer = self.loop.call_later(_STALLED_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client has read on."""
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
+        super().resume_writing()
+
+    def _watch_request(self, *, is_over: bool = False) -> None:
+        """Limit the time for the current part of a request; uvicorn limits only the time between two requests."""
+        state, seconds = self.conn.their_state, 0.0
+        if is_over or self.transport.is_closing():
+            pass
+        elif state is h11.IDLE and self.timeout_keep_alive_task is None:
+            seconds = _HEADER_SECONDS
+        elif state is h11.SEND_BODY:
+            seconds = _REFUSED_SECONDS if self.cycle.response_complete else _BODY_SECONDS
+        phase = (state, seconds)
+        if phase == self._phase:
+            return
+        if self._phase_timer is not None:
+            self._phase_timer.cancel()
+            self._phase_timer = None
+        self._phase = phase
+        if seconds:
+            self._phase_timer = self.loop.call_later(seconds, self.transport.abort)
+
+    def _make_room(self) -> bool:
+        others = [
+            other
+            for other in self.connections
+            if isinstance(other, LimitedConnection) and not other.transport.is_closing()
+        ]
+        if len(others) < _MAX_CONNECTIONS:
+            return True
+        idle = [other for other in others if other.cycle is None or other.cycle.response_complete]
+        listening = [other for other in others if other.scope is not None and other.scope["method"] == "GET"]
+        candidates = idle or listening
+        if not candidates:
+            return False
+        min(candidates, key=lambda other: other._idle_since).transport.abort()
+        return True
+
+
+def _detect_vanished_client(transport: asyncio.Transport) -> None:
+    """Let the system end a connection whose client has gone without a word, where it can."""
+    connection = transport.get_extra_info("socket")
+    options = {
+        "TCP_KEEPIDLE": 30,
+        "TCP_KEEPINTVL": 10,
+        "TCP_KEEPCNT": 3,
+        "TCP_USER_TIMEOUT": int(_STALLED_SECONDS * 1000),
+    }
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in options.items():
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

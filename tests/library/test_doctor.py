@@ -1,0 +1,57 @@
+"""The check of a library by sentences of its own texts: near duplicates are no failure, a dead search is one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bunko import indexes
+from bunko.embedders import hashing
+from bunko.library import doctor
+from tests.conftest import Opener
+
+if TYPE_CHECKING:
+    from bunko.types import Vectors
+
+
+def test_notes_that_differ_in_a_few_figures_are_no_dead_search(docs: Path, open_docs: Opener) -> None:
+    for number in range(500):
+        (docs / f"{number:04}.md").write_text(
+            f"# 顧客カード\n\n氏名: 顧客{number}\n\n電話番号: 03-{number:04}-{number * 37 % 10000:04}\n\n"
+            f"住所: 東京都千代田区{number % 9 + 1}-{number % 20 + 1}-{number % 15 + 1}\n\n備考: 特になし\n",
+            encoding="utf-8",
+        )
+    library = open_docs()
+    assert library.reindex().notices == []
+    findings = library.diagnose()
+    assert "Japanese, semantic" in {finding.message.partition(":")[0] for finding in findings}
+    assert [finding.message for finding in findings if finding.state != "ok"] == []
+
+
+class _Reversed(hashing.Hashing):
+    """An embedder whose queries point away from the texts that answer them."""
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        vectors = super().embed(texts, query=query)
+        return -vectors if query else vectors
+
+
+def test_a_search_that_finds_other_texts_is_still_reported(docs: Path, open_docs: Opener) -> None:
+    numbers = random.Random(1)
+    for number in range(60):
+        text = "。".join(
+            "".join(chr(numbers.randrange(0x4E00, 0x8000)) for _ in range(12)) + "のこと" for _ in range(3)
+        )
+        (docs / f"{number}.md").write_text(f"# {number}\n\n{text}\n", encoding="utf-8")
+    library = open_docs(EMBEDDING_PROVIDER="hashing")
+    library.reindex()
+    (tool,) = library.tools()
+    embedder = library.embedder_of(tool)
+    assert embedder is not None
+    with library.store.read_transaction():
+        view = indexes.build("embedded", library.store, None).sync(tool.id)
+        findings = doctor.check_search(library.store, view, tool, _Reversed(embedder.size))
+    states = {finding.message.partition(":")[0]: finding.state for finding in findings}
+    assert states == {"Japanese, bm25": "ok", "Japanese, semantic": "error", "Japanese, hybrid": "ok"}

@@ -1,0 +1,286 @@
+"""HTTP clients that say nothing, too much or half a sentence, and those that go without a word."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import select
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from bunko.interfaces.mcp import connections
+from bunko.interfaces.mcp import http as http_module
+from bunko.interfaces.mcp.http import build_app, build_server, open_listening_socket
+from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.library.library import Library
+from bunko.library.open import open_library
+from bunko.library.paths import locate_library
+
+PATIENCE = 60.0
+TOKEN = "a-token-of-this-test"
+HEADERS = {
+    "Authorization": f"Bearer {TOKEN}",
+    "Content-Type": "application/json",
+    "Accept": "application/json, text/event-stream",
+}
+HEAD = "POST /mcp HTTP/1.1\r\nHost: localhost\r\n" + "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
+INITIALIZE = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+class Reply(NamedTuple):
+    """A whole answer."""
+
+    status: int
+    session: str
+    text: str
+
+
+class Server:
+    """A server in a thread of this process, and the clients of a test."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.clients: list[socket.socket | http.client.HTTPConnection] = []
+
+    def connect(self, data: str = "") -> socket.socket:
+        client = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+        self.clients.append(client)
+        client.sendall(data.encode())
+        return client
+
+    def begin(self, method: str, body: str = "", session: str = "") -> http.client.HTTPResponse:
+        """Send a request and return its answer, which may not be complete yet."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        self.clients.append(connection)
+        headers = HEADERS | ({"Mcp-Session-Id": session} if session else {})
+        connection.request(method, "/mcp", body, headers)
+        return connection.getresponse()
+
+    def request(self, method: str, body: str = "", session: str = "") -> Reply:
+        response = self.begin(method, body, session)
+        text = response.read().decode()
+        self.clients.pop().close()
+        return Reply(response.status, response.headers.get("Mcp-Session-Id", ""), text)
+
+    def ask(self, method: str, params: dict[str, Any], session: str = "") -> Reply:
+        return self.request("POST", question(method, params), session)
+
+    def search(self, session: str) -> str:
+        return self.ask("tools/call", {"name": "search", "arguments": {"query": "京都"}}, session).text
+
+    def open_session(self) -> str:
+        reply = self.ask("initialize", INITIALIZE)
+        assert reply.status == 200
+        assert reply.session
+        return reply.session
+
+
+def question(method: str, params: dict[str, Any], number: int = 1) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Server]:
+    """A server whose limits are as short as the parameters of the test say."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for name, value in getattr(request, "param", {}).items():
+        monkeypatch.setattr(connections if hasattr(connections, name) else http_module, name, value)
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.md").write_text("# 京都\n\n京都の寺を巡る旅。\n", encoding="utf-8")
+    with open_library(locate_library(docs_dir=docs, environ={}), environ={}) as library:
+        app = build_app(ToolRegistry(lambda: library, folder=str(docs)), token=TOKEN, host="127.0.0.1")
+        listener = open_listening_socket("127.0.0.1", 0, allow_remote=False)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # so that a client soon has enough to read
+        web = build_server(app)
+        thread = threading.Thread(target=web.run, kwargs={"sockets": [listener]})
+        thread.start()
+        server = Server(listener.getsockname()[1])
+        yield server
+        for client in server.clients:
+            client.close()
+        web.should_exit = True
+        thread.join(timeout=PATIENCE)
+        assert not thread.is_alive()
+        listener.close()
+
+
+def limits(**values: float) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("server", [values], indirect=True, ids=[""])
+
+
+def trickle(client: socket.socket, data: str = "x") -> bytes:
+    """Send a byte now and then until the server has enough, and return what it said."""
+    received, deadline = b"", time.monotonic() + PATIENCE
+    with client:
+        while time.monotonic() < deadline:
+            readable, _, _ = select.select([client], [], [], 0.02)
+            try:
+                if readable:
+                    part = client.recv(100_000)
+                    if not part:
+                        return received
+                    received += part
+                client.sendall(data.encode())
+            except OSError:
+                return received
+    raise AssertionError("The server still listens")
+
+
+@limits(_HEADER_SECONDS=0.2, _BODY_SECONDS=0.2, _KEEP_ALIVE_SECONDS=0.2)
+@pytest.mark.parametrize(
+    "data",
+    [
+        "",
+        "POST /m",
+        HEAD,
+        f"{HEAD}Content-Length: 1000\r\n\r\n{{",
+        f"{HEAD}Transfer-Encoding: chunked\r\n\r\n",
+        "GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\nPOST /m",  # the second request on a connection
+    ],
+)
+def test_a_client_that_stops_in_the_middle_is_let_go(server: Server, data: str) -> None:
+    with server.connect(data) as client:
+        while True:
+            try:
+                if not client.recv(100_000):
+                    break
+            except ConnectionResetError:
+                break
+    assert server.open_session()
+
+
+@limits(_HEADER_SECONDS=0.2, _BODY_SECONDS=0.2, _REFUSED_SECONDS=0.2)
+@pytest.mark.parametrize(
+    ("data", "more", "answer"),
+    [
+        (f"{HEAD}X-Long: ", "x", b""),
+        (f"{HEAD}Content-Length: 1000\r\n\r\n", " ", b""),
+        (f"{HEAD}Transfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n", b""),
+        (f"{HEAD}Content-Length: 100000000\r\n\r\n", "x", b" 413 "),
+        ("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n", "x", b" 401 "),
+    ],
+)
+def test_a_client_that_sends_byte_by_byte_is_let_go(server: Server, data: str, more: str, answer: bytes) -> None:
+    assert answer in trickle(server.connect(data), more)
+    assert server.open_session()
+
+
+def test_a_header_without_end_is_refused(server: Server) -> None:
+    assert trickle(server.connect(HEAD), f"X-{'y' * 1000}: z\r\n").startswith(b"HTTP/1.1 400 ")
+    assert server.open_session()
+
+
+@limits(_REFUSED_SECONDS=0.2)
+def test_a_body_without_end_is_refused(server: Server) -> None:
+    chunk = f"10000\r\n{'x' * 65536}\r\n"
+    assert trickle(server.connect(f"{HEAD}Transfer-Encoding: chunked\r\n\r\n"), chunk).startswith(b"HTTP/1.1 413 ")
+    assert server.open_session()
+
+
+@limits(_MAX_CONNECTIONS=50)
+def test_two_hundred_silent_clients_keep_nobody_out(server: Server) -> None:
+    silent = [server.connect("POST /mcp" if number % 2 else "") for number in range(200)]
+    assert "a.md" in server.search(server.open_session())
+    assert any(select.select(silent, [], [], PATIENCE))  # the first of them had to go
+
+
+@limits(_MAX_CONNECTIONS=3)
+def test_a_client_that_only_listens_makes_room_for_one_that_asks(server: Server) -> None:
+    streams = [server.begin("GET", session=server.open_session()) for _ in range(3)]
+    assert [stream.status for stream in streams] == [200, 200, 200]
+    assert server.open_session()
+    with pytest.raises(http.client.IncompleteRead):
+        streams[0].read()
+
+
+@limits(_MAX_CONNECTIONS=2)
+def test_while_all_clients_are_served_a_new_one_is_told_to_come_later(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, gate, running = server.open_session(), threading.Event(), threading.Semaphore(0)
+
+    def wait(*_: object, **__: object) -> None:
+        running.release()
+        gate.wait(PATIENCE)
+
+    monkeypatch.setattr(Library, "verify_citation", wait)
+    call = {"name": "verify", "arguments": {"citation": "a.md:L1", "hash": "x"}}
+    answers = [server.begin("POST", question("tools/call", call, number), session) for number in (1, 2)]
+    for _ in answers:
+        assert running.acquire(timeout=PATIENCE)
+    with server.connect() as client:
+        assert client.recv(1000).startswith(b"HTTP/1.1 503 ")
+    gate.set()
+    for answer in answers:
+        answer.read()
+    assert server.open_session()
+
+
+@limits(_MAX_SESSIONS=3)
+def test_sessions_are_limited_and_one_that_ends_makes_room(server: Server) -> None:
+    sessions = [server.open_session() for _ in range(3)]
+    refused = server.ask("initialize", INITIALIZE)
+    assert refused.status == 503
+    assert "Too many open sessions" in refused.text
+    assert server.request("DELETE", session=sessions[0]).status == 200
+    assert server.open_session()
+
+
+@limits(_SESSION_IDLE_SECONDS=0.1)
+def test_a_session_that_nobody_uses_ends(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    ended, log = threading.Event(), logging.getLogger("mcp.server.streamable_http_manager")
+    handler = logging.Handler()
+    handler.emit = lambda record: ended.set() if "idle timeout" in record.getMessage() else None  # type: ignore[method-assign]
+    log.addHandler(handler)
+    caplog.set_level(logging.INFO, log.name)
+    session = server.open_session()
+    assert ended.wait(PATIENCE)
+    assert server.ask("ping", {}, session).status == 404
+    log.removeHandler(handler)
+
+
+@limits(_STALLED_SECONDS=0.2)
+def test_a_client_that_does_not_read_is_let_go(server: Server) -> None:
+    session = server.open_session()
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+    client.settimeout(PATIENCE)
+    client.connect(("127.0.0.1", server.port))
+    request = question("tools/list", {})
+    head = f"{HEAD}Mcp-Session-Id: {session}\r\nContent-Length: {len(request)}\r\n\r\n"
+    server.clients.append(client)
+    with suppress(ConnectionError):
+        while True:
+            client.sendall(f"{head}{request}".encode())
+    assert server.open_session()
+
+
+def test_a_cancelled_call_that_hangs_ends_for_its_client(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, gate, running = server.open_session(), threading.Event(), threading.Event()
+
+    def hang(*_: object, **__: object) -> None:
+        running.set()
+        gate.wait(PATIENCE)
+
+    monkeypatch.setattr(Library, "verify_citation", hang)
+    call = {"name": "verify", "arguments": {"citation": "a.md:L1", "hash": "x"}}
+    hanging = server.begin("POST", question("tools/call", call, 7), session)
+    assert running.wait(PATIENCE)
+    cancelled = json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}})
+    assert server.request("POST", cancelled, session).status == 202
+    hanging.read()  # the answer ends
+    assert "a.md" in server.search(session)
+    gate.set()
