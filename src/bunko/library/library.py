@@ -207,15 +207,17 @@ class Library:
         """Summarise the hits of an answer as the settings say; failures are added to the answer's notices."""
         return self._chat_models.summarize_answer(answer)
 
-    def tags(self, tool: str | None = None, *, kinds: Sequence[str] = ()) -> list[tuple[str, int]]:
+    def tags(
+        self, tool: str | None = None, *, kinds: Sequence[str] = (), where: Filter = NO_FILTER
+    ) -> list[tuple[str, int]]:
         """Return the tags of one tool or all active ones with their document counts, the most frequent first."""
-        return self._searcher.tags(tool, kinds=kinds)
+        return self._searcher.tags(tool, kinds=kinds, where=where)
 
     def recent_documents(
-        self, tool: str | None = None, *, limit: int = 10, kinds: Sequence[str] = ()
+        self, tool: str | None = None, *, limit: int = 10, kinds: Sequence[str] = (), where: Filter = NO_FILTER
     ) -> list[tuple[Tool, DatedDocument]]:
-        """Return the most recently dated documents with their tools, the latest first."""
-        return self._searcher.recent_documents(tool, limit=limit, kinds=kinds)
+        """Return the most recently dated documents that match a filter with their tools, the latest first."""
+        return self._searcher.recent_documents(tool, limit=limit, kinds=kinds, where=where)
 
     def local_time(self) -> datetime:
         """Return the current time in the time zone of the settings, else of the system."""

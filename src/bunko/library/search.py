@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 from bunko import sources
 from bunko.errors import BunkoError, EmbedderError, LibraryDamaged, LibraryTooNew, QueryError, UnknownName
 from bunko.library import catalog, web_defaults
 from bunko.library.build_config import ToolConfig, has_vectors
+from bunko.library.embedder_choice import NO_EMBEDDER, EmbedderChoice, choose_embedder, words_only_notice
 from bunko.library.llm import ChatModels
 from bunko.library.outages import Outages
 from bunko.library.refresh import Refresher
@@ -44,17 +45,6 @@ _MAX_LOGGED_SEARCHES = 1000
 # The options that a request may leave to the settings, read at once because every search reads them twice.
 _REQUEST_OPTIONS = ("mode", "top_k", *RANKING_OPTIONS)
 _get_options = attrgetter(*_REQUEST_OPTIONS)
-
-
-class EmbedderChoice(NamedTuple):
-    """The embedder of a search, and the tools whose words alone are searched."""
-
-    embedder: Embedder | None = None
-    lexical_ids: Sequence[int] = ()
-    notices: Sequence[str] = ()
-
-
-NO_EMBEDDER = EmbedderChoice()
 
 
 class Searcher:
@@ -95,7 +85,7 @@ class Searcher:
                 notices += self._refresh_tool(selected, vectors=request.mode != "bm25")
         notices += self._tool_config.difference_notices(tools, vectors=request.mode != "bm25")
         request = _fit_mode_to_tools(request, tools, notices)
-        choice = self._choose_embedder(tools) if request.mode != "bm25" else NO_EMBEDDER
+        choice = choose_embedder(self._tool_config, self._outages, tools) if request.mode != "bm25" else NO_EMBEDDER
         notices += choice.notices
         if request.mode != "bm25" and choice.embedder is None:
             request = replace(request, mode="bm25")
@@ -104,6 +94,8 @@ class Searcher:
         names = {selected.id: selected.name for selected in tools}
         rewritten, notice = self._chat_models.rewrite_query(query[:MAX_QUERY_CHARS], search_request.rewrite)
         notices += [notice] if notice else []
+        if not query.strip():
+            return self._newest(tools, request, notices)
         if rewritten:
             request = replace(request, query=rewritten)
         view, hits, request = self._search_or_fall_back(names, choice, request, notices)
@@ -124,34 +116,29 @@ class Searcher:
             log_answer(query, hits)
         return Answer(query, request.mode, hits, view.size, freshness, notices, rewritten)
 
-    def _choose_embedder(self, tools: Sequence[Tool]) -> EmbedderChoice:
-        """Choose the embedder of most tools; the words of the others are searched, and a notice says why."""
-        by_name: dict[str, tuple[Embedder, list[Tool]]] = {}
-        notices, lexical_ids = [], []
-        for tool in tools:
-            if name := self._tool_config.missing_embedder(tool):
-                notices.append(
-                    f"Only the words of {tool.name} are searched: its embedder {name} is not in the settings."
-                    f" Set it again, or use the current one: {self._tool_config.rebuild_command(tool)}"
-                )
-                lexical_ids.append(tool.id)
-            elif embedder := self._tool_config.embedder_of(tool):
-                name = tool.built.embedder or embedder.label
-                by_name.setdefault(name, (embedder, []))[1].append(tool)
-        if not by_name:
-            return EmbedderChoice(None, lexical_ids, notices)
-        embedder, chosen = max(by_name.values(), key=lambda item: len(item[1]))
-        for other, other_tools in by_name.values():
-            if other is not embedder:
-                names = ", ".join(tool.name for tool in other_tools)
-                notices.append(
-                    f"Only the words of {names} are searched: its vectors and those of {chosen[0].name} come from"
-                    " different embedders."
-                )
-                lexical_ids += [tool.id for tool in other_tools]
-        if reason := self._outages.reason(embedder):
-            return EmbedderChoice(None, lexical_ids, [*notices, _words_only_notice(reason)])
-        return EmbedderChoice(embedder, lexical_ids, notices)
+    def _newest(self, tools: Sequence[Tool], request: RankRequest, notices: list[str]) -> Answer:
+        """Answer an empty query with the newest documents that match its filter, each with its first chunk."""
+        if not request.where:
+            raise QueryError("The query is empty", hint="Give words or a question, or filter by path, tag or date.")
+        documents = [
+            (tool, document)
+            for tool in tools
+            for document in self._store.stats.recent_documents(tool.id, limit=request.top_k, where=request.where)
+        ]
+        documents.sort(key=lambda item: item[1].date, reverse=True)
+        hits = []
+        for tool, document in documents[: request.top_k]:
+            for prepared in self._store.documents.export(tool.id, [document.uri]):
+                hits.append(
+                    Hit(
+                        tool.name, document.uri, document.title, document.date, document.tags,
+                        prepared.document.content_hash, prepared.chunks[0], 0.0,
+                    )
+                )  # fmt: skip
+        hits = web_defaults.add_provenance(self._store, tools, hits)
+        with self._store.read_transaction():
+            view = self._index.view([tool.id for tool in tools])
+        return Answer(request.query, request.mode, hits, view.size, Freshness(view.generation), notices)
 
     def _search_or_fall_back(
         self, names: dict[int, str], choice: EmbedderChoice, request: RankRequest, notices: list[str]
@@ -162,7 +149,7 @@ class Searcher:
                 view, hits = self._search_with_repair(names, choice, request)
             except EmbedderError as error:
                 self._outages.begin(choice.embedder, error.message)
-                notices.append(_words_only_notice(error.message))
+                notices.append(words_only_notice(error.message))
                 request = replace(request, mode="bm25")
             else:
                 self._outages.end(choice.embedder)
@@ -298,22 +285,28 @@ class Searcher:
         # Two tools may have a README.md: the one that contains the passage is meant.
         return min(checks, key=lambda check: CITATION_STATUSES.index(check.status))
 
-    def tags(self, tool: str | None = None, *, kinds: Sequence[str] = ()) -> list[tuple[str, int]]:
+    def tags(
+        self, tool: str | None = None, *, kinds: Sequence[str] = (), where: Filter = NO_FILTER
+    ) -> list[tuple[str, int]]:
         """Return the tags of one tool or all active ones with their document counts, the most frequent first."""
         counts: Counter[str] = Counter()
         for selected in self.select_fresh_tools(tool, kinds):
-            counts.update(dict(self._store.stats.tags(selected.id)))
+            if where:
+                for document in self._store.documents.find(selected.id, self.resolve_filter(where)):
+                    counts.update(document.tags)
+            else:
+                counts.update(dict(self._store.stats.tags(selected.id)))
         return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
     def recent_documents(
-        self, tool: str | None = None, *, limit: int = 10, kinds: Sequence[str] = ()
+        self, tool: str | None = None, *, limit: int = 10, kinds: Sequence[str] = (), where: Filter = NO_FILTER
     ) -> list[tuple[Tool, DatedDocument]]:
-        """Return the most recently dated documents with their tools, the latest first."""
-        tools = self.select_fresh_tools(tool, kinds)
+        """Return the most recently dated documents that match a filter with their tools, the latest first."""
+        tools, where = self.select_fresh_tools(tool, kinds), self.resolve_filter(where)
         documents = [
             (selected, document)
             for selected in tools
-            for document in self._store.stats.recent_documents(selected.id, limit=limit)
+            for document in self._store.stats.recent_documents(selected.id, limit=limit, where=where)
         ]
         documents.sort(key=lambda item: item[1].date, reverse=True)
         return documents[:limit]
@@ -354,10 +347,6 @@ class Searcher:
         else:
             if not logged:
                 _log.debug("The search was not logged: another process is writing.")
-
-
-def _words_only_notice(reason: str) -> str:
-    return f"Only words were searched, because the embedder failed: {reason}."
 
 
 def _sections(tools: Sequence[Tool]) -> set[str]:

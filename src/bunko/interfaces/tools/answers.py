@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bunko.interfaces.serialize import MAX_TAGS, MAX_TERMS, page_to_dict
-from bunko.interfaces.text import UNTRUSTED_NOTE, format_count, more_results_hint, new_mark, wrap_excerpt
-from bunko.interfaces.tools.tool import BOOLEAN, INTEGER, NUMBER, STRING, ToolReply, object_schema
+from bunko.interfaces.serialize import MAX_TAGS, MAX_TERMS, page_to_dict, resource_address
+from bunko.interfaces.text import UNTRUSTED_NOTE, format_count, more_results_hint, new_mark, single_line, wrap_excerpt
+from bunko.interfaces.tools.tool import BOOLEAN, INTEGER, NUMBER, STRING, DocumentLink, ToolReply, object_schema
 from bunko.search.paging import PageItem
-from bunko.search.passages import Passage, snippet_terms
+from bunko.search.passages import Passage, display_label, snippet_terms
 from bunko.text.snippets import SnippetTerms, highlight_ranges
 from bunko.text.token_count import estimate_tokens
 
@@ -61,7 +61,17 @@ def overhead_tokens(passage: Passage, *, detailed: bool) -> int:
 def search_reply(page: Page, *, detailed: bool, several_tools: bool) -> ToolReply:
     """Return a page of results as text and as structured content, each complete."""
     structured = page_to_dict(page, detailed=detailed, for_model=True, show_tools=several_tools)
-    return ToolReply(_reply_text(page, structured["results"], detailed=detailed, show_tools=several_tools), structured)
+    text = _reply_text(page, structured["results"], detailed=detailed, show_tools=several_tools)
+    return ToolReply(text, structured, document_links(page))
+
+
+def document_links(page: Page) -> list[DocumentLink]:
+    """Return a link to each document of a page."""
+    hits = {(item.passage.hit.tool, item.passage.hit.uri): item.passage.hit for item in page.results}
+    return [
+        DocumentLink(resource_address(hit.tool, hit.uri), single_line(hit.uri), display_label(hit.title))
+        for hit in hits.values()
+    ]
 
 
 def _reply_text(page: Page, results: list[dict[str, Any]], *, detailed: bool, show_tools: bool) -> str:

@@ -9,7 +9,15 @@ from bunko.interfaces.serialize import MAX_TAGS, resource_address
 from bunko.interfaces.text import UNTRUSTED_NOTE, format_count, more_results_hint, new_mark, single_line, wrap_excerpt
 from bunko.interfaces.tools.params import Param
 from bunko.interfaces.tools.search_tool import CURSOR_PARAM, DATE_PARAMS, PATH_PARAM, TAG_PARAM, filter_from
-from bunko.interfaces.tools.tool import INTEGER, STRING, ToolCall, ToolDefinition, ToolReply, object_schema
+from bunko.interfaces.tools.tool import (
+    INTEGER,
+    STRING,
+    DocumentLink,
+    ToolCall,
+    ToolDefinition,
+    ToolReply,
+    object_schema,
+)
 from bunko.library.documents import ListRequest
 from bunko.records import ListedDocument
 from bunko.search.passages import display_label
@@ -82,7 +90,10 @@ def _read(call: ToolCall, kinds: Sequence[str]) -> ToolReply:
         cursor=arguments.get("cursor") or "",
     )
     reading = library.documents.read(request, kinds=kinds)
-    return ToolReply(_reading_text(reading), _reading_to_dict(reading))
+    link = DocumentLink(
+        resource_address(reading.tool, reading.uri), single_line(reading.uri), display_label(reading.title)
+    )
+    return ToolReply(_reading_text(reading), _reading_to_dict(reading), [link])
 
 
 def _reading_to_dict(reading: Reading) -> dict[str, Any]:

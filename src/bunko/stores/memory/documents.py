@@ -133,17 +133,15 @@ class MemoryDocuments:
     @with_lock
     def find(self, tool_id: int, where: Filter) -> list[ListedDocument]:
         """Return the documents that match a filter, without their texts, in any order."""
-        matches, documents = document_matcher(where), []
-        for row in self._tables.documents_of(tool_id):
-            entry, text = row.prepared.document.entry, row.prepared.document.text
-            if matches(entry.uri, row.date, frozenset(text.tags)):
-                documents.append(
-                    ListedDocument(
-                        entry.uri, text.title, row.date, text.tags, text.media_type, entry.size, entry.modified_ns,
-                        entry.lines,
-                    )
-                )  # fmt: skip
-        return documents
+        matches = document_matcher(where)
+        documents = map(_listed_document, self._tables.documents_of(tool_id))
+        return [document for document in documents if matches(document.uri, document.date, frozenset(document.tags))]
+
+    @with_lock
+    def page(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[ListedDocument]:
+        """Return the documents whose URIs come after a given one, sorted by URI, without their texts."""
+        documents = map(_listed_document, self._tables.documents_of(tool_id))
+        return sorted((one for one in documents if one.uri > after), key=lambda one: one.uri)[:limit]
 
     @with_lock
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
@@ -198,3 +196,10 @@ def _shift_lines(prepared: PreparedDocument, offset: int) -> PreparedDocument:
         for chunk in prepared.chunks
     ]
     return replace(prepared, chunks=chunks)
+
+
+def _listed_document(row: DocumentRow) -> ListedDocument:
+    entry, text = row.prepared.document.entry, row.prepared.document.text
+    return ListedDocument(
+        entry.uri, text.title, row.date, text.tags, text.media_type, entry.size, entry.modified_ns, entry.lines
+    )

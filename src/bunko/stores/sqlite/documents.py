@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+_SELECT_LISTED = "SELECT uri, title, date, modified_ns, tags, media_type, size, first_line, last_line FROM documents"
 # Created once: json.dumps creates an encoder for every list, which takes longer than encoding it.
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -132,18 +133,16 @@ class SqliteDocuments:
     def find(self, tool_id: int, where: Filter) -> list[ListedDocument]:
         """Return the documents that match a filter, without their texts, in any order."""
         matches = document_matcher(where)
+        rows = self._database.rows(f"{_SELECT_LISTED} WHERE tool_id = ?", (tool_id,))
+        documents = (_listed_document(*row) for row in rows)
+        return [document for document in documents if matches(document.uri, document.date, frozenset(document.tags))]
+
+    def page(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[ListedDocument]:
+        """Return the documents whose URIs come after a given one, sorted by URI, without their texts."""
         rows = self._database.rows(
-            "SELECT uri, title, date, modified_ns, last_line, tags, media_type, size, first_line FROM documents"
-            " WHERE tool_id = ?",
-            (tool_id,),
+            f"{_SELECT_LISTED} WHERE tool_id = ? AND uri > ? ORDER BY uri LIMIT ?", (tool_id, after, limit)
         )
-        documents = []
-        for uri, title, date, modified_ns, last_line, tags_json, media_type, size, first_line in rows:
-            tags, effective = tuple(json.loads(tags_json)), effective_date(date, modified_ns, last_line)
-            if matches(uri, effective, frozenset(tags)):
-                lines = LineSpan(first_line, last_line)
-                documents.append(ListedDocument(uri, title, effective, tags, media_type, size, modified_ns, lines))
-        return documents
+        return [_listed_document(*row) for row in rows]
 
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the URIs after a given one, sorted."""
@@ -197,6 +196,15 @@ class SqliteDocuments:
             chunks.append(Chunk(row[1], row[2], row[3], row[4], row[5], text, row[7], tuple(json.loads(row[8]))))
             keys.append(row[9])
         return by_document
+
+
+def _listed_document(
+    uri: str, title: str, date: str, modified_ns: int, tags: str, media_type: str, size: int, first: int, last: int
+) -> ListedDocument:
+    return ListedDocument(
+        uri, title, effective_date(date, modified_ns, last), tuple(json.loads(tags)), media_type, size, modified_ns,
+        LineSpan(first, last),
+    )  # fmt: skip
 
 
 def _remove_documents(connection: Connection, generation: int, removals: Sequence[tuple[int, str]]) -> None:

@@ -1,0 +1,57 @@
+"""Choose the embedder of a search over several tools."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bunko.library.build_config import ToolConfig
+from bunko.library.outages import Outages
+from bunko.protocols import Embedder
+from bunko.types import Tool
+
+
+class EmbedderChoice(NamedTuple):
+    """The embedder of a search, and the tools whose words alone are searched."""
+
+    embedder: Embedder | None = None
+    lexical_ids: Sequence[int] = ()
+    notices: Sequence[str] = ()
+
+
+NO_EMBEDDER = EmbedderChoice()
+
+
+def choose_embedder(tool_config: ToolConfig, outages: Outages, tools: Sequence[Tool]) -> EmbedderChoice:
+    """Choose the embedder of most tools; the words of the others are searched, and a notice says why."""
+    by_name: dict[str, tuple[Embedder, list[Tool]]] = {}
+    notices, lexical_ids = [], []
+    for tool in tools:
+        if name := tool_config.missing_embedder(tool):
+            notices.append(
+                f"Only the words of {tool.name} are searched: its embedder {name} is not in the settings."
+                f" Set it again, or use the current one: {tool_config.rebuild_command(tool)}"
+            )
+            lexical_ids.append(tool.id)
+        elif embedder := tool_config.embedder_of(tool):
+            name = tool.built.embedder or embedder.label
+            by_name.setdefault(name, (embedder, []))[1].append(tool)
+    if not by_name:
+        return EmbedderChoice(None, lexical_ids, notices)
+    embedder, chosen = max(by_name.values(), key=lambda item: len(item[1]))
+    for other, other_tools in by_name.values():
+        if other is not embedder:
+            names = ", ".join(tool.name for tool in other_tools)
+            notices.append(
+                f"Only the words of {names} are searched: its vectors and those of {chosen[0].name} come from"
+                " different embedders."
+            )
+            lexical_ids += [tool.id for tool in other_tools]
+    if reason := outages.reason(embedder):
+        return EmbedderChoice(None, lexical_ids, [*notices, words_only_notice(reason)])
+    return EmbedderChoice(embedder, lexical_ids, notices)
+
+
+def words_only_notice(reason: str) -> str:
+    """Return a notice for a search whose embedder failed."""
+    return f"Only words were searched, because the embedder failed: {reason}."
