@@ -87,7 +87,7 @@ def test_a_part_is_read_by_citation_lines_or_section(
     ("location", "options", "error", "message"),
     [
         ("nothing.md", {}, UnknownName, "no document or passage 'nothing.md'"),
-        ("notes.txt:L101", {}, QueryError, "no line 101"),
+        ("notes.txt:L101", {}, UnknownName, "no line 101"),
         ("notes.txt", {"lines": "5-3"}, QueryError, "not a range of lines"),
         ("notes.txt", {"lines": "many"}, QueryError, "not a range of lines"),
         ("手引き.md", {"section": "片付け"}, UnknownName, "no section '片付け'"),

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from bunko.interfaces.text import UNTRUSTED_NOTE, single_line
-from bunko.library.catalog import public_name
-from bunko.library.documents import ADDRESS_SCHEME
+from bunko.library.catalog import ADDRESS_SCHEME, public_name
 from bunko.search.passages import PARTIAL_EXTRACTS, display_label, snippet_terms
 from bunko.text.snippets import highlight_ranges
 from bunko.types import ArmScore, Explanation, Report
@@ -24,34 +23,40 @@ MAX_TERMS = 8
 MAX_TAGS = 20
 
 
-def page_to_dict(
-    page: Page, *, detailed: bool = True, for_model: bool = False, show_tools: bool = True
-) -> dict[str, Any]:
-    """Return a page of search results as a dictionary.
+def page_to_dict(page: Page, *, for_model: bool = False) -> dict[str, Any]:
+    """Return a page of search results as a dictionary with all that is known.
 
-    The concise form has what an answer and a citation need, and the tools' names if `show_tools`. With `for_model`,
-    labels are short and names are on one line without hidden characters, so that no document can fake other parts of
-    a reply.
+    With `for_model`, labels are short and names are on one line without hidden characters, so that no document can
+    fake other parts of a reply.
     """
     result: dict[str, Any] = {
-        "results": [
-            _result_to_dict(item, for_model=for_model) if detailed else _concise_result(item, show_tool=show_tools)
-            for item in page.results
-        ],
+        "results": [_result_to_dict(item, for_model=for_model) for item in page.results],
         "total_chunks": page.total_chunks,
         "query": page.query,
-        **({"rewritten": page.rewritten_query} if page.rewritten_query else {}),
+        "mode": page.mode,
         "truncated": page.truncated,
-        "note": UNTRUSTED_NOTE,
-    }
-    if detailed:
-        result["mode"] = page.mode
-        result["freshness"] = {
+        "freshness": {
             "generation": page.freshness.generation,
             "checked_at": page.freshness.checked_at,
             "missing": page.freshness.pending_changes,
-        }
-        _add_details(page, result["results"])
+        },
+        "note": UNTRUSTED_NOTE,
+    }
+    _add_details(page, result["results"])
+    return result | _page_extras(page)
+
+
+def page_to_concise_dict(page: Page, *, show_tools: bool) -> dict[str, Any]:
+    """Return a page as a dictionary with what a model needs to answer, to cite and to read on, each once.
+
+    The order of the results is their rank, and a result's citation contains its path.
+    """
+    results = [_concise_result(item, show_tool=show_tools) for item in page.results]
+    return {"results": results, "note": UNTRUSTED_NOTE} | _page_extras(page)
+
+
+def _page_extras(page: Page) -> dict[str, Any]:
+    result: dict[str, Any] = {"rewritten": page.rewritten_query} if page.rewritten_query else {}
     if page.next_cursor:
         result["next_cursor"] = page.next_cursor
     if page.summary is not None:
@@ -66,18 +71,19 @@ def resource_address(tool: str, uri: str) -> str:
     return f"{ADDRESS_SCHEME}://{public_name(tool)}/{quote(uri)}"
 
 
+def readable_address(tool: str, uri: str) -> str:
+    """Return the same address with the letters of all languages as they are: encoded, each would cost many tokens."""
+    path = "".join(char if char.isalnum() else quote(char) for char in uri)
+    return f"{ADDRESS_SCHEME}://{public_name(tool)}/{path}"
+
+
 def _concise_result(item: PageItem, *, show_tool: bool) -> dict[str, Any]:
     passage, hit = item.passage, item.passage.hit
-    result: dict[str, Any] = {
-        "file_path": single_line(hit.uri),
-        "heading": display_label(hit.chunk.heading),
-        "content": item.text,
-        "score": round_score(hit.score),
-        "chunk_index": hit.chunk.index,
-        "citation": single_line(passage.citation),
-        "hash": passage.hash,
-        "uri": resource_address(hit.tool, hit.uri),
-    }
+    heading = display_label(hit.chunk.heading)
+    result: dict[str, Any] = {"citation": single_line(passage.citation)}
+    # Most passages contain their heading.
+    result |= {"heading": heading} if heading and heading not in item.text else {}
+    result |= {"content": item.text, "hash": passage.hash, "uri": readable_address(hit.tool, hit.uri)}
     result |= {"tool": single_line(hit.tool)} if show_tool else {}
     result |= {"trust": hit.trust, "fetched_at": hit.fetched_at} if hit.trust else {}
     return result | ({} if item.has_start and item.has_end else {"truncated": True})
@@ -98,7 +104,7 @@ def _result_to_dict(item: PageItem, *, for_model: bool) -> dict[str, Any]:
         "line_start": passage.first_line,
         "line_end": passage.last_line,
         "hash": passage.hash,
-        "uri": resource_address(hit.tool, hit.uri),
+        "uri": readable_address(hit.tool, hit.uri),
         "tool": name(hit.tool),
     }
     if hit.trust:

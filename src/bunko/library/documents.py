@@ -18,7 +18,6 @@ from bunko.search.paging import Cursor, check_cursor, parse_cursor
 from bunko.search.reading import OutlineHeading, Reading, ReadRequest, outline, read_part
 from bunko.types import Tool
 
-ADDRESS_SCHEME = "bunko"
 Sort = Literal["newest", "name"]
 
 
@@ -84,7 +83,7 @@ class Documents:
     ) -> tuple[Tool, StoredDocument, tuple[int, int] | None]:
         """Return a document by its path, URL, memo id, citation or address, and the lines of the citation."""
         location = location.strip()
-        if location.startswith(f"{ADDRESS_SCHEME}://"):
+        if location.startswith(f"{catalog.ADDRESS_SCHEME}://"):
             address_tool, _, path = location.partition("://")[2].partition("/")
             names = {catalog.public_name(one.name): one.name for one in catalog.tools(self._store)}
             tool, location = names.get(address_tool, address_tool), unquote(path)

@@ -76,6 +76,8 @@ class Searcher:
         the query first; if that fails or finds nothing, the original query is searched.
         """
         query, use_tool_settings = search_request.query, search_request.use_tool_settings
+        if not (query.strip() or search_request.where):
+            raise QueryError("The query is empty", hint="Give words or a question, or filter by path, tag or date.")
         tools = self._select_tools(search_request.tool, search_request.kinds)
         request = self.resolve_request(search_request, tools if use_tool_settings else ())
         notices = list(self._notices)
@@ -84,6 +86,8 @@ class Searcher:
             for selected in tools:
                 notices += self._refresh_tool(selected, vectors=request.mode != "bm25")
         notices += self._tool_config.difference_notices(tools, vectors=request.mode != "bm25")
+        if not query.strip():
+            return self._newest(tools, request, notices)
         request = _fit_mode_to_tools(request, tools, notices)
         choice = choose_embedder(self._tool_config, self._outages, tools) if request.mode != "bm25" else NO_EMBEDDER
         notices += choice.notices
@@ -94,8 +98,6 @@ class Searcher:
         names = {selected.id: selected.name for selected in tools}
         rewritten, notice = self._chat_models.rewrite_query(query[:MAX_QUERY_CHARS], search_request.rewrite)
         notices += [notice] if notice else []
-        if not query.strip():
-            return self._newest(tools, request, notices)
         if rewritten:
             request = replace(request, query=rewritten)
         view, hits, request = self._search_or_fall_back(names, choice, request, notices)
@@ -118,8 +120,6 @@ class Searcher:
 
     def _newest(self, tools: Sequence[Tool], request: RankRequest, notices: list[str]) -> Answer:
         """Answer an empty query with the newest documents that match its filter, each with its first chunk."""
-        if not request.where:
-            raise QueryError("The query is empty", hint="Give words or a question, or filter by path, tag or date.")
         documents = [
             (tool, document)
             for tool in tools

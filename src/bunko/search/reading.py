@@ -9,7 +9,7 @@ from bunko.errors import QueryError, UnknownName
 from bunko.readers.outline import Heading, scan_outline, unify_line_ends
 from bunko.records import StoredDocument
 from bunko.search.paging import Cursor, check_cursor, parse_cursor, truncate_to_budget
-from bunko.search.passages import lines_hash
+from bunko.search.passages import passage_hash
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.normalise import normalise
 from bunko.types import format_citation
@@ -86,7 +86,7 @@ def read_part(tool: str, document: StoredDocument, request: ReadRequest, cited: 
             end -= text.endswith("\n")
     file_first = document.lines.first
     cited_lines = (file_first, file_first) if is_single_line else (file_first + begin, file_first + max(begin, end))
-    digest = lines_hash(lines if is_single_line else lines[begin : max(begin, end) + 1])
+    read_lines = lines if is_single_line else lines[begin : max(begin, end) + 1]
     return Reading(
         tool,
         document.uri,
@@ -97,7 +97,7 @@ def read_part(tool: str, document: StoredDocument, request: ReadRequest, cited: 
         text,
         *cited_lines,
         len(lines),
-        f"{document.content_hash[:12]}.{digest}",
+        passage_hash(document.content_hash, read_lines),
         next_start.encode(_request_key(request, document)) if next_start else "",
     )
 
@@ -124,7 +124,7 @@ def _select_lines(
             line - file_first for line in (_parse_lines(request.lines) if request.lines else cited or (1, 1))
         )
         if not 0 <= first < len(lines):
-            raise QueryError(
+            raise UnknownName(
                 f"{document.uri} has no line {first + file_first}",
                 hint=f"It has the lines {file_first} to {file_first + len(lines) - 1}.",
             )

@@ -211,8 +211,9 @@ def tool_to_mcp(tool: ToolDefinition) -> types.Tool:
         output_schema=dict(tool.output_schema),
         annotations=types.ToolAnnotations(
             read_only_hint=tool.read_only,
-            destructive_hint=tool.destructive,
-            idempotent_hint=tool.idempotent,
+            # They mean nothing for a tool that only reads.
+            destructive_hint=None if tool.read_only else tool.destructive,
+            idempotent_hint=None if tool.read_only else tool.idempotent,
             open_world_hint=tool.open_world,
         ),
     )

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
-from bunko.interfaces.serialize import MAX_TAGS, resource_address
+from bunko.interfaces.serialize import MAX_TAGS, readable_address, resource_address
 from bunko.interfaces.text import UNTRUSTED_NOTE, format_count, more_results_hint, new_mark, single_line, wrap_excerpt
 from bunko.interfaces.tools.params import Param
-from bunko.interfaces.tools.search_tool import CURSOR_PARAM, DATE_PARAMS, PATH_PARAM, TAG_PARAM, filter_from
+from bunko.interfaces.tools.search_tool import (
+    CURSOR_PARAM,
+    DATE_PARAMS,
+    PATH_PARAM,
+    TAG_PARAM,
+    TOOL_PARAM,
+    chosen_tool,
+    filter_from,
+)
 from bunko.interfaces.tools.tool import (
     INTEGER,
+    LIST_TOOL_NAME,
+    READ_TOOL_NAME,
     STRING,
     DocumentLink,
     ToolCall,
@@ -18,26 +31,25 @@ from bunko.interfaces.tools.tool import (
     ToolReply,
     object_schema,
 )
-from bunko.library.documents import ListRequest
 from bunko.records import ListedDocument
 from bunko.search.passages import display_label
 from bunko.search.reading import Reading, ReadRequest
 from bunko.text.token_count import estimate_tokens
 from bunko.types import Tool
 
-READ_TOOL_NAME, LIST_TOOL_NAME = "read", "list"
-# Tokens for the field names and numbers around a text or a document of a list.
-_READ_OVERHEAD_TOKENS, _LISTED_TOKENS = 120, 80
+# Tokens for the address, the labels and the field names around a text or a list.
+_OVERHEAD_TOKENS = 200
 _MAX_LISTED, _MAX_CONTEXT_LINES = 200, 1000
 
 
 def build_document_tools(
-    subject: str, *, kinds: Sequence[str] = (), tool_choices: Sequence[str] = ()
+    subject: str, *, kinds: Sequence[str] = (), tool_choices: Mapping[str, str] = MappingProxyType({})
 ) -> list[ToolDefinition]:
-    """Return the tools `read` and `list` over some documents."""
-    tool_params = (
-        (Param("tool", "string", "One tool; all by default", choices=tuple(tool_choices)),) if tool_choices else ()
-    )
+    """Return the tools `read` and `list` over some documents.
+
+    The choices are the names that assistants see, with the real names.
+    """
+    tool_params = (TOOL_PARAM,) if len(tool_choices) > 1 else ()
     return [
         ToolDefinition(
             READ_TOOL_NAME,
@@ -53,10 +65,8 @@ def build_document_tools(
                 *tool_params,
                 CURSOR_PARAM,
             ),
-            object_schema(
-                {"citation": STRING, "text": STRING, "hash": STRING, "next_cursor": STRING}, "citation", "text"
-            ),
-            lambda call: _read(call, kinds),
+            object_schema({"citation": STRING, "text": STRING}, "citation", "text"),
+            lambda call: _read(call, chosen_tool(call, tool_choices), kinds),
         ),
         ToolDefinition(
             LIST_TOOL_NAME,
@@ -72,21 +82,21 @@ def build_document_tools(
                 *tool_params,
                 CURSOR_PARAM,
             ),
-            object_schema({"documents": {"type": "array"}, "total": INTEGER, "next_cursor": STRING}),
-            lambda call: _list(call, kinds),
+            object_schema({"total": INTEGER}, "total"),
+            lambda call: _list(call, chosen_tool(call, tool_choices), kinds),
         ),
     ]
 
 
-def _read(call: ToolCall, kinds: Sequence[str]) -> ToolReply:
+def _read(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
     arguments, library = call.arguments, call.library
     request = ReadRequest(
         arguments["document"],
-        arguments.get("tool"),
+        tool,
         lines=arguments.get("lines") or "",
         section=arguments.get("section") or "",
         context_lines=arguments["around"],
-        token_budget=max(100, library.settings.serve.max_result_tokens - _READ_OVERHEAD_TOKENS),
+        token_budget=max(100, library.settings.serve.max_result_tokens - _OVERHEAD_TOKENS),
         cursor=arguments.get("cursor") or "",
     )
     reading = library.documents.read(request, kinds=kinds)
@@ -105,7 +115,7 @@ def _reading_to_dict(reading: Reading) -> dict[str, Any]:
         "text": reading.text,
         "hash": reading.hash,
         "total_lines": reading.total_lines,
-        "uri": resource_address(reading.tool, reading.uri),
+        "uri": readable_address(reading.tool, reading.uri),
         "note": UNTRUSTED_NOTE,
     }
     if reading.next_cursor:
@@ -127,22 +137,26 @@ def _reading_text(reading: Reading) -> str:
     return "\n".join(blocks)
 
 
-def _list(call: ToolCall, kinds: Sequence[str]) -> ToolReply:
+def _list(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
     arguments = call.arguments
     if arguments.get("outline"):
-        return _outline(call, kinds)
+        return _outline(call, tool, kinds)
+    from bunko.library.documents import ListRequest  # loads the search engine, and a server lists its tools before
+
     request = ListRequest(
-        arguments.get("tool"),
+        tool,
         tuple(kinds),
         filter_from(arguments),
         arguments["sort"],
-        # Fewer if the answer would not fit.
-        min(arguments["limit"], max(1, call.library.settings.serve.max_result_tokens // _LISTED_TOKENS)),
+        arguments["limit"],
         arguments.get("cursor") or "",
     )
     listing = call.library.documents.list_documents(request)
     several_tools = len({tool.name for tool, _ in listing.documents}) > 1
     rows = [_listed_to_dict(tool, document, show_tool=several_tools) for tool, document in listing.documents]
+    fitting = _fitting_rows(rows, call.library.settings.serve.max_result_tokens)
+    if len(fitting) < len(rows):
+        rows, listing = fitting, call.library.documents.list_documents(replace(request, limit=len(fitting)))
     structured: dict[str, Any] = {"documents": rows, "total": listing.total, "note": UNTRUSTED_NOTE}
     lines = [" | ".join(_listed_facts(row)) for row in rows]
     head = f"{format_count(listing.total, 'document')}. {UNTRUSTED_NOTE}" if rows else "No documents match."
@@ -151,6 +165,16 @@ def _list(call: ToolCall, kinds: Sequence[str]) -> ToolReply:
         structured["next_cursor"] = listing.next_cursor
         blocks.append(more_results_hint(listing.next_cursor))
     return ToolReply("\n\n".join(blocks), structured)
+
+
+def _fitting_rows(rows: list[dict[str, Any]], token_budget: int) -> list[dict[str, Any]]:
+    """Return the first rows that fit a budget, at least one."""
+    tokens_left = token_budget - _OVERHEAD_TOKENS
+    for count, row in enumerate(rows):
+        tokens_left -= estimate_tokens(json.dumps(row, ensure_ascii=False)) + 1
+        if tokens_left < 0:
+            return rows[: max(1, count)]
+    return rows
 
 
 def _listed_to_dict(tool: Tool, document: ListedDocument, *, show_tool: bool) -> dict[str, Any]:
@@ -171,24 +195,20 @@ def _listed_facts(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def _outline(call: ToolCall, kinds: Sequence[str]) -> ToolReply:
-    arguments = call.arguments
-    tool, document, headings = call.library.documents.outline(
-        arguments["outline"], tool=arguments.get("tool"), kinds=kinds
+def _outline(call: ToolCall, tool_name: str | None, kinds: Sequence[str]) -> ToolReply:
+    tool, document, headings = call.library.documents.outline(call.arguments["outline"], tool=tool_name, kinds=kinds)
+    rows = _fitting_rows(
+        [
+            {"heading": display_label(heading.title), "level": heading.level, "line": heading.line}
+            for heading in headings
+        ],
+        call.library.settings.serve.max_result_tokens,
     )
-    tokens_left = call.library.settings.serve.max_result_tokens - _READ_OVERHEAD_TOKENS
-    rows: list[dict[str, Any]] = []
-    for heading in headings:
-        row = {"heading": display_label(heading.title), "level": heading.level, "line": heading.line}
-        tokens_left -= 20 + 2 * estimate_tokens(str(row["heading"]))
-        if tokens_left < 0:
-            break
-        rows.append(row)
     structured: dict[str, Any] = {
         "document": single_line(document.uri),
         "headings": rows,
         "total": len(headings),
-        "uri": resource_address(tool.name, document.uri),
+        "uri": readable_address(tool.name, document.uri),
         "note": UNTRUSTED_NOTE,
     }
     lines = [f"L{row['line']} {'#' * row['level']} {row['heading']}" for row in rows]

@@ -92,8 +92,9 @@ class Jobs:
                 Param("id", "string", "As returned when it was started", required=True),
                 Param("cancel", "boolean", "Stop it", default=False),
             ),
-            object_schema({"status": STRING, "progress": STRING}, "status"),
+            object_schema({"status": STRING}, "status"),
             self._answer_status,
+            read_only=False,  # it can cancel
         )
 
     def _answer_status(self, call: ToolCall) -> ToolReply:

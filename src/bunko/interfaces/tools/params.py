@@ -41,7 +41,7 @@ class Param:
             result["enum"] = list(self.choices)
         if self.default is not None:
             result["default"] = self.default
-        if self.minimum is not None:
+        if self.minimum is not None and self.minimum > 1:  # nobody asks for fewer than one
             result["minimum"] = self.minimum
         if self.maximum is not None:
             result["maximum"] = self.maximum

@@ -15,6 +15,7 @@ from bunko.interfaces.tools.jobs import JOB_TOOL_NAME, Jobs
 from bunko.interfaces.tools.params import validate_arguments
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
 from bunko.interfaces.tools.toolsets import TOOLSET_NAMES, ToolsetContext, load_toolset
+from bunko.library.catalog import names_to_choose
 from bunko.sources import kinds_of_section
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class ToolRegistry:
     def tools(self) -> list[ToolDefinition]:
         """Return the current tools, sorted by name; they are built again only if they have changed."""
         library_tools = self.active_tools() if self.tools_can_change else []
-        state = (self.is_open, [(tool.name, tool.description, tool.options.extract) for tool in library_tools])
+        state = (self.is_open, [(tool.name, tool.description) for tool in library_tools])
         if self._built_tools is None or self._built_tools[0] != state:
             self._built_tools = (state, self._build_tools(library_tools))
         return self._built_tools[1]
@@ -85,6 +86,7 @@ class ToolRegistry:
             f"the documents in {self._folder}" if self._folder else "all documents of this library",
             self._library.settings if self._library is not None else None,
             library_tools,
+            names_to_choose([tool.name for tool in library_tools]),
             self._exceeds_schema_budget,
         )
         # The toolset `tools` comes after `folder` and has more parameters for the tools of the same names.
@@ -100,8 +102,7 @@ class ToolRegistry:
     def _document_tools(self, context: ToolsetContext, sections: Sequence[str]) -> list[ToolDefinition]:
         """Return the tools that read and list the documents of all selected toolsets."""
         kinds = () if "" in sections else tuple(kind for section in sections for kind in kinds_of_section(section))
-        names = tuple(tool.name for tool in context.library_tools)
-        return build_document_tools(context.subject, kinds=kinds, tool_choices=names if len(names) > 1 else ())
+        return build_document_tools(context.subject, kinds=kinds, tool_choices=context.tool_choices)
 
     def active_tools(self) -> list[LibraryTool]:
         """Return the active tools of the library, sorted by name."""

@@ -69,7 +69,10 @@ class ToolDefinition:
 
 def object_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
     """Return the JSON schema of an object."""
-    return {"type": "object", "properties": dict(properties), "required": list(required)}
+    return {"type": "object", "properties": dict(properties)} | ({"required": list(required)} if required else {})
 
 
-STRING, NUMBER, INTEGER, BOOLEAN = {"type": "string"}, {"type": "number"}, {"type": "integer"}, {"type": "boolean"}
+READ_TOOL_NAME, LIST_TOOL_NAME = "read", "list"  # of the tools that every toolset has
+# For output schemas, which are short on purpose: every model reads them at every start.
+OBJECT = {"type": "object"}
+STRING, INTEGER, ARRAY = {"type": "string"}, {"type": "integer"}, {"type": "array"}

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from bunko.errors import SettingsError
-from bunko.interfaces.tools.document_tools import LIST_TOOL_NAME, READ_TOOL_NAME
 from bunko.interfaces.tools.jobs import JOB_TOOL_NAME
-from bunko.interfaces.tools.tool import ToolDefinition
+from bunko.interfaces.tools.tool import LIST_TOOL_NAME, READ_TOOL_NAME, ToolDefinition
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
@@ -30,6 +29,7 @@ class ToolsetContext:
     subject: str  # what is searched, in words
     settings: Settings | None  # None while the library is not open
     library_tools: Sequence[LibraryTool]  # the active ones, for the toolset `tools`
+    tool_choices: Mapping[str, str]  # their names, by the ones that assistants choose them by
     exceeds_schema_budget: Callable[[Sequence[ToolDefinition]], bool]
 
 

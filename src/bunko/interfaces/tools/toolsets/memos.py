@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bunko.interfaces.serialize import MAX_TAGS, round_score, summary_to_dict
+from bunko.interfaces.serialize import MAX_TAGS, readable_address, round_score, summary_to_dict
 from bunko.interfaces.text import (
     UNTRUSTED_NOTE,
     format_count,
@@ -16,18 +16,9 @@ from bunko.interfaces.text import (
     wrap_excerpt,
 )
 from bunko.interfaces.tools import search_tool
-from bunko.interfaces.tools.answers import document_links
+from bunko.interfaces.tools.answers import RESULTS_OUTPUT, document_links
 from bunko.interfaces.tools.params import Param
-from bunko.interfaces.tools.tool import (
-    BOOLEAN,
-    INTEGER,
-    NUMBER,
-    STRING,
-    ToolCall,
-    ToolDefinition,
-    ToolReply,
-    object_schema,
-)
+from bunko.interfaces.tools.tool import OBJECT, ToolCall, ToolDefinition, ToolReply
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext
 from bunko.records import Filter
 from bunko.search.paging import PageItem
@@ -49,22 +40,7 @@ _NO_FILTERED_MEMOS = (
 )
 # Tokens for the field names and numbers of a memo, and for those of a tag.
 _MEMO_OVERHEAD_TOKENS, _TAG_OVERHEAD_TOKENS = 90, 12
-_MEMO_SCHEMA = object_schema(
-    {
-        "id": STRING,
-        "title": STRING,
-        "date": STRING,
-        "tags": {"type": "array", "items": STRING},
-        "snippet": STRING,
-        "score": NUMBER,
-    },
-    "id", "title", "date", "tags", "snippet",
-)  # fmt: skip
-_TAGS_SCHEMA = {"type": "array", "items": object_schema({"tag": STRING, "count": INTEGER}, "tag", "count")}
-_MEMO_LIST_PROPERTIES = {"results": {"type": "array", "items": _MEMO_SCHEMA}, "total": INTEGER}
-
-
-_TAG_PARAM = Param("tag_filter", "string", "Tags, comma-separated; all must match")
+_TAG_PARAM = Param("tag_filter", "string", "Tags, comma-separated")
 _FILTER_PARAMS = (_TAG_PARAM, *search_tool.DATE_PARAMS)
 
 
@@ -80,19 +56,15 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
                 search_tool.QUERY_PARAM,
                 search_tool.top_k_param(top_k),
                 _TAG_PARAM,
-                Param("search_mode", "string", "By words, by meaning or both", choices=search_tool.MODE_CHOICES),
+                Param("search_mode", "string", "By words, meaning or both", choices=search_tool.MODE_CHOICES),
                 Param("enable_rewrite", "boolean", "Let a chat model improve the query"),
                 Param("extract", "string", "How much of each memo", default="snippet", choices=MEMO_EXTRACTS),
-                Param("max_chars", "integer", "Maximum length of each memo's text", minimum=20, maximum=100_000),
+                Param("max_chars", "integer", "Longest text of each", minimum=20, maximum=100_000),
                 Param("summary", "boolean", "Also summarize the results", default=False),
                 *search_tool.DATE_PARAMS,
                 search_tool.CURSOR_PARAM,
             ),
-            object_schema(
-                _MEMO_LIST_PROPERTIES | {"rewritten": STRING, "truncated": BOOLEAN, "next_cursor": STRING},
-                "results",
-                "total",
-            ),
+            RESULTS_OUTPUT,
             _query_memos,
         ),
         ToolDefinition(
@@ -100,7 +72,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             "List tags",
             "List the tags of the user's memos with how many memos have each, the most used first.",
             _FILTER_PARAMS,
-            object_schema({"tags": _TAGS_SCHEMA, "total": INTEGER}, "tags", "total"),
+            OBJECT,
             _list_tags,
         ),
         ToolDefinition(
@@ -111,7 +83,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
                 Param("limit", "integer", "How many", default=10, minimum=1, maximum=search_tool.MAX_RESULTS),
                 *_FILTER_PARAMS,
             ),
-            object_schema(_MEMO_LIST_PROPERTIES, "results", "total"),
+            OBJECT,
             _recent_memos,
         ),
     ]
@@ -242,6 +214,7 @@ def _result_to_dict(item: PageItem, text: str, *, show_tool: bool) -> dict[str, 
     result |= {"heading_path": passage.headings} if passage.headings else {}
     result |= {"snippet": text, "score": round_score(hit.score)}
     result |= {"citation": single_line(passage.citation), "hash": passage.hash}
+    result |= {"uri": readable_address(hit.tool, hit.uri)}
     if passage.chars_before or passage.chars_after:
         result["left_out"] = {"before": passage.chars_before, "after": passage.chars_after}
     if not (item.has_start and item.has_end):

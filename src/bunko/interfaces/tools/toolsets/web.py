@@ -9,11 +9,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import AddressRefused, BunkoError, FetchFailed, UnknownName
-from bunko.interfaces.serialize import round_score
+from bunko.interfaces.serialize import readable_address, round_score
 from bunko.interfaces.text import join_sentences, single_line
 from bunko.interfaces.tools import search_tool
+from bunko.interfaces.tools.answers import RESULTS_OUTPUT, document_links
 from bunko.interfaces.tools.params import Param
-from bunko.interfaces.tools.tool import INTEGER, NUMBER, STRING, ToolCall, ToolDefinition, ToolReply, object_schema
+from bunko.interfaces.tools.tool import OBJECT, ToolCall, ToolDefinition, ToolReply
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext
 from bunko.search.paging import PageItem
 from bunko.search.request import SearchRequest
@@ -95,12 +96,6 @@ _SPOOFED_LINE = re.compile(
     + "))"
 )
 _LINE_BREAKS = re.compile("\r\n?|[\u2028\u2029]")  # line breaks to some readers, but not to the pattern above
-_RESULTS_SCHEMA = {
-    "type": "array",
-    "items": object_schema(
-        {"source": STRING, "text": STRING, "score": NUMBER, "trust": STRING, "fetched_at": STRING}, "source", "text"
-    ),
-}
 
 
 def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
@@ -122,7 +117,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
                     maximum=search_tool.MAX_RESULTS,
                 ),
             ),
-            object_schema({"results": _RESULTS_SCHEMA, "sources": {"type": "array", "items": STRING}}, "results"),
+            RESULTS_OUTPUT,
             _search_pages,
         ),
         ToolDefinition(
@@ -130,7 +125,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             "Add a web page",
             "Fetch one web page into the knowledge base, or fetch it again.",
             (_URL_PARAM,),
-            object_schema({"url": STRING, "chunks": INTEGER}, "url", "chunks"),
+            OBJECT,
             _add_page,
             read_only=False,
             open_world=True,
@@ -141,10 +136,10 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             "Fetch a page and the pages it links to on the same site into the knowledge base. Takes a second a page.",
             (
                 _URL_PARAM,
-                Param("pattern", "string", r"Regular expression for the addresses, e.g. \.html$", default=""),
+                Param("pattern", "string", r"Regular expression for addresses, e.g. \.html$", default=""),
                 Param("background", "boolean", "Return a job id at once", default=False),
             ),
-            object_schema({"pages_crawled": INTEGER, "chunks_stored": INTEGER, "errors": INTEGER, "job": STRING}),
+            OBJECT,
             _crawl_site,
             read_only=False,
             open_world=True,
@@ -155,7 +150,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             "Delete a web page",
             "Remove one web page from the knowledge base.",
             (_URL_PARAM,),
-            object_schema({"url": STRING, "chunks": INTEGER}, "url", "chunks"),
+            OBJECT,
             _delete_page,
             read_only=False,
             destructive=True,
@@ -165,7 +160,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             "Count web knowledge",
             "Tell how many chunks and pages the knowledge base holds.",
             (),
-            object_schema({"total_chunks": INTEGER, "source_count": INTEGER}, "total_chunks", "source_count"),
+            OBJECT,
             _count_pages,
         ),
     ]
@@ -174,7 +169,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
 def _search_pages(call: ToolCall) -> ToolReply:
     library, query, message = call.library, call.arguments["query"], _translator(call)
     if not any(tool.kind == "web" and tool.active for tool in library.tools()):
-        return ToolReply(message("nothing"), {"results": [], "sources": []})
+        return ToolReply(message("nothing"), {"results": []})
     request = SearchRequest(
         query,
         kinds=("web",),
@@ -186,7 +181,6 @@ def _search_pages(call: ToolCall) -> ToolReply:
     results = [_result_to_dict(item) for item in page.results]
     structured: dict[str, Any] = {
         "results": results,
-        "sources": list(dict.fromkeys(result["source"] for result in results)),
         "note": message("note"),
     }
     if page.next_cursor:
@@ -200,7 +194,7 @@ def _search_pages(call: ToolCall) -> ToolReply:
         for result in results
     ]
     footer = [*([message("cut")] if page.next_cursor else []), message("note"), *page.notices]
-    return ToolReply("\n\n".join([*blocks, *footer]), structured)
+    return ToolReply("\n\n".join([*blocks, *footer]), structured, document_links(page))
 
 
 def _result_to_dict(item: PageItem) -> dict[str, Any]:
@@ -210,13 +204,11 @@ def _result_to_dict(item: PageItem) -> dict[str, Any]:
         "text": item.text,
         "title": _short_line(hit.title),
         "score": round_score(hit.score),
-        "distance": round_score(hit.vector_distance),
-        "chunk_index": hit.chunk.index,
-        "heading_path": item.passage.headings,
         "trust": hit.trust,
         "fetched_at": hit.fetched_at,
-        "content_hash": hit.content_hash,
+        "citation": single_line(item.passage.citation),
         "hash": item.passage.hash,
+        "uri": readable_address(hit.tool, hit.uri),
     }
 
 
