@@ -301,6 +301,15 @@ def test_two_toolsets_read_the_documents_of_both(home: Library) -> None:
     assert len(listed(ToolRegistry(lambda: home, toolsets=("folder", "memos", "tools", "web")))) == 4
 
 
+def test_data_that_another_toolset_searches_has_no_second_search_tool(home: Library) -> None:
+    def names(*toolsets: str) -> set[str]:
+        return {tool.name for tool in ToolRegistry(lambda: home, toolsets=toolsets).tools()}
+
+    assert {"memos", "knowledge", "recipes"} <= names("tools")
+    assert names("tools", "memos") & {"memos", "knowledge", "query_memos"} == {"knowledge", "query_memos"}
+    assert names("all") & {"memos", "knowledge", "recipes"} == {"recipes"}
+
+
 def test_memos_are_listed_by_tag_and_time_without_a_query(home: Library) -> None:
     registry = ToolRegistry(lambda: home, toolsets=("memos",))
 

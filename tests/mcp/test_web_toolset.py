@@ -16,7 +16,8 @@ from bunko.errors import BunkoError
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
 from bunko.library.library import Library
-from bunko.library.open import load_library_settings, open_library
+from bunko.library.load_settings import load_library_settings
+from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.library.web_defaults import chunk_size, request_defaults
 from tests.mcp.mcp_client import assert_matches_snapshot
@@ -147,8 +148,12 @@ def test_what_goes_wrong_is_said_with_address_and_reason(desk: ToolRegistry, sit
         reply(desk, "rag_delete", url=site.url("/never"))
     with pytest.raises(BunkoError, match=r"原因: robots\.txt で許可されていません\nご自身の"):
         reply(desk, "rag_add", url=site.url("/secret"))
-    with pytest.raises(BunkoError, match="not a regular expression"):
+    with pytest.raises(BunkoError) as failed:
         reply(desk, "rag_crawl", url=site.url(), pattern="([")
+    lines = failed.value.message.splitlines()
+    assert lines[:2] == ["エラー: クロールに失敗しました。", "原因: 次のとおりです"]
+    assert "not a regular expression" in lines[2]
+    assert lines[2].isascii(), "a whole sentence in one language"
     site.pages["/slow"] = lambda asked: site.released.wait(20) and html("late")  # type: ignore[assignment, return-value]
     impatient = ToolRegistry(lambda: opened(tmp_path, site, BUNKO_CRAWL_TIMEOUT_SECONDS="0.3"), toolsets=("web",))
     with pytest.raises(BunkoError, match=r"接続がタイムアウトしました \(0\.3秒\)"):
@@ -159,8 +164,14 @@ def test_what_goes_wrong_is_said_with_address_and_reason(desk: ToolRegistry, sit
 def test_english_is_spoken_where_it_is_chosen(tmp_path: Path, site: Site) -> None:
     desk = ToolRegistry(lambda: opened(tmp_path, site, BUNKO_DISPLAY_LANGUAGE="en"), toolsets=("web",))
     assert reply(desk, "rag_search", query="x").text == "No matching information was found"
-    assert reply(desk, "rag_add", url=site.url("/a")).text == f"Added the page: {site.url('/a')} (1 chunks)"
+    assert reply(desk, "rag_add", url=site.url("/a")).text == f"Added the page: {site.url('/a')} (1 chunk)"
     assert reply(desk, "rag_stats").text == "Knowledge base:\nChunks: 1\nSource URLs: 1"
+    with pytest.raises(BunkoError) as failed:
+        reply(desk, "rag_add", url=site.url("/gone"))
+    assert failed.value.message.isascii()
+    assert failed.value.message.count("404") == 1
+    with pytest.raises(BunkoError, match=r"Error: the crawl failed\.\nReason: .*not a regular expression"):
+        reply(desk, "rag_crawl", url=site.url(), pattern="([")
     desk.close()
 
 

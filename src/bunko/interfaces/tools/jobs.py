@@ -71,9 +71,7 @@ class Jobs:
             del self._jobs[old_id]
         self._jobs[job.id] = job
         call.stop = job.stop
-        call.report_progress = lambda done, total, message: setattr(
-            job, "progress", f"{done:g} of {total:g}, {message}"
-        )
+        call.report_progress = lambda done, total, message: setattr(job, "progress", f"{done:g}/{total:g}, {message}")
         threading.Thread(target=_run_job, args=(job, run, call), name=job.id, daemon=True).start()
         return job
 

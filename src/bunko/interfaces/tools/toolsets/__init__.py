@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bunko.types import Tool as LibraryTool
 
 # Found without importing them: most commands need none of them.
+ALL_TOOLSETS = "all"
 TOOLSET_NAMES: tuple[str, ...] = tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
 
 
@@ -30,6 +31,7 @@ class ToolsetContext:
     settings: Settings | None  # None while the library is not open
     library_tools: Sequence[LibraryTool]  # the active ones, for the toolset `tools`
     tool_choices: Mapping[str, str]  # their names, by the ones that assistants choose them by
+    searched_kinds: Sequence[str]  # kinds of documents that other selected toolsets search
     exceeds_schema_budget: Callable[[Sequence[ToolDefinition]], bool]
 
 
@@ -42,6 +44,16 @@ class Toolset:
     tool_names: tuple[str, ...]  # of all tools that do not depend on the library
     build_tools: Callable[[ToolsetContext], list[ToolDefinition]]
     section: str = ""  # of the kinds of documents that its tools are about; empty: all of them
+
+
+def parse_toolsets(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of toolsets as given on a command line or in the settings, or raise an error."""
+    names = [name.strip() for text in names for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in (ALL_TOOLSETS, *TOOLSET_NAMES):
+            known = ", ".join((*TOOLSET_NAMES, ALL_TOOLSETS))
+            raise SettingsError(f"Unknown toolset {name[:80]!r}", hint=f"Choose from: {known}.")
+    return TOOLSET_NAMES if ALL_TOOLSETS in names else tuple(dict.fromkeys(names))
 
 
 def load_toolset(name: str) -> Toolset:

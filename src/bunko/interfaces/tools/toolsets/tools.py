@@ -14,10 +14,11 @@ from bunko.types import Tool as LibraryTool
 def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
     """Return a search tool for each active tool, and those of `folder` over all of them.
 
+    A tool whose documents another toolset searches has none: the same data under two names costs tokens and misleads.
     If the schemas of the search tools would be too long, only `search` is left, whose description lists the tools.
     """
     library_tools, top_k, subject = context.library_tools, folder.default_top_k(context), context.subject
-    search_tools = _search_tools(library_tools, top_k)
+    search_tools = _search_tools([tool for tool in library_tools if tool.kind not in context.searched_kinds], top_k)
     tool_choices = context.tool_choices
     if search_tools and context.exceeds_schema_budget(search_tools):
         subject += ": " + "; ".join(
