@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from bunko.interfaces.cli import connect as connect_command
 from bunko.interfaces.cli.assistants import ASSISTANTS
+from bunko.interfaces.cli.connect import launch_command
 from bunko.interfaces.cli.main import EXIT_CODES, main
 
 ROOTS = {"vscode": "servers", "zed": "context_servers", "opencode": "mcp", "codex": "mcp_servers"}
@@ -232,14 +233,14 @@ def test_toolsets_and_read_only_reach_the_server(docs: Path, capsys: pytest.Capt
 def test_a_bunko_from_a_cache_is_started_by_the_program_that_put_it_there(
     prefix: str, programs: set[str], command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connect_command.sys, "prefix", prefix)
-    monkeypatch.setattr(connect_command.shutil, "which", lambda name: f"/bin/{name}" if name in programs else None)
-    assert connect_command.launch_command() == command
+    monkeypatch.setattr(sys, "prefix", prefix)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}" if name in programs else None)
+    assert launch_command() == command
 
 
 def test_a_bunko_that_is_installed_to_stay_is_started_by_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect_command.sys, "prefix", "/home/a/.local/share/uv/tools/bunko")
-    assert Path(connect_command.launch_command()[0]).is_absolute()
+    monkeypatch.setattr(sys, "prefix", "/home/a/.local/share/uv/tools/bunko")
+    assert Path(launch_command()[0]).is_absolute()
 
 
 SKILLS = {name for name, assistant in ASSISTANTS.items() if assistant.skills_folder}

@@ -26,6 +26,13 @@ def test_every_toolset_declares_what_it_offers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TOOLSET_NAMES)
+def test_every_tool_and_every_parameter_is_described(name: str, docs: Path, open_docs: Opener) -> None:
+    for tool in ToolRegistry(open_docs, toolsets=(name,), folder=str(docs)).tools():
+        assert tool.description
+        assert not [param.name for param in tool.params if not param.description], tool.name
+
+
+@pytest.mark.parametrize("name", TOOLSET_NAMES)
 def test_the_names_of_every_toolset_are_reserved(name: str, docs: Path, open_docs: Opener) -> None:
     registry = ToolRegistry(open_docs, toolsets=(name,), folder=str(docs))
     offered = {tool.name for tool in registry.tools()} - {"documents"}  # the tool of the library itself

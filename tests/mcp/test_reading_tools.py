@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import mcp_types as types
 import pytest
 from mcp.client.client import Client
 
@@ -84,9 +85,12 @@ def test_a_result_and_what_was_read_link_to_the_document_as_a_resource(desk: Too
     assert address.isascii()
     [hit] = structure_of(found)["results"]
     assert hit["uri"] == "bunko://documents/guide/手引き.md"
-    for resource in (address, hit["uri"]):
-        [content] = talk(desk, lambda client, uri=resource: client.read_resource(uri)).contents
-        assert content.text == GUIDE
+
+    async def read_both(client: Client) -> list[str]:
+        found = [(await client.read_resource(uri)).contents[0] for uri in (address, hit["uri"])]
+        return [content.text for content in found if isinstance(content, types.TextResourceContents)]
+
+    assert talk(desk, read_both) == [GUIDE, GUIDE]
     assert links_of(call(desk, "read", {"document": hit["citation"]})) == [address]
 
 

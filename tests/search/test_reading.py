@@ -170,7 +170,8 @@ def test_documents_are_listed_by_filter_and_order_in_pages(library: Library) -> 
     assert listed(where=Filter(tags=("運用",))) == ["guide/手引き.md"]
     assert listed(where=Filter(until="2024-12-31")) == ["2024-03-05.md"]
     assert listed()[-1] == "2024-03-05.md", "the oldest is the last"
-    uris, cursor = [], ""
+    uris: list[str] = []
+    cursor = ""
     while not uris or cursor:
         page = library.documents.list_documents(ListRequest(sort="name", limit=2, cursor=cursor))
         assert page.total == 3
