@@ -11,6 +11,8 @@ import json
 import math
 import mmap
 import os
+import secrets
+import stat
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -60,9 +62,10 @@ def save_arrays(
     # The checksum is only known once everything is written: reserve room for the largest.
     header_size = len(_encode_header(header | {"checksum": 2**32}))
     path.parent.mkdir(exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    # A name that nobody can foresee, for a file that does not exist yet: a link of that name would be written through.
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with open(temporary, "wb") as file:
+        with open(temporary, "xb") as file:
             file.write(bytes(-(-header_size // _ALIGNMENT) * _ALIGNMENT))
             checksum = 0
             for name, array in arrays.items():
@@ -105,40 +108,68 @@ def _encode_header(fields: dict[str, Any], length: int = 0) -> bytes:
 
 
 def load_arrays(
-    path: Path, *, format_version: int, verify_checksum: bool | None = None
+    path: Path,
+    *,
+    format_version: int,
+    verify_checksum: bool | None = None,
+    check_values: Callable[[Mapping[str, npt.NDArray[Any]]], None] | None = None,
 ) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
     """Map a file and return its arrays and its stamp; raise `DamagedArrayFile` if it is not valid.
 
-    By default the checksum is only verified for files up to 16 MiB, where that is cheap.
+    By default the checksum is only verified for files up to 16 MiB, where that is cheap. `check_values` is called with
+    the arrays if the checksum is verified: a checksum proves only that a file is what somebody wrote.
     """
-    with open(path, "rb") as file:
-        prefix = file.read(len(_MAGIC) + 16)
-        if prefix[: len(_MAGIC)] != _MAGIC or len(prefix) < len(_MAGIC) + 16:
-            raise DamagedArrayFile(f"{path.name} is not an index file")
-        length = int.from_bytes(prefix[-16:-8], "little")
-        if length > 2**20:
-            raise DamagedArrayFile(f"{path.name} has a damaged header")
-        encoded = file.read(length)
-        if zlib.crc32(encoded) != int.from_bytes(prefix[-8:], "little"):
-            raise DamagedArrayFile(f"{path.name} has a damaged header")
-        header = json.loads(encoded)
-        if header["format"] != format_version:
-            raise DamagedArrayFile(f"{path.name} has format {header['format']}, this bunko writes {format_version}")
-        data_start = -(-(len(prefix) + length) // _ALIGNMENT) * _ALIGNMENT
-        size = os.fstat(file.fileno()).st_size
-        if size != data_start + header["bytes"]:
-            raise DamagedArrayFile(f"{path.name} is truncated")
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    for name, layout in header["arrays"].items():
-        count = int(np.prod(layout["shape"], dtype=np.int64))
-        array = np.frombuffer(data, np.dtype(layout["dtype"]), count, data_start + layout["at"])
-        arrays[name] = array.reshape(layout["shape"])
-    if size <= _MAX_VERIFIED_BYTES if verify_checksum is None else verify_checksum:
-        checksum = 0
+    with open(path, "rb", opener=_open_without_waiting) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise DamagedArrayFile(f"{path.name} is not a file")
+        header, data_start = _read_header(file, path.name)
+        try:
+            if header["format"] != format_version:
+                raise DamagedArrayFile(f"{path.name} has another format than {format_version}, which this bunko writes")
+            if status.st_size != data_start + header["bytes"]:
+                raise DamagedArrayFile(f"{path.name} is truncated")
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            arrays = {name: _map_array(data, data_start, layout) for name, layout in header["arrays"].items()}
+            checksum, stamp = int(header["checksum"]), dict(header["stamp"])
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise DamagedArrayFile(f"{path.name} has a damaged header") from error
+    if status.st_size <= _MAX_VERIFIED_BYTES if verify_checksum is None else verify_checksum:
+        actual_checksum = 0
         for array in arrays.values():
-            checksum = zlib.crc32(array.data if array.nbytes else b"", checksum)
-        if checksum != header["checksum"]:
+            actual_checksum = zlib.crc32(array.data if array.nbytes else b"", actual_checksum)
+        if checksum != actual_checksum:
             raise DamagedArrayFile(f"{path.name} does not match its checksum")
-    stamp: dict[str, Any] = header["stamp"]
+        if check_values is not None:
+            check_values(arrays)
     return arrays, stamp
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # opening a pipe would wait for a writer
+
+
+def _read_header(file: BinaryIO, name: str) -> tuple[dict[str, Any], int]:
+    """Return the header of a file, and where its data starts."""
+    prefix = file.read(len(_MAGIC) + 16)
+    if prefix[: len(_MAGIC)] != _MAGIC or len(prefix) < len(_MAGIC) + 16:
+        raise DamagedArrayFile(f"{name} is not an index file")
+    length = int.from_bytes(prefix[-16:-8], "little")
+    if length > 2**20:
+        raise DamagedArrayFile(f"{name} has a damaged header")
+    encoded = file.read(length)
+    if zlib.crc32(encoded) != int.from_bytes(prefix[-8:], "little"):
+        raise DamagedArrayFile(f"{name} has a damaged header")
+    try:
+        header = json.loads(encoded)
+    except (ValueError, RecursionError) as error:
+        raise DamagedArrayFile(f"{name} has a damaged header") from error
+    return header, -(-(len(prefix) + length) // _ALIGNMENT) * _ALIGNMENT
+
+
+def _map_array(data: mmap.mmap, data_start: int, layout: dict[str, Any]) -> npt.NDArray[Any]:
+    dtype, shape, offset = np.dtype(layout["dtype"]), layout["shape"], layout["at"]
+    # A negative number would mean "all the rest" or an earlier part of the file.
+    if dtype.kind not in "iuf" or not all(type(size) is int and size >= 0 for size in (*shape, offset)):
+        raise ValueError("not an array of numbers")
+    return np.frombuffer(data, dtype, math.prod(shape), data_start + offset).reshape(shape)

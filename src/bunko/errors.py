@@ -52,8 +52,8 @@ class SourceError(BunkoError):
     code = "source"
 
 
-RefusalReason = Literal["private-address", "robots", "other"]
-FailureReason = Literal["timeout", "no-text", "other"]
+RefusalReason = Literal["private-address", "robots", "crawl-delay", "other"]
+FailureReason = Literal["timeout", "no-text", "robots", "other"]
 
 
 class AddressRefused(SourceError):
@@ -151,6 +151,12 @@ class DiskFull(LibraryError):
     """The disk is full."""
 
     code = "disk-full"
+
+
+# For a library that lacks what an import can read again.
+INCOMPLETE_HINT = (
+    "Rebuild the index: bunko reindex --force, with the same --docs-dir or --library. Your documents are not affected."
+)
 
 
 def rebuild_hint(location: Path | str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bunko.embedders import all_providers
+from tests.cli.processes import at_a_terminal
 from tests.conftest import Run
 from tests.loopback import KEY, Loopback, openai_error
 
@@ -136,14 +137,11 @@ def test_a_service_that_refuses_is_heard_without_the_key(
 
 
 def test_a_terminal_gets_a_table(tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.stdout.isatty = lambda: True\nfrom bunko.interfaces.cli.main import main; main(['embedders'])"
-    )
-    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "COLUMNS": "200", "TERM": "xterm"}
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "COLUMNS": "200", "TERM": "xterm", "PYTHONUTF8": "1"}
     environ |= {"LMSTUDIO_BASE_URL": "http://127.0.0.1:9/v1", "OLLAMA_BASE_URL": "http://127.0.0.1:9/v1"}
-    ran = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
-    assert "│" in ran.stdout
-    assert 'pip install "bunko[gemini]"' in ran.stdout
+    screen = at_a_terminal("embedders", env=environ)
+    assert "│" in screen
+    assert 'pip install "bunko[gemini]"' in screen
 
 
 def test_listing_them_loads_no_sdk(tmp_path: Path) -> None:

@@ -238,8 +238,8 @@ def test_whoever_presses_ctrl_c_does_not_wait_for_a_service_that_hangs(
     assert len(documents(service)) == 200, f"six requests of a hundred were answered before: {told}"
 
 
-def test_texts_that_are_given_are_kept_too(service: Loopback, open_docs: Opener) -> None:
-    library = open_docs(**remote(service))
+def test_texts_that_are_given_are_kept_too(service: Loopback, tmp_path: Path) -> None:
+    library = open_library(paths_for_folder(tmp_path / "library"), environ=remote(service))
     texts = {f"{number}": Text(f"About {number}", "text/plain", "utf-8") for number in range(600)}
     tool = Tool("given", "given")
     failing_after(service, 3)
@@ -249,6 +249,7 @@ def test_texts_that_are_given_are_kept_too(service: Loopback, open_docs: Opener)
     service.asked.clear()
     assert library.replace_texts(tool, texts).total_chunks == 600
     assert len(documents(service)) == 300
+    library.close()
 
 
 def test_a_pack_whose_texts_are_embedded_here_is_gone_on_with_and_counted(

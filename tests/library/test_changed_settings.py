@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -235,3 +236,31 @@ def test_the_shell_answers_too_and_names_the_command_once(
     assert kept.code == 0
     assert "--force" in kept.err + kept.out
     assert run("doctor", "--docs-dir", docs).code == 0
+
+
+def test_a_check_for_changes_that_hangs_keeps_no_other_search_waiting(
+    docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(docs, "a.md", "京都")
+    library = open_docs(BUNKO_SEARCH_FRESHNESS_WAIT_SECONDS="0.2")
+    library.reindex()
+    begun, released = threading.Event(), threading.Event()
+
+    def hang(*_: object) -> None:
+        begun.set()
+        released.wait()
+        raise OSError("the drive is gone")
+
+    def search() -> None:
+        with pytest.raises(OSError, match="the drive is gone"):
+            library.search("京都")
+
+    monkeypatch.setattr("bunko.sources.folder.Folder.scan", hang)
+    hanging = threading.Thread(target=search)
+    hanging.start()
+    assert begun.wait(60)
+    answer = library.search("京都")
+    assert [hit.uri for hit in answer.hits] == ["a.md"]
+    assert ["still being checked" in notice for notice in answer.notices] == [True]
+    released.set()
+    hanging.join()

@@ -261,17 +261,18 @@ def test_whoever_comes_while_an_import_is_young_waits_for_it(docs: Path, open_do
     assert found == [120] * 4
 
 
-def test_a_citation_is_checked_in_the_tool_where_it_stands(docs: Path, tmp_path: Path, open_docs: Opener) -> None:
+def test_a_citation_is_checked_in_the_tool_where_it_stands(docs: Path, tmp_path: Path) -> None:
     put(docs, "README.md", "京都の寺")
     other = tmp_path / "other"
     other.mkdir()
     put(other, "README.md", "奈良の鹿")
-    library = open_docs()
-    library.store.tools.put(Tool("another", "folder", "", str(other)))
-    library.reindex()
-    hit = library.search("京都", tool="documents").hits[0]
-    passage = extract_passages([hit], library.document_of, "chunk")[0]
-    assert library.verify_citation(passage.citation, passage.hash).status == "same"
+    with open_library(locate_library(library=tmp_path / "library", environ={}), environ={}) as library:
+        for name, folder in (("another", other), ("documents", docs)):
+            library.store.tools.put(Tool(name, "folder", "", str(folder)))
+        library.reindex()
+        hit = library.search("京都", tool="documents").hits[0]
+        passage = extract_passages([hit], library.document_of, "chunk")[0]
+        assert library.verify_citation(passage.citation, passage.hash).status == "same"
 
 
 def test_a_large_index_file_that_rots_is_made_anew_at_the_next_search(

@@ -153,9 +153,13 @@ def test_a_folder_with_its_own_index_can_be_packed_too(tmp_path: Path, notes_fol
     other = tmp_path / "other"
     other.mkdir()
     (other / "a.md").write_text("# 神戸\n\n神戸の港から船に乗った日の、少し長めの記録です。", encoding="utf-8")
-    took = bunko(tmp_path, "import-pack", "d.bunko", "--docs-dir", other, "-n", "theirs", "--yes")
+    refused = bunko(tmp_path, "import-pack", "d.bunko", "--docs-dir", other, "-n", "theirs", "--yes")
+    assert refused.returncode == 2
+    assert "is for that folder only" in refused.stderr
+    library = ("--library", tmp_path / "library")
+    took = bunko(tmp_path, "import-pack", "d.bunko", *library, "-n", "theirs", "--yes")
     assert took.returncode == 0, took.stderr
-    assert "kyoto.md" in bunko(tmp_path, "search", "京都の寺", "--docs-dir", other).stdout
+    assert "kyoto.md" in bunko(tmp_path, "search", "京都の寺", *library).stdout
 
 
 def test_a_refused_pack_leaves_no_new_library_behind(run: Run, packed: Path, tmp_path: Path) -> None:

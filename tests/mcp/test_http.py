@@ -25,7 +25,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from bunko.errors import SettingsError
 from bunko.interfaces.mcp import server as server_module
-from bunko.interfaces.mcp.http import build_app, load_or_create_token, open_listening_socket
+from bunko.interfaces.mcp.http import build_app, open_listening_socket
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.open import open_library
@@ -53,14 +53,15 @@ class Process:
 
     def __init__(self, folder: Path, *arguments: object, **environ: str) -> None:
         docs = folder / "docs"
-        docs.mkdir()
+        docs.mkdir(exist_ok=True)
         (docs / "京都.md").write_text(TEXT, encoding="utf-8")
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "SYSTEMROOT")}
-        self.token_file = docs / ".rag-index" / "token"
+        self.folder = folder
         self._process = subprocess.Popen(
             [sys.executable, "-m", "bunko", "serve", "--http", "--port", "0", "--docs-dir", docs, *map(str, arguments)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**kept, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "config"), **environ},
+            env={**kept, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "config"),
+                 "XDG_DATA_HOME": str(folder / "data"), **environ},
         )  # fmt: skip
         self.output: list[str] = []
         listens = threading.Event()
@@ -86,6 +87,11 @@ class Process:
 
     def command_line(self) -> str:
         return Path(f"/proc/{self._process.pid}/cmdline").read_text()
+
+    @property
+    def token_file(self) -> Path:
+        [path] = (self.folder / "data" / "bunko" / "tokens").iterdir()
+        return path
 
     def token(self) -> str:
         return self.token_file.read_text(encoding="ascii").strip()
@@ -198,7 +204,7 @@ def test_a_token_from_the_environment_is_used_and_never_said(tmp_path: Path) -> 
     try:
         assert process.post(**bearer(SECRET)).status == 200
         assert process.post(**bearer("wrong")).status == 401
-        assert not process.token_file.exists()
+        assert not (process.folder / "data").exists()
         assert SECRET not in process.command_line()
     finally:
         process.end()
@@ -206,36 +212,18 @@ def test_a_token_from_the_environment_is_used_and_never_said(tmp_path: Path) -> 
     assert SECRET not in "".join(process.output)
 
 
-def test_a_token_file_is_made_once_and_read_from_then_on(tmp_path: Path) -> None:
-    path = tmp_path / "library" / "token"
-    token = load_or_create_token(path)
-    assert load_or_create_token(path) == token
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_a_token_file_that_others_can_read_is_refused_with_the_command_that_helps(tmp_path: Path) -> None:
-    path = tmp_path / "token"
-    path.write_text("secret-token\n")
-    for mode in (0o644, 0o640, 0o604):
-        path.chmod(mode)
-        with pytest.raises(SettingsError, match="is readable by other users") as caught:
-            load_or_create_token(path)
-        assert caught.value.hint == f"Run: chmod 600 '{path}'"
-        assert "secret-token" not in str(caught.value)
-    path.chmod(0o600)
-    assert load_or_create_token(path) == "secret-token"
-
-
-def test_a_token_file_that_cannot_be_read_or_made_is_told_in_a_sentence(tmp_path: Path) -> None:
-    garbled = tmp_path / "garbled"
-    garbled.write_bytes("秘密".encode())
-    with pytest.raises(SettingsError, match="cannot be read"):
-        load_or_create_token(garbled)
-    (tmp_path / "gone").symlink_to(tmp_path / "nowhere" / "at all")
-    with pytest.raises(SettingsError, match="cannot be written") as caught:
-        load_or_create_token(tmp_path / "gone" / "token")
-    assert "BUNKO_TOKEN" in caught.value.hint
+def test_a_token_that_came_with_the_documents_opens_nothing(tmp_path: Path) -> None:
+    shipped = tmp_path / "docs" / ".rag-index" / "token"
+    shipped.parent.mkdir(parents=True)
+    shipped.write_text("known-to-somebody-else\n")
+    shipped.chmod(0o600)
+    process = Process(tmp_path)
+    try:
+        assert process.post(**bearer("known-to-somebody-else")).status == 401
+        assert process.post(**bearer(process.token())).status == 200
+    finally:
+        process.end()
+    assert f"{shipped} is ignored" in "".join(process.output)
 
 
 @pytest.fixture
@@ -317,4 +305,3 @@ def test_the_command_line_refuses_other_machines_before_it_says_that_it_listens(
     assert ended.returncode == 2
     assert "other machines" in ended.stderr
     assert "Listening on http" not in ended.stderr
-    assert not (tmp_path / "library" / "token").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.library.web_defaults import chunk_size, request_defaults
 from tests.mcp.mcp_client import assert_matches_snapshot
-from tests.site import Site, html, text
+from tests.site import Reply, Site, html, text
 from tests.web.articles import article
 
 
@@ -159,6 +160,35 @@ def test_what_goes_wrong_is_said_with_address_and_reason(desk: ToolRegistry, sit
     with pytest.raises(BunkoError, match=r"接続がタイムアウトしました \(0\.3秒\)"):
         reply(impatient, "rag_add", url=site.url("/slow"))
     impatient.close()
+
+
+@pytest.mark.parametrize(
+    ("robots", "language", "sentence"),
+    [
+        (text("down", 503), "ja", "robots.txt を今は読めない"),
+        (text("down", 503), "en", "its robots.txt cannot be read now (the server answered 503)"),
+        (text("User-agent: *\nCrawl-delay: 900"), "ja", "Crawl-delay が長すぎる"),
+        (text("User-agent: *\nCrawl-delay: 900"), "en", "asks for 900 seconds between two requests"),
+    ],
+)
+def test_a_site_that_cannot_be_asked_or_asks_for_too_much_is_skipped_with_a_sentence(
+    tmp_path: Path, site: Site, robots: Reply, language: str, sentence: str
+) -> None:
+    site.pages["/robots.txt"] = robots
+    desk = ToolRegistry(lambda: opened(tmp_path, site, BUNKO_DISPLAY_LANGUAGE=language), toolsets=("web",))
+    for name in ("rag_add", "rag_crawl"):
+        with pytest.raises(BunkoError, match=re.escape(sentence)):
+            reply(desk, name, url=site.url("/a"))
+    assert site.paths == ["/robots.txt"]
+    desk.close()
+
+
+def test_a_pattern_that_needs_to_look_around_is_refused_and_a_slow_one_is_not(desk: ToolRegistry, site: Site) -> None:
+    with pytest.raises(BunkoError, match=r"contains \(\?!, which is not supported(.|\n)*back-references"):
+        reply(desk, "rag_crawl", url=site.url(), pattern="(?!x)")
+    site.pages["/"] = article("目次", "", "/a", f"/{'a' * 2_000}")
+    for pattern in ("[^!]*" * 5 + "!", "a?" * 30 + "a" * 30 + "!", r"\w*" * 6 + "!"):
+        assert reply(desk, "rag_crawl", url=site.url(), pattern=pattern).structured["pages_crawled"] == 0
 
 
 def test_english_is_spoken_where_it_is_chosen(tmp_path: Path, site: Site) -> None:

@@ -137,6 +137,13 @@ def test_front_matter_that_is_nearly_yaml_is_read_line_by_line(block: str, title
     assert text.text[text.body_start :] == "本文\n"
 
 
+def test_a_tag_with_a_long_gap_takes_no_time_that_grows_with_its_square() -> None:
+    for gap in (60_000, 500_000):
+        text = read(f"---\ntitle: [\ntags:\n - a{' ' * gap}b\n---\nbody\n".encode(), "a.md")
+        assert text.text.endswith("body\n")
+    assert read(b"---\ntitle: [\ntags:\n -  'a b'  \n---\nbody\n", "a.md").tags == ("a b",)
+
+
 def test_toml_front_matter_is_read_too() -> None:
     text = note('+++\ntitle = "記録"\ndate = 2024-01-15T09:30:00+09:00\ntags = ["A", "b"]\n+++\n本文')
     assert (text.title, text.date, text.tags) == ("記録", "2024-01-15T09:30:00+09:00", ("a", "b"))

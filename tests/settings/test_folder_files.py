@@ -195,7 +195,9 @@ def test_a_value_that_would_harm_the_user_is_ignored(key: str, value: object, tm
 def test_a_library_that_was_shipped_inside_the_folder_is_not_trusted(tmp_path: Path, user: Path) -> None:
     docs = tmp_path / "docs"
     write_file(docs / ".rag-index", "bunko.toml", '[chat]\nbase_url = "http://evil.example"\n[search]\ntop_k = 9\n')
-    write_file(docs / ".rag-index", ".env", "BUNKO_CHAT_PROVIDER=openai\nBUNKO_TOKEN=known\nBUNKO_CHUNKER_CHUNK_SIZE=300\n")
+    write_file(
+        docs / ".rag-index", ".env", "BUNKO_CHAT_PROVIDER=openai\nBUNKO_TOKEN=known\nBUNKO_CHUNKER_CHUNK_SIZE=300\n"
+    )
     loaded = load_docs(docs)
     assert (loaded.settings.chat.base_url, loaded.settings.chat.provider, loaded.settings.serve.token) == (
         None,

@@ -86,6 +86,17 @@ def test_a_pattern_made_to_take_forever_does_not(tmp_path: Path) -> None:
     assert len(scan_uris(tmp_path)) == 2
 
 
+def test_a_gitignore_of_any_size_is_read_in_time_that_grows_with_its_length(tmp_path: Path) -> None:
+    write(
+        tmp_path / ".gitignore",
+        "[" + "[:" * 200_000 + "\n" + "".join(f"name{at}\n" for at in range(5_000)) + "last.md\n",
+    )
+    for name in ("a.md", "last.md", *(f"{at}.md" for at in range(200))):
+        write(tmp_path / name)
+    assert "last.md" not in scan_uris(tmp_path)
+    assert len(scan_uris(tmp_path)) == 201
+
+
 def test_japanese_names_are_matched_by_the_character(tmp_path: Path) -> None:
     write(tmp_path / ".gitignore", "/下書き/\n第?章.md\n[あ-お].md\n")
     for uri in ["下書き/a.md", "第一章.md", "第十一章.md", "う.md", "か.md"]:
@@ -186,3 +197,6 @@ def test_the_last_pattern_that_matches_decides() -> None:
     assert rules.verdict("docs/a.md", "a.md", is_folder=False) is True
     assert rules.verdict("b", "b", is_folder=False) is None
     assert rules.verdict("b", "b", is_folder=True) is False
+    many = PathPatterns(["*.md", *(f"{'!' if at % 2 else ''}{at % 150}.md" for at in range(451)), "!x/*.md", "x/7.md"])
+    assert [many.verdict(path, path, is_folder=False) for path in ("0.md", "1.md", "200.md")] == [True, False, True]
+    assert [many.verdict(f"x/{name}", name, is_folder=False) for name in ("0.md", "7.md")] == [False, True]

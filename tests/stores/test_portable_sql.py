@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -10,8 +11,8 @@ from bunko import stores
 from bunko.stores.sqlite.connection import placeholders
 
 PACKAGE = Path(bunko.__file__).parent
-# The connection, the schema, the names of the files and the errors of SQLite.
-OF_SQLITE = {"connection.py", "schema.py", "files.py", "errors.py"}
+# The connection, the schema and its check, the names of the files and the errors of SQLite.
+OF_SQLITE = {"connection.py", "schema.py", "guard.py", "files.py", "errors.py"}
 ONLY_SQLITE = re.compile(
     r"\bPRAGMA\b|\bINSERT OR\b|\bREPLACE INTO\b|\bifnull\(|sqlite_master|\browid\b|lastrowid|\bimport sqlite3\b"
     r"|LIMIT -1|\?[0-9]|[ (=]:[a-z]+\b|\bAS BLOB\b|\bGLOB\b|\bstrftime\(|\bgroup_concat\(|json_each|RETURNING",
@@ -38,3 +39,15 @@ def test_an_empty_list_of_values_is_valid_sql_that_matches_nothing(tmp_path: Pat
     assert placeholders([]) == "NULL"  # PostgreSQL refuses IN ()
     assert store.documents.chunks([]) == {}
     store.close()
+
+
+def test_every_query_says_which_types_it_expects() -> None:
+    """A column of SQLite holds values of any type, and a damaged file uses that."""
+    unchecked = []
+    for path in (PACKAGE / "stores" / "sqlite").glob("*.py"):
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for call in (node for node in nodes if isinstance(node, ast.Call)):
+            is_query = isinstance(call.func, ast.Attribute) and call.func.attr == "rows"
+            if is_query and "types" not in {keyword.arg for keyword in call.keywords}:
+                unchecked.append(f"{path.name}:{call.lineno}")
+    assert unchecked == []

@@ -15,7 +15,6 @@ from bunko.errors import (
     SettingsError,
     UnknownName,
 )
-from bunko.sources.web.links import matcher
 from tests.site import Answer, Asked, Reply, html, text
 from tests.web.articles import Sites, WebLibrary, article, paths, search_uris
 
@@ -58,18 +57,10 @@ def test_a_pattern_chooses_pages_and_a_wrong_one_is_told_before_anything_is_fetc
     assert "/b.txt" not in site.paths
     assert paths(site, library.web.refresh_pages().outcome.stored_urls) == {"/a.html", "/c.html"}
     before = len(site.paths)
-    for wrong in ("([", "(a+)+$", "((a+))+$", "(a|a)*$", "(?:a?){30}a{30}", r"((\w+)-?)*$", ".*.*.*.*=", "x" * 501):
+    for wrong in ("([", "(?!a)", "x" * 501):
         with pytest.raises(QueryError):
             library.web.crawl_site(site.url(), wrong)
     assert len(site.paths) == before
-    for right in (
-        r"(foo/.*)?bar",
-        r"^https?://x/(foo|bar)$",
-        r"/(\d{4}-)*[(|*+]?bar",
-        r".*/.*bar.*",
-        r"(?i)x/(?P<n>b)ar",
-    ):
-        assert matcher(right)("https://x/bar")
 
 
 def test_a_crawl_ends_at_its_number_of_pages_and_says_what_it_left(opener: WebLibrary, sites: Sites) -> None:

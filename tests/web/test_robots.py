@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import gzip
-import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from bunko.errors import AddressRefused
+from bunko.errors import AddressRefused, FetchFailed
 from bunko.sources.web.fetch import Fetcher
-from bunko.sources.web.robots import Robots, _merge_other_agents
+from bunko.sources.web.robots import Robots
+from bunko.sources.web.site_cache import SiteCache
 from bunko.sources.web.ssrf_guard import Guard
 from tests.site import Answer, Asked, Reply, Site, html, text
 
@@ -69,6 +67,24 @@ def test_escaped_and_plain_spellings_are_one(site: Site, fetcher: Fetcher) -> No
     assert verdicts(site, fetcher, "/日本/x", "/%e6%97%a5%e6%9c%ac/x", "/~joe/", "/%7ejoe/", "/a/b", "/a%2fb") == [
         False, False, False, False, True, False,
     ]  # fmt: skip
+    site.pages["/robots.txt"] = rules(
+        "User-agent: *", "Disallow: /%2a", "Disallow: /a[1]", "Disallow: /5%", "Disallow: /$x"
+    )
+    assert verdicts(site, fetcher, "/*", "/b", "/a[1]", "/a%5b1%5d", "/5%25", "/5", "/$x", "/%24x") == [
+        False, True, False, False, False, True, False, False,
+    ]  # fmt: skip
+
+
+def test_a_path_in_another_encoding_is_compared_byte_by_byte(site: Site, fetcher: Fetcher) -> None:
+    site.pages["/robots.txt"] = (200, {}, "User-agent: *\nDisallow: /日本/\n".encode("shift_jis"))
+    assert verdicts(site, fetcher, "/%93%fa%96%7b/x", "/日本/x") == [False, True]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r", "\r\n"])
+def test_lines_end_as_on_any_system(site: Site, fetcher: Fetcher, line_end: str) -> None:
+    lines = ["\ufeffUser-agent: *", "Disallow: /a\x0bb", "", "Disallow: /c\u2028d", "Disallow: /e"]
+    site.pages["/robots.txt"] = text(line_end.join(lines))
+    assert verdicts(site, fetcher, "/a", "/a%0Bb", "/c", "/c%E2%80%A8d", "/e") == [True, False, True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -91,6 +107,13 @@ def test_escaped_and_plain_spellings_are_one(site: Site, fetcher: Fetcher) -> No
         (["Disallow: /"], True),
         (["\ufeffUser-agent: *", "Disallow: /"], False),
         (["User-agent: *", "Sitemap: https://example.com/s.xml", "Disallow: /"], False),
+        (["User-agent: BunkoBot", "Noindex: /x", "User-agent: Other", "Disallow: /"], False),
+        (["User-agent: BunkoBot", "gibberish", "", "# note", "User-agent: Other", "Disallow: /"], False),
+        (["User-agent: BunkoBot", "Crawl-delay: 1", "User-agent: Other", "Disallow: /"], False),
+        (["User-agent: BunkoBot", "Sitemap: https://example.com/s.xml", "User-agent: Other", "Disallow: /"], False),
+        (["User-agent: BunkoBot", "Disallow:", "gibberish", "User-agent: Other", "Disallow: /"], True),
+        (["User-agent: BunkoBot", "Dissallow: /"], False),
+        (["User-agent: *", "Disallow: /", "Allow: /robots.txt"], False),
         (["<html><body>Not found</body></html>"], True),
     ],
 )
@@ -125,9 +148,7 @@ def never(site: Site) -> Answer:
 
 
 @pytest.mark.parametrize("trouble", ["500", "503", "429", "silent", "packed", "gone"])
-def test_robots_that_cannot_be_had_allow_all_with_a_warning(
-    site: Site, caplog: pytest.LogCaptureFixture, trouble: str
-) -> None:
+def test_while_robots_cannot_be_read_nothing_is_allowed(site: Site, trouble: str) -> None:
     match trouble:
         case "silent":
             site.pages["/robots.txt"] = never(site)
@@ -136,32 +157,69 @@ def test_robots_that_cannot_be_had_allow_all_with_a_warning(
         case "gone":
             site.close()
         case status:
-            site.pages["/robots.txt"] = text("User-agent: *\nDisallow: /", int(status))
+            site.pages["/robots.txt"] = text("User-agent: *\nAllow: /", int(status))
     with Fetcher(Guard((site.host,)), timeout=0.3) as fetcher:
         robots = Robots(fetcher)
-        assert [robots.allows(site.url(path)) for path in ("/", "/a", "/b")] == [True, True, True]
-    [warning] = caplog.records
-    assert warning.levelno == logging.WARNING
-    assert site.host in warning.getMessage()
+        for path in ("/", "/a", "/b"):
+            with pytest.raises(FetchFailed, match=r"robots\.txt cannot be read now \(.+\)") as refused:
+                robots.allows(site.url(path))
+            assert refused.value.message.startswith(f"{site.url(path)} is not fetched: ")
+            assert refused.value.reason == "robots"
+            assert refused.value.hint
+        assert robots.sitemaps(site.url()) == ()
+        assert Robots(fetcher, respect=False).allows(site.url())
+    assert site.paths == ([] if trouble == "gone" else ["/robots.txt"])
 
 
 def test_robots_are_kept_for_their_time_and_failures_for_a_minute(site: Site, fetcher: Fetcher) -> None:
     clock = Time()
-    robots = Robots(fetcher, ttl=600, now=clock)
+    robots = Robots(fetcher, SiteCache(now=clock), ttl=600)
+    site.pages["/robots.txt"] = text("down", 503)
+    for _ in range(3):
+        with pytest.raises(FetchFailed):
+            robots.allows(site.url("/b"))
+    assert site.paths == ["/robots.txt"]
     site.pages["/robots.txt"] = rules("User-agent: *", "Disallow: /a")
+    clock.now += 60
+    assert robots.allows(site.url("/b"))
     for _ in range(5):
         assert not robots.allows(site.url("/a"))
-    assert site.paths == ["/robots.txt"]
-    site.pages["/robots.txt"] = text("down", 503)
+    assert len(site.asked) == 2
+    site.pages["/robots.txt"] = rules("User-agent: *", "Disallow: /b")
     clock.now += 599
     assert not robots.allows(site.url("/a"))
     clock.now += 1
     assert robots.allows(site.url("/a"))
-    assert robots.allows(site.url("/a"))
-    assert len(site.asked) == 2
+    assert len(site.asked) == 3
+
+
+def test_an_older_copy_stands_in_for_robots_that_cannot_be_read_for_a_month(
+    site: Site, fetcher: Fetcher, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Time()
+    cache = SiteCache(now=clock)
     site.pages["/robots.txt"] = rules("User-agent: *", "Disallow: /a")
-    clock.now += 60
-    assert not robots.allows(site.url("/a"))
+    assert Robots(fetcher, cache).allows(site.url("/b"))
+    site.pages["/robots.txt"] = text("down", 503)
+    clock.now += 86_400
+    for robots in (Robots(fetcher, cache), Robots(fetcher, cache)):
+        assert [robots.allows(site.url(path)) for path in ("/a", "/b")] == [False, True]
+    assert len(site.asked) == 2
+    [warning] = caplog.records
+    assert "503" in warning.getMessage()
+    clock.now += 30 * 86_400
+    with pytest.raises(FetchFailed):
+        Robots(fetcher, cache).allows(site.url("/b"))
+
+
+def test_a_clock_that_was_set_back_makes_no_copy_last_longer(site: Site, fetcher: Fetcher) -> None:
+    clock = Time()
+    cache = SiteCache(now=clock)
+    site.pages["/robots.txt"] = rules("User-agent: *", "Disallow: /a")
+    Robots(fetcher, cache).allows(site.url("/a"))
+    clock.now -= 500
+    Robots(fetcher, cache).allows(site.url("/a"))
+    assert len(site.asked) == 2
 
 
 def test_each_origin_has_its_own_robots(site: Site) -> None:
@@ -196,11 +254,19 @@ def test_without_respect_nothing_is_asked(site: Site, fetcher: Fetcher) -> None:
 
 @pytest.mark.parametrize(
     ("value", "delay"),
-    [("2", 2.0), ("0.5", 0.5), ("-1", 0.0), ("inf", 0.0), ("nan", 0.0), ("x", 0.0), ("1e300", 86_400.0)],
+    [("2", 2.0), ("0.5", 0.5), ("-1", 0.0), ("inf", 0.0), ("nan", 0.0), ("x", 0.0), ("60", 60.0)],
 )
 def test_the_delay_is_a_number_of_seconds_or_nothing(site: Site, fetcher: Fetcher, value: str, delay: float) -> None:
     site.pages["/robots.txt"] = rules("User-agent: *", f"Crawl-delay: {value}")
     assert Robots(fetcher).delay(site.url("/x")) == delay
+
+
+def test_the_delay_of_all_groups_with_our_name_is_the_longest(site: Site, fetcher: Fetcher) -> None:
+    site.pages["/robots.txt"] = rules(
+        "User-agent: a", "Crawl-delay: 9", "User-agent: BunkoBot", "Crawl-delay: 2", "Disallow: /x",
+        "User-agent: BunkoBot", "Crawl-delay: 1", "User-agent: *", "Crawl-delay: 7",
+    )  # fmt: skip
+    assert Robots(fetcher).delay(site.url()) == 2
 
 
 def test_a_site_that_wants_to_be_waited_for_long_is_told_of(
@@ -210,8 +276,20 @@ def test_a_site_that_wants_to_be_waited_for_long_is_told_of(
     Robots(fetcher).delay(site.url("/x"))
     assert caplog.messages == []
     site.pages["/robots.txt"] = rules("User-agent: *", "Crawl-delay: 600")
-    Robots(fetcher).delay(site.url("/x"))
+    Robots(fetcher, max_delay=600).delay(site.url("/x"))
     assert caplog.messages == [f"{site.address} sets a crawl delay of 600 seconds, which is respected."]
+
+
+@pytest.mark.parametrize("delay", ["61", "86400", "1e300"])
+def test_a_site_that_wants_to_be_waited_for_longer_than_the_limit_is_refused(
+    site: Site, fetcher: Fetcher, delay: str
+) -> None:
+    site.pages["/robots.txt"] = rules("User-agent: *", f"Crawl-delay: {delay}")
+    with pytest.raises(AddressRefused, match=r"asks for .+ seconds between two requests") as refused:
+        Robots(fetcher, max_delay=60).delay(site.url("/x"))
+    assert refused.value.reason == "crawl-delay"
+    assert "crawl.max_crawl_delay" in refused.value.hint
+    assert Robots(fetcher, max_delay=60, respect=False).delay(site.url("/x")) == 0
 
 
 def test_sitemaps_pass_the_guard(site: Site, fetcher: Fetcher) -> None:
@@ -237,29 +315,32 @@ def test_five_redirects_are_followed_and_no_sixth(
     assert len(caplog.records) == 1
 
 
-def test_robots_are_followed_on_the_same_site_only(caplog: pytest.LogCaptureFixture) -> None:
-    forbidden = rules("User-agent: *", "Disallow: /")
-    with Site({"/robots.txt": forbidden}) as site:
+def test_robots_are_followed_to_other_hosts_that_the_guard_allows() -> None:
+    with Site() as site:
 
         def moved(asked: Asked) -> Reply:
             if asked.headers["host"].startswith("intra.example"):
                 return 301, {"Location": f"http://{towards[-1]}:{site.port}/robots.txt"}, b""
-            return forbidden
+            return rules("User-agent: *", "Disallow: /a")
 
-        towards = ["www.intra.example"]
-
+        towards = []
         site.pages["/robots.txt"] = moved
-        guard = Guard(("intra.example", "www.intra.example", "other.example"), resolve=lambda host, port: ["127.0.0.1"])
+        guard = Guard(("intra.example", "other.example"), resolve=lambda host, port: ["127.0.0.1"])
         with Fetcher(guard) as fetcher:
-            assert not Robots(fetcher).allows(f"http://intra.example:{site.port}/")
-            for name in ("other.example", "localhost", "127.0.0.1"):
+            towards.append("other.example")
+            robots = Robots(fetcher)
+            assert [robots.allows(f"http://intra.example:{site.port}{path}") for path in ("/a", "/b")] == [False, True]
+            for name in ("localhost", "127.0.0.1", "private.example"):
                 towards.append(name)
-                assert Robots(fetcher).allows(f"http://intra.example:{site.port}/")
-        assert {asked.headers["host"].partition(":")[0] for asked in site.asked} == {
-            "intra.example",
-            "www.intra.example",
-        }
-    assert len(caplog.records) == 3
+                with pytest.raises(FetchFailed, match=f"robots.txt cannot be read now .*redirects to http://{name}"):
+                    Robots(fetcher).allows(f"http://intra.example:{site.port}/b")
+        assert {asked.headers["host"].partition(":")[0] for asked in site.asked} == {"intra.example", "other.example"}
+
+
+def test_a_site_that_the_guard_refuses_by_its_address_is_refused_as_such(site: Site) -> None:
+    with Fetcher(Guard(resolve=lambda host, port: ["10.0.0.1"])) as fetcher, pytest.raises(AddressRefused) as refused:
+        Robots(fetcher).allows("http://public.example/")
+    assert refused.value.reason == "private-address"
 
 
 def test_a_url_that_the_guard_refuses_is_not_asked_about(site: Site) -> None:
@@ -278,6 +359,13 @@ def test_robots_are_read_up_to_500_kilobytes_whatever_the_limit_of_pages(site: S
             assert verdicts(site, fetcher, "/a", "/b") == expected
 
 
+def test_a_line_that_the_limit_cuts_does_not_count(site: Site, fetcher: Fetcher) -> None:
+    head = "User-agent: *\nDisallow: /a\n"
+    filler = "#" * (500 * 1024 - len(head) - len("\nDisallow: /")) + "\n"
+    site.pages["/robots.txt"] = text(head + filler + "Disallow: /archive\n")
+    assert verdicts(site, fetcher, "/a", "/b") == [False, True]
+
+
 def test_hostile_rules_take_no_time_that_grows_with_their_product(site: Site, fetcher: Fetcher) -> None:
     # Rules are kept once for each name above them: 20,000 names and 20,000 rules would be 400 million.
     names = "".join(f"User-agent:{number:x}\n" for number in range(14_000))
@@ -285,25 +373,3 @@ def test_hostile_rules_take_no_time_that_grows_with_their_product(site: Site, fe
     stars = "Disallow: /" + "*a" * 3_000 + "*b$\n"
     site.pages["/robots.txt"] = text(names + "User-agent:*\n" + stars + paths)
     assert verdicts(site, fetcher, "/" + "a" * 7_000, "/" + "a" * 7_000 + "b") == [True, False]
-
-
-WORDS = [
-    *"*:-_/$%#\0\n\r\t\x1c\u2003\ufeff",
-    "User",
-    "agent",
-    "user-agent",
-    "useragent",
-    "Bunko",
-    "Bot",
-    "Disallow:",
-    "Allow",
-]
-
-
-@given(st.lists(st.one_of(st.sampled_from(WORDS), st.characters())).map("".join), st.text())
-def test_whatever_robots_say_is_understood_somehow(content: str, path: str) -> None:
-    from protego import Protego
-
-    found = Protego.parse(_merge_other_agents(content, "bunkobot"))
-    assert found.can_fetch(f"http://example.com/{path}", "bunkobot") in (True, False)
-    assert found._user_agents.keys() <= {"bunkobot", "*", "?"}

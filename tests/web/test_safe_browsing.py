@@ -12,6 +12,7 @@ import pytest
 
 from bunko.errors import AddressRefused, FetchFailed
 from bunko.sources.web.safe_browsing import SafeBrowsing
+from bunko.sources.web.site_cache import SiteCache
 from bunko.sources.web.ssrf_guard import Guard
 from tests.site import Answer, Asked, Raw, Reply, Site
 
@@ -90,7 +91,7 @@ def test_the_key_is_in_a_header_and_not_in_the_address(
 
 def test_answers_are_remembered_for_their_time(service: Site, opened: Opened) -> None:
     now = [0.0]
-    client = opened(ttl=300, now=lambda: now[0])
+    client = opened(cache=SiteCache(now=lambda: now[0]), ttl=300)
     [bad] = list(BAD)[:1]
     for _ in range(3):
         assert client.threats([bad, "http://fine.example/"]) == {bad: "MALWARE"}

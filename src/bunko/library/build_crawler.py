@@ -10,8 +10,10 @@ from bunko.protocols import Store
 from bunko.settings import Settings
 from bunko.sources.web.crawl import Crawler
 from bunko.sources.web.fetch import Fetcher
+from bunko.sources.web.pace import HostPacer
 from bunko.sources.web.robots import Robots
 from bunko.sources.web.safe_browsing import SafeBrowsing
+from bunko.sources.web.site_cache import SiteCache
 from bunko.sources.web.ssrf_guard import Guard
 from bunko.sources.web.visit import Visitor
 from bunko.types import Tool
@@ -29,17 +31,24 @@ def open_crawler(
     """Yield a crawler built from the settings."""
     crawl, safety = settings.crawl, settings.safety
     with ExitStack() as stack:
+        cache = stack.enter_context(SiteCache(store.cache))
         fetcher = stack.enter_context(
             Fetcher(guard, agent=crawl.user_agent, timeout=crawl.timeout_seconds, max_bytes=crawl.max_bytes)
         )
         robots = Robots(
-            fetcher, agent=crawl.user_agent, ttl=crawl.robots_txt_cache_ttl, respect=crawl.respect_robots_txt
+            fetcher,
+            cache,
+            agent=crawl.user_agent,
+            ttl=crawl.robots_txt_cache_ttl,
+            respect=crawl.respect_robots_txt,
+            max_delay=crawl.max_crawl_delay,
         )
         safe_browsing = None
         if safety.url_check:
             safe_browsing = stack.enter_context(
                 SafeBrowsing(
                     safety.google_safe_browsing_api_key,
+                    cache,
                     ttl=safety.cache_ttl,
                     timeout=safety.timeout,
                     fail_open=safety.fail_open,
@@ -52,6 +61,7 @@ def open_crawler(
             robots,
             safe_browsing,
             lambda url: store.pages.content(tool.id, url),
+            pacer=HostPacer(cache),
             delay=crawl.delay_sec,
             max_redirects=crawl.follow_redirects,
         )
@@ -59,6 +69,7 @@ def open_crawler(
             store,
             tool.id,
             visitor,
+            cache,
             concurrency=crawl.concurrency,
             respect_noindex=crawl.respect_robots_txt,
             observer=observer,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from bunko.embedders import embed_and_check
-from bunko.errors import BunkoError, EmbedderError, rebuild_hint
+from bunko.errors import INCOMPLETE_HINT, BunkoError, EmbedderError, rebuild_hint
 from bunko.protocols import Embedder, Index, IndexView, Store
 from bunko.search.rank import rank_rows
 from bunko.search.request import RankRequest
@@ -55,20 +55,29 @@ class _Question:
 
 
 def check_storage(store: Store) -> list[Finding]:
-    """Check the integrity of the library's file."""
+    """Check the integrity of the library's file, and that documents are complete."""
     try:
-        problem = store.check()
+        problem, incomplete = store.check(), store.stats.count_incomplete()
     except BunkoError as error:
         return [Finding("error", "library", error.message, error.hint)]
     if problem:
         return [Finding("error", "library", problem, rebuild_hint(store.location))]
+    if incomplete:
+        message = f"{incomplete} document{'s lack' if incomplete > 1 else ' lacks'} some of the chunks"
+        return [Finding("error", "library", message, INCOMPLETE_HINT)]
     return [Finding("ok", "library", "the file is intact")]
 
 
 def check_index(index: Index, tool: Tool) -> list[Finding]:
-    """Check the integrity of a tool's derived index."""
-    if problem := index.check(tool.id):
-        return [Finding("warning", tool.name, f"{problem}; the next import rebuilds it", "No data is lost.")]
+    """Check the integrity of a tool's derived index, and rebuild it if it is wrong."""
+    try:
+        problem = index.check(tool.id)
+        if problem:
+            index.repair(tool.id)
+    except BunkoError as error:
+        return [Finding("error", tool.name, error.message, error.hint)]
+    if problem:
+        return [Finding("warning", tool.name, f"{problem}; it was rebuilt from the library", "No data is lost.")]
     return [Finding("ok", tool.name, "the derived index is intact")]
 
 
@@ -158,7 +167,7 @@ def _load_chunks(store: Store, view: IndexView, rows: Sequence[int]) -> list[Chu
     for start in range(0, len(rows), _READ_BATCH):
         ids = view.chunk_ids(rows[start : start + _READ_BATCH])
         chunks = store.documents.chunks(ids)
-        loaded += [chunks[chunk_id].chunk for chunk_id in ids]
+        loaded += [chunks[chunk_id].chunk for chunk_id in ids if chunk_id in chunks]  # a damaged library lacks some
     return loaded
 
 

@@ -100,7 +100,7 @@ class Maintenance:
             chunks: dict[int, ChunkRow] = {}
             for start in range(0, len(ids), _READ_BATCH):
                 chunks |= self._store.documents.chunks(ids[start : start + _READ_BATCH])
-        return [chunks[chunk_id] for chunk_id in ids]
+        return [chunks[chunk_id] for chunk_id in ids if chunk_id in chunks]
 
     def propose_description(self, name: str, *, language: Literal["ja", "en"] | None = None) -> DescriptionProposal:
         """Return a description generated from a tool's documents, by default in the language of most of them."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from bunko import stores
-from bunko.errors import LibraryError, LibraryMismatch, LibraryReadOnly
-from bunko.library.catalog import SHADOW_PREFIX
+from bunko.errors import LibraryError, LibraryMismatch, LibraryReadOnly, rebuild_hint
+from bunko.library.catalog import SHADOW_PREFIX, tools
+from bunko.library.docs_cache import DocsCache
+from bunko.library.docs_tools import DocsTools
 from bunko.library.library import Library
 from bunko.library.load_settings import load_library_settings
 from bunko.library.paths import DOCUMENTS_TOOL, LibraryPaths, paths_for_file, paths_for_folder
+from bunko.protocols import Store
 from bunko.settings import LoadedSettings
 from bunko.timing import now
 from bunko.types import Tool
@@ -31,7 +35,7 @@ def open_library(
     loaded = load_library_settings(paths, environ=environ, flags=flags, config=config)
     paths, kind = _paths_from_settings(paths, loaded), loaded.settings.storage.kind
     try:
-        _check_paths(paths)
+        _check_paths(paths, kind)
         missing, exists = stores.missing_paths(kind, paths.database), stores.exists(kind, paths.database)
         is_empty = not exists and paths.database.is_file() and not paths.database.stat().st_size
     except OSError as error:  # a parent folder is not accessible, or a name is too long
@@ -50,16 +54,20 @@ def open_library(
             raise _creation_error(paths, str(reason)) from error
         # The library can still be read; an attempt to write to it will raise the reason.
         store = stores.build(kind, paths.database, read_only=True)
-    library = Library(
-        paths, loaded.settings, store, read_only=read_only, notices=tuple(loaded.notices), created_paths=missing
-    )
-    if paths.docs_dir is not None:
-        _ensure_documents_tool(library, paths.docs_dir)
-    return library
+    try:
+        notices = [*loaded.notices, *_prepare_documents_tool(store, paths, read_only=read_only)]
+    except BaseException:
+        store.close()
+        raise
+    return Library(paths, loaded.settings, store, read_only=read_only, notices=tuple(notices), created_paths=missing)
 
 
-def _check_paths(paths: LibraryPaths) -> None:
+def _check_paths(paths: LibraryPaths, kind: str) -> None:
     """Raise an error if a library cannot be there."""
+    if paths.is_among_documents:
+        _check_links(paths, kind)
+    if paths.database.exists() and not (paths.database.is_file() or paths.database.is_dir()):
+        raise LibraryError(f"{paths.database} is not a file", hint=rebuild_hint(paths.database))
     if paths.database.is_dir():
         raise LibraryError(
             f"{paths.database} is a folder, not a library file",
@@ -70,6 +78,19 @@ def _check_paths(paths: LibraryPaths) -> None:
             f"{paths.folder} is a file, not a library folder",
             hint="Use --database FILE for a library in a file, --library DIR for one in a folder.",
         )
+
+
+def _check_links(paths: LibraryPaths, kind: str) -> None:
+    """Raise an error if the files of a library among documents are links: writing would change another file."""
+    assert paths.docs_dir is not None
+    inner_folders = [folder for folder in (paths.folder, *paths.folder.parents) if paths.docs_dir in folder.parents]
+    files = (paths.index_folder, *stores.file_paths(kind, paths.database))
+    for path in (*reversed(inner_folders), *files):
+        if path.is_symlink():
+            raise LibraryError(
+                f"{path} is a link, which could lead to any of your files",
+                hint="Delete it, or name the folder for the index with --data-dir.",
+            )
 
 
 def _creation_error(paths: LibraryPaths, reason: str) -> LibraryReadOnly:
@@ -100,6 +121,8 @@ def tool_names(paths: LibraryPaths, *, environ: Mapping[str, str], config: Path 
     loaded = load_library_settings(paths, environ=environ, config=config)
     location = _paths_from_settings(paths, loaded).database
     names = stores.tool_names(loaded.settings.storage.kind, location)
+    if paths.is_among_documents:
+        return [name for name in names if name == DOCUMENTS_TOOL]
     return [name for name in names if not name.startswith(SHADOW_PREFIX)]
 
 
@@ -126,29 +149,43 @@ def _paths_from_settings(paths: LibraryPaths, loaded: LoadedSettings) -> Library
     return paths
 
 
-def _ensure_documents_tool(library: Library, docs_dir: Path) -> None:
-    """Create or update the tool `documents`; raise if the library indexes another folder."""
-    tool = next((tool for tool in library.tools() if tool.name == DOCUMENTS_TOOL), None)
-    if tool is not None and tool.source == str(docs_dir):
-        return
-    if tool is not None and tool.source and Path(tool.source).is_dir() and library.paths.folder.parent != docs_dir:
+def _prepare_documents_tool(store: Store, paths: LibraryPaths, *, read_only: bool) -> list[str]:
+    """Create or update the tool `documents` of a `docs_dir`, and return notices; raise if it indexes another folder."""
+    docs_dir = paths.docs_dir
+    if docs_dir is None:
+        return []
+    tool = next((tool for tool in tools(store) if tool.name == DOCUMENTS_TOOL), None)
+    if (
+        tool is not None
+        and tool.source
+        and Path(tool.source).is_dir()
+        and docs_dir not in (Path(tool.source), paths.folder.parent)
+    ):
         raise LibraryMismatch(
-            f"The index in {library.paths.folder} was built from {tool.source}, not from {docs_dir}",
+            f"The index in {paths.folder} was built from {tool.source}, not from {docs_dir}",
             hint="Use a separate --data-dir for each folder.",
         )
-    if library.read_only:
-        return
-    if (
-        library.store.is_persistent
-        and library.paths.folder != docs_dir
-        and library.paths.folder.is_relative_to(docs_dir)
-    ):
-        with suppress(OSError):  # it holds texts and a token, which must not be committed by accident
-            (library.paths.folder / ".gitignore").write_text("*\n", encoding="ascii")
-    with suppress(LibraryReadOnly):
-        if tool is not None:
-            library.store.tools.put(replace(tool, source=str(docs_dir)))
-        else:
-            library.store.tools.ensure(
-                Tool(DOCUMENTS_TOOL, "folder", f"Documents in {docs_dir.name}", str(docs_dir), created_at=now())
-            )
+    if not read_only and (tool is None or (tool.kind, tool.source) != ("folder", str(docs_dir))):
+        if store.is_persistent and paths.folder != docs_dir and paths.folder.is_relative_to(docs_dir):
+            # It holds texts, which must not be committed by accident. A file or link of that name is left alone.
+            with suppress(OSError), open(paths.folder / ".gitignore", "x", encoding="ascii") as file:
+                file.write("*\n")
+        with suppress(LibraryReadOnly):
+            if tool is not None:
+                store.tools.put(replace(tool, kind="folder", source=str(docs_dir)))
+            else:
+                store.tools.ensure(
+                    Tool(DOCUMENTS_TOOL, "folder", f"Documents in {docs_dir.name}", str(docs_dir), created_at=now())
+                )
+    if not (store.is_persistent and paths.is_among_documents):
+        return []
+    store.cache = DocsCache(store.cache)
+    store.tools = docs_tools = DocsTools(store.tools, docs_dir)
+    if not (ignored := docs_tools.count_ignored()):
+        return []
+    # Without their names, which assistants would read and somebody else may have written.
+    return [
+        f"{ignored} other tool{'s' if ignored > 1 else ''} in {paths.folder} {'are' if ignored > 1 else 'is'} ignored:"
+        " an index among documents is for that folder only. If you added it yourself, use it with:"
+        f" {shlex.join(['--library', str(paths.folder)])}"
+    ]

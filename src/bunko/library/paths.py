@@ -36,6 +36,13 @@ class LibraryPaths:
         """The folder that holds the config file and `.env` of this library."""
         return self.database.parent
 
+    @property
+    def is_among_documents(self) -> bool:
+        """Whether the library lies in the folder of its documents, and may have come with them from somebody else."""
+        if self.docs_dir is None:
+            return False
+        return any(folder.is_relative_to(self.docs_dir) for folder in (self.folder, self.folder.resolve()))
+
     def cli_arguments(self) -> list[str]:
         """Return the flags that select this library in any command."""
         if self.docs_dir is None:
@@ -90,9 +97,7 @@ def locate_library(
         return paths_for_folder(Path(path))
     if path := environ.get("BUNKO_DATABASE_PATH"):
         return paths_for_file(Path(path))
-    import platformdirs
-
-    return paths_for_folder(Path(platformdirs.user_data_dir("bunko", appauthor=False)), is_explicit=False)
+    return paths_for_folder(user_data_folder(), is_explicit=False)
 
 
 def locate_from_path(path: Path | None, *, environ: Mapping[str, str]) -> LibraryPaths:
@@ -126,3 +131,10 @@ def user_config_folder() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_config_dir("bunko", appauthor=False))
+
+
+def user_data_folder() -> Path:
+    """Return the folder of the user's default library and secrets."""
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("bunko", appauthor=False)).absolute()

@@ -63,18 +63,28 @@ class Refresher:
         """Import the changes of a tool's folder, with `vectors` also those missing; return notices for the user."""
         notices = self._import_changes(tool)
         if vectors and not self.is_importing() and self._lacks_vectors(tool):
-            with self._check_lock:
-                if not self.is_importing():
-                    self._running_import = _ImportThread(lambda observer: self._embed_missing(tool, observer))
-                    self._running_import.start()
+            self._start_import(lambda observer: self._embed_missing(tool, observer))
             if self._running_import is not None:
                 self._running_import.join(min(self._wait_seconds, _VECTOR_WAIT_SECONDS))
         return notices
 
+    def _start_import(self, work: Callable[[Observer], None]) -> None:
+        """Start an import unless one is running or a check is about to start one."""
+        if self._check_lock.acquire(blocking=False):
+            try:
+                if not self.is_importing():
+                    self._running_import = _ImportThread(work)
+                    self._running_import.start()
+            finally:
+                self._check_lock.release()
+
     def _import_changes(self, tool: Tool) -> list[str]:
         if find_kind(tool.kind) is None:
             return []
-        with self._check_lock:  # one check at a time: a second import would only wait for the first
+        # One check at a time: a second import would only wait for the first. A check may hang on a dead network drive.
+        if not self._check_lock.acquire(timeout=self._wait_seconds):
+            return [f"{tool.source} is still being checked for changes; results come from the existing index."]
+        try:
             running = self._running_import if self.is_importing() else None
             if running is None:
                 last_check = self._checks.get(tool.id)
@@ -97,6 +107,8 @@ class Refresher:
                     lambda observer: self._import_scan(tool, scan, generation, observer)
                 )
                 running.start()
+        finally:
+            self._check_lock.release()
         # A search that joins a running import waits until the same deadline as the search that started it.
         running.join(max(0.0, self._wait_seconds - running.age()))
         return self._import_notices(tool, running)

@@ -155,6 +155,9 @@ class ChangeStore(Protocol):
     def chunks_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
         """Yield the chunks of all documents written after a generation, in the order they were written."""
 
+    def chunk_ids(self, tool_id: int) -> list[int]:
+        """Return the ids of all chunks of a tool."""
+
     def removed_since(self, tool_id: int, since: int) -> list[int] | None:
         """Return the ids of the documents removed after a generation, or None if those records were pruned."""
 
@@ -189,7 +192,7 @@ class WebPageStore(Protocol):
 
 
 class CacheStore(Protocol):
-    """The search log and cached model answers: data that may be lost."""
+    """The search log and cached answers of models and web services: data that may be lost."""
 
     def log_search(self, query: str, tool: str, searched_at: str, *, limit: int) -> bool:
         """Add a search to the log, which keeps `limit` searches; return False if another process is writing."""
@@ -201,10 +204,16 @@ class CacheStore(Protocol):
         """Delete the search log; return how many searches it had."""
 
     def cached_answer(self, kind: str, key: bytes, now: float) -> str | None:
-        """Return a cached model answer, or None if there is none or it expired; `now` is in seconds since 1970."""
+        """Return a cached answer, or None if there is none or it expired; `now` is in seconds since 1970."""
+
+    def cached_answers(self, kind: str, keys: Sequence[bytes], now: float) -> dict[bytes, str]:
+        """Return the cached answers that have not expired, by key."""
 
     def cache_answer(self, kind: str, key: bytes, value: str, *, now: float, expires_at: float, limit: int) -> bool:
-        """Cache a model answer, keeping `limit` per kind; return False if another process is writing."""
+        """Cache an answer, keeping `limit` per kind; return False if another process is writing."""
+
+    def cache_answers(self, kind: str, answers: Mapping[bytes, tuple[str, float]], *, now: float, limit: int) -> None:
+        """Cache answers, each with its expiry time, keeping `limit` per kind; wait for other processes."""
 
 
 class StatsStore(Protocol):
@@ -212,6 +221,9 @@ class StatsStore(Protocol):
 
     def totals(self, tool_id: int) -> Totals:
         """Return how many documents, chunks, vectors and characters a tool has."""
+
+    def count_incomplete(self) -> int:
+        """Return how many documents of all tools lack some of their chunks, as after damage to the file."""
 
     def storage_size(self, tool_id: int) -> StorageSize:
         """Return how many bytes a tool's rows take."""

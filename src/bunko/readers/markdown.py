@@ -21,7 +21,7 @@ _TOML_BLOCK = re.compile(r"\+\+\+[^\S\n]*\n((?s:.*?)(?<=\n))\+\+\+[^\S\n]*(?:\n|
 _FRONT_MATTER_KEYS = ("title", "date", "tags")
 _KEY_LINE = re.compile(r"([A-Za-z_][\w-]*):(?:[^\S\n]+(.*)|)\Z")
 _CONTROL_CHAR = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_LIST_ITEM = re.compile(r"\s*-\s+(.*?)\s*\Z")
+_LIST_ITEM = re.compile(r"\s*+-\s++(.*)\Z")
 
 # Front matter values that are used: a string or a list of strings.
 FrontMatter = dict[str, str | list[str]]
@@ -121,7 +121,7 @@ def _parse_yaml_lines(block: str) -> FrontMatter | None:
             previous = values[key]
             values[key] = [
                 *(previous if isinstance(previous, list) else [previous] if previous else []),
-                item[1].strip("\"'"),
+                item[1].rstrip().strip("\"'"),
             ]
         elif line.strip() and not line.startswith((" ", "\t", "#", "-")):
             return None  # running text

@@ -292,6 +292,9 @@ class CrawlSection(Section):
     delay_sec: float = setting(1.0, "Delay between two requests, in seconds", "RAG_CRAWL_DELAY_SEC")
     respect_robots_txt: bool = setting(True, "Obey robots.txt", "RAG_RESPECT_ROBOTS_TXT")
     robots_txt_cache_ttl: int = setting(3600, "Cache robots.txt this long, in seconds", "RAG_ROBOTS_TXT_CACHE_TTL")
+    max_crawl_delay: float = setting(
+        60.0, "Skip sites whose robots.txt asks for a longer delay between two requests, in seconds", high=86_400
+    )
     concurrency: int = setting(4, "Maximum number of concurrent requests", low=1, high=32)
     timeout_seconds: float = setting(30.0, "Timeout of a page, in seconds", low=0.1)
     max_bytes: int = setting(10_485_760, "Report and skip larger pages, in bytes", low=1)

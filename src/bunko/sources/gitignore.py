@@ -8,6 +8,9 @@ from functools import lru_cache
 
 _ANY_FOLDERS = "**"  # the one segment that spans several path components
 _STAR = "*"
+_MAX_PATTERN_CHARS = 4096  # as long as a path may be
+_BATCH_SIZE = 100  # patterns in one expression; few files have more
+_Matcher = tuple[re.Pattern[str], tuple[int, ...]]  # an expression, and the number of the pattern in each of its groups
 _CHARACTER_CLASSES = {
     "alnum": "0-9A-Za-z",
     "alpha": "A-Za-z",
@@ -38,7 +41,7 @@ class PathPatterns:
         paths: list[tuple[int, str, bool]] = []
         for line in lines:
             pattern = _trim_line(line)
-            if pattern.startswith("#"):
+            if pattern.startswith("#") or len(pattern) > _MAX_PATTERN_CHARS:
                 continue
             is_positive = not pattern.startswith("!")
             pattern = pattern if is_positive else pattern[1:]
@@ -58,11 +61,7 @@ class PathPatterns:
         `path` is relative to the .gitignore and ends in `name`.
         """
         names, paths = self._folder_matchers if is_folder else self._file_matchers
-        last = -1
-        if names is not None and (match := names[0].fullmatch(name)):
-            last = names[1][match.lastindex or 0]
-        if paths is not None and (match := paths[0].fullmatch(path)):
-            last = max(last, paths[1][match.lastindex or 0])
+        last = max(_last_match(names, name), _last_match(paths, path))
         return None if last < 0 else self._positive[last]
 
 
@@ -79,16 +78,26 @@ def _trim_line(line: str) -> str:
     return stripped + " " if escaped else stripped
 
 
-def _combine_globs(
-    globs: list[tuple[int, str, bool]], *, is_folder: bool
-) -> tuple[re.Pattern[str], tuple[int, ...]] | None:
-    # One expression for all patterns, the last first: the number of the matching group tells which pattern decides,
-    # with one call instead of one for each pattern.
+def _combine_globs(globs: list[tuple[int, str, bool]], *, is_folder: bool) -> list[_Matcher]:
+    # One expression for many patterns, the last first: the number of the matching group tells which pattern decides,
+    # with one call instead of one for each pattern. Other threads have to wait during a call, so it has a limit.
     patterns = [(line, regex) for line, regex, folders_only in reversed(globs) if is_folder or not folders_only]
-    if not patterns:
-        return None
-    expression = re.compile("|".join(f"({regex})" for _, regex in patterns), re.DOTALL)
-    return expression, (-1, *(line for line, _ in patterns))
+    return [
+        (
+            re.compile("|".join(f"({regex})" for _, regex in batch), re.DOTALL),
+            (-1, *(line for line, _ in batch)),
+        )
+        for start in range(0, len(patterns), _BATCH_SIZE)
+        if (batch := patterns[start : start + _BATCH_SIZE])
+    ]
+
+
+def _last_match(matchers: list[_Matcher], text: str) -> int:
+    """Return the number of the last pattern that matches, or -1."""
+    for expression, numbers in matchers:
+        if match := expression.fullmatch(text):
+            return numbers[match.lastindex or 0]
+    return -1
 
 
 def _glob_regex(pattern: str) -> str | None:
@@ -170,12 +179,13 @@ def _bracket_regex(pattern: str, position: int) -> tuple[str, int] | None:
     start = position
     allowed = ""
     while pattern[position : position + 1] != "]" or position == start:
-        class_match = re.compile(r"\[:([^\]]*):\]").match(pattern, position)
-        if class_match:
-            if class_match[1] not in _CHARACTER_CLASSES:
+        end = pattern.find("]", position + 2) if pattern.startswith("[:", position) else -1
+        if end > position + 2 and pattern[end - 1] == ":":
+            name = pattern[position + 2 : end - 1]
+            if name not in _CHARACTER_CLASSES:
                 return None
-            allowed += _CHARACTER_CLASSES[class_match[1]]
-            position = class_match.end()
+            allowed += _CHARACTER_CLASSES[name]
+            position = end + 1
             continue
         low, position = _read_character(pattern, position)
         high = low

@@ -31,6 +31,12 @@ def missing_paths(kind: str, location: Path) -> tuple[Path, ...]:
     return paths
 
 
+def file_paths(kind: str, location: Path) -> list[Path]:
+    """Return the files and links at the places that a library uses."""
+    paths: list[Path] = _provider(kind).file_paths(location)
+    return paths
+
+
 def delete(kind: str, location: Path) -> None:
     """Delete the files of a library that no process has open."""
     _provider(kind).delete(location)

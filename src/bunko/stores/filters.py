@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from hashlib import blake2b
 
+from bunko.errors import QueryError
 from bunko.records import Filter
 from bunko.text.dates import local_date, time_zone
 from bunko.types import Chunk, Fingerprint, SourceEntry
@@ -16,6 +17,7 @@ from bunko.types import Chunk, Fingerprint, SourceEntry
 BEGINNING_CHARS = 1000
 # Chunks of a longer document store their own text, so that showing one does not read the whole document.
 _LONG_DOCUMENT_CHARS = 100_000
+_MAX_GLOB_CHARS = 4096  # as long as a path may be
 
 
 def tiebreak_order(uri: str, index: int) -> int:
@@ -60,6 +62,8 @@ def newest_first(documents: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def document_matcher(where: Filter) -> Callable[[str, str, frozenset[str]], bool]:
     """Return a function that tests the URI, date and tags of a document."""
+    if len(where.path) > _MAX_GLOB_CHARS:
+        raise QueryError(f"The path has {len(where.path)} characters", hint=f"Use at most {_MAX_GLOB_CHARS}.")
     path = re.compile(glob_to_regex(where.path)) if where.path else None
     tags = frozenset(where.tags)
     zone = time_zone(where.zone)
@@ -80,28 +84,43 @@ def document_matcher(where: Filter) -> Callable[[str, str, frozenset[str]], bool
 
 
 def glob_to_regex(pattern: str) -> str:
-    """Translate a glob: * stays within a folder, ** crosses folders, a pattern without a slash matches at any depth."""
+    """Translate a glob: * stays within a folder, ** crosses folders, a pattern without a slash matches at any depth.
+
+    The regex engine must not try every way to split a path among the stars, which takes exponential time. What stands
+    between two ** may match at the first place that fits, because the second ** accepts whatever follows: an atomic
+    group keeps the engine from trying the others.
+    """
     if "/" not in pattern:
         pattern = f"**/{pattern}"
-    # Repeated stars match no more than one, but the regex engine would try every way to split a path among them.
+    # Repeated stars match no more than one.
     pattern = re.sub(r"\*{3,}", "**", re.sub(r"(?:\*\*/)+", "**/", pattern))
+    # Only as a whole folder does ** also match none: a/**/b is a/b, but a**/b is not ab.
+    first, *others = re.split(r"(\A\*\*/|(?<=/)\*\*/|\*\*)", pattern)
+    if not others:
+        return f"(?s:{_block_to_regex(first)})\\Z"
+    regex = f"(?>{_block_to_regex(first, lazy=True)})"
+    gaps, blocks = others[::2], others[1::2]
+    for gap, block in zip(gaps[:-1], blocks[:-1], strict=True):
+        regex += f"(?>{'(?:.*?/)??' if gap == '**/' else '.*?'}{_block_to_regex(block, lazy=True)})"
+    regex += f"{'(?:.*/)?' if gaps[-1] == '**/' else '.*'}{_block_to_regex(blocks[-1])}"
+    return f"(?s:{regex})\\Z"
+
+
+def _block_to_regex(pattern: str, *, lazy: bool = False) -> str:
+    """Translate a glob without **; with `lazy`, its match ends as early as possible."""
     regex, position = "", 0
     while position < len(pattern):
-        if pattern.startswith("**/", position):
-            regex, position = regex + "(?:.*/)?", position + 3
-        elif pattern.startswith("**", position):
-            regex, position = regex + ".*", position + 2
-        elif pattern[position] == "*":
+        if pattern[position] == "*":
             segment, position = _segment_to_regex(pattern, position + 1)
-            # If another star follows, the first match of this segment is as good as any: the atomic group prevents
-            # backtracking, which takes exponential time for a pattern of many stars.
-            regex += f"(?>[^/]*?{segment})" if pattern.startswith("*", position) else f"[^/]*{segment}"
+            # If another star follows, the first match of this segment is as good as any.
+            has_next_star = pattern.startswith("*", position)
+            regex += f"(?>[^/]*?{segment})" if has_next_star else f"[^/]*{'?' if lazy else ''}{segment}"
+        elif pattern[position] == "/":
+            regex, position = regex + "/", position + 1
         else:
             segment, position = _segment_to_regex(pattern, position)
             regex += segment
-            if pattern.startswith("/", position):
-                regex, position = regex + "/", position + 1
-    return f"(?s:{regex})\\Z"
+    return regex
 
 
 def _segment_to_regex(pattern: str, position: int) -> tuple[str, int]:

@@ -19,9 +19,9 @@ _JAPANESE_CHARS = analyzer.JAPANESE_CHARS
 # Markup, code and addresses say nothing about the topic of a text.
 _NON_PROSE = re.compile(
     r"^(?P<fence>```+|~~~+).*?(?:^(?P=fence)|\Z)"  # code blocks
-    r"|<!--.*?-->|</?[a-zA-Z][^<>\n]{0,200}>"
-    r"|\]\([^()\n]*\)|\b[a-z][a-z0-9+.-]{1,11}://[^\s<>「」、。]+|\bwww\.\S+|[\w.+-]+@[\w-]+\.[\w.-]+"
-    r"|&[a-z]{2,8};|\{[#*%.{][^}\n]*\}+",
+    r"|<!--.*?(?:-->|\Z)|</?[a-zA-Z][^<>\n]{0,200}+>"  # the limits bound the time for marks that are never closed
+    r"|\]\([^()\n]*\)|\b[a-z][a-z0-9+.-]{1,11}://[^\s<>「」、。]+|\bwww\.\S+"
+    r"|(?<![\w.+-])[\w.+-]++@[\w-]+\.[\w.-]+|&[a-z]{2,8};|\{[#*%.{][^}\n]{0,200}+\}+",
     re.M | re.S,
 )
 # The value after such a word is no topic and may be confidential.

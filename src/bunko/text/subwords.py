@@ -18,7 +18,8 @@ MODEL_NAME = "pieces-1"
 
 _CJK = "\u3005\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f"
 # A word is the same token with or without a space around it: GitHubで, GitHub で and "GitHub" alone.
-_WORD_BORDERS = re.compile(rf"(?<=[{_CJK}])(?=[A-Za-z0-9])|\s+(?=[{_CJK}])|^(?=[A-Za-z0-9])")
+# A run of spaces is read once, from its beginning.
+_WORD_BORDERS = re.compile(rf"(?<=[{_CJK}])(?=[A-Za-z0-9])|(?<!\s)\s++(?=[{_CJK}])|^(?=[A-Za-z0-9])")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")  # halves of characters, which cannot be encoded
 

@@ -30,11 +30,16 @@ def pack_terms(chunks: Sequence[Sequence[int]]) -> bytes:
     return len(chunks).to_bytes(4, "little") + sizes.tobytes() + keys[run_starts].tobytes() + counts.tobytes()
 
 
+def chunk_count(blob: bytes) -> int:
+    """Return the number of chunks in a blob, of which the first four bytes are enough."""
+    return int.from_bytes(blob[:4], "little")
+
+
 def unpack_terms(blob: bytes) -> list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]]:
     """Return the sorted distinct keys of each chunk, and their counts."""
-    chunk_count = int.from_bytes(blob[:4], "little")
-    offsets = [0, *np.cumsum(np.frombuffer(blob, np.uint32, chunk_count, 4)).tolist()]
-    keys_start = 4 + 4 * chunk_count
+    count = chunk_count(blob)
+    offsets = [0, *np.cumsum(np.frombuffer(blob, np.uint32, count, 4)).tolist()]
+    keys_start = 4 + 4 * count
     keys = np.frombuffer(blob, np.uint64, offsets[-1], keys_start)
     counts = np.frombuffer(blob, np.uint16, offsets[-1], keys_start + 8 * offsets[-1])
     return [(keys[start:end], counts[start:end]) for start, end in itertools.pairwise(offsets)]

@@ -36,3 +36,18 @@ def test_a_store_keeps_the_latest_answers_of_each_kind_while_they_are_worth_some
     assert store.cache.cached_answer("rewrite", b"4", 150.0) == "other words"
     assert store.cache.cached_answer("rewrite", b"3", 0.0) is None  # it was out of date, and was forgotten
     assert store.generation() == 0
+
+
+def test_a_store_caches_many_answers_at_once_each_with_its_own_time(store: Store) -> None:
+    keys = [b"%d" % number for number in range(1_200)]
+    store.cache.cache_answers("threat", dict.fromkeys(keys[:3], ("old", 10.0)), now=0.0, limit=2_000)
+    store.cache.cache_answers("robots", {b"0": ("rules", 300.0)}, now=0.0, limit=1)
+    answers = {key: (f"answer {key!r}", 100.0 + index) for index, key in enumerate(keys)}
+    store.cache.cache_answers("threat", answers, now=0.0, limit=1_000)
+    assert store.cache.cached_answers("threat", [*keys, b"unknown"], 0.0) == {
+        key: f"answer {key!r}" for key in keys[200:]
+    }
+    assert list(store.cache.cached_answers("threat", keys, 1_298.0)) == [keys[-1]]
+    assert store.cache.cached_answers("robots", [b"0"], 0.0) == {b"0": "rules"}
+    assert store.cache.cached_answers("robots", [], 0.0) == {}
+    assert store.generation() == 0

@@ -37,3 +37,14 @@ def test_documents_that_move_into_an_empty_tool_are_a_change(store: Store) -> No
     assert store.tools.swap(tool, shadow) > before
     with store.read_transaction():
         assert len(list(store.changes.chunks_since(tool.id, before))) == 1
+
+
+def test_the_ids_of_all_chunks_are_those_an_index_learns(store: Store) -> None:
+    tool, other = store.tools.put(Tool("docs")), store.tools.put(Tool("other"))
+    store.documents.write(tool.id, upsert=[prepared("a.md", "one", "two"), prepared("b.md", "three")])
+    store.documents.write(other.id, upsert=[prepared("a.md", "four")])
+    store.documents.write(tool.id, remove=["b.md"])
+    learnt = [chunk.chunk_id for chunk in store.changes.chunks_since(tool.id, 0)]
+    assert sorted(store.changes.chunk_ids(tool.id)) == sorted(learnt)
+    assert len(learnt) == 2
+    assert store.stats.count_incomplete() == 0

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bunko.errors import QueryError
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
 from bunko.records import Filter
+from bunko.stores.filters import glob_to_regex
 from bunko.types import Tool
 from tests.contracts.documents import prepared, search_results
 
@@ -48,3 +54,41 @@ def test_a_glob_of_many_stars_does_not_take_for_ever(store: Store) -> None:
     assert not search_results(store, tool, live, "検索", where=Filter(path="*a" * 30 + "b"))
     assert search_results(store, tool, live, "検索", where=Filter(path="**/a*b/c.md"))
     assert search_results(store, tool, live, "検索", where=Filter(path="*a*a*.md"))
+    for hostile in ("**a" * 30 + "b", "a**" * 30 + "b", "**?" * 30 + "b", "**[ab]" * 30 + "b", "**/*a" * 30 + "b"):
+        assert not search_results(store, tool, live, "検索", where=Filter(path=hostile))
+    assert search_results(store, tool, live, "検索", where=Filter(path="**a**a**.md"))
+    assert search_results(store, tool, live, "検索", where=Filter(path="guide/**/c.md"))
+    assert search_results(store, tool, live, "検索", where=Filter(path="guide/**/ab/**/c.md"))
+    assert search_results(store, tool, live, "検索", where=Filter(path="g**1*/a**c*"))
+    assert not search_results(store, tool, live, "検索", where=Filter(path="g**/a**/d.md"))
+    with pytest.raises(QueryError):
+        search_results(store, tool, live, "検索", where=Filter(path="*" * 5_000))
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "/", "*", "**", "**/", "?", "[a]"]), min_size=1, max_size=8).map("".join),
+    st.text("ab/", min_size=1, max_size=8),
+)
+def test_a_glob_matches_what_its_stars_can_stand_for(pattern: str, path: str) -> None:
+    whole = pattern if "/" in pattern else f"**/{pattern}"
+    assert bool(re.match(glob_to_regex(pattern), path)) is _fits(
+        re.sub(r"\*{3,}", "**", re.sub(r"(?:\*\*/)+", "**/", whole)), path
+    )
+
+
+def _fits(pattern: str, path: str, before: str = "/") -> bool:
+    """Match a glob in the obvious way, which takes exponential time."""
+    if not pattern:
+        return not path
+    if pattern.startswith("**/") and before == "/":
+        rest = pattern[3:]
+        return _fits(rest, path) or any(char == "/" and _fits(rest, path[at + 1 :]) for at, char in enumerate(path))
+    if pattern.startswith("**"):
+        return any(_fits(pattern[2:], path[at:], "*") for at in range(len(path) + 1))
+    if pattern.startswith("*"):
+        return any(_fits(pattern[1:], path[at:], "*") for at in range(len(path) + 1) if "/" not in path[:at])
+    if pattern.startswith("[a]"):
+        return path.startswith("a") and _fits(pattern[3:], path[1:], "]")
+    if pattern.startswith("?"):
+        return path[:1] not in ("", "/") and _fits(pattern[1:], path[1:], "?")
+    return path.startswith(pattern[0]) and _fits(pattern[1:], path[1:], pattern[0])

@@ -5,7 +5,7 @@ A segment file is derived data: if it is damaged, the index is rebuilt from the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,15 @@ FORMAT = 1
 # From this size on, scanning bytes and rescoring is faster than scanning floats, which no longer fit the CPU cache.
 COARSE_ROWS = 32_768
 _BATCH_ROWS = 8192
+_DTYPES: dict[str, np.dtype[Any]] = {
+    name: np.dtype(dtype)
+    for name, dtype in {
+        "chunk_ids": np.int64, "document_ids": np.int64, "order": np.uint64, "lengths": np.int32,
+        "vectors": np.float32, "coarse": np.int8, "scales": np.float32,
+        "words.keys": np.uint64, "words.starts": np.int64, "words.rows": np.int32, "words.counts": np.uint16,
+        "grams.keys": np.uint64, "grams.starts": np.int64, "grams.rows": np.int32, "grams.counts": np.uint16,
+    }.items()
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +64,8 @@ def build(rows: Sequence[StoredChunk], dimension: int, stamp: dict[str, Any]) ->
     """Index rows; `dimension` is that of their vectors, 0 if there are none."""
     vectors = np.zeros((len(rows), dimension), np.float32)
     for index, row in enumerate(rows):
-        if row.vector is not None and dimension:
+        # A vector of another size or without a direction cannot be compared: such a chunk is found by its words.
+        if row.vector is not None and len(row.vector) == dimension and np.isfinite(row.vector).all():
             vectors[index] = row.vector
     return Segment(
         np.array([row.chunk_id for row in rows], np.int64),
@@ -192,8 +202,14 @@ def _arrays(segment: Segment) -> dict[str, npt.NDArray[Any]]:
 
 
 def load(path: Path, *, check: bool = False) -> Segment:
-    """Map a segment file; raise `DamagedArrayFile` if it is invalid, `FileNotFoundError` if it does not exist."""
-    arrays, stamp = array_file.load_arrays(path, format_version=FORMAT, verify_checksum=check or None)
+    """Map a segment file; raise `DamagedArrayFile` if it is invalid, `FileNotFoundError` if it does not exist.
+
+    The values in a large file are only checked with `check`; without it, an impossible one raises an error when used.
+    """
+    arrays, stamp = array_file.load_arrays(
+        path, format_version=FORMAT, verify_checksum=check or None, check_values=_check_values
+    )
+    _check_shapes(arrays)
     lanes = {
         lane: Postings(*(arrays[f"{lane}.{name}"] for name in ("keys", "starts", "rows", "counts")))
         for lane in ("words", "grams")
@@ -210,3 +226,41 @@ def load(path: Path, *, check: bool = False) -> Segment:
         arrays["scales"],
         stamp,
     )
+
+
+def _check_shapes(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Raise if the arrays are not those of a segment, or do not fit together."""
+    if {name: array.dtype for name, array in arrays.items()} != _DTYPES:
+        raise DamagedArrayFile("The index file has other arrays than bunko writes")
+    shapes = {name: array.shape for name, array in arrays.items()}
+    row_count = shapes["chunk_ids"]
+    fits = (
+        len(row_count) == 1
+        and all(shapes[name] == row_count for name in ("document_ids", "order", "lengths"))
+        and len(shapes["vectors"]) == 2
+        and shapes["vectors"][:1] == row_count
+        and shapes["coarse"] in (shapes["vectors"], (0, *shapes["vectors"][1:]))
+        and shapes["scales"] == shapes["coarse"][:1]
+        and bool((arrays["lengths"] >= 0).all())
+    )
+    for lane in ("words", "grams"):
+        keys, starts, rows, counts = (shapes[f"{lane}.{name}"] for name in ("keys", "starts", "rows", "counts"))
+        fits = fits and len(keys) == 1 and starts == (keys[0] + 1,) and len(rows) == 1
+        fits = fits and counts == (rows if lane == "words" else (0,))
+        fits = fits and int(arrays[f"{lane}.starts"][-1]) == rows[0]
+    if not fits:
+        raise DamagedArrayFile("The index file has arrays that do not fit together")
+
+
+def _check_values(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Raise if a value is impossible; reads everything but the coarse vectors."""
+    _check_shapes(arrays)
+    row_count = len(arrays["chunk_ids"])
+    is_valid = bool(np.isfinite(arrays["vectors"]).all() and np.isfinite(arrays["scales"]).all())
+    for lane in ("words", "grams"):
+        keys, starts, rows = (arrays[f"{lane}.{name}"] for name in ("keys", "starts", "rows"))
+        is_valid = is_valid and bool((keys[1:] > keys[:-1]).all() and (starts[1:] >= starts[:-1]).all())
+        is_valid = is_valid and int(starts[0]) == 0
+        is_valid = is_valid and (not len(rows) or (int(rows.min()) >= 0 and int(rows.max()) < row_count))
+    if not is_valid:
+        raise DamagedArrayFile("The index file has impossible values")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.errors import LibraryError
+from bunko.errors import LibraryDamaged, LibraryError, rebuild_hint
 from bunko.indexes.embedded import segment as segments
 from bunko.indexes.embedded.segment import DamagedArrayFile, Segment
 from bunko.indexes.embedded.snapshot import SegmentView
@@ -68,6 +68,9 @@ class ToolIndex:
         snapshot = self._snapshot
         if self._folder is None or snapshot is None or not self._is_worth_saving(snapshot):
             return
+        if self._saved_rows and self._discard_if_wrong():  # a wrong file must not become part of the next one
+            with self._store.read_transaction():
+                snapshot = self.snapshot()
         # The library records the nonce of its index file: a copy of an older library must not use a newer file.
         nonce = secrets.token_hex(8)
         path = self._folder / f"{self._prefix()}{snapshot.generation}.segment"
@@ -100,7 +103,18 @@ class ToolIndex:
                 path.unlink()
 
     def repair(self) -> bool:
-        """Remove the index file if it is damaged, and rebuild the index; return whether it was damaged."""
+        """Remove the index file if it is wrong, and rebuild the index; return whether it was wrong.
+
+        Raise an error if the library itself is damaged: then no index can be right.
+        """
+        was_wrong = self._discard_if_wrong()
+        if problem := self._store.check():
+            raise LibraryDamaged(
+                f"{self._store.location} is damaged: {problem}", hint=rebuild_hint(self._store.location)
+            )
+        return was_wrong
+
+    def _discard_if_wrong(self) -> bool:
         if not self.check_file():
             return False
         self.discard()
@@ -115,6 +129,11 @@ class ToolIndex:
                 segments.load(path, check=True)
             except (DamagedArrayFile, OSError) as error:
                 return str(error)
+        with self._store.read_transaction():
+            view = self.snapshot()
+            listed_ids = view.chunk_ids(view.rows())
+            if sorted(listed_ids) != sorted(self._store.changes.chunk_ids(self._tool_id)):
+                return "The index file lists other chunks than the library has"
         return ""
 
     def _is_worth_saving(self, snapshot: EmbeddedView) -> bool:
@@ -151,15 +170,14 @@ class ToolIndex:
                 loaded = segments.load(path)
             except FileNotFoundError:
                 continue
-            except (DamagedArrayFile, OSError, KeyError, ValueError, TypeError) as error:
-                self.rebuild_reason = (
-                    str(error) if isinstance(error, DamagedArrayFile) else f"{path.name} cannot be used ({error!r})"
-                )
+            except (DamagedArrayFile, OSError) as error:
+                self.rebuild_reason = str(error)
                 _log.warning("%s; rebuilding the index from the library.", self.rebuild_reason)
                 continue
             file_generation = loaded.stamp.get("generation", -1)
             if (
-                loaded.stamp != self._stamp(file_generation, self._store.changes.index_file(self._tool_id))
+                type(file_generation) is not int
+                or loaded.stamp != self._stamp(file_generation, self._store.changes.index_file(self._tool_id))
                 or file_generation > generation
             ):
                 continue

@@ -6,7 +6,7 @@ The mean and spread of all cosines are returned too: a cosine alone says little,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
+from math import isfinite, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 # After a scan of bytes, this many times the requested rows are scored again exactly.
 _RESCORE_FACTOR, _MIN_RESCORED_ROWS = 4, 64
 
+# NaN and infinity, which only a damaged file has, are an error at the end instead of a warning for each operation.
+_ignore_warnings = np.errstate(invalid="ignore", over="ignore")
 
+
+@_ignore_warnings
 def nearest(
     snapshot: Snapshot,
     vector: npt.NDArray[np.float32],
@@ -34,7 +38,7 @@ def nearest(
     row_count, total, squares = 0, 0.0, 0.0
     for view_index, view in enumerate(snapshot.views):
         segment, mask = view.segment, masks[view_index]
-        if not segment.vectors.shape[1]:
+        if segment.vectors.shape[1] != len(vector):  # it has none, or none of this embedder
             continue
         scores = _approximate_cosines(segment, vector) if len(segment.coarse) else segment.vectors @ vector
         alive_scores = scores if view.alive is None else scores[view.alive]
@@ -51,29 +55,38 @@ def nearest(
                 rows = positions if rows is None else rows[positions]
             scores = (segment.vectors if rows is None else segment.vectors[rows]) @ vector
         top.add(view_index, rows, scores)
+    ranking = top.ranking()
+    if not all(map(isfinite, (total, *ranking.scores))):
+        raise ValueError("the index has vectors that are not numbers")
     mean = total / max(row_count, 1)
     spread = sqrt(max(squares / max(row_count, 1) - mean * mean, 0.0))
     # Rounded, so that they do not depend on how rows are spread over segments.
-    return NearestRows(top.ranking(), vector, round(mean, 4), round(spread, 4))
+    return NearestRows(ranking, vector, round(mean, 4), round(spread, 4))
 
 
+@_ignore_warnings
 def cosines(snapshot: Snapshot, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
     """Return the cosines of rows."""
     if not rows:
         return []
     if len(snapshot.views) == 1:
         vectors = snapshot.views[0].segment.vectors
-        if not vectors.shape[1]:
+        if vectors.shape[1] != len(vector):
             return [0.0] * len(rows)
-        products: list[float] = (vectors[np.array(rows, np.intp)] @ vector).tolist()
-        return products
+        return _finite(vectors[np.array(rows, np.intp)] @ vector)
     scores = np.zeros(len(rows), np.float32)
     locations = np.array([snapshot.locate(row) for row in rows], np.intp).reshape(-1, 2)
     for view_index in np.unique(locations[:, 0]):
         vectors = snapshot.views[view_index].segment.vectors
-        if vectors.shape[1]:
+        if vectors.shape[1] == len(vector):
             selected = locations[:, 0] == view_index
             scores[selected] = vectors[locations[selected, 1]] @ vector
+    return _finite(scores)
+
+
+def _finite(scores: npt.NDArray[np.float32]) -> list[float]:
+    if not np.isfinite(scores).all():
+        raise ValueError("the index has vectors that are not numbers")
     score_list: list[float] = scores.tolist()
     return score_list
 

@@ -116,14 +116,18 @@ def _close_in_time(registry: ToolRegistry) -> None:
 def _serve_http(
     shared: SharedOptions, registry: ToolRegistry, host: str | None, port: int | None, allow_remote: bool
 ) -> None:
-    from bunko.interfaces.mcp.http import load_or_create_token, open_listening_socket, serve_http
+    from bunko.interfaces.mcp.http import open_listening_socket, serve_http
+    from bunko.library.user_secret import load_or_create_secret, token_path
 
     settings = shared.load_settings().settings.serve
     host, port = host or settings.host, settings.port if port is None else port
     with open_listening_socket(host, port, allow_remote=allow_remote) as listener:
-        path = shared.library_paths().folder / "token"
-        token = settings.token or load_or_create_token(path)
+        paths = shared.library_paths()
+        path, old_path = token_path(paths), paths.folder / "token"
+        token = settings.token or load_or_create_secret(path, hint="Set BUNKO_TOKEN instead.")
         token_name = "BUNKO_TOKEN" if settings.token else f"the token in {path}"
+        if old_path != path and old_path.exists():
+            print_stderr(f"{old_path} is ignored: tokens are stored in your data folder. Delete it.")
         address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/mcp"
         print_stderr(f"Listening on {address}; clients need {token_name} as bearer token. Press Ctrl-C to stop.")
         serve_http(registry, listener, token=token, host=host, allowed_hosts=settings.allowed_hosts)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hmac
-import os
-import secrets
 import socket
 from collections.abc import Sequence
-from pathlib import Path
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
@@ -110,29 +107,3 @@ def build_server(app: ASGIApp) -> uvicorn.Server:
         access_log=False,
     )
     return uvicorn.Server(config)
-
-
-def load_or_create_token(path: Path) -> str:
-    """Return the token from a file, created on first use and readable by its owner only."""
-    try:
-        token = path.read_text(encoding="ascii").strip()
-        if os.name == "posix" and path.stat().st_mode & 0o077:
-            raise SettingsError(f"{path} is readable by other users", hint=f"Run: chmod 600 '{path}'")
-        if token:
-            return token
-    except FileNotFoundError:
-        pass
-    except (UnicodeDecodeError, OSError) as error:
-        raise SettingsError(
-            f"{path} cannot be read: {error}", hint="Remove it; the next start creates a new one."
-        ) from error
-    token = secrets.token_urlsafe(32)
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-            file.write(token + "\n")
-        temporary.replace(path)
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be written: {error.strerror}", hint="Set BUNKO_TOKEN instead.") from error
-    return token

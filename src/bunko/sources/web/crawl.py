@@ -15,9 +15,9 @@ from bunko.observer import NO_OBSERVER, CrawlProgress, Observer
 from bunko.protocols import Store
 from bunko.records import WebPage
 from bunko.sources.web import sitemap
-from bunko.sources.web.fetch import SITEMAP_TYPES
 from bunko.sources.web.links import CrawlRules, LinkFilter, site_of
 from bunko.sources.web.pages import is_document, read_page
+from bunko.sources.web.site_cache import SiteCache
 from bunko.sources.web.threads import DaemonPool
 from bunko.sources.web.visit import FORBIDDEN_REASON, Visitor, VisitResult, failure_reason
 from bunko.timing import now
@@ -60,12 +60,13 @@ class Crawler:
         store: Store,
         tool_id: int,
         visitor: Visitor,
+        cache: SiteCache | None = None,
         *,
         concurrency: int = 4,
         respect_noindex: bool = True,  # for pages found by following links
         observer: Observer = NO_OBSERVER,
     ) -> None:
-        self._store, self._tool_id, self._visitor = store, tool_id, visitor
+        self._store, self._tool_id, self._visitor, self._cache = store, tool_id, visitor, cache or SiteCache()
         self._concurrency, self._respect_noindex = concurrency, respect_noindex
         self._observer = observer
         self._link_filter: LinkFilter | None = None
@@ -110,11 +111,11 @@ class Crawler:
             return self._run([page for page in crawled if page.state == "waiting"])
         links.seen_urls.add(rules.root)
         links.taken_count = int(links.matches(rules.root))
+        sitemap_urls = self._sitemap_urls(links) if rules.sitemap and rules.depth else []
+        if self._result.interrupted:
+            return self._result
         root_page = replace(rows.get(rules.root, WebPage(rules.root)), state="waiting", depth=0, found_on="")
-        waiting = [
-            root_page,
-            *(self._waiting_pages(self._sitemap_links(links), 1) if rules.sitemap and rules.depth else []),
-        ]
+        waiting = [root_page, *self._waiting_pages(links.take_new_urls(sitemap_urls), 1)]
         # An earlier crawl from this root may have left pages waiting: those with content stay as they are stored.
         leftover = [
             page for page in crawled if page.state == "waiting" and page.url not in {queued.url for queued in waiting}
@@ -126,31 +127,29 @@ class Crawler:
         )
         return self._run(waiting)
 
-    def _sitemap_links(self, links: LinkFilter) -> list[str]:
-        """Return the new links in the sitemaps of a site and its llms.txt."""
+    def _sitemap_urls(self, links: LinkFilter) -> list[str]:
+        """Return the URLs to follow in the sitemaps of a site, read in another thread so that it can be cancelled."""
         visitor, root = self._visitor, links.rules.root
-        root_target = visitor.guard.target(root)
+        problems: list[tuple[str, BunkoError]] = []
 
-        def fetch(url: str) -> bytes:
-            target = visitor.guard.link_target(root_target, url)
-            visitor.check_url(str(target))
-            if not visitor.robots.allows(str(target)):
-                raise SourceError(FORBIDDEN_REASON)
-            visitor.wait_for_host(target)
-            return visitor.fetcher.fetch(str(target), accept=(*SITEMAP_TYPES, "text/markdown")).content
+        def read() -> list[str]:
+            urls = sitemap.site_urls(visitor, root, lambda url, error: problems.append((url, error)))
+            return links.matching_urls(urls, visitor.pacer.stop)
 
+        pool: DaemonPool[list[str]] = DaemonPool(1)
+        pool.submit(read)
+        results: list[list[str]] = []
         try:
-            visitor.check_url(root)
-        except BunkoError:
-            return []  # reported when the page itself is visited; until then not even robots.txt is fetched
-        llms_txt = f"{root_target.origin}/llms.txt"
-        sitemaps = list(visitor.robots.sitemaps(root)) or [f"{root_target.origin}/sitemap.xml"]
-        urls = list(sitemap.sitemap_urls(fetch, sitemaps, self._add_problem))
-        try:
-            urls += sitemap.llms_txt_urls(fetch, llms_txt)
-        except SourceError as error:
-            _log.debug("%s: %s", llms_txt, error.message)  # few sites have an llms.txt
-        return links.take_new_links(urls)
+            while not results and not self._result.interrupted:
+                results = pool.results(_POLL_SECONDS)
+                self._result.interrupted = self._observer.is_cancelled()
+        finally:
+            if not results:
+                visitor.pacer.stop.set()
+            pool.shut_down()
+        for url, error in problems if results else ():
+            self._add_problem(url, error)
+        return results[0] if results else []
 
     def _add_problem(self, url: str, error: BunkoError, suffix: str = "") -> None:
         self._result.problems.append(Problem(url, failure_reason(url, error) + suffix))
@@ -183,6 +182,7 @@ class Crawler:
                 result.interrupted = self._observer.is_cancelled()
                 if len(self._pending_pages) >= _BATCH_PAGES or time.monotonic() - last_write > _BATCH_SECONDS:
                     self._write_pending()
+                    self._cache.save()
                     last_write = time.monotonic()
                 if visits:
                     total = self._visited_count + len(waiting) + pool.pending
@@ -211,16 +211,20 @@ class Crawler:
             problems.sort(key=lambda problem: position(problem.uri))
 
     def _visit_page(self, row: WebPage) -> VisitResult:
-        if self._link_filter is not None:
-            follow = row.depth < self._link_filter.rules.depth
+        links = self._link_filter
+        if links is None:
+            # A page added by hand may redirect anywhere; a refreshed page must stay on its site.
+            site = "" if self._is_explicit else site_of(self._visitor.guard.target(row.url))
             return self._visitor.visit(
-                row, site=self._link_filter.site, with_links=follow, respect_noindex=self._respect_noindex
+                row, site=site, respect_noindex=self._respect_noindex and not self._is_explicit and not is_document(row)
             )
-        # A page added by hand may redirect anywhere; a refreshed page must stay on its site.
-        site = "" if self._is_explicit else site_of(self._visitor.guard.target(row.url))
-        return self._visitor.visit(
-            row, site=site, respect_noindex=self._respect_noindex and not self._is_explicit and not is_document(row)
-        )
+        follow = row.depth < links.rules.depth
+        visit = self._visitor.visit(row, site=links.site, with_links=follow, respect_noindex=self._respect_noindex)
+        if follow and visit.hints is not None:
+            # In this thread: patterns and lookups may take long, and the main thread must notice a cancel.
+            visit.urls = links.matching_urls(visit.hints.links, self._visitor.pacer.stop)
+            self._visitor.prefetch_threats(links.unseen_urls(visit.urls))
+        return visit
 
     def _write_pending(self) -> None:
         if not self._pending_pages and not self._pending_removals:
@@ -314,12 +318,9 @@ class Crawler:
         self._pending_pages[row.url] = WebPage(row.url, "alias", row.depth, url, checked_at=row.checked_at)
 
     def _follow_links(self, visit: VisitResult) -> list[WebPage]:
-        links, row = self._link_filter, visit.row
-        if links is None or visit.hints is None or row.depth >= links.rules.depth:
+        if self._link_filter is None:
             return []
-        new_urls = links.take_new_links(visit.hints.links)
-        self._visitor.prefetch_threats(new_urls)
-        pages = self._waiting_pages(new_urls, row.depth + 1)
+        pages = self._waiting_pages(self._link_filter.take_new_urls(visit.urls), visit.row.depth + 1)
         # In the same transaction as the page itself, so that its links are not lost if the process is killed.
         self._pending_pages |= {page.url: page for page in pages}
         return pages
@@ -331,6 +332,9 @@ class Crawler:
         """
         guard = self._visitor.guard
         for url, canonical in sorted(self._canonicals.items(), key=self._canonical_priority):
+            if self._observer.is_cancelled():
+                self._result.interrupted = True
+                return
             try:
                 source, target = guard.target(url), guard.target(canonical)
             except BunkoError:

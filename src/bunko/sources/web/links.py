@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
+from threading import Event
 
 from bunko.errors import BunkoError, QueryError
+from bunko.sources.web.pace import CrawlStopped
 from bunko.sources.web.ssrf_guard import DEFAULT_PORTS, Guard, Target
 
 _MAX_PATTERN_LENGTH = 500
-# Characters that a pattern is matched against, by its number of .* and .+: each multiplies the time by the length, and
-# real addresses are shorter. A pattern with four is rejected.
-_MAX_MATCHED_CHARS = (2000, 2000, 1000, 500)
-_PATTERN_PART = re.compile(
-    r"\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]|\(\?P=\w+\)"  # one character or class
-    r"|(?P<open>\((?:\?(?:P?<\w+>|<[=!]|[:=!>]|[a-zA-Z-]+:?))?)|(?P<close>\))|(?P<choice>\|)"
-    r"|(?P<times>[*+?]|\{\d*,?\d*\})|(?P<any>\.)|.",
-    re.DOTALL,
-)
+_MAX_PATTERN_MEMORY = 1 << 20  # bytes; bounds how large a pattern becomes when its repetitions are written out
+_MAX_MATCHED_CHARS = 2000  # the slowest patterns take 50 ms for an address of this length; real ones are shorter
+_SYNTAX_URL = "https://github.com/google/re2/wiki/Syntax"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +36,49 @@ class LinkFilter:
         self.seen_urls: set[str] = set()
         self.taken_count = self.omitted_count = 0  # links followed, and links dropped because of max_pages
         self._guard, self.matches = guard, matcher(rules.pattern)
-        self._seen_links: set[str] = set()
+        self._urls: dict[str, str] = {}  # link → its URL, or "" if it is not followed
 
-    def take_new_links(self, links: Iterable[str]) -> list[str]:
-        """Return the links that are new, on the site and match the pattern, up to the maximum number of pages."""
-        urls = []
+    def matching_urls(self, links: Iterable[str], stop: Event) -> list[str]:
+        """Return the URLs of the links that are on the site and match the pattern; thread-safe.
+
+        A page may have many links and a pattern may be slow: raise CrawlStopped if `stop` is set meanwhile.
+        """
+        urls: dict[str, None] = {}
         for link in links:
-            if link in self._seen_links:
-                continue
-            self._seen_links.add(link)
-            try:
-                target = self._guard.target(link)
-            except BunkoError:
-                continue  # a link that cannot be fetched is not a problem of the page
-            url = str(target)
-            if site_of(target) != self.site or url in self.seen_urls or not self.matches(url):
+            if stop.is_set():
+                raise CrawlStopped
+            if (url := self._urls.get(link)) is None:
+                url = self._urls[link] = self._matching_url(link)
+            if url:
+                urls[url] = None
+        return list(urls)
+
+    def unseen_urls(self, urls: Iterable[str]) -> list[str]:
+        """Return the URLs that `take_new_urls` would return now."""
+        room = max(0, self.rules.max_pages - self.taken_count)
+        return list(islice((url for url in urls if url not in self.seen_urls), room))
+
+    def take_new_urls(self, urls: Iterable[str]) -> list[str]:
+        """Return the URLs that are new, up to the maximum number of pages."""
+        new_urls = []
+        for url in urls:
+            if url in self.seen_urls:
                 continue
             self.seen_urls.add(url)
             if self.taken_count >= self.rules.max_pages:
                 self.omitted_count += 1
                 continue
             self.taken_count += 1
-            urls.append(url)
-        return urls
+            new_urls.append(url)
+        return new_urls
+
+    def _matching_url(self, link: str) -> str:
+        try:
+            target = self._guard.target(link)
+        except BunkoError:
+            return ""  # a link that cannot be fetched is not a problem of the page
+        url = str(target)
+        return url if site_of(target) == self.site and self.matches(url) else ""
 
 
 def site_of(target: Target) -> str:
@@ -72,46 +88,39 @@ def site_of(target: Target) -> str:
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Return a function that matches URLs; raise QueryError on a pattern that is invalid or could take forever."""
+    """Return a function that matches URLs; raise QueryError on a pattern that is invalid or not supported.
+
+    RE2 matches in time proportional to the length of the URL, whatever the pattern, and lets other threads run.
+    """
+    if not pattern:
+        return lambda url: True
     if len(pattern) > _MAX_PATTERN_LENGTH:
         raise QueryError(f"The pattern has {len(pattern)} characters", hint=f"Use at most {_MAX_PATTERN_LENGTH}.")
-    is_explosive, wildcards = _pattern_cost(pattern)
-    if is_explosive:
-        raise QueryError(
-            f"The pattern {pattern!r} repeats a group with a repetition or alternatives, which could take forever",
-            hint="Write it without the outer repetition.",
-        )
-    if wildcards >= len(_MAX_MATCHED_CHARS):
-        raise QueryError(f"The pattern {pattern!r} has too many .*", hint="Use .* at most three times.")
-    max_chars = _MAX_MATCHED_CHARS[wildcards]
+    import re2
+
+    options = re2.Options()
+    options.log_errors, options.never_capture, options.max_mem = False, True, _MAX_PATTERN_MEMORY
     try:
-        compiled = re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise QueryError(
-            f"The pattern {pattern!r} is not a regular expression: {error}",
-            hint=r"Write \.html$ for addresses that end in .html, and put a backslash before . ? * + ( ) [ ].",
-        ) from error
-    return lambda url: compiled.search(url[:max_chars]) is not None
+        compiled = re2.compile(pattern, options)
+    except (re2.error, UnicodeEncodeError) as error:
+        raise _pattern_error(pattern, error) from error
+    return lambda url: compiled.search(url[:_MAX_MATCHED_CHARS]) is not None
 
 
-def _pattern_cost(pattern: str) -> tuple[bool, int]:
-    """Return whether a repeated group can match the same text in several ways, and the number of .* in a pattern."""
-    ambiguous = [False]  # for each open group: whether it contains a repetition or alternatives
-    closed_ambiguous = False  # the same, for the group that was closed last
-    wildcards, last_kind = 0, ""
-    for part in _PATTERN_PART.finditer(pattern):
-        kind, text = part.lastgroup or "", part[0]
-        if kind == "open":
-            ambiguous.append(False)
-        elif kind == "close" and len(ambiguous) > 1:
-            closed_ambiguous = ambiguous.pop()
-            ambiguous[-1] = ambiguous[-1] or closed_ambiguous
-        elif kind == "choice":
-            ambiguous[-1] = True
-        elif kind == "times":
-            if last_kind == "close" and closed_ambiguous and text not in ("?", "{0,1}", "{1}"):
-                return True, wildcards
-            wildcards += last_kind == "any" and text != "?"
-            ambiguous[-1] = ambiguous[-1] or re.fullmatch(r"\{\d+\}", text) is None
-        last_kind = kind
-    return False, wildcards
+def _pattern_error(pattern: str, error: Exception) -> QueryError:
+    reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
+    if reason.startswith(("invalid perl operator", "invalid escape sequence", "bad repetition operator")):
+        part = reason.partition(": ")[2]
+        return QueryError(
+            f"The pattern {pattern!r} contains {part}, which is not supported",
+            hint="Look-ahead, look-behind and back-references can take forever. Write the pattern without them:"
+            f" {_SYNTAX_URL}",
+        )
+    if reason.startswith(("pattern too large", "invalid repetition size")):
+        return QueryError(
+            f"The pattern {pattern!r} repeats too much", hint="Use smaller numbers in braces, or * and +."
+        )
+    return QueryError(
+        f"The pattern {pattern!r} is not a regular expression: {reason}",
+        hint=r"Write \.html$ for addresses that end in .html, and put a backslash before . ? * + ( ) [ ].",
+    )

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from threading import Lock
-from time import monotonic
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from types import TracebackType
 from typing import Any, Self
 
 from bunko.errors import AddressRefused, FetchFailed
 from bunko.sources.web.fetch import Fetcher
+from bunko.sources.web.site_cache import SiteCache
 from bunko.sources.web.ssrf_guard import Guard
 
 log = logging.getLogger(__name__)
 
 BASE_URL = "https://safebrowsing.googleapis.com"
 _BATCH_SIZE = 500  # the maximum of one lookup
-_MAX_CACHED = 20_000
 _HINT = "Check the key and its quota, or disable the lookups with safety.url_check."
 
 
@@ -32,26 +31,23 @@ class SafeBrowsing:
     def __init__(
         self,
         key: str,
+        cache: SiteCache | None = None,
         *,
         ttl: float = 300.0,
         timeout: float = 5.0,
         fail_open: bool = True,
         base_url: str = BASE_URL,
         guard: Guard | None = None,
-        now: Callable[[], float] = monotonic,
     ) -> None:
-        self._key, self._ttl, self._fail_open, self._now = key, ttl, fail_open, now
+        self._key, self._ttl, self._fail_open, self._cache = key, ttl, fail_open, cache or SiteCache()
         self._url = f"{base_url.rstrip('/')}/v4/threatMatches:find"
         self._fetcher = Fetcher(guard or Guard(), agent="bunko", timeout=timeout, connections=4)
-        self._cache: dict[str, tuple[float, str]] = {}  # URL → expiry and threat ("": none)
-        self._lock = Lock()
 
     def threats(self, urls: Iterable[str]) -> dict[str, str]:
         """Return the dangerous URLs, each with its threat type, such as MALWARE."""
         distinct = list(dict.fromkeys(urls))
-        with self._lock:
-            now = self._now()
-            threats = {url: self._cache[url][1] for url in distinct if url in self._cache and self._cache[url][0] > now}
+        cached = self._cache.get_many("threat", [self._cache_key(url) for url in distinct])
+        threats = {url: cached[key] for url in distinct if (key := self._cache_key(url)) in cached}  # "": none
         unknown = [url for url in distinct if url not in threats]
         for start in range(0, len(unknown), _BATCH_SIZE):
             batch = unknown[start : start + _BATCH_SIZE]
@@ -63,7 +59,8 @@ class SafeBrowsing:
                 log.warning("Treating %d addresses as safe: %s", len(batch), error.message)
                 continue
             threats.update(fetched)
-            self._cache_threats(fetched)
+            answers = {self._cache_key(url): threat for url, threat in fetched.items()}
+            self._cache.put("threat", answers, expires_at=self._cache.now() + self._ttl)
         return {url: threats[url] for url in distinct if threats.get(url)}
 
     def close(self) -> None:
@@ -78,12 +75,8 @@ class SafeBrowsing:
     ) -> None:
         self.close()
 
-    def _cache_threats(self, threats: dict[str, str]) -> None:
-        with self._lock:
-            expires_at = self._now() + self._ttl
-            if len(self._cache) + len(threats) > _MAX_CACHED:
-                self._cache.clear()
-            self._cache.update((url, (expires_at, threat)) for url, threat in threats.items())
+    def _cache_key(self, url: str) -> bytes:
+        return sha256(f"{self._url} {url}".encode("utf-8", "surrogatepass")).digest()
 
     def _fetch_threats(self, urls: Sequence[str]) -> dict[str, str]:
         query = {

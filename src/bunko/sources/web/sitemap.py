@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +13,8 @@ from xml.etree import ElementTree
 
 from bunko.errors import BunkoError, SourceError
 from bunko.sources.web.decompress import gunzip
+from bunko.sources.web.fetch import SITEMAP_TYPES
+from bunko.sources.web.visit import FORBIDDEN_REASON, Visitor
 
 # The protocol limits one file to 50,000 URLs and 50 MB; a crawl needs far fewer.
 _MAX_FILES = 20
@@ -20,9 +23,38 @@ _MAX_URLS = 50_000
 _LINK = re.compile(r"\]\(\s*<?([^)\s>]+)")
 
 FetchBytes = Callable[[str], bytes]
+OnError = Callable[[str, BunkoError], None]
+
+_log = logging.getLogger("bunko.web")
 
 
-def sitemap_urls(fetch: FetchBytes, sitemaps: list[str], on_error: Callable[[str, BunkoError], None]) -> Iterator[str]:
+def site_urls(visitor: Visitor, root: str, on_error: OnError) -> list[str]:
+    """Return the URLs in the sitemaps of a site and its llms.txt, which are fetched as politely as its pages."""
+    root_target = visitor.guard.target(root)
+
+    def fetch(url: str) -> bytes:
+        target = visitor.guard.link_target(root_target, url)
+        visitor.check_url(str(target))
+        if not visitor.robots.allows(str(target)):
+            raise SourceError(FORBIDDEN_REASON)
+        visitor.wait_for_host(target)
+        return visitor.fetcher.fetch(str(target), accept=(*SITEMAP_TYPES, "text/markdown")).content
+
+    try:
+        visitor.check_url(root)
+    except BunkoError:
+        return []  # reported when the page itself is visited; until then not even robots.txt is fetched
+    llms_txt = f"{root_target.origin}/llms.txt"
+    sitemaps = list(visitor.robots.sitemaps(root)) or [f"{root_target.origin}/sitemap.xml"]
+    urls = list(sitemap_urls(fetch, sitemaps, on_error))
+    try:
+        urls += llms_txt_urls(fetch, llms_txt)
+    except SourceError as error:
+        _log.debug("%s: %s", llms_txt, error.message)  # few sites have an llms.txt
+    return urls
+
+
+def sitemap_urls(fetch: FetchBytes, sitemaps: list[str], on_error: OnError) -> Iterator[str]:
     """Return the URLs in sitemaps and in the sitemaps they link to; `on_error` is called for each that fails."""
     queue, queued = deque(sitemaps), set(sitemaps)
     file_count = url_count = 0

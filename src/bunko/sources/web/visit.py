@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,13 +12,12 @@ from bunko.errors import AddressRefused, BunkoError, FetchFailed, SourceError
 from bunko.records import WebPage
 from bunko.sources.web.fetch import FetchedPage, Fetcher
 from bunko.sources.web.links import site_of
+from bunko.sources.web.pace import MAX_PAUSE_SECONDS, CrawlStopped, HostPacer
 from bunko.sources.web.pages import READABLE_TYPES, CrawlHints, is_document, is_empty, read_crawl_hints, read_page
 from bunko.sources.web.ssrf_guard import Target, display_url
 
 _log = logging.getLogger("bunko.web")
 
-# A server that asks for a longer pause is not retried.
-_MAX_PAUSE_SECONDS = 60.0
 FORBIDDEN_REASON = "robots.txt does not allow it"
 NOINDEX_REASON = "it asks not to be indexed"
 NO_TEXT_HINT = "Open it in a browser: it may need JavaScript."
@@ -30,10 +27,10 @@ class RobotsPolicy(Protocol):
     """The rules of robots.txt."""
 
     def allows(self, url: str) -> bool:
-        """Return whether a page may be fetched."""
+        """Return whether a page may be fetched; raise SourceError if that cannot be said now."""
 
     def delay(self, url: str) -> float:
-        """Return the crawl delay of its site in seconds."""
+        """Return the crawl delay of its site in seconds; raise SourceError if it is too long."""
 
     def sitemaps(self, url: str) -> Sequence[str]:
         """Return the sitemaps of its site."""
@@ -46,32 +43,6 @@ class ThreatLookup(Protocol):
         """Return the dangerous addresses, each with its threat type."""
 
 
-class CrawlStopped(Exception):
-    """The crawl was stopped."""
-
-
-class HostPacer:
-    """Spaces the requests to each host by its delay."""
-
-    def __init__(self) -> None:
-        self.stop = threading.Event()
-        self._lock = threading.Lock()
-        self._next_turn: dict[str, float] = {}
-
-    def wait_turn(self, host: str, delay: float) -> None:
-        """Wait until the next request to a host may start."""
-        with self._lock:
-            turn = max(time.monotonic(), self._next_turn.get(host, 0.0))
-            self._next_turn[host] = turn + delay
-        if self.stop.wait(max(0.0, turn - time.monotonic())):
-            raise CrawlStopped
-
-    def pause_host(self, host: str, seconds: float) -> None:
-        """Send no request to a host for some seconds."""
-        with self._lock:
-            self._next_turn[host] = max(self._next_turn.get(host, 0.0), time.monotonic() + seconds)
-
-
 @dataclass(slots=True)
 class VisitResult:
     """The result of one visit: a page with its hints, an error, or the reason why it was skipped."""
@@ -80,6 +51,7 @@ class VisitResult:
     final_url: str  # after redirects
     page: FetchedPage | None = None
     hints: CrawlHints | None = None
+    urls: Sequence[str] = ()  # of the links to follow
     error: BunkoError | None = None
     skip_reason: str = ""
 
@@ -108,11 +80,11 @@ class Visitor:
         threat_lookup: ThreatLookup | None,
         stored_content: Callable[[str], bytes | None],  # returns the content of a page that has not changed
         *,
+        pacer: HostPacer,
         delay: float = 1.0,
         max_redirects: int = 0,
     ) -> None:
-        self.fetcher, self.guard, self.robots = fetcher, fetcher.guard, robots
-        self.pacer = HostPacer()
+        self.fetcher, self.guard, self.robots, self.pacer = fetcher, fetcher.guard, robots, pacer
         self._threat_lookup, self._stored_content = threat_lookup, stored_content
         self._delay, self._max_redirects = delay, max_redirects
 
@@ -199,7 +171,7 @@ class Visitor:
                     visit.final_url, etag=etag, last_modified=last_modified, accept=READABLE_TYPES
                 )
             except FetchFailed as error:
-                if 0 < error.retry_after <= _MAX_PAUSE_SECONDS and not paused:
+                if 0 < error.retry_after <= MAX_PAUSE_SECONDS and not paused:
                     paused = True
                     self.pacer.pause_host(target.authority, error.retry_after)
                     continue

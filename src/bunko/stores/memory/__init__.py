@@ -26,6 +26,11 @@ def missing_paths(location: Path) -> tuple[Path, ...]:
     return ()
 
 
+def file_paths(location: Path) -> list[Path]:
+    """Return nothing: there are no files."""
+    return []
+
+
 def delete(location: Path) -> None:
     """Do nothing: there are no files."""
 

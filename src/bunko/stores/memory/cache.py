@@ -1,13 +1,15 @@
-"""Keep the search log and cached model answers in memory."""
+"""Keep the search log and cached answers in memory."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 from bunko.records import LoggedSearch
 from bunko.stores.memory.data import MemoryTables, with_lock
 
 
 class MemoryCache:
-    """The search log and cached model answers."""
+    """The search log and cached answers."""
 
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
@@ -37,17 +39,27 @@ class MemoryCache:
 
     @with_lock
     def cached_answer(self, kind: str, key: bytes, now: float) -> str | None:
-        """Return a cached model answer, or None if there is none or it expired; `now` is in seconds since 1970."""
-        value, expires_at = self._tables.answers.get((kind, key), (None, now))
-        return value if expires_at > now else None
+        """Return a cached answer, or None if there is none or it expired; `now` is in seconds since 1970."""
+        return self.cached_answers(kind, [key], now).get(key)
+
+    @with_lock
+    def cached_answers(self, kind: str, keys: Sequence[bytes], now: float) -> dict[bytes, str]:
+        """Return the cached answers that have not expired, by key."""
+        stored = {key: self._tables.answers.get((kind, key), ("", now)) for key in keys}
+        return {key: value for key, (value, expires_at) in stored.items() if expires_at > now}
 
     @with_lock
     def cache_answer(self, kind: str, key: bytes, value: str, *, now: float, expires_at: float, limit: int) -> bool:
-        """Cache a model answer, keeping the `limit` latest per kind; return True."""
+        """Cache an answer, keeping the `limit` latest per kind; return True."""
+        self.cache_answers(kind, {key: (value, expires_at)}, now=now, limit=limit)
+        return True
+
+    @with_lock
+    def cache_answers(self, kind: str, answers: Mapping[bytes, tuple[str, float]], *, now: float, limit: int) -> None:
+        """Cache answers, each with its expiry time, keeping the `limit` latest per kind."""
         tables = self._tables
-        tables.answers[kind, key] = (value, expires_at)
+        tables.answers.update(((kind, key), answer) for key, answer in answers.items())
         fresh = {name: answer for name, answer in tables.answers.items() if answer[1] > now}
         latest_first = sorted((name for name in fresh if name[0] == kind), key=lambda name: (-fresh[name][1], name))
-        surplus = latest_first[limit:]
+        surplus = set(latest_first[limit:])
         tables.answers = {name: answer for name, answer in fresh.items() if name not in surplus}
-        return True

@@ -34,6 +34,15 @@ class MemoryChanges:
                     vector,
                 )
 
+    def chunk_ids(self, tool_id: int) -> list[int]:
+        """Return the ids of all chunks of a tool."""
+        return [
+            row.first_chunk + position
+            for row in self._tables.documents.values()
+            if row.tool_id == tool_id
+            for position in range(len(row.prepared.chunks))
+        ]
+
     def removed_since(self, tool_id: int, since: int) -> list[int] | None:
         """Return the ids of the documents removed after a generation; no records are ever pruned here."""
         return [

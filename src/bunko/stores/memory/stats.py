@@ -28,6 +28,10 @@ class MemoryStats:
             sum(len(prepared.document.text.text) for prepared in documents),
         )
 
+    def count_incomplete(self) -> int:
+        """Return 0: documents are never incomplete here."""
+        return 0
+
     @with_lock
     def storage_size(self, tool_id: int) -> StorageSize:
         """Return how many bytes a tool's rows would take in a file."""

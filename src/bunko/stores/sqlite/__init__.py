@@ -26,6 +26,11 @@ def missing_paths(location: Path) -> tuple[Path, ...]:
     return tuple(path for path in (location, *location.parents) if not path.exists())
 
 
+def file_paths(location: Path) -> list[Path]:
+    """Return what lies in the folder under names that begin with that of the file."""
+    return [path for path in location.parent.glob("*") if path.name.startswith(location.name)]
+
+
 def delete(location: Path) -> None:
     """Delete the file, the files that SQLite keeps beside it, and the lock of imports."""
     from bunko.stores.sqlite.files import SqliteFiles, wal_files

@@ -1,14 +1,26 @@
-"""Read and write the search log and cached model answers."""
+"""Read and write the search log and cached answers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from bunko.records import LoggedSearch
 from bunko.stores.sqlite import schema
-from bunko.stores.sqlite.connection import NO_LIMIT, Database
+from bunko.stores.sqlite.connection import BLOB, INTEGER, NO_LIMIT, TEXT, Database, batches, placeholders
+
+_UPSERT_ANSWER = (
+    "INSERT INTO answers VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, until = excluded.until"
+)
+_DELETE_EXPIRED = "DELETE FROM answers WHERE until <= ?"
+_DELETE_SURPLUS = (
+    "DELETE FROM answers WHERE kind = ? AND key IN"
+    " (SELECT key FROM answers WHERE kind = ? ORDER BY until DESC, key LIMIT ? OFFSET ?)"
+)
 
 
 class SqliteCache:
-    """The search log and cached model answers: data that may be lost."""
+    """The search log and cached answers of models and web services: data that may be lost."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -35,7 +47,10 @@ class SqliteCache:
         """Return the logged searches, most frequent first."""
         if not self._database.has_table("asked"):
             return []
-        rows = self._database.rows("SELECT query, tool, count, last FROM asked ORDER BY count DESC, query, tool")
+        rows = self._database.rows(
+            "SELECT query, tool, count, last FROM asked ORDER BY count DESC, query, tool",
+            types=(TEXT, TEXT, INTEGER, TEXT),
+        )
         return [LoggedSearch(*row) for row in rows]
 
     def clear_searches(self) -> int:
@@ -46,26 +61,31 @@ class SqliteCache:
         return count
 
     def cached_answer(self, kind: str, key: bytes, now: float) -> str | None:
-        """Return a cached model answer, or None if there is none or it expired; `now` is in seconds since 1970."""
-        rows = self._database.rows(
-            "SELECT value FROM answers WHERE kind = ? AND key = ? AND until > ?", (kind, key, now)
-        )
-        return str(rows[0][0]) if rows else None
+        """Return a cached answer, or None if there is none or it expired; `now` is in seconds since 1970."""
+        return self.cached_answers(kind, [key], now).get(key)
+
+    def cached_answers(self, kind: str, keys: Sequence[bytes], now: float) -> dict[bytes, str]:
+        """Return the cached answers that have not expired, by key."""
+        answers: dict[bytes, str] = {}
+        for batch in batches(keys):
+            query = f"SELECT key, value FROM answers WHERE kind = ? AND until > ? AND key IN ({placeholders(batch)})"
+            answers.update(self._database.rows(query, (kind, now, *batch), types=(BLOB, TEXT)))
+        return answers
 
     def cache_answer(self, kind: str, key: bytes, value: str, *, now: float, expires_at: float, limit: int) -> bool:
-        """Cache a model answer, keeping `limit` per kind; return False if another process is writing."""
+        """Cache an answer, keeping `limit` per kind; return False if another process is writing."""
         return self._database.try_transaction(
             [
-                (
-                    "INSERT INTO answers VALUES (?, ?, ?, ?)"
-                    " ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, until = excluded.until",
-                    (kind, key, value, expires_at),
-                ),
-                ("DELETE FROM answers WHERE until <= ?", (now,)),
-                (
-                    "DELETE FROM answers WHERE kind = ? AND key IN"
-                    " (SELECT key FROM answers WHERE kind = ? ORDER BY until DESC, key LIMIT ? OFFSET ?)",
-                    (kind, kind, NO_LIMIT, limit),
-                ),
+                (_UPSERT_ANSWER, (kind, key, value, expires_at)),
+                (_DELETE_EXPIRED, (now,)),
+                (_DELETE_SURPLUS, (kind, kind, NO_LIMIT, limit)),
             ]
         )
+
+    def cache_answers(self, kind: str, answers: Mapping[bytes, tuple[str, float]], *, now: float, limit: int) -> None:
+        """Cache answers, each with its expiry time, keeping `limit` per kind; wait for other processes."""
+        with self._database.transaction() as connection:
+            rows = [(kind, key, value, expires_at) for key, (value, expires_at) in answers.items()]
+            connection.executemany(_UPSERT_ANSWER, rows)
+            connection.execute(_DELETE_EXPIRED, (now,))
+            connection.execute(_DELETE_SURPLUS, (kind, kind, NO_LIMIT, limit))

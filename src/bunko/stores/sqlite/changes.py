@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bunko.errors import INCOMPLETE_HINT, LibraryDamaged
 from bunko.records import StoredChunk
 from bunko.stores.filters import tiebreak_order
-from bunko.stores.sqlite.connection import Connection, Database, batches, placeholders
-from bunko.text.term_codec import unpack_terms
+from bunko.stores.sqlite.connection import (
+    BLOB,
+    INTEGER,
+    NULL,
+    TEXT,
+    Connection,
+    Database,
+    batches,
+    decode_strings,
+    placeholders,
+)
+from bunko.text.term_codec import chunk_count, unpack_terms
 from bunko.types import text_in_context
 
 if TYPE_CHECKING:
@@ -31,50 +41,68 @@ class SqliteChanges:
 
     def generation(self) -> int:
         """Return the generation of the current read transaction."""
-        return int(self._database.rows(_SELECT_GENERATION)[0][0])
+        rows = self._database.rows(_SELECT_GENERATION, types=(TEXT,))
+        with self._database.decode_values():
+            return int(rows[0][0])
 
     def chunks_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
         """Yield the chunks of all documents written after a generation, in the order they were written."""
         documents = self._database.rows(
-            "SELECT id FROM documents WHERE tool_id = ? AND generation > ? ORDER BY id", (tool_id, since)
+            "SELECT id FROM documents WHERE tool_id = ? AND generation > ? ORDER BY id",
+            (tool_id, since),
+            types=(INTEGER,),
         )
         for batch in batches([row[0] for row in documents], _DOCUMENT_BATCH):
             rows = {
                 row[0]: row[1:]
                 for row in self._database.rows(
-                    f"SELECT id, uri, title, text, terms FROM documents WHERE id IN ({placeholders(batch)})", batch
+                    f"SELECT id, uri, title, text, terms FROM documents WHERE id IN ({placeholders(batch)})",
+                    batch,
+                    types=(INTEGER, TEXT, TEXT, TEXT, BLOB),
                 )
             }
-            current_id, position = 0, 0
-            terms: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]] = []
-            for chunk_id, document_id, ordinal, start, end, heading_path, text, vector in self._database.rows(
+            chunks = self._database.rows(
                 'SELECT chunks.id, document_id, ordinal, start, "end", heading_path, chunks.text, vector FROM chunks'
                 f" LEFT JOIN vectors ON key = vector_key WHERE document_id IN ({placeholders(batch)})"
                 " ORDER BY document_id, ordinal",
                 batch,
-            ):
-                uri, title, document_text, packed_terms = rows[document_id]
-                if document_id != current_id:
-                    current_id, position = document_id, 0
-                    terms = unpack_terms(packed_terms)
-                chunk_text = document_text[start:end] if text is None else text
-                yield StoredChunk(
-                    chunk_id,
-                    document_id,
-                    tiebreak_order(uri, ordinal),
-                    text_in_context(title, json.loads(heading_path), chunk_text),
-                    *terms[position],
-                    None if vector is None else np.frombuffer(vector, np.float32),
-                )
-                position += 1
+                types=(INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, TEXT, TEXT | NULL, BLOB | NULL),
+            )
+            if len(chunks) != sum(chunk_count(row[-1]) for row in rows.values()):
+                # Without this, a search would leave out texts of which the user knows that they are there.
+                raise LibraryDamaged(f"{self._database.path} lacks chunks of its documents", hint=INCOMPLETE_HINT)
+            current_id = 0
+            terms: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]] = []
+            with self._database.decode_values():
+                for chunk_id, document_id, ordinal, start, end, heading_path, text, vector in chunks:
+                    uri, title, document_text, packed_terms = rows[document_id]
+                    if document_id != current_id:
+                        current_id, terms = document_id, unpack_terms(packed_terms)
+                    term_keys, term_counts = terms[ordinal]
+                    chunk_text = document_text[start:end] if text is None else text
+                    yield StoredChunk(
+                        chunk_id,
+                        document_id,
+                        tiebreak_order(uri, ordinal),
+                        text_in_context(title, decode_strings(heading_path), chunk_text),
+                        term_keys,
+                        term_counts,
+                        None if vector is None else np.frombuffer(vector, np.float32),
+                    )
+
+    def chunk_ids(self, tool_id: int) -> list[int]:
+        """Return the ids of all chunks of a tool."""
+        query = "SELECT chunks.id FROM chunks JOIN documents ON documents.id = document_id WHERE tool_id = ?"
+        return [row[0] for row in self._database.rows(query, (tool_id,), types=(INTEGER,))]
 
     def removed_since(self, tool_id: int, since: int) -> list[int] | None:
         """Return the ids of the documents removed after a generation, or None if those records were pruned."""
         pruned = self._meta_value(f"forgotten {tool_id}")
-        if pruned and since < int(pruned):
-            return None
+        with self._database.decode_values():
+            if pruned and since < int(pruned):
+                return None
         rows = self._database.rows(
-            "SELECT document_id FROM removed WHERE tool_id = ? AND generation > ?", (tool_id, since)
+            "SELECT document_id FROM removed WHERE tool_id = ? AND generation > ?", (tool_id, since), types=(INTEGER,)
         )
         return [row[0] for row in rows]
 
@@ -94,7 +122,7 @@ class SqliteChanges:
         return self._meta_value(f"derived {tool_id}")
 
     def _meta_value(self, key: str) -> str:
-        rows = self._database.rows("SELECT value FROM meta WHERE key = ?", (key,))
+        rows = self._database.rows("SELECT value FROM meta WHERE key = ?", (key,), types=(TEXT,))
         return str(rows[0][0]) if rows else ""
 
 

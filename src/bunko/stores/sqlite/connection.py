@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import shlex
 import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bunko.errors import LibraryBusy, LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew
+from bunko.errors import LibraryBusy, LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew, rebuild_hint
 from bunko.failpoints import reach_failpoint
-from bunko.stores.sqlite import schema
-from bunko.stores.sqlite.errors import BUSY_SECONDS, translate_errors
+from bunko.stores.sqlite import guard, schema
+from bunko.stores.sqlite.errors import BUSY_SECONDS, translate_errors, translate_value_errors
 from bunko.stores.sqlite.files import wal_files
 
 T = TypeVar("T")
+# The Python types of a column's values; `TEXT | NULL` for a column that may be empty.
+ColumnType = frozenset[type]
+TEXT, INTEGER, REAL, BLOB, NULL = (frozenset((kind,)) for kind in (str, int, float, bytes, type(None)))
 
 # The other files of this folder use these names and SQL that PostgreSQL understands too: `?` for values, ON CONFLICT,
 # coalesce, quoted reserved words, no empty lists. What only SQLite understands stands in this file and in schema.py.
 NO_LIMIT = 2**63 - 1  # the LIMIT of a query that only has an OFFSET
 _PEEK_SECONDS = 0.2  # the user waits at the keyboard for a completion
+_ABANDONED_SECONDS = 3600  # a half-written backup this old was left behind by a killed process
 _BATCH_SIZE = 500  # values in one query; old versions of SQLite allow 999
 
 
@@ -50,14 +56,29 @@ class Database:
         self._read_only = read_only
         self._read_lock, self._write_lock = threading.RLock(), threading.RLock()
         self._read_depth = 0
-        with translate_errors(path):
+        with translate_errors(path), ExitStack() as opened:
             if not read_only:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._reader = self._connect(read_only=read_only)
-            self._writer = self._reader if read_only else self._connect(read_only=False)
-            self._check_schema()
+            guard.check_journal(path)
+            self._reader = opened.enter_context(closing(self._connect()))
+            # Nothing is written before it is clear that the file is a library, not even the mode of its journal.
+            version = self._check_file()
+            self._writer = self._reader
+            if not read_only:
+                self._writer = opened.enter_context(closing(self._connect()))
+                for connection in (self._reader, self._writer):
+                    # WAL lets readers continue while one process writes; FULL makes a commit survive a power cut.
+                    _enable_wal(connection)
+                    connection.execute("PRAGMA synchronous = FULL")
+                if version is None:
+                    self._create_schema()
+                    version = self._check_file()
+            if version is not None and version < schema.VERSION:
+                self._migrate(version)
+            opened.pop_all()
 
-    def _connect(self, *, read_only: bool) -> Connection:
+    def _connect(self) -> Connection:
+        read_only = self._read_only
         uri = f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
         log, _ = wal_files(self.path)
         if read_only and not log.exists() and not os.access(self.path.parent, os.W_OK):
@@ -72,23 +93,24 @@ class Database:
             check_same_thread=False,
             factory=Connection,
         )
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA cache_size = -8000")
-        if not read_only:
-            # WAL lets readers continue while one process writes; FULL makes a commit survive a power cut.
-            _enable_wal(connection)
-            connection.execute("PRAGMA synchronous = FULL")
+        try:
+            guard.harden(connection)
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA cache_size = -8000")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
-    def _check_schema(self) -> None:
+    def _check_file(self) -> int | None:
+        """Return the version of the schema, None for an empty file; raise if it is not a library of this bunko."""
         # In this order: another process may be creating the library, and its version appears with its tables.
         is_empty = not self._read_number("SELECT count(*) FROM sqlite_master")
         version = self._read_number("PRAGMA user_version")
         if version == 0 and is_empty:
             if self._read_only:
                 raise LibraryError(f"{self.path} is an empty file", hint="Import documents first: bunko reindex.")
-            self._create_schema()
-            version = self._read_number("PRAGMA user_version")
+            return None
         if self._read_number("PRAGMA application_id") != schema.APPLICATION_ID:
             raise LibraryDamaged(
                 f"{self.path} is a SQLite database, but not a bunko library",
@@ -99,8 +121,10 @@ class Database:
                 f"{self.path} was made by a newer bunko (schema {version}, this one knows {schema.VERSION})",
                 hint="Upgrade bunko (pip install -U bunko), or name another library with --library.",
             )
-        if version < schema.VERSION:
-            self._migrate(version)
+        if version < min(schema.MIGRATIONS):
+            raise LibraryDamaged(f"{self.path} does not say which schema it has", hint=rebuild_hint(self.path))
+        guard.check_schema(self.path, self._reader, is_complete=version == schema.VERSION)
+        return version
 
     def _create_schema(self) -> None:
         try:
@@ -118,11 +142,7 @@ class Database:
                 f"{self.path} has the older schema {version} and is open for reading only",
                 hint=f"Upgrade it first, as a user who can write to it: {command}",
             )
-        backup = self.path.with_name(f"{self.path.name}.schema{version}.backup")
-        if not backup.exists():
-            with sqlite3.connect(backup) as copy:
-                self._writer.backup(copy)
-            copy.close()
+        self._back_up(version)
         while version < schema.VERSION:
             with self.transaction() as connection:
                 # Another process may have migrated it already: only the version read under the lock is reliable.
@@ -131,6 +151,29 @@ class Database:
                     schema.MIGRATIONS[version](connection)
                     version += 1
                     connection.execute(f"PRAGMA user_version = {version}")
+        guard.check_schema(self.path, self._reader)
+
+    def _back_up(self, version: int) -> None:
+        """Copy a library of an older schema; the copy gets its name once it is complete and on disk."""
+        backup = self.path.with_name(f"{self.path.name}.schema{version}.backup")
+        for leftover in backup.parent.glob(f"{backup.name}.*.tmp*"):
+            with suppress(OSError):
+                if time.time() - leftover.stat().st_mtime > _ABANDONED_SECONDS:
+                    leftover.unlink()
+        temporary = backup.with_name(f"{backup.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, self.path.stat().st_mode & 0o777))
+            with self.read_transaction(), closing(sqlite3.connect(temporary, isolation_level=None)) as copy:
+                if self._read_number("PRAGMA user_version") != version:
+                    return  # another process has migrated it since, after a backup of its own
+                self._reader.backup(copy)
+            reach_failpoint("migrate.backup")
+            with open(temporary, "r+b") as file:
+                os.fsync(file.fileno())
+            temporary.replace(backup)
+        finally:
+            with suppress(OSError):
+                temporary.unlink()
 
     def _read_number(self, query: str) -> int:
         return int(self._reader.execute(query).fetchone()[0])
@@ -202,10 +245,23 @@ class Database:
                     with suppress(sqlite3.Error):
                         self._reader.execute("COMMIT")
 
-    def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a query, from the state of the current read transaction."""
+    def rows(
+        self, query: str, values: Sequence[Any] = (), *, types: Sequence[ColumnType] = ()
+    ) -> list[tuple[Any, ...]]:
+        """Return the rows of a query, from the state of the current read transaction.
+
+        A column of SQLite holds values of any type, so in a damaged or forged file they may not be of `types`.
+        """
         with self._read_lock, translate_errors(self.path):
-            return self._reader.execute(query, values).fetchall()
+            rows = self._reader.execute(query, values).fetchall()
+        for column, allowed_types in zip(zip(*rows, strict=True), types, strict=False):
+            if not allowed_types.issuperset(map(type, column)):
+                raise LibraryDamaged(f"{self.path} has values of a wrong type", hint=rebuild_hint(self.path))
+        return rows
+
+    def decode_values(self) -> AbstractContextManager[None]:
+        """Raise an error of the block, which decodes stored values, as damage of the library."""
+        return translate_value_errors(self.path)
 
     def has_table(self, name: str) -> bool:
         """Return whether a table exists in the state of the current read transaction."""
@@ -221,8 +277,10 @@ class Database:
 
     def check(self) -> str:
         """Return the problems found in the file, or an empty string."""
-        problems = [str(row[0]) for row in self.rows("PRAGMA integrity_check(5)") if row[0] != "ok"]
-        problems += [f"{row[0]} refers to a row that does not exist" for row in self.rows("PRAGMA foreign_key_check")]
+        with self._read_lock, translate_errors(self.path):
+            problems = [str(row[0]) for row in self._reader.execute("PRAGMA integrity_check(5)") if row[0] != "ok"]
+            tables = {str(row[0]) for row in self._reader.execute("PRAGMA foreign_key_check")}
+        problems += [f"{table} refers to a row that does not exist" for table in sorted(tables)]
         return "; ".join(problems)
 
     def close(self) -> None:
@@ -237,6 +295,14 @@ def placeholders(values: Sequence[Any]) -> str:
     return ",".join("?" * len(values)) or "NULL"
 
 
+def decode_strings(text: str) -> tuple[str, ...]:
+    """Decode a JSON list of texts; raise ValueError if it is anything else."""
+    values = json.loads(text)
+    if type(values) is not list or not all(type(value) is str for value in values):
+        raise ValueError("not a list of texts")
+    return tuple(values)
+
+
 def batches(values: Sequence[T], size: int = _BATCH_SIZE) -> Iterable[Sequence[T]]:
     """Split values into batches that fit in one query."""
     return (values[start : start + size] for start in range(0, len(values), size))
@@ -248,12 +314,14 @@ def byte_length_sql(expression: str) -> str:
 
 
 def read_without_traces(path: Path, query: str) -> list[tuple[Any, ...]]:
-    """Return the rows of a query without creating any file; raise sqlite3.Error if there is no library."""
+    """Return the rows of a query without creating any file; raise an error if there is no library."""
     # If the files of the log do not exist, SQLite would create them even to read. But then no process has the library
     # open, and all data is in the one file.
     mode = "mode=ro" if all(file.exists() for file in wal_files(path)) else "mode=ro&immutable=1"
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=_PEEK_SECONDS)
     with closing(connection):
+        guard.harden(connection)
+        guard.check_schema(path, connection, is_complete=False)
         return connection.execute(query).fetchall()
 
 

@@ -19,7 +19,17 @@ from bunko.records import (
 from bunko.stores import filters
 from bunko.stores.filters import document_matcher, effective_date, separate_chunk_text
 from bunko.stores.sqlite.changes import advance_generation, generation_in_transaction
-from bunko.stores.sqlite.connection import Connection, Database, batches, placeholders
+from bunko.stores.sqlite.connection import (
+    BLOB,
+    INTEGER,
+    NULL,
+    TEXT,
+    Connection,
+    Database,
+    batches,
+    decode_strings,
+    placeholders,
+)
 from bunko.stores.sqlite.vectors import store_vectors
 from bunko.types import WHOLE_FILE, Chunk, Document, Fingerprint, LineSpan, Problem, SourceEntry, Text
 
@@ -28,8 +38,16 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _SELECT_LISTED = "SELECT uri, title, date, modified_ns, tags, media_type, size, first_line, last_line FROM documents"
+_LISTED_TYPES = (TEXT, TEXT, TEXT, INTEGER, TEXT, TEXT, *(INTEGER,) * 3)
 # Created once: json.dumps creates an encoder for every list, which takes longer than encoding it.
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
+
+_CHUNK_TYPES = (
+    *(INTEGER,) * 7, TEXT, TEXT, TEXT | NULL, TEXT, TEXT, TEXT, INTEGER, TEXT, TEXT, TEXT | NULL, INTEGER, INTEGER,
+)  # fmt: skip
+_EXPORT_TYPES = (
+    INTEGER, TEXT, INTEGER, INTEGER, INTEGER, *(TEXT,) * 6, INTEGER, TEXT, BLOB, INTEGER, INTEGER,
+)  # fmt: skip
 
 
 class SqliteDocuments:
@@ -44,6 +62,7 @@ class SqliteDocuments:
             "SELECT uri, content_hash, size, modified_ns, seen_ns, first_line FROM documents WHERE tool_id = ?"
             " UNION ALL SELECT uri, content_hash, size, modified_ns, seen_ns, 1 FROM failures WHERE tool_id = ?",
             (tool_id, tool_id),
+            types=(TEXT, TEXT, INTEGER, INTEGER, INTEGER, INTEGER),
         )
         return {
             row[0]: filters.fingerprint(
@@ -54,7 +73,9 @@ class SqliteDocuments:
 
     def failures(self, tool_id: int) -> list[Problem]:
         """Return the entries that could not be imported."""
-        rows = self._database.rows("SELECT uri, reason FROM failures WHERE tool_id = ? ORDER BY uri", (tool_id,))
+        rows = self._database.rows(
+            "SELECT uri, reason FROM failures WHERE tool_id = ? ORDER BY uri", (tool_id,), types=(TEXT, TEXT)
+        )
         return [Problem(*row) for row in rows]
 
     def write(
@@ -90,10 +111,12 @@ class SqliteDocuments:
             "SELECT title, date, modified_ns, last_line, tags, content_hash, media_type, text, body, first_line"
             " FROM documents WHERE tool_id = ? AND uri = ?",
             (tool_id, uri),
+            types=(TEXT, TEXT, INTEGER, INTEGER, TEXT, TEXT, TEXT, TEXT, INTEGER, INTEGER),
         )
         for title, date, modified_ns, last_line, tags, content_hash, media_type, text, body_start, first_line in rows:
             date, lines = effective_date(date, modified_ns, last_line), LineSpan(first_line, last_line)
-            tags = tuple(json.loads(tags))
+            with self._database.decode_values():
+                tags = decode_strings(tags)
             return StoredDocument(uri, title, date, tags, content_hash, media_type, text, body_start, lines)
         return None
 
@@ -105,49 +128,61 @@ class SqliteDocuments:
             " CASE WHEN chunks.text IS NULL THEN documents.text END, tool_id, documents.last_line"
             f" FROM chunks JOIN documents ON documents.id = document_id WHERE chunks.id IN ({placeholders(ids)})",
             ids,
+            types=_CHUNK_TYPES,
         )
         chunk_rows = {}
-        for row in rows:
-            text = row[16][row[3] : row[4]] if row[9] is None else row[9]
-            chunk = Chunk(row[2], row[3], row[4], row[5], row[6], text, row[7], tuple(json.loads(row[8])))
-            chunk_rows[row[0]] = ChunkRow(
-                row[17],
-                row[1],
-                row[10],
-                row[11],
-                effective_date(row[12], row[13], row[18]),
-                tuple(json.loads(row[14])),
-                row[15],
-                chunk,
-            )
+        with self._database.decode_values():
+            for row in rows:
+                text = row[16][row[3] : row[4]] if row[9] is None else row[9]
+                chunk = Chunk(row[2], row[3], row[4], row[5], row[6], text, row[7], decode_strings(row[8]))
+                chunk_rows[row[0]] = ChunkRow(
+                    row[17],
+                    row[1],
+                    row[10],
+                    row[11],
+                    effective_date(row[12], row[13], row[18]),
+                    decode_strings(row[14]),
+                    row[15],
+                    chunk,
+                )
         return chunk_rows
 
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that match a filter."""
         matches = document_matcher(where)
         rows = self._database.rows(
-            "SELECT id, uri, date, modified_ns, last_line, tags FROM documents WHERE tool_id = ?", (tool_id,)
+            "SELECT id, uri, date, modified_ns, last_line, tags FROM documents WHERE tool_id = ?",
+            (tool_id,),
+            types=(INTEGER, TEXT, TEXT, INTEGER, INTEGER, TEXT),
         )
-        return [row[0] for row in rows if matches(row[1], effective_date(*row[2:5]), frozenset(json.loads(row[5])))]
+        with self._database.decode_values():
+            facts = [(row[0], row[1], effective_date(*row[2:5]), frozenset(decode_strings(row[5]))) for row in rows]
+        return [document_id for document_id, *fields in facts if matches(*fields)]
 
     def find(self, tool_id: int, where: Filter) -> list[ListedDocument]:
         """Return the documents that match a filter, without their texts, in any order."""
         matches = document_matcher(where)
-        rows = self._database.rows(f"{_SELECT_LISTED} WHERE tool_id = ?", (tool_id,))
-        documents = (_listed_document(*row) for row in rows)
+        rows = self._database.rows(f"{_SELECT_LISTED} WHERE tool_id = ?", (tool_id,), types=_LISTED_TYPES)
+        with self._database.decode_values():
+            documents = [_listed_document(*row) for row in rows]
         return [document for document in documents if matches(document.uri, document.date, frozenset(document.tags))]
 
     def page(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[ListedDocument]:
         """Return the documents whose URIs come after a given one, sorted by URI, without their texts."""
         rows = self._database.rows(
-            f"{_SELECT_LISTED} WHERE tool_id = ? AND uri > ? ORDER BY uri LIMIT ?", (tool_id, after, limit)
+            f"{_SELECT_LISTED} WHERE tool_id = ? AND uri > ? ORDER BY uri LIMIT ?",
+            (tool_id, after, limit),
+            types=_LISTED_TYPES,
         )
-        return [_listed_document(*row) for row in rows]
+        with self._database.decode_values():
+            return [_listed_document(*row) for row in rows]
 
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the URIs after a given one, sorted."""
         rows = self._database.rows(
-            "SELECT uri FROM documents WHERE tool_id = ? AND uri > ? ORDER BY uri LIMIT ?", (tool_id, after, limit)
+            "SELECT uri FROM documents WHERE tool_id = ? AND uri > ? ORDER BY uri LIMIT ?",
+            (tool_id, after, limit),
+            types=(TEXT,),
         )
         return [row[0] for row in rows]
 
@@ -156,6 +191,7 @@ class SqliteDocuments:
         rows = self._database.rows(
             "SELECT uri FROM documents WHERE tool_id = ? AND substr(content_hash, 1, ?) = ? ORDER BY uri",
             (tool_id, len(prefix), prefix),
+            types=(TEXT,),
         )
         return [row[0] for row in rows]
 
@@ -168,10 +204,13 @@ class SqliteDocuments:
                 " content_hash, terms, first_line, last_line FROM documents"
                 f" WHERE tool_id = ? AND uri IN ({placeholders(batch)})",
                 [tool_id, *batch],
+                types=_EXPORT_TYPES,
             )
             chunks_by_document = self._chunks_by_document({row[0]: row[5] for row in rows})
             for row in rows:
-                text = Text(row[5], row[6], row[7], row[8], row[9], tuple(json.loads(row[10])), row[11])
+                with self._database.decode_values():
+                    tags = decode_strings(row[10])
+                text = Text(row[5], row[6], row[7], row[8], row[9], tags, row[11])
                 chunks, chunk_keys = chunks_by_document[row[0]]
                 keys = [key for key in chunk_keys if key is not None]
                 document = Document(SourceEntry(*row[1:5], lines=LineSpan(*row[14:])), text, row[12])
@@ -190,10 +229,13 @@ class SqliteDocuments:
             'SELECT document_id, ordinal, start, "end", first_line, last_line, text, heading, heading_path, vector_key'
             f" FROM chunks WHERE document_id IN ({placeholders(ids)}) ORDER BY document_id, ordinal",
             ids,
+            types=(INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, TEXT | NULL, TEXT, TEXT, BLOB | NULL),
         ):
             text = texts[row[0]][row[2] : row[3]] if row[6] is None else row[6]
             chunks, keys = by_document[row[0]]
-            chunks.append(Chunk(row[1], row[2], row[3], row[4], row[5], text, row[7], tuple(json.loads(row[8]))))
+            with self._database.decode_values():
+                heading_path = decode_strings(row[8])
+            chunks.append(Chunk(row[1], row[2], row[3], row[4], row[5], text, row[7], heading_path))
             keys.append(row[9])
         return by_document
 
@@ -202,7 +244,7 @@ def _listed_document(
     uri: str, title: str, date: str, modified_ns: int, tags: str, media_type: str, size: int, first: int, last: int
 ) -> ListedDocument:
     return ListedDocument(
-        uri, title, effective_date(date, modified_ns, last), tuple(json.loads(tags)), media_type, size, modified_ns,
+        uri, title, effective_date(date, modified_ns, last), decode_strings(tags), media_type, size, modified_ns,
         LineSpan(first, last),
     )  # fmt: skip
 

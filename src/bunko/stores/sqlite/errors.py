@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +24,13 @@ from bunko.errors import (
 
 # How long a write waits for another process's transaction.
 BUSY_SECONDS = 30.0
+# Errors of damaged files that have no code of their own; the last two come from migrating a schema that is not old.
+_DAMAGE_MESSAGES = (
+    "no such table", "no such column", "Could not decode to UTF-8", "duplicate column name", "already exists",
+)  # fmt: skip
+
+# A name in the file, which somebody else may have chosen.
+_SCHEMA_NAME = re.compile(r"(?<=malformed database schema) \(.*", re.DOTALL)
 
 
 @contextmanager
@@ -33,6 +42,8 @@ def translate_errors(path: Path) -> Iterator[None]:
         raise
     except sqlite3.Error as error:
         raise _library_error(path, error) from error
+    except UnicodeDecodeError as error:  # the message of an error of SQLite quotes damaged names
+        raise LibraryDamaged(f"{path} is not a readable library: {error}", hint=rebuild_hint(path)) from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise _disk_full_error(path) from error
@@ -41,9 +52,19 @@ def translate_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def translate_value_errors(path: Path) -> Iterator[None]:
+    """Raise errors of decoding stored values inside the block as damage of the library."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, zlib.error) as error:
+        # Without the message, which quotes the value: an assistant would read what somebody else wrote.
+        raise LibraryDamaged(f"{path} has values that bunko did not write", hint=rebuild_hint(path)) from error
+
+
 def _library_error(path: Path, error: sqlite3.Error) -> BunkoError:
     name = getattr(error, "sqlite_errorname", "") or ""
-    text = str(error)
+    text = _SCHEMA_NAME.sub("", str(error))
     if name.startswith("SQLITE_FULL") or "disk is full" in text or _is_disk_full(path, name):
         return _disk_full_error(path)
     if name.startswith(("SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE")):
@@ -72,7 +93,7 @@ def _library_error(path: Path, error: sqlite3.Error) -> BunkoError:
             f"{path} is not a readable library: {text}",
             hint=f"If it is one of your own files, keep it and give another path. Otherwise: {rebuild_hint(path)}",
         )
-    if name.startswith("SQLITE_CORRUPT") or text.startswith(("no such table", "no such column")):
+    if name.startswith("SQLITE_CORRUPT") or any(message in text for message in _DAMAGE_MESSAGES):
         return LibraryDamaged(f"{path} is not a readable library: {text}", hint=rebuild_hint(path))
     # Any command can fail this way, `bunko doctor` too, so the hint must not name it.
     return LibraryError(

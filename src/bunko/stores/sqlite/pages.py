@@ -8,7 +8,7 @@ from dataclasses import fields
 from operator import attrgetter
 
 from bunko.records import WebPage
-from bunko.stores.sqlite.connection import Database, batches, placeholders
+from bunko.stores.sqlite.connection import BLOB, INTEGER, NULL, TEXT, Database, batches, placeholders
 
 _COLUMN_NAMES = [column.name for column in fields(WebPage) if column.name != "size"]
 _COLUMNS = ", ".join(_COLUMN_NAMES)
@@ -22,6 +22,11 @@ _UPSERT = (
 )
 
 
+_COLUMN_TYPES = tuple(INTEGER if column.type == "int" else TEXT for column in fields(WebPage))
+# Far more than a page may have; a small content that grows beyond it is meant to fill the memory.
+_MAX_CONTENT_BYTES = 256 * 2**20
+
+
 class SqlitePages:
     """The fetched web pages of all tools."""
 
@@ -32,16 +37,25 @@ class SqlitePages:
         """Return all pages of a tool, or those with the given URLs, sorted by URL."""
         query = f"SELECT {_COLUMNS}, coalesce(length(content), 0) FROM pages WHERE tool_id = ?"
         if urls is None:
-            return [WebPage(*row) for row in self._database.rows(f"{query} ORDER BY url", (tool_id,))]
+            return [
+                WebPage(*row) for row in self._database.rows(f"{query} ORDER BY url", (tool_id,), types=_COLUMN_TYPES)
+            ]
         rows = []
         for batch in batches(sorted(set(urls))):
-            rows += self._database.rows(f"{query} AND url IN ({placeholders(batch)}) ORDER BY url", (tool_id, *batch))
+            rows += self._database.rows(
+                f"{query} AND url IN ({placeholders(batch)}) ORDER BY url", (tool_id, *batch), types=_COLUMN_TYPES
+            )
         return [WebPage(*row) for row in rows]
 
     def content(self, tool_id: int, url: str) -> bytes | None:
         """Return the content of a page as it was fetched, or None."""
-        rows = self._database.rows("SELECT content FROM pages WHERE tool_id = ? AND url = ?", (tool_id, url))
-        return zlib.decompress(rows[0][0]) if rows and rows[0][0] is not None else None
+        rows = self._database.rows(
+            "SELECT content FROM pages WHERE tool_id = ? AND url = ?", (tool_id, url), types=(BLOB | NULL,)
+        )
+        if not rows or rows[0][0] is None:
+            return None
+        with self._database.decode_values():
+            return _decompress(rows[0][0])
 
     def write(
         self,
@@ -68,3 +82,11 @@ class SqlitePages:
                     for page in upsert
                 ],
             )
+
+
+def _decompress(data: bytes) -> bytes:
+    decompressor = zlib.decompressobj()
+    content = decompressor.decompress(data, _MAX_CONTENT_BYTES)
+    if not decompressor.eof:
+        raise ValueError("the content of a page is cut off or too large")
+    return content

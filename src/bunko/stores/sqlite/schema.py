@@ -103,7 +103,7 @@ CREATE TABLE pages (
     PRIMARY KEY (tool_id, url)
 )
 """
-# Cached answers of remote models (rewritten queries, summaries) until they expire.
+# Cached answers of remote models (rewritten queries, summaries) and of web sites (robots.txt) until they expire.
 _CREATE_ANSWERS = """
 CREATE TABLE answers (
     kind TEXT NOT NULL,
@@ -135,6 +135,10 @@ CREATE TABLE IF NOT EXISTS kept (
 ) WITHOUT ROWID
 """
 
+# A library has exactly these tables; another one in the file is refused, so a new table needs a new version.
+TABLES = (_CREATE_TABLES, _CREATE_PAGES, _CREATE_ANSWERS)
+OPTIONAL_TABLES = (CREATE_ASKED, CREATE_KEPT)
+
 
 def _add_line_ranges(connection: sqlite3.Connection) -> None:
     """Add the lines that a document occupies in its file; until version 1 every document was a whole file."""
@@ -155,6 +159,6 @@ MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _add_line_rang
 def create_schema(connection: sqlite3.Connection) -> None:
     """Create an empty library atomically."""
     connection.executescript(
-        f"BEGIN IMMEDIATE;{_CREATE_TABLES};{_CREATE_PAGES};{_CREATE_ANSWERS};"
+        f"BEGIN IMMEDIATE;{';'.join(TABLES)};"
         f"PRAGMA application_id = {APPLICATION_ID};PRAGMA user_version = {VERSION};COMMIT;"
     )

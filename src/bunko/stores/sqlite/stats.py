@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from bunko.records import NO_FILTER, DatedDocument, DocumentSummary, Filter, StorageSize, Totals
 from bunko.stores.filters import BEGINNING_CHARS, count_tags, document_matcher, effective_date, newest_first
-from bunko.stores.sqlite.connection import Database, byte_length_sql
+from bunko.stores.sqlite.connection import BLOB, INTEGER, TEXT, Database, byte_length_sql, decode_strings
+from bunko.text.term_codec import chunk_count
 from bunko.types import LineSpan
 
 _FROM_CHUNKS = "FROM chunks JOIN documents ON documents.id = document_id WHERE tool_id = ?"
@@ -24,8 +23,17 @@ class SqliteStats:
             "SELECT (SELECT count(*) FROM documents WHERE tool_id = ?), count(chunks.id), count(vector_key),"
             f" (SELECT coalesce(sum(length(text)), 0) FROM documents WHERE tool_id = ?) {_FROM_CHUNKS}",
             (tool_id, tool_id, tool_id),
+            types=(INTEGER, INTEGER, INTEGER, INTEGER),
         )[0]
         return Totals(*row)
+
+    def count_incomplete(self) -> int:
+        """Return how many documents of all tools lack some of their chunks, as after damage to the file."""
+        rows = self._database.rows(
+            "SELECT substr(terms, 1, 4), (SELECT count(*) FROM chunks WHERE document_id = documents.id) FROM documents",
+            types=(BLOB, INTEGER),
+        )
+        return sum(chunk_count(terms) != count for terms, count in rows)
 
     def storage_size(self, tool_id: int) -> StorageSize:
         """Return how many bytes a tool's rows take."""
@@ -33,18 +41,22 @@ class SqliteStats:
             f"SELECT coalesce(sum({byte_length_sql('text')}), 0), coalesce(sum(length(terms)), 0)"
             " FROM documents WHERE tool_id = ?",
             (tool_id,),
+            types=(INTEGER, INTEGER),
         )[0]
         chunk_length = " + ".join(
             byte_length_sql(name) for name in ("heading", "heading_path", "coalesce(chunks.text, '')")
         )
         chunks, vector_count = self._database.rows(
-            f"SELECT coalesce(sum({chunk_length}), 0), count(DISTINCT vector_key) {_FROM_CHUNKS}", (tool_id,)
+            f"SELECT coalesce(sum({chunk_length}), 0), count(DISTINCT vector_key) {_FROM_CHUNKS}",
+            (tool_id,),
+            types=(INTEGER, INTEGER),
         )[0]
         # All vectors of a tool come from one embedder and have the same size, so measuring one is enough.
         lengths = self._database.rows(
             "SELECT length(vector) FROM vectors"
             f" WHERE key = (SELECT vector_key {_FROM_CHUNKS} AND vector_key IS NOT NULL LIMIT 1)",
             (tool_id,),
+            types=(INTEGER,),
         )
         vector_bytes = int(lengths[0][0]) if lengths else 0
         return StorageSize(text, terms + chunks, vector_count * vector_bytes, vector_bytes // 4)
@@ -57,6 +69,7 @@ class SqliteStats:
                 f'SELECT coalesce(length(chunks.text), "end" - start) AS characters, count(*) {_FROM_CHUNKS}'
                 " GROUP BY characters ORDER BY characters",
                 (tool_id,),
+                types=(INTEGER, INTEGER),
             )
         ]
 
@@ -66,30 +79,39 @@ class SqliteStats:
             "SELECT uri, title, (SELECT count(*) FROM chunks WHERE document_id = documents.id), length(text),"
             " substr(text, body + 1, ?) FROM documents WHERE tool_id = ? ORDER BY uri LIMIT ? OFFSET ?",
             (BEGINNING_CHARS, tool_id, limit, skip),
+            types=(TEXT, TEXT, INTEGER, INTEGER, TEXT),
         )
         return [DocumentSummary(*row) for row in rows]
 
     def tags(self, tool_id: int) -> list[tuple[str, int]]:
         """Return each tag with its number of documents, most used first."""
-        rows = self._database.rows("SELECT tags FROM documents WHERE tool_id = ? AND tags <> '[]'", (tool_id,))
-        return count_tags(json.loads(row[0]) for row in rows)
+        rows = self._database.rows(
+            "SELECT tags FROM documents WHERE tool_id = ? AND tags <> '[]'", (tool_id,), types=(TEXT,)
+        )
+        with self._database.decode_values():
+            return count_tags(decode_strings(row[0]) for row in rows)
 
     def recent_documents(self, tool_id: int, *, limit: int = 10, where: Filter = NO_FILTER) -> list[DatedDocument]:
         """Return the most recent documents, newest first; documents without a date come last."""
         rows = self._database.rows(
-            "SELECT uri, date, modified_ns, last_line, tags FROM documents WHERE tool_id = ?", (tool_id,)
+            "SELECT uri, date, modified_ns, last_line, tags FROM documents WHERE tool_id = ?",
+            (tool_id,),
+            types=(TEXT, TEXT, INTEGER, INTEGER, TEXT),
         )
         dated = [(row[0], effective_date(*row[1:4]), row[4]) for row in rows]
         if where:
             matches = document_matcher(where)
-            dated = [row for row in dated if matches(row[0], row[1], frozenset(json.loads(row[2])))]
+            with self._database.decode_values():
+                dated = [row for row in dated if matches(row[0], row[1], frozenset(decode_strings(row[2])))]
         documents = []
         for uri, date in newest_first((uri, date) for uri, date, _ in dated)[:limit]:
             for title, tags_json, beginning, first_line, last_line in self._database.rows(
                 "SELECT title, tags, substr(text, body + 1, ?), first_line, last_line FROM documents"
                 " WHERE tool_id = ? AND uri = ?",
                 (BEGINNING_CHARS, tool_id, uri),
+                types=(TEXT, TEXT, TEXT, INTEGER, INTEGER),
             ):
-                document_tags, lines = tuple(json.loads(tags_json)), LineSpan(first_line, last_line)
+                with self._database.decode_values():
+                    document_tags, lines = decode_strings(tags_json), LineSpan(first_line, last_line)
                 documents.append(DatedDocument(uri, title, date, document_tags, beginning, lines))
         return documents

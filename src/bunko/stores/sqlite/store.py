@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bunko.stores.sqlite.cache import SqliteCache
 from bunko.stores.sqlite.changes import SqliteChanges
-from bunko.stores.sqlite.connection import Database
+from bunko.stores.sqlite.connection import TEXT, Database
 from bunko.stores.sqlite.documents import SqliteDocuments
 from bunko.stores.sqlite.files import SqliteFiles
 from bunko.stores.sqlite.pages import SqlitePages
@@ -35,8 +35,15 @@ class Sqlite:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.kind, self.location, self.is_persistent = "sqlite", str(path), True
         database = self._database = Database(path, read_only=read_only)
-        self.id = str(database.rows("SELECT value FROM meta WHERE key = 'id'")[0][0])
         changes = SqliteChanges(database)
+        try:
+            rows = database.rows("SELECT value FROM meta WHERE key = 'id'", types=(TEXT,))
+            with database.decode_values():
+                self.id = str(rows[0][0])
+            changes.generation()
+        except BaseException:
+            database.close()
+            raise
         self.tools: ToolStore = SqliteTools(database)
         self.documents: DocumentStore = SqliteDocuments(database)
         self.vectors: VectorStore = SqliteVectors(database)

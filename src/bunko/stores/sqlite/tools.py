@@ -9,12 +9,13 @@ from typing import Any
 
 from bunko.failpoints import reach_failpoint
 from bunko.stores.sqlite.changes import advance_generation
-from bunko.stores.sqlite.connection import Connection, Database
+from bunko.stores.sqlite.connection import INTEGER, TEXT, Connection, Database
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
 from bunko.types.tool_options import ToolOptions
 
 _COLUMNS = "id, name, kind, description, source, active, created_at, imported_at, checked_at, built, options"
+_COLUMN_TYPES = (INTEGER, TEXT, TEXT, TEXT, TEXT, INTEGER, TEXT, TEXT, TEXT, TEXT, TEXT)
 _INSERT = (
     "INSERT INTO tools (name, kind, description, source, active, created_at, imported_at, checked_at, built, options)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -29,7 +30,9 @@ class SqliteTools:
 
     def all(self) -> list[Tool]:
         """Return all tools, sorted by name."""
-        return [_tool_from_row(row) for row in self._database.rows(f"SELECT {_COLUMNS} FROM tools ORDER BY name")]
+        rows = self._database.rows(f"SELECT {_COLUMNS} FROM tools ORDER BY name", types=_COLUMN_TYPES)
+        with self._database.decode_values():
+            return [_tool_from_row(row) for row in rows]
 
     def put(self, tool: Tool) -> Tool:
         """Add a tool or replace the tool of the same name; return it with its id."""

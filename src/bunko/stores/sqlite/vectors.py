@@ -14,7 +14,7 @@ from bunko.failpoints import reach_failpoint
 from bunko.records import EmbeddingUsage
 from bunko.stores.sqlite import schema
 from bunko.stores.sqlite.changes import advance_generation, put_meta
-from bunko.stores.sqlite.connection import Connection, Database, batches, placeholders
+from bunko.stores.sqlite.connection import BLOB, INTEGER, TEXT, Connection, Database, batches, placeholders
 from bunko.stores.sqlite.tools import set_built
 from bunko.types.build_info import BuildInfo
 
@@ -35,15 +35,18 @@ class SqliteVectors:
         stored = {}
         for batch in batches(list(set(keys))):
             query = f"SELECT key, vector FROM vectors WHERE key IN ({placeholders(batch)})"
-            for key, vector in self._database.rows(query, batch):
-                stored[key] = np.frombuffer(vector, np.float32)
+            for key, vector in self._database.rows(query, batch, types=(BLOB, BLOB)):
+                with self._database.decode_values():
+                    stored[key] = np.frombuffer(vector, np.float32)
         return stored
 
     def missing(self, keys: Iterable[bytes]) -> set[bytes]:
         """Return the keys that have no stored vector."""
         missing = set(keys)
         for batch in batches(list(missing)):
-            rows = self._database.rows(f"SELECT key FROM vectors WHERE key IN ({placeholders(batch)})", batch)
+            rows = self._database.rows(
+                f"SELECT key FROM vectors WHERE key IN ({placeholders(batch)})", batch, types=(BLOB,)
+            )
             missing.difference_update(row[0] for row in rows)
         return missing
 
@@ -114,12 +117,16 @@ class SqliteVectors:
     def usage(self) -> dict[str, EmbeddingUsage]:
         """Return how much imports have used each embedder, by embedder name."""
         rows = self._database.rows(
-            "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ? ORDER BY key", (len(_USAGE_PREFIX), _USAGE_PREFIX)
+            "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ? ORDER BY key",
+            (len(_USAGE_PREFIX), _USAGE_PREFIX),
+            types=(TEXT, TEXT),
         )
         return {key.removeprefix(_USAGE_PREFIX): _parse_usage(value) for key, value in rows}
 
     def _has_pinned_vectors(self) -> bool:
-        return self._database.has_table("kept") and bool(self._database.rows("SELECT 1 FROM kept LIMIT 1"))
+        return self._database.has_table("kept") and bool(
+            self._database.rows("SELECT 1 FROM kept LIMIT 1", types=(INTEGER,))
+        )
 
 
 def store_vectors(
@@ -174,4 +181,8 @@ def _check_vectors(connection: Connection, tool_id: int, *, has_vectors: bool) -
 
 
 def _parse_usage(value: str) -> EmbeddingUsage:
-    return EmbeddingUsage(**json.loads(value))
+    """Return stored totals; they are only for information, so damaged ones start again."""
+    try:
+        return EmbeddingUsage() + EmbeddingUsage(**json.loads(value))
+    except (TypeError, ValueError, RecursionError):
+        return EmbeddingUsage()

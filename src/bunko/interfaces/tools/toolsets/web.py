@@ -49,6 +49,8 @@ _MESSAGES: dict[str, dict[str, str]] = {
         "failed": "次のとおりです",
         "unknown": "このURLは取り込まれていません",
         "robots": "robots.txt で許可されていません",
+        "robots_unreadable": "robots.txt を今は読めないため、このサイトのページは取り込みません",
+        "robots_slow": "robots.txt の Crawl-delay が長すぎるため、このサイトのページは取り込みません",
         "redirect": "{location} へリダイレクトされます",
         "empty": "本文がありません",
     },
@@ -84,6 +86,8 @@ _HINTS: dict[str, dict[str, str]] = {
         "timeout": "しばらくしてからもう一度お試しください。",
         "unknown": "取り込んだページは bunko web status で確認できます。",
         "robots": "ご自身のサイトであれば、crawl.respect_robots_txt を false にしてください。",
+        "robots_unreadable": "しばらくしてからもう一度お試しください。",
+        "robots_slow": "待ってでも取り込む場合は、crawl.max_crawl_delay を大きくしてください。",
         "redirect": "リダイレクト先のURLを指定するか、crawl.follow_redirects を設定してください。",
         "empty": "ブラウザーで確認してください。スクリプトが必要なページかもしれません。",
         "missing": "URLを確認してください。ページが移動した可能性があります。",
@@ -286,12 +290,12 @@ def _count_pages(call: ToolCall) -> ToolReply:
 
 
 def _translator(call: ToolCall) -> Callable[..., str]:
-    """Return a function that formats a message in the configured language."""
+    """Return a function that formats a message in the configured language; empty if it has none."""
     messages = _MESSAGES[_language(call)]
 
     def format_message(name: str, **values: Any) -> str:
         counted = {key: _Count(value) if isinstance(value, int) else value for key, value in values.items()}
-        return messages[name].format(**counted)
+        return messages.get(name, "").format(**counted)
 
     return format_message
 
@@ -335,7 +339,8 @@ def _classify_error(call: ToolCall, error: BunkoError) -> tuple[str, str]:
     if isinstance(error, UnknownName):
         return "unknown", message("unknown")
     if isinstance(error, AddressRefused):
-        kind = {"robots": "robots", "private-address": "private"}.get(error.reason, "refused")
+        kinds = {"robots": "robots", "crawl-delay": "robots_slow", "private-address": "private"}
+        kind = kinds.get(error.reason, "refused")
         return kind, message(kind)
     if not isinstance(error, FetchFailed):
         return "", ""
@@ -347,6 +352,8 @@ def _classify_error(call: ToolCall, error: BunkoError) -> tuple[str, str]:
         return kind, f"HTTP {status} {phrases.get(status, '')}".strip()
     if error.reason == "no-text":
         return "empty", message("empty")
+    if error.reason == "robots":
+        return "robots_unreadable", message("robots_unreadable")
     if error.reason == "timeout":
         return "timeout", message("timeout", seconds=call.library.settings.crawl.timeout_seconds)
     return "", ""
