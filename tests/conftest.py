@@ -81,6 +81,7 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
 
     def runner(*arguments: str | Path) -> Ran:
         capsys.readouterr()
+        log.handlers.clear()  # another test may have left one, which writes to its own stderr
         code = 0
         try:
             main([str(argument) for argument in arguments])

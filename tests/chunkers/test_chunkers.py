@@ -11,6 +11,7 @@ from bunko import chunkers
 from bunko.chunkers.detect import content_type
 from bunko.errors import UnknownName
 from bunko.readers import read
+from bunko.readers.outline import Heading, scan_outline, unify_line_ends
 from bunko.text.sentences import sentence_ends
 from bunko.text.subwords import token_spans
 from bunko.types import Chunk, Text
@@ -24,9 +25,8 @@ def cut(content: str, kind: str = "headings", **limits: Any) -> list[Chunk]:
 
 
 def headings(content: str) -> list[str]:
-    """Return every heading that starts a chunk, without joining small sections."""
-    chunks = cut(content, min_chars=0, heading_levels=(1, 2, 3, 4, 5, 6))
-    return [chunk.heading for chunk in chunks if chunk.heading]
+    """Return every heading as it is written."""
+    return [block.source for block in scan_outline(unify_line_ends(content)) if isinstance(block, Heading)]
 
 
 def test_an_unknown_kind_is_an_error_that_names_the_known_ones() -> None:
@@ -91,6 +91,39 @@ def test_headings_are_found_where_markdown_has_them(content: str, expected: list
     assert headings(content) == expected
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["行です。\n" * 80 + "---", "# " + "長い" * 160, "文。" * 160 + "\n===", f"<h1>{'長い' * 160}</h1>"],
+    ids=["lines", "hash", "line", "html"],
+)
+def test_a_heading_of_hundreds_of_characters_is_a_paragraph(content: str) -> None:
+    assert headings(f"{content}\n# 見出し") == ["# 見出し"]
+    assert headings(f"{'長い' * 100}\n---\n") == ["長い" * 100]
+
+
+def test_lines_of_equal_signs_below_a_long_paragraph_are_text() -> None:
+    assert headings("行です。\n" * 100 + "===\n" * 100 + "\n題\n===\n") == ["題"]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        ("# a\nb\n" * 30_000, "headings"),
+        ("# a\nb\n## a\nb\n" * 15_000, "headings"),
+        (f"{ENGLISH}\n\n" * 30_000, "paragraphs"),
+        ("|a|b|\n|-|-|\n" + "|1|2|\n" * 30_000, "tables"),
+        ("|a|b|\n|-|-|\n\n" * 30_000, "tables"),
+    ],
+    ids=["sections", "levels", "paragraphs", "rows", "tables"],
+)
+def test_a_giant_list_has_fewer_chunks_than_items(content: str, kind: str) -> None:
+    chunks = cut(content, kind)
+    assert len(chunks) < 12_000
+    assert all(len(chunk.text) <= 3000 for chunk in chunks)
+    assert all(before.start <= after.start <= before.end + 2 for before, after in pairwise(chunks))
+    assert chunks[-1].end == len(content.rstrip())
+
+
 def test_front_matter_is_in_no_chunk() -> None:
     chunks = cut(f"---\ntitle: 題\n---\n# 見出し\n\n{LONG}")
     assert [chunk.text for chunk in chunks] == [f"# 見出し\n\n{LONG}"]
@@ -103,15 +136,57 @@ def test_a_bare_heading_goes_with_the_section_below_it() -> None:
     assert (chunks[0].heading, chunks[0].heading_path) == ("## 節", ("章", "節"))
 
 
-def test_a_small_section_goes_with_the_one_before_it() -> None:
-    chunks = cut(f"## 甲\n\n{LONG}\n\n## 乙\n\n短い。\n\n## 丙\n\n{LONG}")
-    assert [chunk.heading for chunk in chunks] == ["## 甲", "## 丙"]
-    assert chunks[0].text.endswith("短い。")
+def test_a_small_section_beside_longer_ones_is_a_chunk_under_its_own_heading() -> None:
+    chunks = cut(f"# 章\n\n{LONG}\n\n## 甲\n\n{LONG}\n\n## 乙\n\n短い。\n\n## 丙\n\n{LONG}")
+    assert [chunk.heading for chunk in chunks] == ["# 章", "## 甲", "## 乙", "## 丙"]
+    assert chunks[2].text == "## 乙\n\n短い。"
 
 
-def test_a_bare_heading_that_does_not_fit_below_goes_above() -> None:
+@pytest.mark.parametrize(("heading", "path"), [("", ()), ("# 章\n\n", ("章",))])
+def test_a_short_introduction_goes_with_the_first_subsection(heading: str, path: tuple[str, ...]) -> None:
+    chunks = cut(f"{heading}前書き。\n\n## 甲\n\n短い。\n\n## 乙\n\n{LONG}\n\n## 丙\n\n{LONG}")
+    assert [chunk.heading_path for chunk in chunks] == [path, (*path, "乙"), (*path, "丙")]
+    assert chunks[0].text == f"{heading}前書き。\n\n## 甲\n\n短い。"
+
+
+def test_small_sections_of_one_level_are_joined_under_the_first() -> None:
+    chunks = cut(f"# 章\n\n{LONG}\n\n## 甲\n\n短い。\n\n## 乙\n\n短い。\n\n## 丙\n\n{LONG}")
+    assert [chunk.heading for chunk in chunks] == ["# 章", "## 甲", "## 丙"]
+    assert chunks[1].text == "## 甲\n\n短い。\n\n## 乙\n\n短い。"
+
+
+@pytest.mark.parametrize("kind", ["headings", "auto", "entry", "pages"])
+def test_a_short_section_beside_a_long_table_keeps_its_heading(kind: str) -> None:
+    rows = "".join(f"| 品{number} | {number} 円 |\n" for number in range(60))
+    table = f"| 品名 | 値段 |\n|---|--:|\n{rows}"
+    content = f"# 資料\n\n## 概要\n\n短い節。\n\n## 価格\n\n{table}\n## 連絡先\n\n内線 42。\n\n## 別表\n\n{table}"
+    chunks = cut(content, kind, max_chars=300)
+    assert all(len(chunk.text) <= 300 for chunk in chunks)
+    assert [chunk.heading_path[-1] for chunk in chunks] == ["概要", *["価格"] * 4, "連絡先", *["別表"] * 4]
+    assert [chunk.text for chunk in chunks if chunk.heading_path[-1] == "連絡先"] == ["## 連絡先\n\n内線 42。"]
+    assert not any(chunk.text.rpartition("\n")[2].startswith("#") for chunk in chunks)
+    assert all("| 品名 |" in chunk.text for chunk in chunks if chunk.heading_path[-1] in ("価格", "別表"))
+
+
+def test_a_bare_heading_takes_the_first_part_of_a_section_that_does_not_fit_with_it() -> None:
     chunks = cut(f"## 甲\n\n{LONG}\n\n## 乙\n\n## 丙\n\n{LONG * 2}", max_chars=112)
-    assert [chunk.text.count("##") for chunk in chunks] == [2, 1]
+    assert [chunk.text.split("\n")[0] for chunk in chunks] == ["## 甲", "## 乙", LONG]
+    assert [chunk.heading for chunk in chunks] == ["## 甲", "## 丙", "## 丙"]
+
+
+def test_a_long_section_is_not_split_between_a_heading_inside_of_it_and_its_text() -> None:
+    body = "".join(f"#### 細目{number}\n\n{LONG}\n\n" for number in range(20))
+    chunks = cut(f"# 章\n\n{LONG}\n\n{body}", max_chars=170)
+    assert len(chunks) > 8
+    assert all(chunk.text.endswith(LONG) for chunk in chunks)
+
+
+def test_a_chapter_of_headings_alone_is_split_between_them() -> None:
+    chunks = cut("".join(f"# 見出し{number}\n\n" for number in range(100)) + LONG, max_chars=200)
+    assert all(len(chunk.text) <= 200 for chunk in chunks)
+    assert chunks[-1].text.endswith(LONG)
+    assert chunks[-1].heading_path == ("見出し99",)
+    assert all(chunk.text.startswith("# 見出し") for chunk in chunks)
 
 
 def test_small_sections_in_a_row_do_not_end_up_in_one_lump() -> None:

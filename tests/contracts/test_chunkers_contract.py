@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 import unicodedata
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bunko import chunkers
+from bunko.readers.outline import Heading, scan_outline, unify_line_ends
 from bunko.types import Chunk, Text
 
 FRAGMENTS = (
@@ -176,12 +178,12 @@ def line_of(content: str, at: int) -> int:
 @pytest.mark.parametrize("kind", [*(kind for kind in chunkers.KINDS if kind != "tokens"), "pages"])
 @given(content=TEXTS, limits=LIMITS)
 @settings(deadline=None, max_examples=300)
-def test_no_range_is_longer_than_the_limit_unless_one_written_character_is(
+def test_no_chunk_is_longer_than_the_limit_unless_one_written_character_is(
     kind: str, content: str, limits: dict[str, Any]
 ) -> None:
     limit = limits["size"] if kind == "prose" else limits["max_chars"]
     for chunk in chunkers.build(kind, **limits).chunks(document(content)):
-        if chunk.end - chunk.start > limit:
+        if len(chunk.text) > limit:  # with the repeated header of a table
             assert all(torn(content, at) for at in range(chunk.start + 1, chunk.end))
 
 
@@ -194,11 +196,10 @@ def test_no_written_character_is_torn_apart(kind: str, content: str, limits: dic
         assert not torn(content, chunk.end)
 
 
-@pytest.mark.parametrize("kind", ["headings", "paragraphs"])
 @given(content=TEXTS, limits=LIMITS)
 @settings(deadline=None, max_examples=300)
-def test_a_small_chunk_stays_alone_only_where_it_fits_nowhere(kind: str, content: str, limits: dict[str, Any]) -> None:
-    found = chunkers.build(kind, **limits).chunks(document(content))
+def test_a_small_paragraph_stays_alone_only_where_it_fits_nowhere(content: str, limits: dict[str, Any]) -> None:
+    found = chunkers.build("paragraphs", **limits).chunks(document(content))
     assert all(before.end <= after.start for before, after in pairwise(found))
     for before, after in pairwise(found):
         for chunk in (before, after):
@@ -206,9 +207,97 @@ def test_a_small_chunk_stays_alone_only_where_it_fits_nowhere(kind: str, content
                 assert after.end - before.start > limits["max_chars"]
 
 
+class Outline:
+    """The headings of a text, and the path of each character under those that split."""
+
+    def __init__(self, content: str, levels: Sequence[int]) -> None:
+        self.content = unify_line_ends(content)
+        self.headings = [block for block in scan_outline(self.content) if isinstance(block, Heading)]
+        self._levels = levels
+
+    def text_start(self, at: int) -> int:
+        """Return the first character from an offset on that is neither blank nor in a heading."""
+        for heading in self.headings:
+            if heading.start <= self._skip_blanks(at) < heading.end:
+                at = heading.end
+        return self._skip_blanks(at)
+
+    def parts_from_its_text(self, heading: Heading, cut: int) -> bool:
+        """Say whether a cut separates a heading from the first text under it or under its own headings."""
+        at = self._skip_blanks(heading.end)
+        for deeper in self.headings:
+            if deeper.start <= at < deeper.end and deeper.level > heading.level:
+                at = self._skip_blanks(deeper.end)
+        is_text = at < len(self.content) and not any(other.start <= at < other.end for other in self.headings)
+        return is_text and heading.start < cut <= at
+
+    def _skip_blanks(self, at: int) -> int:
+        return len(self.content) - len(self.content[at:].lstrip())
+
+    def path(self, at: int) -> tuple[str, ...]:
+        path: list[Heading] = []
+        for heading in self.headings:
+            if heading.start <= at and heading.level in self._levels:
+                path = [*(parent for parent in path if parent.level < heading.level), heading]
+        return tuple(heading.title for heading in path if heading.title)
+
+
+SECTIONS = st.lists(
+    st.sampled_from(
+        [
+            *("# 章\n", "## 節\n", "### 項\n\n", "#### 細目\n", "題\n==\n", "副題\n--\n", "#\n", "\n", "\n\n"),
+            *(
+                "短い文。\n",
+                "長い文が続いています。" * 4 + "\n\n",
+                "word " * 9 + "\n",
+                "x" * 50 + "\n",
+                "```\n# 印\n```\n",
+            ),
+            "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 9 + "\n",
+        ]
+    ),
+    max_size=25,
+).map("".join)
+SECTION_LIMITS = st.fixed_dictionaries(
+    {
+        "max_chars": st.integers(40, 200),
+        "min_chars": st.integers(0, 60),
+        "heading_levels": st.sampled_from([(1, 2, 3), (1, 2, 3, 4, 5, 6), (2,), (1, 3)]),
+        "overlap": st.integers(0, 30),
+        "size": st.integers(5, 60),
+    }
+)
+
+
+@pytest.mark.parametrize("kind", ["headings", "entry", "auto", "pages", "tokens"])
+@given(content=SECTIONS, limits=SECTION_LIMITS)
+@settings(deadline=None, max_examples=100)
+def test_the_heading_path_of_a_chunk_is_that_of_its_first_text(kind: str, content: str, limits: dict[str, Any]) -> None:
+    found = chunkers.build(kind, **limits).chunks(document(content))
+    outline = Outline(content, range(1, 7) if kind == "tokens" else limits["heading_levels"])
+    if not any(chunk.heading for chunk in found):
+        return  # an entry that fits and a text that is a table have no sections
+    for chunk in found:
+        text_start = outline.text_start(chunk.start)
+        if text_start < chunk.end:
+            assert chunk.heading_path == outline.path(text_start)
+
+
+@pytest.mark.parametrize("kind", ["headings", "entry", "auto", "pages"])
+@given(content=SECTIONS, limits=SECTION_LIMITS)
+@settings(deadline=None, max_examples=100)
+def test_no_chunk_ends_in_a_heading_whose_text_is_in_the_next(kind: str, content: str, limits: dict[str, Any]) -> None:
+    outline = Outline(content, limits["heading_levels"])
+    for chunk in chunkers.build(kind, **limits).chunks(document(content)):
+        for heading in outline.headings:
+            if chunk.start <= heading.start and outline.parts_from_its_text(heading, chunk.end):
+                # Only a row of headings that would leave no space for the text.
+                assert outline.text_start(heading.start) - chunk.start > limits["max_chars"] // 2
+
+
 @every_kind
 @given(blank=st.text(alphabet=" \t\r\n\u3000\x0b\x85\u2028", max_size=30), limits=LIMITS)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 def test_blank_text_has_no_chunks(kind: str, blank: str, limits: dict[str, Any]) -> None:
     assert chunkers.build(kind, **limits).chunks(document(blank)) == []
 

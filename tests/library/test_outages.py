@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -260,3 +261,81 @@ def test_the_shell_answers_by_words_and_says_so(
     kept = run("reindex", "--docs-dir", docs)
     assert kept.code == 0
     assert "documents without vectors" in kept.out + kept.err
+
+
+def test_a_first_search_while_the_service_is_away_imports_by_words(
+    docs: Path, open_docs: Opener, service: Loopback
+) -> None:
+    put(docs, "a.md", "京都の話")
+    service.always = away
+    for settings in (remote(service), {"EMBEDDING_PROVIDER": "openai"}):
+        library = open_docs(**settings)
+        answer = library.search("京都")
+        assert ([hit.uri for hit in answer.hits], len(answer.notices)) == (["a.md"], 1)
+
+
+def test_without_an_embedder_in_the_settings_a_tool_keeps_the_bundled_one(docs: Path, open_docs: Opener) -> None:
+    put(docs, "a.md", "京都の話")
+    open_docs().reindex()
+    answer = open_docs(EMBEDDING_PROVIDER="none").search("京都")
+    assert (answer.mode, answer.hits[0].vector_distance is not None) == ("hybrid", True)
+    assert ["a different embedder" in notice for notice in answer.notices] == [True]
+
+
+def test_the_pause_ends_with_another_key_and_with_an_import_that_works(
+    docs: Path, open_docs: Opener, service: Loopback
+) -> None:
+    def settings(key: str) -> dict[str, str]:
+        return {
+            "EMBEDDING_PROVIDER": "openai", "OPENAI_BASE_URL": service.address, "OPENAI_API_KEY": key,
+            "BUNKO_EMBEDDING_DIMENSIONS": "8",
+        }  # fmt: skip
+
+    put(docs, "a.md", "京都の話")
+    open_docs(**settings("good")).reindex()
+    service.always = lambda asked: None if "good" in asked.headers["authorization"] else openai_error(401, "who?")
+    assert open_docs(**settings("bad")).search("京都 1").mode == "bm25"
+    assert open_docs(**settings("good")).search("京都 2").mode == "hybrid", "another key is another service"
+    service.always = away
+    assert open_docs(**settings("good")).search("京都 3").mode == "bm25"
+    service.always = lambda _: None
+    put(docs, "b.md", "奈良の話")
+    open_docs(**settings("good")).reindex()
+    assert open_docs(**settings("good")).search("京都 4").mode == "hybrid"
+
+
+def test_an_import_that_a_search_gives_up_is_no_failure_of_the_service(
+    docs: Path, open_docs: Opener, service: Loopback
+) -> None:
+    put(docs, "a.md", "京都の話")
+    library = open_docs(**remote(service))
+    library.reindex()
+    for number in range(3):
+        put(docs, f"{number}.md", f"奈良の話 {number}")
+    query_only = threading.Event()
+
+    def slow_documents(asked: Asked) -> Reply | None:
+        if any("search_document" in text for text in asked.texts):
+            query_only.wait(3)
+        return None
+
+    service.always = slow_documents
+    answer = library.search("奈良")
+    assert answer.mode == "hybrid"
+    assert ["no vectors yet" in notice for notice in answer.notices] == [True]
+    query_only.set()
+    library.close()
+    service.always = lambda _: None
+    assert open_docs(**remote(service)).search("奈良 2").mode == "hybrid"
+
+
+def test_an_import_does_not_speak_of_missing_vectors_when_none_is_missing(
+    docs: Path, open_docs: Opener, service: Loopback
+) -> None:
+    put(docs, "a.md", "京都の話")
+    open_docs(**remote(service)).reindex()
+    library = open_docs()
+    assert not any("without vectors" in notice for notice in library.reindex().notices)
+    bare = open_docs(EMBEDDING_PROVIDER="none")
+    bare.reindex(rebuild=True)
+    assert ["bunko reembed" in notice for notice in open_docs().reindex().notices] == [True]

@@ -8,6 +8,7 @@ import os
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from bunko.library.open import open_library, tool_names
 from bunko.library.paths import locate_library
 from bunko.stores import sqlite
 from bunko.types import Tool
+from bunko.types.build_info import BuildInfo
 from tests.conftest import Opener, Run
 from tests.library.test_library import put
 
@@ -223,3 +225,44 @@ def test_missing_chunks_are_told_with_the_command_that_brings_them_back(docs: Pa
     assert run("reindex", "--force", "--docs-dir", docs).code == 0
     assert "a.md" in run("search", "京都", "--docs-dir", docs).out
     assert run("doctor", "--docs-dir", docs).code == 0
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"scanner": {"extensions": ["md", "key"], "exclude_dirs": [], "respect_gitignore": False,
+                     "max_file_bytes": 10**15, "max_memo_file_bytes": 10**15}},
+        {"scanner": None},
+    ],
+    ids=["recorded", "inferred"],
+)  # fmt: skip
+def test_what_an_index_records_does_not_open_files_that_a_folder_may_not_choose(
+    forged: dict[str, object], docs: Path, open_docs: Opener
+) -> None:
+    (docs / "a.md").write_text("# 京都\n\n京都の話\n", encoding="utf-8")
+    library = open_docs()
+    library.reindex()
+    tool = library.resolve_tool(None)
+    record = {name: value for name, value in (tool.built.to_json() | forged).items() if value is not None}
+    library.store.tools.update_build_info(tool.id, built=BuildInfo.from_json(record))
+    library.close()
+    (docs / ".git").mkdir()
+    (docs / ".gitignore").write_text("ignored.md\n", encoding="utf-8")
+    for name in (".git/x.md", "secret.key", "ignored.md"):
+        (docs / name).write_text("xyzzy の秘密\n", encoding="utf-8")
+    library = open_docs()
+    assert [hit.uri for hit in library.search("xyzzy", mode="bm25").hits] == []
+    library.reindex()
+    assert library.store.documents.uris(tool.id) == ["a.md"]
+
+
+def test_what_an_index_records_does_not_blow_it_up(docs: Path, open_docs: Opener) -> None:
+    (docs / "a.md").write_text("# 京都\n\n京都の話\n", encoding="utf-8")
+    library = open_docs()
+    library.reindex()
+    tool = library.resolve_tool(None)
+    chunker = {**(tool.built.chunker or {}), "kind": "headings", "max_chars": 1, "min_chars": 0}
+    library.store.tools.update_build_info(tool.id, built=replace(tool.built, chunker=chunker))
+    library.close()
+    (docs / "b.md").write_text("word " * 2000, encoding="utf-8")
+    assert open_docs().reindex().total_chunks < 20

@@ -99,7 +99,7 @@ def test_a_library_that_cannot_be_opened_is_told_in_a_sentence_everywhere(
         talk(ToolRegistry(open_docs, toolsets=["tools"]), lambda client: client.list_tools(), mode)
 
 
-def test_settings_that_do_not_fit_the_library_are_told_with_the_command_that_helps(
+def test_settings_that_do_not_fit_the_library_are_told_with_the_command_that_applies_them(
     docs: Path, registry: ToolRegistry, open_docs: Opener
 ) -> None:
     call(registry, "reindex")

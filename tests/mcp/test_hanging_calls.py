@@ -130,8 +130,9 @@ def test_the_server_ends_although_its_library_does_not_close(start: Start) -> No
     assert process.end() == 0
 
 
-def test_a_page_that_never_comes_stops_nobody(start: Start, silence: Silence) -> None:
-    process = start("--toolsets", "folder,web", module="bunko", BUNKO_CRAWL_ALLOWED_HOSTS="127.0.0.1")
+def test_a_page_that_never_comes_stops_nobody(start: Start, silence: Silence, tmp_path: Path) -> None:
+    place = ("--data-dir", str(tmp_path / "library"))  # the index inside a folder is for that folder only
+    process = start(*place, "--toolsets", "folder,web", module="bunko", BUNKO_CRAWL_ALLOWED_HOSTS="127.0.0.1")
     address = f"http://127.0.0.1:{silence.port}/"
     number = process.send("tools/call", {"name": "rag_add", "arguments": {"url": address}})
     silence.wait_for(1)

@@ -144,6 +144,11 @@ def test_a_tag_with_a_long_gap_takes_no_time_that_grows_with_its_square() -> Non
     assert read(b"---\ntitle: [\ntags:\n -  'a b'  \n---\nbody\n", "a.md").tags == ("a b",)
 
 
+def test_a_heading_of_opened_tags_takes_no_time_that_grows_with_its_square() -> None:
+    assert read(b"<h1>" + b"<" * 1_000_000 + b"</h1>\n\nbody\n", "a.md").text.endswith("body\n")
+    assert read(b"<h1>A <em>long</em> title</h1>\n\nbody\n", "a.md").title == "A long title"
+
+
 def test_toml_front_matter_is_read_too() -> None:
     text = note('+++\ntitle = "記録"\ndate = 2024-01-15T09:30:00+09:00\ntags = ["A", "b"]\n+++\n本文')
     assert (text.title, text.date, text.tags) == ("記録", "2024-01-15T09:30:00+09:00", ("a", "b"))
@@ -257,3 +262,49 @@ def test_no_front_matter_breaks_a_file(block: str, fence: str) -> None:
 )
 def test_the_title_is_the_first_main_heading(content: str, title: str) -> None:
     assert note(content).title == title
+
+
+def test_a_title_and_tags_take_no_more_than_a_title_and_tags_do() -> None:
+    tags = ", ".join(f"tag{number}" for number in range(5_000))
+    text = note(f"---\ntitle: {'長い題' * 1000}\ntags: [{tags}, {'x' * 500}]\n---\n本文")
+    assert len(text.title) == 300
+    assert text.tags == tuple(f"tag{number}" for number in range(1_000))
+
+
+CHINESE = (
+    "你好，世界",
+    "这是一个测试文件。",
+    "我们在会议上讨论了明年的预算和人员安排，决定下个月再开一次会。",
+    "# 安装说明\n\n请先下载安装程序，然后按照提示完成安装。如果出现错误，请查看日志文件。\n",
+    "int count = 0;  // 计数器，每次调用加一\n",
+    "中国北京市海淀区",
+)
+
+
+@pytest.mark.parametrize("codec", ["gb18030", "gbk", "gb2312"])
+@pytest.mark.parametrize("written", CHINESE)
+def test_chinese_text_is_not_taken_for_japanese(written: str, codec: str) -> None:
+    text = read(written.encode(codec), "memo.txt")
+    assert (text.text, text.encoding) == (written, "gb18030")
+
+
+@pytest.mark.parametrize("codec", ["cp932", "euc_jp"])
+@pytest.mark.parametrize(
+    "written", ["会議資料", "東京都千代田区", "平成二十年度予算案一覧表", "本日休業", "山田太郎\n鈴木花子\n佐藤一郎"]
+)
+def test_japanese_without_kana_is_not_taken_for_chinese(written: str, codec: str) -> None:
+    text = read(written.encode(codec), "memo.txt")
+    assert (text.text, text.encoding) == (written, codec)
+
+
+@pytest.mark.parametrize(
+    ("written", "codec"),
+    [
+        ("회의에서 내년 예산과 인원 배치를 논의했고 다음 달에 다시 회의를 열기로 했습니다.", "euc_kr"),
+        ("我們在會議上討論了明年的預算和人員安排，決定下個月再開一次會，詳細內容請參閱附件。", "big5"),
+    ],
+)
+def test_text_in_an_unknown_encoding_is_refused_rather_than_garbled(written: str, codec: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        read(written.encode(codec), "memo.txt")
+    assert caught.value.hint == "Save the file as UTF-8."

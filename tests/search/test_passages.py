@@ -71,6 +71,34 @@ def test_a_chunk_is_just_what_was_found(guide: Library) -> None:
     assert (passage.first_line, passage.last_line) == (hit.chunk.first_line, hit.chunk.last_line)
 
 
+def section_of(library: Library, query: str) -> str:
+    [passage] = extract_passages(found(library, query)[:1], library.document_of, "section")
+    return passage.text
+
+
+def test_the_section_of_the_first_heading_below_a_chapter_is_not_the_chapter(docs: Path, open_docs: Opener) -> None:
+    write(docs, "guide.md", f"# 手引き\n\n## 導入\n\n導入の文。{FILLER}\n\n## 運用\n\n運用の文。{FILLER}\n")
+    assert section_of(open_docs(), "導入の文") == f"## 導入\n\n導入の文。{FILLER}"
+
+
+def test_the_section_below_a_short_introduction_comes_with_it_and_without_the_rest_of_the_chapter(
+    docs: Path, open_docs: Opener
+) -> None:
+    beginning = f"# 手引き\n\n短い前書き。\n\n## 導入\n\n導入の文。{FILLER}"
+    write(docs, "guide.md", f"{beginning}\n\n### 準備\n\n{FILLER}\n\n## 運用\n\n運用の文。{FILLER}\n")
+    assert section_of(open_docs(), "導入の文") == f"{beginning}\n\n### 準備\n\n{FILLER}"
+
+
+def test_the_section_of_a_short_section_below_a_chapter_is_not_the_chapter(docs: Path, open_docs: Opener) -> None:
+    write(docs, "guide.md", f"# 手引き\n\n## 導入\n\n短い導入。\n\n## 運用\n\n運用の文。{FILLER}\n")
+    assert section_of(open_docs(), "短い導入") == "## 導入\n\n短い導入。"
+
+
+def test_headings_alone_have_the_section_of_the_last_of_them(docs: Path, open_docs: Opener) -> None:
+    write(docs, "guide.md", "# 手引き\n\n## 導入\n")
+    assert section_of(open_docs(), "手引き") == "## 導入"
+
+
 def test_a_section_goes_from_its_heading_to_the_next_that_is_not_deeper(guide: Library) -> None:
     hit = next(hit for hit in found(guide, "導入") if hit.chunk.heading == "## 導入")
     [passage] = extract_passages([hit], guide.document_of, "section")
@@ -168,7 +196,7 @@ def test_a_row_of_a_table_carries_its_header(docs: Path, open_docs: Opener) -> N
 def test_headings_are_shown_without_hidden_characters_and_no_longer_than_headings_are(
     docs: Path, open_docs: Opener
 ) -> None:
-    write(docs, "a.md", f"# 設\u200b定\n\n## {'長い' * 500}\n\n索引の文。{FILLER}")
+    write(docs, "a.md", f"# 設\u200b定\n\n## {'長い' * 120}\n\n索引の文。{FILLER}")
     library = open_docs()
     [passage] = extract_passages(found(library, "索引", count=1), library.document_of, "chunk")
     assert passage.headings[0] == "設定"
@@ -301,3 +329,17 @@ def test_an_entry_has_its_heading_and_is_cut_after_a_sentence_saying_how_much_is
     )
     assert shown == f"{cut.text}… [{cut.chars_after:,} more characters]"
     assert len(cut.text) + cut.chars_after == pytest.approx(len(GUIDE[GUIDE.index("# 手引き") :].strip()), abs=2)
+
+
+def test_a_word_cut_by_a_line_end_is_found_and_shown_where_it_is(docs: Path, open_docs: Opener) -> None:
+    write(docs, "log.md", f"# 記録\n\n{FILLER}\n\n\t* 社内の回線を見直し、古いネットワー\n\t  クを止めた。\n")
+    write(docs, "other.md", f"# 別の記録\n\n{FILLER}")
+    library = open_docs()
+    [hit] = library.search("ネットワーク", mode="bm25", top_k=1).hits
+    assert hit.uri == "log.md"
+    assert hit.explanation is None or hit.explanation.lane == "word"
+    terms = snippet_terms("ネットワーク")
+    [passage] = extract_passages([hit], library.document_of, "snippet", query="ネットワーク", max_chars=60)
+    assert passage.citation == "log.md:L5-L6"
+    shown = render_extract(passage.text, "snippet", terms, chars_before=1, chars_after=0)
+    assert shown.endswith("古い**ネットワー\n\t  ク**を止めた。")

@@ -37,7 +37,7 @@ USERS_OWN = {
     "display": "default_format",
     "model": "auto_unload_minutes memory_threshold",
     "crawl": "max_pages delay_sec respect_robots_txt robots_txt_cache_ttl concurrency timeout_seconds max_bytes"
-    " follow_redirects user_agent allowed_hosts",
+    " follow_redirects user_agent allowed_hosts max_crawl_delay",
     "safety": "url_check google_safe_browsing_api_key base_url cache_ttl fail_open timeout",
     "serve": "toolsets read_only max_result_tokens max_schema_tokens host port token allowed_hosts",
     "log": "debug keep_searches",

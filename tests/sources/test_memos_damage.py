@@ -7,9 +7,11 @@ from io import BytesIO
 from itertools import chain
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bunko.readers.line_stream import read_lines
 from bunko.readers.memo import Memo
 from bunko.sources import memos as source
 from bunko.types import ExcerptEntry
@@ -46,6 +48,21 @@ def test_garbage_in_json_lines_loses_no_entry(garbage: list[str], number: int) -
     text = "".join(chain(_between(bad, good), bad[number:]))
     found = _parsed(text, "memo.jsonl")
     assert [one.title for one in found if one.title.startswith("題")] == [f"題{at}" for at in range(number)]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "codec"),
+    [
+        ("庭の手入れをした。雨の日は休み。", "cp932"),
+        ("庭の手入れをした。雨の日は休み。", "euc_jp"),
+        ("我们在会议上讨论了明年的预算。", "gb18030"),
+    ],
+)
+def test_a_damaged_byte_does_not_change_the_language_of_a_log(sentence: str, codec: str) -> None:
+    data = f"* memo 2024-01-15\n  {sentence}\n  ".encode(codec) + b"\x81\n" + f"  {sentence}\n".encode(codec) * 20
+    decoded = read_lines(BytesIO(data), len(data), 1000)
+    assert (decoded.codec, decoded.is_damaged) == (codec, True)
+    assert [line.strip() for line in decoded.lines].count(sentence) == 21
 
 
 @given(garbage=st.lists(GARBAGE, min_size=1, max_size=4))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from bunko.types import Chunk
 
+# A chunk takes a few kilobytes with its words and its vector, and twice that where a text has longer ones.
+_MAX_UNJOINED = 10_000
 _BLANK_LINES = re.compile(r"(?:[^\S\n]*+\n)*+")
 
 
@@ -18,9 +20,9 @@ class ChunkRange(NamedTuple):
     end: int
     heading: str = ""
     heading_path: tuple[str, ...] = ()
-    level: int = 0  # of its first heading; 0: it begins with text
-    is_heading_only: bool = False
-    section_chars: int = 0  # length of the section under the heading
+    first_level: int = 0  # of its first heading; 0: it begins with text
+    last_level: int = 0  # of the last heading that splits
+    is_part: bool = False  # of a longer section: it is not joined to others
     table_header: tuple[int, int] = (0, 0)  # range of the table header to prepend
 
 
@@ -36,71 +38,60 @@ def min_length_pattern(min_chars: int) -> re.Pattern[str]:
     return re.compile(rf"(?:\s*+\S){{{max(0, min_chars)}}}")
 
 
-def belongs_to_next(current: ChunkRange, following: ChunkRange) -> bool:
-    """Return whether a small range should be joined to the following one rather than to the previous one."""
-    return current.is_heading_only or 0 < current.level < following.level
-
-
 def join_small_ranges(
-    lines: str,
-    ranges: Sequence[ChunkRange],
-    max_chars: int,
-    min_length: re.Pattern[str],
-    joins_next: Callable[[ChunkRange, ChunkRange], bool] = belongs_to_next,
-) -> list[ChunkRange]:
-    """Join small ranges to a neighbour where the two fit in `max_chars`; none is dropped."""
-    is_small = [min_length.match(lines, current.start, current.end) is None for current in ranges]
-    if not any(is_small):
-        return list(ranges)
-    joined: list[ChunkRange] = []
-    last_is_small = False  # the last joined range is still too small
+    lines: str, ranges: Iterable[ChunkRange], max_chars: int, min_length: re.Pattern[str]
+) -> Iterator[ChunkRange]:
+    """Join small ranges to the following one, or else to the one before, where they fit in `max_chars`.
+
+    Small ranges in a row are joined only until they are long enough; else a glossary would become one chunk.
+    """
+    previous: ChunkRange | None = None
+    small: ChunkRange | None = None
+    for current in ranges:
+        if small and current.end - small.start <= max_chars:
+            current, small = small._replace(end=current.end), None
+        elif small:
+            if previous and small.end - previous.start <= max_chars:
+                previous = previous._replace(end=small.end)
+            else:
+                if previous:
+                    yield previous
+                previous = small
+            small = None
+        if min_length.match(lines, current.start, current.end) is None:
+            small = current
+        else:
+            if previous:
+                yield previous
+            previous = current
+    if previous and small and small.end - previous.start <= max_chars:
+        previous, small = previous._replace(end=small.end), None
+    if previous:
+        yield previous
+    if small:
+        yield small
+
+
+def join_excess_ranges(ranges: Iterable[ChunkRange], max_chars: int) -> Iterator[ChunkRange]:
+    """Join neighbours after the first 10,000 ranges, so that a giant list takes no more memory than a giant text."""
+    last: ChunkRange | None = None
     for index, current in enumerate(ranges):
-        has_next = index + 1 < len(ranges)
-        # Consecutive small ranges are joined only until they are long enough; else a glossary would become one chunk.
-        joins_following = has_next and (is_small[index + 1] or joins_next(current, ranges[index + 1]))
-        if (
-            joined
-            and _fits(joined[-1], current, max_chars)
-            and (last_is_small or (is_small[index] and not joins_following))
-        ):
-            joined[-1] = _join_ranges(joined[-1], current)
-            last_is_small = min_length.match(lines, joined[-1].start, joined[-1].end) is None
+        if index < _MAX_UNJOINED:
+            yield current
             continue
-        if last_is_small:
-            _join_backwards(joined, max_chars)
-        joined.append(current)
-        last_is_small = is_small[index]
-    if last_is_small:
-        _join_backwards(joined, max_chars)
-    return joined
+        if last and (current.table_header == last.table_header or current.table_header == (0, 0)):
+            header_size = last.table_header[1] - last.table_header[0]
+            if header_size + current.end - last.start <= max_chars:
+                last = last._replace(end=max(last.end, current.end))
+                continue
+        if last:
+            yield last
+        last = current
+    if last:
+        yield last
 
 
-def _join_backwards(ranges: list[ChunkRange], max_chars: int) -> None:
-    """Join the last range to the one before it, since it does not fit with the following one."""
-    if len(ranges) > 1 and _fits(ranges[-2], ranges[-1], max_chars):
-        last = ranges.pop()
-        ranges[-1] = _join_ranges(ranges[-1], last)
-
-
-def _fits(first: ChunkRange, second: ChunkRange, max_chars: int) -> bool:
-    return second.end - first.start <= max_chars
-
-
-def _join_ranges(first: ChunkRange, second: ChunkRange) -> ChunkRange:
-    larger = second if second.section_chars > first.section_chars else first
-    return ChunkRange(
-        first.start,
-        second.end,
-        larger.heading,
-        larger.heading_path,
-        first.level,
-        False,
-        larger.section_chars,
-        first.table_header,
-    )
-
-
-def build_chunks(text: str, lines: str, ranges: Sequence[ChunkRange]) -> list[Chunk]:
+def build_chunks(text: str, lines: str, ranges: Iterable[ChunkRange]) -> list[Chunk]:
     """Return the chunks of the ranges, with their positions and line numbers."""
     chunks = []
     line, position = 1, 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from bunko.chunkers import merge
 from bunko.chunkers.merge import ChunkRange
@@ -23,28 +24,30 @@ class Paragraphs:
     def chunks(self, text: Text) -> list[Chunk]:
         """Return the chunks in order."""
         lines = unify_line_ends(text.text)
-        return merge.build_chunks(text.text, lines, self.chunk_ranges(lines, text.body_start, len(lines)))
+        ranges = merge.join_excess_ranges(self.chunk_ranges(lines, text.body_start, len(lines)), self._max_chars)
+        return merge.build_chunks(text.text, lines, ranges)
 
-    def chunk_ranges(self, lines: str, start: int, end: int) -> list[ChunkRange]:
-        """Return the ranges of the chunks between two offsets."""
-        ranges: list[ChunkRange] = []
-        for gap in _PARAGRAPH_GAP.finditer(lines, start, end):
-            self._add_ranges(ranges, lines, start, gap.start())
-            start = gap.end()
-        self._add_ranges(ranges, lines, start, end)
+    def chunk_ranges(self, lines: str, start: int, end: int) -> Iterator[ChunkRange]:
+        """Yield the ranges of the chunks between two offsets."""
         # A short paragraph is most often a title or the start of a list, and belongs to the next one.
         return merge.join_small_ranges(
-            lines, ranges, self._max_chars, self._min_length, lambda current, following: True
+            lines, self._paragraph_ranges(lines, start, end), self._max_chars, self._min_length
         )
 
-    def _add_ranges(self, ranges: list[ChunkRange], lines: str, start: int, end: int) -> None:
+    def _paragraph_ranges(self, lines: str, start: int, end: int) -> Iterator[ChunkRange]:
+        for gap in _PARAGRAPH_GAP.finditer(lines, start, end):
+            yield from self._split_paragraph(lines, start, gap.start())
+            start = gap.end()
+        yield from self._split_paragraph(lines, start, end)
+
+    def _split_paragraph(self, lines: str, start: int, end: int) -> Iterator[ChunkRange]:
         start, end = merge.trim_blank_lines(lines, start, end)
         if end - start <= self._max_chars:
             if start < end:
-                ranges.append(ChunkRange(start, end))
+                yield ChunkRange(start, end)
         else:
-            parts = split_range(lines, start, end, self._max_chars, overlap=self._overlap)
-            ranges += [ChunkRange(part.start, part.end) for part in parts]
+            for part in split_range(lines, start, end, self._max_chars, overlap=self._overlap):
+                yield ChunkRange(part.start, part.end)
 
 
 def build(max_chars: int = 3000, min_chars: int = 50, overlap: int = 0) -> Paragraphs:

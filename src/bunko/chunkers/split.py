@@ -5,19 +5,23 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from bunko.chunkers.merge import trim_blank_lines
 from bunko.text import sentences
 
 
-class AtomicBlock(NamedTuple):
-    """A block to keep whole if it fits, and to split only between lines: code, or a table with its header."""
+class Block(NamedTuple):
+    """A block that matters for where a text is split.
+
+    Code or a table is kept whole if it fits, and split only between lines. A heading is kept with the text under it.
+    """
 
     start: int
     end: int
     table_header: tuple[int, int] = (0, 0)
+    is_heading: bool = False
 
 
 class SplitRange(NamedTuple):
@@ -34,42 +38,49 @@ _BLANKS = re.compile(r"\s*+")
 # The rest of a line if it is blank, then blank lines; not the indentation of the next text.
 _TRAILING_BLANK_LINES = re.compile(r"[^\S\n]*+(?:\n(?:[^\S\n]*+\n)*+)?+")
 _CLAUSE_MARKS = ("、", "，", " ", "\t", "\u3000")
+# Borders are searched in windows of this many characters: those of a whole text could take more memory than the text.
+_WINDOW_CHARS = 50_000
+_LOOKAHEAD_CHARS = 20  # characters after a sentence that tell whether it ends: closing brackets, then a blank
 # Skin tones and half-width voicing marks change the character before them, but Unicode does not class them as marks.
 _COMBINING_CHARS = frozenset("\u200d\uff9e\uff9f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")
 
 
 def split_range(
-    lines: str, start: int, end: int, limit: int, *, overlap: int = 0, atomic_blocks: Sequence[AtomicBlock] = ()
+    lines: str, start: int, end: int, limit: int, *, overlap: int = 0, blocks: Iterable[Block] = ()
 ) -> list[SplitRange]:
     """Split at paragraphs, else sentences, else lines, else characters; parts share up to `overlap` characters.
 
-    A part is longer than `limit` only if a single grapheme is.
+    `blocks` are in order, without overlap. A part is longer than `limit` only if a single grapheme is. It ends in a
+    heading only if headings alone fill it.
     """
     limit = max(1, limit)
     overlap = max(0, min(overlap, limit - 1))
     start, end = trim_blank_lines(lines, start, end)
+    if end - start <= limit:
+        return [SplitRange(start, end)] if start < end else []
     parts: list[SplitRange] = []
-    cut_points: _CutPoints | None = None
+    upcoming = _UpcomingBlocks(blocks)
+    cut_points = _CutPoints(lines, start, start, ())
     uncovered = _match_end(_BLANKS, lines, start)  # the first character that is in no part yet
     while uncovered < end:
-        header = _table_header_at(atomic_blocks, start, limit)
+        if min(start + limit, end) > cut_points.end:
+            window_end = min(end, start + limit + _WINDOW_CHARS)
+            cut_points = _CutPoints(lines, start, window_end, upcoming.between(start, window_end))
+        header = cut_points.table_header_at(start, limit)
         room = limit - (header[1] - header[0])
         if uncovered >= start + room:
             start = uncovered  # the white space before it alone would fill the part
         if end - start <= room:
             parts.append(SplitRange(start, end, header))
             break
-        cut_points = cut_points or _CutPoints(lines, start, end, atomic_blocks)
         cut = safe_cut_offset(lines, cut_points.best_cut_offset(uncovered, start, start + room), uncovered, end)
         if cut > start + room:
             start = uncovered  # a single grapheme is longer than the limit, so it is a part of its own
         part_end = start + len(lines[start:cut].rstrip())
         parts.append(SplitRange(start, part_end, header))
         uncovered = _match_end(_BLANKS, lines, cut)
-        next_start = cut_points.overlap_offset(start, part_end, overlap) if overlap else cut
-        start = _match_end(
-            _TRAILING_BLANK_LINES, lines, cut if _overlaps_atomic_block(atomic_blocks, next_start, cut) else next_start
-        )
+        next_start = cut_points.overlap_offset(start, part_end, cut, overlap) if overlap else cut
+        start = _match_end(_TRAILING_BLANK_LINES, lines, next_start)
     return parts
 
 
@@ -78,70 +89,121 @@ def _match_end(pattern: re.Pattern[str], lines: str, position: int) -> int:
     return match.end() if match else position
 
 
-def _overlaps_atomic_block(atomic_blocks: Sequence[AtomicBlock], start: int, end: int) -> bool:
-    """Return whether an atomic block overlaps a range: table rows and code are not repeated in the next part."""
-    index = bisect_right(atomic_blocks, end, key=lambda block: block.start) - 1
-    return index >= 0 and atomic_blocks[index].end > start
+class _UpcomingBlocks:
+    """Takes blocks from an iterator as far as they are needed."""
 
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self._iterator = iter(blocks)
+        self._next = next(self._iterator, None)
+        self._taken: list[Block] = []
 
-def _table_header_at(atomic_blocks: Sequence[AtomicBlock], position: int, limit: int) -> tuple[int, int]:
-    """Return the range of the header of the table whose rows are at a position, or an empty range."""
-    index = bisect_right(atomic_blocks, position, key=lambda block: block.start) - 1
-    if index >= 0 and atomic_blocks[index].table_header[1] <= position < atomic_blocks[index].end:
-        header = atomic_blocks[index].table_header
-        # A header that takes most of the limit would leave no space for the rows.
-        return header if header[1] - header[0] <= limit // 2 else (0, 0)
-    return (0, 0)
+    def between(self, start: int, stop: int) -> list[Block]:
+        """Return the blocks that touch a range, in order; no range begins before an earlier one."""
+        while self._next and self._next.start <= stop:
+            self._taken.append(self._next)
+            self._next = next(self._iterator, None)
+        self._taken = [block for block in self._taken if block.end >= start]
+        return self._taken
 
 
 class _CutPoints:
-    """The offsets where a range may be cut: just after a paragraph, a sentence or a line."""
+    """The offsets of a window of the text where a part may end: just after a paragraph, a sentence or a line."""
 
-    def __init__(self, lines: str, start: int, end: int, atomic_blocks: Sequence[AtomicBlock]) -> None:
+    def __init__(self, lines: str, start: int, end: int, blocks: Sequence[Block]) -> None:
+        self.end = end
         self._lines = lines
-        edges = {edge for block in atomic_blocks for edge in (block.start - 1, block.end) if start < edge < end}
+        self._blocks = [block for block in blocks if not block.is_heading]
+        self._headings = _heading_ranges(lines, [block for block in blocks if block.is_heading])
+        atomic = [(block.start, block.end) for block in self._blocks]
+        edges = [edge for block in atomic for edge in (block[0] - 1, block[1])]
+        edges += [first - 2 for first, _ in self._headings]
         gaps = [match.start() for match in _PARAGRAPH_GAP.finditer(lines, start, end)]
-        self._paragraphs = sorted({*_partition_borders(gaps, atomic_blocks)[0], *edges})
-        self._sentences = _partition_borders(
-            [start + offset for offset in sentences.sentence_ends(lines[start:end])], atomic_blocks
-        )[0]
+        gaps = sorted({*_partition_borders(gaps, atomic)[0], *(edge for edge in edges if start < edge < end)})
+        # Whether a sentence ends at the end of the window depends on the characters after it.
+        ends = [start + offset for offset in sentences.sentence_ends(lines[start : end + _LOOKAHEAD_CHARS])]
         newlines = [match.start() for match in _NEWLINE.finditer(lines, start, end)]
-        self._line_breaks, self._inner_line_breaks = _partition_borders(newlines, atomic_blocks)
+        newlines, self._heading_line_breaks = _partition_borders(newlines, self._headings)
+        self._paragraphs = _partition_borders(gaps, self._headings)[0]
+        self._sentences = _partition_borders(_partition_borders(ends, atomic)[0], self._headings)[0]
+        self._line_breaks, self._inner_line_breaks = _partition_borders(newlines, atomic)
+
+    def table_header_at(self, position: int, limit: int) -> tuple[int, int]:
+        """Return the range of the header of the table whose rows are at a position, or an empty range."""
+        index = bisect_right(self._blocks, position, key=lambda block: block.start) - 1
+        if index >= 0 and self._blocks[index].table_header[1] <= position < self._blocks[index].end:
+            header = self._blocks[index].table_header
+            # A header that takes most of the limit would leave no space for the rows.
+            return header if header[1] - header[0] <= limit // 2 else (0, 0)
+        return (0, 0)
 
     def best_cut_offset(self, uncovered: int, start: int, stop: int) -> int:
         """Return the best offset to cut at, after `uncovered` and up to `stop`."""
         middle = max(uncovered + 1, (start + stop) // 2)
         for low in (middle, uncovered + 1):
             for borders in (self._paragraphs, self._sentences, self._line_breaks):
-                index = bisect_right(borders, stop) - 1
-                if index >= 0 and borders[index] >= low:
-                    return borders[index]
-        index = bisect_right(self._inner_line_breaks, stop) - 1
-        if index >= 0 and self._inner_line_breaks[index] > uncovered:
-            return self._inner_line_breaks[index]
+                if cut := _last_border(borders, low, stop):
+                    return cut
+        if cut := _last_border(self._inner_line_breaks, uncovered + 1, stop):
+            return cut
+        # What remains is one line, or headings with the first line of their text.
+        headings_end = self._headings_at(stop)[1]
+        if headings_end >= stop and (cut := _last_border(self._heading_line_breaks, uncovered + 1, stop)):
+            return cut
+        middle = max(middle, min(headings_end, stop))
         clause = max(self._lines.rfind(mark, middle, stop) for mark in _CLAUSE_MARKS) + 1
         return clause if clause > middle else stop
 
-    def overlap_offset(self, start: int, stop: int, overlap: int) -> int:
-        """Return the start of the next part, so that it repeats the end of the part from `start` to `stop`."""
-        low = max(start + 1, stop - overlap)
-        high = max(low, stop - (overlap + 1) // 2)
+    def overlap_offset(self, start: int, part_end: int, cut: int, overlap: int) -> int:
+        """Return the start of the next part, so that it repeats the end of the part from `start` to `part_end`."""
+        offset = self._repeat_offset(start, part_end, overlap)
+        index = bisect_right(self._blocks, cut, key=lambda block: block.start) - 1
+        # Table rows and code are not repeated in the next part.
+        return cut if index >= 0 and self._blocks[index].end > offset else offset
+
+    def _repeat_offset(self, start: int, part_end: int, overlap: int) -> int:
+        low = max(start + 1, part_end - overlap)
+        high = max(low, part_end - (overlap + 1) // 2)
+        if low < (headings_end := self._headings_at(low)[1]) < part_end:
+            return headings_end  # a part begins with the text under a heading, not with half of the heading
         for borders in (self._sentences, self._paragraphs, self._line_breaks):
             index = bisect_left(borders, low)
             if index < len(borders) and borders[index] <= high:
-                return safe_cut_offset(self._lines, borders[index], start, stop)
+                return safe_cut_offset(self._lines, borders[index], start, part_end)
         clauses = [offset + 1 for mark in _CLAUSE_MARKS if (offset := self._lines.find(mark, low, high)) >= 0]
-        return safe_cut_offset(self._lines, min(clauses, default=low), start, stop)
+        return safe_cut_offset(self._lines, min(clauses, default=low), start, part_end)
+
+    def _headings_at(self, position: int) -> tuple[int, int]:
+        """Return the last headings that begin before a position, with the blanks after them, or an empty range."""
+        index = bisect_right(self._headings, position, key=lambda headings: headings[0]) - 1
+        return self._headings[index] if index >= 0 else (0, 0)
 
 
-def _partition_borders(borders: list[int], atomic_blocks: Sequence[AtomicBlock]) -> tuple[list[int], list[int]]:
-    """Return the borders outside of atomic blocks, and those inside."""
+def _last_border(borders: Sequence[int], low: int, high: int) -> int:
+    """Return the last border from `low` to `high`, or 0 if there is none."""
+    index = bisect_right(borders, high) - 1
+    return borders[index] if index >= 0 and borders[index] >= low else 0
+
+
+def _heading_ranges(lines: str, headings: Sequence[Block]) -> list[tuple[int, int]]:
+    """Return the ranges in which a cut would part headings from the text under them, in order."""
+    ranges: list[tuple[int, int]] = []
+    for heading in headings:
+        text_start = _match_end(_BLANKS, lines, heading.end)
+        if ranges and ranges[-1][1] >= heading.start:
+            ranges[-1] = (ranges[-1][0], text_start)
+        else:
+            ranges.append((heading.start + 1, text_start))
+    return ranges
+
+
+def _partition_borders(borders: list[int], ranges: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """Return the borders outside of the ranges, and those inside."""
     outside: list[int] = []
     inside: list[int] = []
     position = 0
-    for block in atomic_blocks:
-        first = bisect_left(borders, block.start, position)
-        last = bisect_right(borders, block.end, first)
+    for start, end in ranges:
+        first = bisect_left(borders, start, position)
+        last = bisect_right(borders, end, first)
         outside += borders[position:first]
         inside += borders[first:last]
         position = last

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -55,8 +56,7 @@ def count_columns(line: str) -> int:
 def column_tables(lines: str, start: int, end: int) -> Iterator[Table]:
     """Yield the tables made of consecutive lines in columns; the first line is the header."""
     first, rows, last, count = start, start, start, 0
-    position = start
-    for line in lines[start:end].split("\n"):
+    for position, line in _numbered_lines(lines, start, end):
         if count_columns(line) >= MIN_COLUMNS:
             if count == 0:
                 first = position
@@ -68,7 +68,6 @@ def column_tables(lines: str, start: int, end: int) -> Iterator[Table]:
             if count > 1:
                 yield Table(first, rows, last)
             count = 0
-        position += len(line) + 1
     if count > 1:
         yield Table(first, rows, last)
 
@@ -93,44 +92,47 @@ class Tables:
     def chunks(self, text: Text) -> list[Chunk]:
         """Return the chunks in order; chunks of rows overlap by the neighbouring rows."""
         lines = unify_line_ends(text.text)
-        ranges: list[ChunkRange] = []
-        start = text.body_start
-        for table in find_tables(lines, start, len(lines)):
-            ranges += self._paragraphs.chunk_ranges(lines, start, table.start)
-            ranges += self._row_ranges(lines, table)
-            start = table.end
-        ranges += self._paragraphs.chunk_ranges(lines, start, len(lines))
+        ranges = merge.join_excess_ranges(self._ranges(lines, text.body_start), self._max_chars)
         return merge.build_chunks(text.text, lines, ranges)
 
+    def _ranges(self, lines: str, start: int) -> Iterator[ChunkRange]:
+        for table in find_tables(lines, start, len(lines)):
+            yield from self._paragraphs.chunk_ranges(lines, start, table.start)
+            yield from self._row_ranges(lines, table)
+            start = table.end
+        yield from self._paragraphs.chunk_ranges(lines, start, len(lines))
+
     def _row_ranges(self, lines: str, table: Table) -> Iterator[ChunkRange]:
-        rows = list(_table_rows(lines, table))
+        rows = _Rows(lines, table)
         header = (table.start, table.rows_start)
         header_size = table.rows_start - table.start
-        # Repeating a giant header for many short rows would multiply the size of the file.
-        repeat_header = header_size <= max(
-            _SHORT_HEADER_CHARS, 10 * (table.end - table.rows_start) // max(1, len(rows))
-        )
-        if rows and rows[0][1] - table.start <= self._max_chars:
-            rows[0] = (table.start, rows[0][1])  # the header is right above it in the source
+        # Repeating a giant header for many short rows would multiply the size of the file, and one that takes most of
+        # the limit would leave no space for the rows.
+        if header_size > min(
+            self._max_chars // 2,
+            max(_SHORT_HEADER_CHARS, 10 * (table.end - table.rows_start) // max(1, len(rows))),
+        ):
+            header, header_size = (0, 0), 0
+        if len(rows) and rows.end(0) - table.start <= self._max_chars:
+            rows.starts[0] = table.start  # the header is right above it in the source
         else:
-            yield from self._split_ranges(lines, *header)
-        for index, row in enumerate(rows):
-            first, last = self._context_rows(rows, index)
-            start = rows[first][0]
-            table_header = (
-                header if start > table.start and repeat_header and header_size <= self._max_chars else (0, 0)
-            )
-            if row[1] - row[0] > self._max_chars:
-                yield from self._split_ranges(lines, *row, table_header=table_header)
+            yield from self._split_ranges(lines, table.start, table.rows_start)
+        for index in range(len(rows)):
+            first, last = self._context_rows(rows, index, header_size)
+            start, end = rows.starts[first], rows.end(last)
+            table_header = header if start > table.start else (0, 0)
+            if end - start + table_header[1] - table_header[0] > self._max_chars:
+                yield from self._split_ranges(lines, rows.starts[index], rows.end(index), table_header=table_header)
             else:
-                yield ChunkRange(start, rows[last][1], table_header=table_header)
+                yield ChunkRange(start, end, table_header=table_header)
 
-    def _context_rows(self, rows: list[tuple[int, int]], index: int) -> tuple[int, int]:
+    def _context_rows(self, rows: _Rows, index: int, header_size: int) -> tuple[int, int]:
         """Return the first and the last row of a chunk: as many neighbours as `row_context` allows and as fit."""
         first = last = index
         for distance in range(1, min(self._row_context, len(rows)) + 1):
             candidate = max(0, index - distance), min(len(rows) - 1, index + distance)
-            if rows[candidate[1]][1] - rows[candidate[0]][0] > self._max_chars:
+            repeated = header_size if candidate[0] else 0  # the first row holds the header itself
+            if repeated + rows.end(candidate[1]) - rows.starts[candidate[0]] > self._max_chars:
                 break
             first, last = candidate
         return first, last
@@ -138,15 +140,38 @@ class Tables:
     def _split_ranges(
         self, lines: str, start: int, end: int, table_header: tuple[int, int] = (0, 0)
     ) -> Iterator[ChunkRange]:
-        for part in split_range(lines, start, end, self._max_chars):
+        for part in split_range(lines, start, end, self._max_chars - (table_header[1] - table_header[0])):
             yield ChunkRange(part.start, part.end, table_header=table_header)
 
 
-def _table_rows(lines: str, table: Table) -> Iterator[tuple[int, int]]:
-    position = table.rows_start
-    for line in lines[table.rows_start : table.end].split("\n") if table.rows_start < table.end else ():
-        yield position, position + len(line.rstrip())
-        position += len(line) + 1
+class _Rows:
+    """The rows of a table; only their starts are in memory, since a table may have millions."""
+
+    def __init__(self, lines: str, table: Table) -> None:
+        self._lines, self._table_end = lines, table.end
+        self.starts = array("Q")
+        if table.rows_start < table.end:
+            self.starts.extend(row_start for row_start, _ in _numbered_lines(lines, table.rows_start, table.end))
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def end(self, index: int) -> int:
+        """Return the end of a row without trailing blanks."""
+        start = self.starts[index]
+        end = self.starts[index + 1] - 1 if index + 1 < len(self.starts) else self._table_end
+        return start + len(self._lines[start:end].rstrip())
+
+
+def _numbered_lines(lines: str, start: int, end: int) -> Iterator[tuple[int, str]]:
+    """Yield the offset and the text of each line of a range."""
+    while True:
+        line_end = lines.find("\n", start, end)
+        if line_end < 0:
+            yield start, lines[start:end]
+            return
+        yield start, lines[start:line_end]
+        start = line_end + 1
 
 
 def build(row_context: int = 1, max_chars: int = 3000, min_chars: int = 50) -> Tables:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from array import array
-from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from bunko.chunkers import merge
 from bunko.chunkers.detect import MARKDOWN_TYPES
@@ -15,6 +17,18 @@ from bunko.types import Chunk, Text
 
 # Text is tokenized in blocks, since the tokenizer needs a hundred times its input in memory.
 _BLOCK_CHARS = 200_000
+_BLANKS = re.compile(r"\s*")
+
+
+class _HeadingRow(NamedTuple):
+    """Headings with no text between them: where they begin, and the source and path of the last."""
+
+    start: int
+    source: str
+    path: tuple[str, ...]
+
+
+_NO_HEADINGS = _HeadingRow(0, "", ())
 
 
 class Tokens:
@@ -28,7 +42,8 @@ class Tokens:
         """Return the windows in order; the last one may be shorter."""
         lines = unify_line_ends(text.text)
         token_starts = _token_starts(lines, text.body_start)
-        outline = _heading_positions(lines, text)
+        headings = _heading_rows(lines, text)
+        row, next_row = _NO_HEADINGS, next(headings, None)
         ranges = []
         for first in range(0, len(token_starts) - 1, self._step):
             last = min(first + self._size, len(token_starts) - 1)
@@ -36,8 +51,10 @@ class Tokens:
                 safe_cut_offset(lines, token_starts[index], text.body_start, len(lines)) for index in (first, last)
             )
             start, end = merge.trim_blank_lines(lines, start, end)
+            while next_row and next_row.start <= start:
+                row, next_row = next_row, next(headings, None)
             if start < end:
-                ranges.append(_with_heading(outline, ChunkRange(start, end)))
+                ranges.append(ChunkRange(start, end, row.source, row.path))
             if last == len(token_starts) - 1:
                 break
         return merge.build_chunks(text.text, lines, ranges)
@@ -54,28 +71,31 @@ def _token_starts(lines: str, body_start: int) -> array[int]:
         starts.extend(block_start + span[0] for span in token_spans(lines[block_start:block_end]))
         block_start = block_end
     # Text that the tokenizer skips belongs to the token before it, or to the first token.
-    return array("Q", [body_start, *starts[1:], len(lines)])
+    starts[:1] = array("Q", [body_start])
+    starts.append(len(lines))
+    return starts
 
 
-def _heading_positions(lines: str, text: Text) -> list[tuple[int, str, tuple[str, ...]]]:
-    """Return the offset, the source and the path of each heading."""
+def _heading_rows(lines: str, text: Text) -> Iterator[_HeadingRow]:
+    """Yield each row of headings: a window that begins with several of them stands under the last."""
     if text.media_type not in MARKDOWN_TYPES:
-        return []
-    positions = []
+        return
     path: list[Heading] = []
+    row: _HeadingRow | None = None
+    text_start = 0  # of the text under the row
     for block in scan_outline(lines, text.body_start):
-        if isinstance(block, Heading):
-            path = [*(heading for heading in path if heading.level < block.level), block]
-            positions.append((block.start, block.source, tuple(heading.title for heading in path if heading.title)))
-    return positions
-
-
-def _with_heading(outline: list[tuple[int, str, tuple[str, ...]]], chunk_range: ChunkRange) -> ChunkRange:
-    index = bisect_right(outline, chunk_range.start, key=lambda heading: heading[0])
-    if not index:
-        return chunk_range
-    _, source, path = outline[index - 1]
-    return chunk_range._replace(heading=source, heading_path=path)
+        if not isinstance(block, Heading):
+            continue
+        if row and block.start > text_start:
+            yield row
+            row = None
+        path = [*(heading for heading in path if heading.level < block.level), block]
+        titles = tuple(heading.title for heading in path if heading.title)
+        row = _HeadingRow(row.start if row else block.start, block.source, titles)
+        match = _BLANKS.match(lines, block.end)
+        text_start = match.end() if match else block.end
+    if row:
+        yield row
 
 
 def build(size: int = 1024, overlap: int = 64) -> Tokens:

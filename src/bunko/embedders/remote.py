@@ -126,6 +126,11 @@ class Remote:
         limit = f":{self._limits.too_long}-{self._limits.max_tokens}" if self._limits.max_tokens else ""
         return f"{self._service.label}:{self.size}{limit}"
 
+    @property
+    def identity(self) -> str:
+        """Return a secret text that differs for every model, address and key."""
+        return "\0".join((self.label, self._service.address, self._service.secret))
+
     def unavailable_reason(self) -> str:
         """Return what is missing, or an empty string if the service can be used; requests no vectors."""
         return self._service.unavailable_reason()
@@ -199,9 +204,8 @@ class Remote:
                 error = error or result
             rows += result if isinstance(result, list) else [None] * len(batch)
         if error is None and None in results:
-            error = EmbedderError(
-                f"Embedding with {self.label} was cancelled", hint="The vectors received so far are kept."
-            )
+            message = f"Embedding with {self.label} was cancelled"
+            error = EmbedderError(message, hint="The vectors received so far are kept.")
         return rows, error
 
     def _try_query(self, texts: Sequence[str]) -> _BatchResult:
@@ -215,12 +219,11 @@ class Remote:
                 future.set_exception(error)
 
         Thread(target=run, name="embed-query", daemon=True).start()
-        seconds = self._limits.query_timeout
-        wait([future], timeout=seconds)
-        if not future.done():
-            hint = "Check that the service is up, or set embedding.query_timeout."
-            return EmbedderError(f"{self.label} did not answer within {seconds:g} s", hint=hint)
-        return future.result()
+        wait([future], timeout=(seconds := self._limits.query_timeout))
+        if future.done():
+            return future.result()
+        hint = "Check that the service is up, or set embedding.query_timeout."
+        return EmbedderError(f"{self.label} did not answer within {seconds:g} s", hint=hint)
 
     def _request_parallel(self, batches: Sequence[Sequence[str]], query: bool) -> list[_BatchResult]:
         """Return the results of batches requested in parallel."""

@@ -18,6 +18,7 @@ from bunko.records import ChunkRow, QueryTerm
 from bunko.search.keyphrases import extract_phrases
 from bunko.text import analyzer, ngrams
 from bunko.text.language import detect_language
+from bunko.text.line_joins import join_lines
 from bunko.text.normalise import normalise
 
 # A text in a title or heading is a better answer than a mention in the body.
@@ -51,7 +52,7 @@ class KnownItem:
 
 def known_items(chunks: Sequence[ChunkRow], find_mentions: MentionLookup, *, limit: int) -> list[KnownItem]:
     """Return at most `limit` queries about the documents of these chunks, with variants of every possible kind."""
-    english = loanwords(row.chunk.text_in_context(row.title)[:_LOANWORD_CHARACTERS] for row in chunks)
+    english = loanwords(row.chunk.text_to_index(row.title)[:_LOANWORD_CHARACTERS] for row in chunks)
     kind_counts: Counter[str] = Counter()
     items: list[KnownItem] = []
     used_texts: set[str] = set()
@@ -144,7 +145,7 @@ class MentionFinder:
 
         A chunk with all its words counts as a mention too: a user who types them could mean either.
         """
-        terms = [QueryTerm(gram.key, 1.0, is_gram=True) for gram in ngrams.query_grams(text)]
+        terms = [QueryTerm(gram.key, 1.0, is_gram=True) for gram in ngrams.query_grams(join_lines(text))]
         if not terms:
             return {}
         rows = self._view.rank_grams(terms, _MAX_ROWS, min_share=_FULL_OVERLAP).rows

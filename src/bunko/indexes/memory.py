@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from bunko.protocols import Store
 from bunko.records import GRAM_WEIGHT, NearestRows, QueryTerm, Ranking, StoredChunk
 from bunko.text import ngrams
+from bunko.text.line_joins import join_lines
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +36,7 @@ class MemoryView:
             for row, chunk in self._chunks.items()
         }
         self._grams: dict[int, set[int]] = {
-            row: set(ngrams.gram_keys(chunk.text).tolist()) for row, chunk in self._chunks.items()
+            row: set(ngrams.gram_keys(join_lines(chunk.text)).tolist()) for row, chunk in self._chunks.items()
         }
         self._lengths = {row: sum(counts.values()) for row, counts in self._words.items()}
         self._average_length = max(1.0, sum(self._lengths.values()) / max(1, self.size))

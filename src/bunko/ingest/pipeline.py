@@ -24,7 +24,7 @@ from bunko.protocols import Chunker, Embedder, Scan, SelfReadingSource, Source, 
 from bunko.records import FailedDocument, PreparedDocument
 from bunko.text import analyzer, term_codec
 from bunko.timing import timer
-from bunko.types import WHOLE_FILE, Chunk, Document, ExcerptEntry, LineSpan, Problem, Report, SourceEntry, Tool
+from bunko.types import WHOLE_FILE, Chunk, Document, ExcerptEntry, Problem, Report, SourceEntry, Tool
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -334,12 +334,12 @@ def _prepare_entry(source: Source, chunker: Chunker, entry: SourceEntry) -> _Ent
         except SourceError as error:
             result.failure = FailedDocument(result.entry, content_hash, str(error))
             return result
-    chunks = _with_file_lines(_in_context(chunker.chunks(text), text.context), result.entry.lines)
+    document = Document(result.entry, text, content_hash)
+    chunks = chunk_document(document, chunker)
     chunked_at = clock()
     if not chunks:
         result.failure = FailedDocument(result.entry, content_hash, "contains no text")
         return result
-    document = Document(result.entry, text, content_hash)
     result.document = PreparedDocument(document, chunks, pack_terms(document, chunks))
     result.step_seconds = {
         "file_read": read_at - start,
@@ -355,8 +355,10 @@ def _in_context(chunks: list[Chunk], context: str) -> list[Chunk]:
     return [replace(chunk, heading_path=(context, *chunk.heading_path)) for chunk in chunks] if context else chunks
 
 
-def _with_file_lines(chunks: list[Chunk], lines: LineSpan) -> list[Chunk]:
-    """Return chunks with the line numbers of their file."""
+def chunk_document(document: Document, chunker: Chunker) -> list[Chunk]:
+    """Return the chunks of a document, with the line numbers of its file."""
+    lines = document.entry.lines
+    chunks = _in_context(chunker.chunks(document.text), document.text.context)
     if lines == WHOLE_FILE:
         return chunks
     return [
@@ -371,7 +373,8 @@ def pack_terms(document: Document, chunks: Sequence[Chunk]) -> bytes:
     # and all entries of an author would look alike.
     uri = document.uri
     name = PurePosixPath(unquote(uri) if uri.startswith(("http://", "https://")) else uri).stem
-    labels = f"{name}\n{document.text.context}" if document.text.context else name
+    # Apart, because lines of Japanese that follow each other are joined.
+    labels = f"{name}\n\n{document.text.context}" if document.text.context else name
     return term_codec.pack_terms(
-        [analyzer.term_keys(f"{labels}\n{chunk.text_in_context(document.text.title)}") for chunk in chunks]
+        [analyzer.term_keys(f"{labels}\n\n{chunk.text_to_index(document.text.title)}") for chunk in chunks]
     )

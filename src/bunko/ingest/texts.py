@@ -81,7 +81,7 @@ def _prepare_text(uri: str, text: Text, content_hash: str, chunker: Chunker) -> 
     if not chunks:
         return FailedDocument(entry, content_hash, "contains no text")
     # Unlike the name of a file, the uri is not indexed: it is an identifier, not a description of the text.
-    packed = term_codec.pack_terms([analyzer.term_keys(chunk.text_in_context(text.title)) for chunk in chunks])
+    packed = term_codec.pack_terms([analyzer.term_keys(chunk.text_to_index(text.title)) for chunk in chunks])
     return PreparedDocument(Document(entry, text, content_hash), chunks, packed)
 
 

@@ -12,17 +12,19 @@ from bunko import embedders, sources
 from bunko.embedders import as_remote
 from bunko.errors import EmbedderError, SettingsError
 from bunko.ingest.chunker_settings import ChunkerSettings
+from bunko.library.embedder_arguments import build_embedder, embedder_arguments, is_named, model_arguments
 from bunko.library.paths import LibraryPaths
 from bunko.library.scan_settings import ScanSettings
 from bunko.library.web_defaults import chunk_overlap, chunk_size
 from bunko.protocols import Embedder, Source, Store
 from bunko.settings import Settings
+from bunko.settings.folder_limits import FOLDER_LIMITS
 from bunko.sources.fixed import FixedDocuments
 from bunko.stores.tool_pages import ToolPages
 from bunko.text import analyzer, ngrams
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
-from bunko.types.tool_options import ToolOptions
+from bunko.types.tool_options import MAX_CHUNK_TOKENS, MIN_CHUNK_TOKENS, ToolOptions
 
 _BUNDLED_PROVIDER = "static"
 # What users call the recorded parts.
@@ -61,7 +63,8 @@ class ToolConfig:
         if kind == "tokens":
             size = tokens.size if options.chunk_size is None else options.chunk_size
             overlap = tokens.overlap if options.chunk_overlap is None else options.chunk_overlap
-            return ChunkerSettings(kind, size=size, overlap=overlap)
+            size = min(max(size, MIN_CHUNK_TOKENS), MAX_CHUNK_TOKENS)
+            return ChunkerSettings(kind, size=size, overlap=min(max(overlap, 0), size // 2))
         max_chars, min_chars, overlap = chunker.max_chunk_chars, chunker.min_chunk_chars, chunker.chunk_overlap
         if sources.section_of(tool.kind) == "web":
             max_chars = chunk_size(self._settings)
@@ -78,14 +81,21 @@ class ToolConfig:
             chunker.row_context_size,
         )
 
-    def new_build_info(self, tool: Tool) -> BuildInfo:
-        """Return what a tool records if it is built anew."""
+    def new_build_info(self, tool: Tool, *, needs_embedder: bool = True) -> BuildInfo:
+        """Return what a tool records if it is built anew; without `needs_embedder`, that may be away."""
         embedder = self.embedder() if has_vectors(tool) else None
         embedding = self._embedding_record() if embedder else None
+        name: str | None = "none"
+        try:
+            name = embedder.name if embedder else "none"
+        except EmbedderError:  # a model that must be asked for its size
+            if needs_embedder:
+                raise
+            name = None
         return self._build_info(
             self.new_chunker_settings(tool),
             ScanSettings.from_settings(self._settings),
-            embedder.name if embedder else "none",
+            name,
             embedding,
         )
 
@@ -140,18 +150,23 @@ class ToolConfig:
         current = ScanSettings.from_settings(self._settings)
         if not self.holds_documents(tool):
             return current
-        if tool.built.scanner is not None and (recorded := ScanSettings.from_json(tool.built.scanner)):
-            return recorded
-        # Built by an older version, which did not record it: whatever it has read is still read.
-        kind = sources.find_kind(tool.kind)
-        uses_extensions = kind is None or kind.uses_extensions
-        return current.widened(self._store.documents.fingerprints(tool.id)) if uses_extensions else current
+        scan = ScanSettings.from_json(tool.built.scanner) if tool.built.scanner is not None else None
+        if scan is None:
+            # Built by an older version, which did not record it: whatever it has read is still read.
+            kind = sources.find_kind(tool.kind)
+            uses_extensions = kind is None or kind.uses_extensions
+            scan = current.widened(self._store.documents.fingerprints(tool.id)) if uses_extensions else current
+        return scan.limited(current) if self._paths.is_among_documents else scan
 
     def chunker_settings(self, tool: Tool) -> ChunkerSettings:
         """Return how the documents of a tool are chunked."""
-        if tool.built.chunker is not None and self.holds_documents(tool):
-            return ChunkerSettings.from_json(tool.built.chunker) or self.new_chunker_settings(tool)
-        return self.new_chunker_settings(tool)
+        new = self.new_chunker_settings(tool)
+        if tool.built.chunker is None or not self.holds_documents(tool):
+            return new
+        recorded = ChunkerSettings.from_json(tool.built.chunker) or new
+        # Somebody else may have recorded it: sizes that would blow up an index are not taken over.
+        is_harmless = not self._paths.is_among_documents or recorded == new or _is_within_limits(recorded)
+        return recorded if is_harmless else new
 
     def embedder_of(self, tool: Tool) -> Embedder | None:
         """Return the embedder of a tool's vectors; None if the tool has none, or if its embedder cannot be used.
@@ -166,13 +181,20 @@ class ToolConfig:
             return current
         if recorded == "none":
             return None
-        if current is not None and _is_named(current, recorded):
+        if current is not None and is_named(current, recorded):
             return current
         bundled = self._build_embedder(_BUNDLED_PROVIDER)
-        if bundled is not None and _is_named(bundled, recorded):
+        if bundled is not None and is_named(bundled, recorded):
             return bundled
         earlier = self._build_recorded_embedder(tool)
-        return earlier if earlier is not None and _is_named(earlier, recorded) else None
+        return earlier if earlier is not None and is_named(earlier, recorded) else None
+
+    def is_lexical(self, tool: Tool) -> bool:
+        """Return whether a tool has no vectors, because it was imported without."""
+        if not has_vectors(tool):
+            return True
+        recorded = self._recorded_embedder(tool)
+        return recorded == "none" or (recorded is None and not self.uses_vectors())
 
     def missing_embedder(self, tool: Tool) -> str:
         """Return the name of the embedder that built a tool's vectors if it cannot be used, else an empty string."""
@@ -181,10 +203,10 @@ class ToolConfig:
             return ""
         return recorded or ""
 
-    def build_info(self, tool: Tool) -> BuildInfo:
-        """Return what a tool records after an import of its changes."""
+    def build_info(self, tool: Tool, *, needs_embedder: bool = True) -> BuildInfo:
+        """Return what a tool records after an import of its changes; without `needs_embedder`, that may be away."""
         if not self.holds_documents(tool):
-            return self.new_build_info(tool)
+            return self.new_build_info(tool, needs_embedder=needs_embedder)
         built, recorded = tool.built, self._recorded_embedder(tool)
         embedding = built.embedding
         if recorded is None:
@@ -234,7 +256,7 @@ class ToolConfig:
         changed = recorded.differences(new) - ({"scanner"} if recorded.scanner is None else set())
         if vectors and self._recorded_embedder(tool) is not None:
             current = self.embedder() if has_vectors(tool) else None
-            if not (_is_named(current, embedder_name or "") if current else embedder_name == "none"):
+            if not (is_named(current, embedder_name or "") if current else embedder_name == "none"):
                 changed.add("embedder")
         return sorted({_PART_NAMES.get(name, name) for name in changed})
 
@@ -246,8 +268,8 @@ class ToolConfig:
         changed = {}
         for tool in tools:
             parts = self.differences(tool, vectors=vectors)
-            if "embedder" in parts and self.missing_embedder(tool):
-                parts.remove("embedder")  # if it is missing, another notice says so
+            if "embedder" in parts and (self.is_lexical(tool) or self.missing_embedder(tool)):
+                parts.remove("embedder")  # another notice says so
             if parts:
                 changed[tool.name] = parts
         if not changed:
@@ -263,11 +285,23 @@ class ToolConfig:
     def rebuild_command(self, tool: Tool) -> str:
         """Return the command that builds a tool with the current settings."""
         if self.differences(tool) == ["embedder"]:
-            selection = [] if self._paths.docs_dir is not None else ["-n", tool.name]
-            return shlex.join(["bunko", "reembed", *selection, *self._paths.cli_arguments()])
+            return self.vector_command(tool)
         if self._paths.docs_dir is not None:
             return shlex.join(["bunko", "reindex", *self._paths.cli_arguments(), "--force"])
         return shlex.join(["bunko", "import", "-n", tool.name, "--mode", "replace", *self._paths.cli_arguments()])
+
+    def update_command(self, tool: Tool) -> str:
+        """Return the command that imports the changes of a tool."""
+        if self._paths.docs_dir is not None:
+            return shlex.join(["bunko", "reindex", *self._paths.cli_arguments()])
+        return shlex.join(["bunko", "import", "-n", tool.name, "--mode", "update", *self._paths.cli_arguments()])
+
+    def vector_command(self, tool: Tool) -> str:
+        """Return the command that computes the vectors of a tool with the embedder of the settings."""
+        if not has_vectors(tool):  # chosen when it was imported
+            return shlex.join(["bunko", "build", "--input", tool.source, *self._paths.cli_arguments()])
+        selection = [] if self._paths.docs_dir is not None else ["-n", tool.name]
+        return shlex.join(["bunko", "reembed", *selection, *self._paths.cli_arguments()])
 
     def cancel_embedding(self) -> None:
         """Make pending requests of imports return soon."""
@@ -331,7 +365,7 @@ class ToolConfig:
         if key not in self._embedders:
             recorded = {
                 name: value
-                for name in _model_arguments(provider)
+                for name in model_arguments(provider)
                 if isinstance(value := record.get(name), str | int | None)
             }
             embedder = embedders.build(provider, **embedder_arguments(self._settings, provider) | recorded)
@@ -345,47 +379,24 @@ class ToolConfig:
         arguments = embedder_arguments(self._settings, provider)
         return {
             "provider": embedders.select_provider(provider).name,
-            **{name: arguments[name] for name in _model_arguments(provider)},
+            **{name: arguments[name] for name in model_arguments(provider)},
         }
 
 
-def build_embedder(settings: Settings, provider: str) -> Embedder | None:
-    """Build the embedder of a provider from the settings; return None for `none`."""
-    return None if provider == "none" else embedders.build(provider, **embedder_arguments(settings, provider))
-
-
-def embedder_arguments(settings: Settings, provider: str) -> dict[str, Any]:
-    """Return the arguments of an embedder: its own settings, and those of all embedders that it takes."""
-    embedding, retry, model = settings.embedding, settings.retry, settings.model
-    _, declared, alias = embedders.select_provider(provider)
-    shared: dict[str, Any] = {
-        "max_tokens": embedding.max_tokens, "too_long": embedding.too_long, "batch": embedding.batch_size,
-        "parallel": embedding.parallel, "timeout": embedding.timeout, "query_timeout": embedding.query_timeout,
-        "retries": retry.max_retries, "delay": retry.base_delay, "backoff": retry.backoff_factor,
-        "idle": model.auto_unload_minutes * 60 or float("inf"), "threshold": model.memory_threshold,
-    }  # fmt: skip
-    arguments = declared.option_arguments(vars(embedding)) | {name: shared[name] for name in declared.shared}
-    return {**arguments, **(alias.arguments if alias else {})}
+def _is_within_limits(chunker: ChunkerSettings) -> bool:
+    """Return whether a documents folder may set these chunker settings."""
+    values = {
+        "chunker.max_chunk_chars": chunker.max_chars,
+        "chunker.min_chunk_chars": chunker.min_chars,
+        "chunker.row_context_size": chunker.row_context,
+    }
+    if chunker.kind == "tokens":
+        in_range = MIN_CHUNK_TOKENS <= chunker.size <= MAX_CHUNK_TOKENS
+        return in_range and FOLDER_LIMITS["chunking.overlap"].accepts(chunker.overlap)
+    values |= {"chunker.chunk_size": chunker.size, "chunker.chunk_overlap": chunker.overlap}
+    return all(FOLDER_LIMITS[key].accepts(value) for key, value in values.items())
 
 
 def has_vectors(tool: Tool) -> bool:
     """Return whether a tool is imported with vectors."""
     return tool.options.embedder != "none"
-
-
-def _is_named(embedder: Embedder, name: str) -> bool:
-    """Return whether an embedder has a name; a service is not asked for the vector size of another model."""
-    if remote := as_remote(embedder):
-        remote.restore_size(name)
-        if not name.startswith(f"{remote.label}:"):
-            return False
-    try:
-        return embedder.name == name
-    except EmbedderError:  # a model that cannot be loaded
-        return False
-
-
-def _model_arguments(provider: str) -> list[str]:
-    """Return the arguments of a provider that its vectors depend on; keys and URLs come from the settings alone."""
-    options = embedders.select_provider(provider).provider.options
-    return [option.argument for option in options if not option.secret and option.argument != "base_url"]

@@ -9,7 +9,7 @@ from bunko import embedders
 from bunko.embedders import embed_and_check
 from bunko.embedders.provider import Provider
 from bunko.errors import EmbedderError, UnknownName
-from bunko.library.build_config import build_embedder, embedder_arguments
+from bunko.library.embedder_arguments import build_embedder, embedder_arguments
 from bunko.settings import Settings
 
 # The same statement in both languages, and a different one: a bilingual model places the first two close together.

@@ -18,6 +18,7 @@ from bunko.library.outages import Outages
 from bunko.library.paths import LibraryPaths
 from bunko.library.refresh import Refresher
 from bunko.library.source_check import check_source_exists
+from bunko.library.unreadable import keep_unreadable, kept_notices
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Embedder, Index, IndexView, Scan, Store
 from bunko.records import EmbeddingUsage
@@ -57,12 +58,12 @@ class Importer:
     ) -> None:
         self._paths, self._store, self._tool_config, self._index = paths, store, tool_config, index
         self._read_only, self._wait_seconds = read_only, wait_seconds
-        self._missing_vectors = MissingVectors(store, tool_config, outages)
+        self.missing_vectors = MissingVectors(store, tool_config, outages)
         self.refresher = Refresher(
             store,
             tool_config.source,
             self._import_scan,
-            lacks_vectors=self._missing_vectors.can_embed,
+            lacks_vectors=self.missing_vectors.can_embed,
             embed_missing=self._embed_missing_now,
             cancel_embedding=tool_config.cancel_embedding,
             refresh_interval=refresh_interval,
@@ -135,7 +136,7 @@ class Importer:
         check_source_exists(self._store, source, tool, self._paths.cli_flags())
         scan = source.scan(fingerprints)
         has_changes = scan.added or scan.updated or scan.deleted or scan.touched
-        if tool.imported_at and not has_changes and not self._missing_vectors.can_embed(tool):
+        if tool.imported_at and not has_changes and not self.missing_vectors.can_embed(tool):
             return Report(unchanged=scan.unchanged, problems=[*scan.problems, *self._store.documents.failures(tool.id)])
         with self.write_lock(observer):
             current = catalog.get_tool(self._store, name)
@@ -248,21 +249,29 @@ class Importer:
             report.notices.append(f"{tool.name} was rebuilt, because an older version of bunko had built it.")
             return report
         embedder = config.embedder_of(tool)
-        if embedder is not None and not config.holds_documents(tool) and (reason := embedder.unavailable_reason()):
+        is_first = embedder is not None and not config.holds_documents(tool)
+        if embedder is not None and is_first and not is_search and (reason := embedder.unavailable_reason()):
             raise EmbedderError(f"{embedder.label} is not available", hint=reason)
-        tool = self._missing_vectors.record_build(tool, config.build_info(tool))
-        if (embedder is None and config.missing_embedder(tool)) or (is_search and as_remote(embedder)):
-            tool, embedder = self._missing_vectors.record_build(tool, replace(tool.built, lacks_vectors=True)), None
+        tool = self.missing_vectors.record_build(tool, config.build_info(tool, needs_embedder=not is_search))
+        lacks_embedder = (embedder is None and config.missing_embedder(tool)) or (is_search and as_remote(embedder))
+        if lacks_embedder:
+            scan = scan or config.source(tool).scan(self._store.documents.fingerprints(tool.id))
+        if lacks_embedder and scan and (scan.added or scan.updated):
+            tool = self.missing_vectors.record_build(tool, replace(tool.built, lacks_vectors=True))
+        if lacks_embedder:
+            embedder = None
         failures: list[EmbedderError] = []
 
         def on_embedder_failure(error: EmbedderError) -> None:
             failures.append(error)
-            self._missing_vectors.record_build(tool, replace(tool.built, lacks_vectors=True))
+            self.missing_vectors.record_build(tool, replace(tool.built, lacks_vectors=True))
 
         report = self._ingest_tool(tool, tool, scan, workers, observer, embedder, on_embedder_failure)
         tool = catalog.get_tool(self._store, tool.name)
+        if embedder is not None and report.embedded and not failures:
+            self.missing_vectors.end_outage(embedder)
         if embedder is not None and tool.built.lacks_vectors and not failures and not report.interrupted:
-            failures += self._missing_vectors.embed(tool, embedder, report, observer)
+            failures += self.missing_vectors.embed(tool, embedder, report, observer)
             tool = catalog.get_tool(self._store, tool.name)
         if not report.interrupted:
             self._store.tools.update_build_info(tool.id, imported_at=now())
@@ -273,7 +282,7 @@ class Importer:
                 if leftover.name == f"{catalog.SHADOW_PREFIX}{tool.name}":
                     self._drop_if_empty(leftover)  # a rebuild that wrote nothing
         if not is_search:
-            report.notices += [*config.difference_notices([tool]), *self._missing_vectors.notices(tool, failures)]
+            report.notices += [*config.difference_notices([tool]), *self.missing_vectors.notices(tool, failures)]
         return self._finish_import(tool, report)
 
     def _rebuild_tool(
@@ -312,6 +321,7 @@ class Importer:
         if report.interrupted:
             self._drop_if_empty(shadow)
             return report
+        kept_uris = keep_unreadable(self._store, config, tool, shadow, old_uris - self._document_uris(shadow))
         new_uris = self._document_uris(shadow)
         tool = replace(
             tool,
@@ -322,9 +332,8 @@ class Importer:
         self._store.tools.swap(tool, shadow)
         report.added, report.updated = len(new_uris - old_uris), len(new_uris & old_uris)
         report.deleted, report.unchanged = len(old_uris - new_uris), 0
-        unreadable = {problem.uri for problem in report.problems} & (old_uris - new_uris)
-        report.notices += [f"{uri} was indexed before but could not be read for the rebuild." for uri in unreadable]
-        report.notices += self._missing_vectors.notices(tool, failures)
+        report.notices += kept_notices(kept_uris)
+        report.notices += self.missing_vectors.notices(tool, failures)
         if not failures:
             self._store.vectors.unpin(tool.id)
             self._store.vectors.delete_orphans()
@@ -387,8 +396,8 @@ class Importer:
             if embedder is None:
                 return
             remote = as_remote(embedder)
-            tool = self._missing_vectors.record_build(tool, self._tool_config.build_info(tool))
-            self._missing_vectors.embed(tool, remote.with_retries(0) if remote else embedder, Report(), observer)
+            tool = self.missing_vectors.record_build(tool, self._tool_config.build_info(tool))
+            self.missing_vectors.embed(tool, remote.with_retries(0) if remote else embedder, Report(), observer)
             self._index.sync(tool.id)
 
     def _import_scan(self, tool: Tool, scan: Scan, generation: int, observer: Observer) -> None:

@@ -76,7 +76,7 @@ class Library:
         )  # fmt: skip
         chat_models = ChatModels(settings, store)
         searcher = Searcher(
-            settings, store, tool_config, index, importer.refresher, outages, chat_models,
+            settings, store, tool_config, index, importer.refresher, outages, importer.missing_vectors, chat_models,
             read_only=read_only, notices=notices,
         )  # fmt: skip
         self._index, self._tool_config, self._importer = index, tool_config, importer

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from bunko.errors import SettingsError
+from bunko.errors import SettingsError, SourceError
 from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.memo_input import input_folder, store_input
@@ -48,6 +48,13 @@ def import_memos(
         options = ToolOptions(embedder=embedder or None)
         tool = catalog.add_tool(library.store, MEMOS_TOOL, description, path, kind="memos", options=options)
     elif Path(tool.source) != path.expanduser().resolve():
+        moved = replace(tool, source=str(path.expanduser().resolve()))
+        if library.store.documents.uris(tool.id, limit=1) and not library.count_importable(moved):
+            raise SourceError(
+                f"No memos found in {path}, so those of {tool.source} are kept",
+                hint=f"Give a file or folder with memos: {', '.join(EXTENSIONS)}, or a ChangeLog. Folders named in"
+                " scanner.exclude_dirs are skipped.",
+            )
         has_default_description = tool.description in (_describe(Path(tool.source)), _describe(None))
         tool = catalog.update_tool(
             library.store, MEMOS_TOOL, source=path, description=description if has_default_description else None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from bunko.errors import EmbedderError
-from bunko.library.build_config import ToolConfig
+from bunko.library.build_config import ToolConfig, has_vectors
 from bunko.library.outages import Outages
 from bunko.observer import Observer
 from bunko.protocols import Embedder, Store
@@ -27,6 +28,10 @@ class MissingVectors:
         embedder = self._tool_config.embedder_of(stored)
         return embedder is not None and not self._outages.reason(embedder)
 
+    def end_outage(self, embedder: Embedder) -> None:
+        """Record that an embedder works."""
+        self._outages.end(embedder)
+
     def embed(self, tool: Tool, embedder: Embedder, report: Report, observer: Observer) -> list[EmbedderError]:
         """Compute the vectors that a tool lacks, and return the error of the embedder, if any."""
         from bunko.ingest.missing_vectors import embed_missing
@@ -34,13 +39,26 @@ class MissingVectors:
         try:
             count, is_complete = embed_missing(self._store, tool, embedder, observer)
         except EmbedderError as error:
-            self._outages.begin(embedder, error.message)
+            if not observer.is_cancelled():  # otherwise it was cancelled here, and did not fail
+                self._outages.begin(embedder, error.message)
             return [error]
         self._outages.end(embedder)
         report.embedded += count
         if is_complete:
             self.record_build(tool, replace(tool.built, lacks_vectors=None))
         return []
+
+    def search_notices(self, tools: Sequence[Tool]) -> list[str]:
+        """Return a notice if documents of these tools still lack vectors."""
+        ids = {tool.id for tool in tools}
+        lacking = [tool for tool in self._store.tools.all() if tool.id in ids and tool.built.lacks_vectors]
+        if not lacking:
+            return []
+        names = ", ".join(tool.name for tool in lacking)
+        return [
+            f"Some documents of {names} have no vectors yet and are found by their words only."
+            f" To compute them now: {self._tool_config.update_command(lacking[0])}"
+        ]
 
     def record_build(self, tool: Tool, built: BuildInfo) -> Tool:
         """Record what a tool is built with, and return the tool."""
@@ -59,4 +77,6 @@ class MissingVectors:
                 f"{found_by_words}: its embedder {name} is not in the settings. Set it again, or use the current one:"
                 f" {self._tool_config.rebuild_command(tool)}"
             ]
+        if self._tool_config.is_lexical(tool) and has_vectors(tool) and self._tool_config.uses_vectors():
+            return [f"{tool.name} has no vectors. To compute them: {self._tool_config.vector_command(tool)}"]
         return []

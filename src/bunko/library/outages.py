@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 from hashlib import blake2b
 
+from bunko.embedders import as_remote
 from bunko.errors import BunkoError
 from bunko.protocols import Embedder, Store
 
@@ -20,14 +21,14 @@ class Outages:
 
     def __init__(self, store: Store, *, read_only: bool) -> None:
         self._store, self._read_only = store, read_only
-        self._reasons: dict[str, tuple[float, str]] = {}  # when each pause ends, and why, by label
+        self._reasons: dict[bytes, tuple[float, str]] = {}  # when each pause ends, and why
 
     def reason(self, embedder: Embedder) -> str:
         """Return why an embedder is left alone for now, or an empty string."""
         if not embedder.is_remote:
             return ""
         now = time.time()
-        until, reason = self._reasons.get(embedder.label, (0.0, ""))
+        until, reason = self._reasons.get(_key(embedder), (0.0, ""))
         if now < until <= now + _PAUSE_SECONDS:
             return reason
         return self._store.cache.cached_answer(_CACHE_KIND, _key(embedder), now) or ""
@@ -35,12 +36,12 @@ class Outages:
     def begin(self, embedder: Embedder, reason: str) -> None:
         """Record that an embedder failed."""
         if embedder.is_remote:
-            self._reasons[embedder.label] = time.time() + _PAUSE_SECONDS, reason
+            self._reasons[_key(embedder)] = time.time() + _PAUSE_SECONDS, reason
             self._share(embedder, reason, _PAUSE_SECONDS)
 
     def end(self, embedder: Embedder) -> None:
         """Record that an embedder works."""
-        if self._reasons.pop(embedder.label, None):
+        if self._reasons.pop(_key(embedder), None) or self.reason(embedder):
             self._share(embedder, "", 0.0)
 
     def _share(self, embedder: Embedder, reason: str, seconds: float) -> None:
@@ -55,4 +56,7 @@ class Outages:
 
 
 def _key(embedder: Embedder) -> bytes:
-    return blake2b(embedder.label.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    # With another address or key it is another service.
+    remote = as_remote(embedder)
+    identity = remote.identity if remote else embedder.label
+    return blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16).digest()

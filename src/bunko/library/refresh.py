@@ -21,6 +21,7 @@ _log = logging.getLogger("bunko.library")
 ImportScan = Callable[[Tool, Scan, int, Observer], None]
 # How long closing a library waits for an import: one that is busy with a large file in this process is left behind.
 _STOP_SECONDS = 10.0
+_PAID_SECONDS = 3.0
 # How long a search waits for the vectors of documents that it already finds by their words.
 _VECTOR_WAIT_SECONDS = 2.0
 
@@ -104,7 +105,7 @@ class Refresher:
                 if not changed and not scan.touched:
                     return []
                 running = self._running_import = _ImportThread(
-                    lambda observer: self._import_scan(tool, scan, generation, observer)
+                    lambda observer: self._import_scan(tool, scan, generation, observer), tool.name
                 )
                 running.start()
         finally:
@@ -115,6 +116,8 @@ class Refresher:
 
     def _import_notices(self, tool: Tool, running: _ImportThread) -> list[str]:
         missing = self.last_check(tool).missing_files
+        if running.is_alive() and running.tool not in ("", tool.name):
+            return [f"{running.tool} is still being indexed; other tools were not checked for changes."]
         if running.is_alive():
             subject = "Changed files are"
             if missing:
@@ -148,6 +151,7 @@ class Refresher:
         """Stop the background import; what it has written stays."""
         if self._running_import is not None:
             self._running_import.stop_event.set()
+            self._running_import.join(_PAID_SECONDS)  # the answer to a request in flight is paid for
             self._cancel_embedding()
             self._running_import.join(_STOP_SECONDS)
 
@@ -155,9 +159,9 @@ class Refresher:
 class _ImportThread(threading.Thread):
     """An import started by a search, which may continue after the search has returned."""
 
-    def __init__(self, work: Callable[[Observer], None]) -> None:
+    def __init__(self, work: Callable[[Observer], None], tool: str = "") -> None:
         super().__init__(name="bunko-import", daemon=True)
-        self._work = work
+        self._work, self.tool = work, tool
         self._started_at = time.monotonic()
         self.stop_event = threading.Event()
         self.error: Exception | None = None

@@ -9,6 +9,7 @@ from typing import Any
 
 from bunko.readers import default_suffixes
 from bunko.settings import Settings
+from bunko.settings.folder_limits import FOLDER_LIMITS, INTERNAL_FOLDERS
 from bunko.types import Fingerprint
 
 
@@ -64,6 +65,20 @@ class ScanSettings:
     def file_extensions(self) -> tuple[str, ...]:
         """Return the extensions of the files that are read."""
         return default_suffixes() if self.extensions is None else self.extensions
+
+    def limited(self, current: ScanSettings) -> ScanSettings:
+        """Return these settings, which somebody else may have recorded, within the limits for documents folders."""
+
+        def choose(name: str, recorded: Any, value: Any, *, is_default: bool = False) -> Any:
+            return recorded if is_default or FOLDER_LIMITS[f"scanner.{name}"].accepts(recorded) else value
+
+        return ScanSettings(
+            choose("file_extensions", self.extensions, current.extensions, is_default=self.extensions is None),
+            tuple(sorted({*self.exclude_dirs, *INTERNAL_FOLDERS})),
+            choose("respect_gitignore", self.respect_gitignore, current.respect_gitignore),
+            choose("max_file_bytes", self.max_file_bytes, current.max_file_bytes),
+            current.max_memo_file_bytes,
+        )
 
     def endings(self) -> tuple[str, ...]:
         """Return how the names of the files that are read end, in lower case."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,9 +13,10 @@ from typing import Any, Unpack
 from bunko import sources
 from bunko.errors import BunkoError, EmbedderError, LibraryDamaged, LibraryTooNew, QueryError, UnknownName
 from bunko.library import catalog, web_defaults
-from bunko.library.build_config import ToolConfig, has_vectors
+from bunko.library.build_config import ToolConfig
 from bunko.library.embedder_choice import NO_EMBEDDER, EmbedderChoice, choose_embedder, words_only_notice
 from bunko.library.llm import ChatModels
+from bunko.library.missing_vectors import MissingVectors
 from bunko.library.outages import Outages
 from bunko.library.refresh import Refresher
 from bunko.protocols import Embedder, Index, IndexView, Store
@@ -58,6 +58,7 @@ class Searcher:
         index: Index,
         refresher: Refresher,
         outages: Outages,
+        missing_vectors: MissingVectors,
         chat_models: ChatModels,
         *,
         read_only: bool,
@@ -65,6 +66,7 @@ class Searcher:
     ) -> None:
         self._settings, self._store, self._tool_config, self._index = settings, store, tool_config, index
         self._refresher, self._outages, self._chat_models = refresher, outages, chat_models
+        self._missing_vectors = missing_vectors
         self._read_only, self._notices = read_only, notices
         self._tool_ids: dict[str, int] = {}
 
@@ -88,7 +90,7 @@ class Searcher:
         notices += self._tool_config.difference_notices(tools, vectors=request.mode != "bm25")
         if not query.strip():
             return self._newest(tools, request, notices)
-        request = _fit_mode_to_tools(request, tools, notices)
+        request = self._fit_mode_to_tools(request, tools, notices)
         choice = choose_embedder(self._tool_config, self._outages, tools) if request.mode != "bm25" else NO_EMBEDDER
         notices += choice.notices
         if request.mode != "bm25" and choice.embedder is None:
@@ -107,6 +109,8 @@ class Searcher:
             view, hits, request = self._search_or_fall_back(names, choice, replace(request, query=query), notices)
         if len(query) > MAX_QUERY_CHARS:
             notices.append(f"Only the first {MAX_QUERY_CHARS} characters of the query were used.")
+        if choice.embedder is not None and choice.embedder.is_remote:
+            notices += self._missing_vectors.search_notices(tools)
         checks = [self._refresher.last_check(selected) for selected in tools]
         freshness = Freshness(
             view.generation,
@@ -116,7 +120,25 @@ class Searcher:
         hits = web_defaults.add_provenance(self._store, tools, hits)
         if self._settings.log.debug:
             log_answer(query, hits)
-        return Answer(query, request.mode, hits, view.size, freshness, notices, rewritten)
+        return Answer(query, request.mode, hits, view.size, freshness, list(dict.fromkeys(notices)), rewritten)
+
+    def _fit_mode_to_tools(self, request: RankRequest, tools: Sequence[Tool], notices: list[str]) -> RankRequest:
+        """Return a request that tools without vectors can answer, and add a notice."""
+        lexical_tools = [tool for tool in tools if self._tool_config.is_lexical(tool)]
+        if request.mode == "bm25" or not lexical_tools:
+            return request
+        names, command = (
+            ", ".join(tool.name for tool in lexical_tools),
+            self._tool_config.vector_command(lexical_tools[0]),
+        )
+        if request.mode == "semantic" and len(lexical_tools) == len(tools):
+            raise QueryError(
+                f"{names} was imported without vectors", hint=f"Use --mode bm25, or compute vectors: {command}"
+            )
+        notices.append(
+            f"{names} was imported without vectors, so only its words are searched. To compute them: {command}"
+        )
+        return replace(request, mode="bm25") if len(lexical_tools) == len(tools) else request
 
     def _newest(self, tools: Sequence[Tool], request: RankRequest, notices: list[str]) -> Answer:
         """Answer an empty query with the newest documents that match its filter, each with its first chunk."""
@@ -211,7 +233,7 @@ class Searcher:
         """
         search_settings = self._settings.search
         values: dict[str, Any] = dict(zip(_REQUEST_OPTIONS, _get_options(search_settings), strict=True))
-        if not self._tool_config.uses_vectors():
+        if not self._tool_config.uses_vectors() and all(map(self._tool_config.is_lexical, tools)):
             values["mode"] = "bm25"  # the default without vectors; an explicit mode that needs them raises an error
         elif search_settings.hybrid_enabled is not None:
             values["mode"] = "hybrid" if search_settings.hybrid_enabled else "semantic"
@@ -359,18 +381,3 @@ def _with_noise_floor(request: RankRequest, embedder: Embedder) -> RankRequest:
     if request.mode != "hybrid" or request.fusion != "rrf" or request.similarity_threshold is not None:
         return request
     return replace(request, similarity_threshold=1 - embedder.noise_floor)
-
-
-def _fit_mode_to_tools(request: RankRequest, tools: Sequence[Tool], notices: list[str]) -> RankRequest:
-    """Return a request that tools without vectors can answer, and add a notice."""
-    lexical_tools = [tool.name for tool in tools if not has_vectors(tool)]
-    if request.mode == "bm25" or not lexical_tools:
-        return request
-    if request.mode == "semantic" and len(lexical_tools) == len(tools):
-        command = shlex.join(["bunko", "build", "--input", tools[0].source])
-        raise QueryError(
-            f"{', '.join(lexical_tools)} was imported without vectors",
-            hint=f"Use --mode bm25, or import it again with vectors: {command}",
-        )
-    notices.append(f"{', '.join(lexical_tools)} was imported without vectors, so only its words are searched.")
-    return replace(request, mode="bm25") if len(lexical_tools) == len(tools) else request

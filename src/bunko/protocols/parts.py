@@ -76,6 +76,10 @@ class RemoteEmbedder(Embedder, Protocol):
     stats: EmbedderStats
 
     @property
+    def identity(self) -> str:
+        """Return a secret text that differs for every model, address and key."""
+
+    @property
     def request_size(self) -> int:
         """Return the maximum number of texts per request."""
 

@@ -54,7 +54,7 @@ def decode(data: bytes) -> tuple[str, str]:
         if legacy_encodings.looks_like_utf_8(data):
             reason = f"it looks like UTF-8, but is truncated or damaged at byte {error.start}"
         else:
-            reason = f"it is not valid UTF-8 at byte {error.start}, and no Japanese or Western encoding fits"
+            reason = f"it is not valid UTF-8 at byte {error.start}, and no Japanese, Chinese or Western encoding fits"
         raise _encoding_error(reason) from error
 
 

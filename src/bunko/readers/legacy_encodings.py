@@ -1,4 +1,4 @@
-"""Guess the encoding of text that is not UTF-8: Japanese and Western legacy encodings, and UTF-16.
+"""Guess the encoding of text that is not UTF-8: Japanese, Chinese and Western legacy encodings, and UTF-16.
 
 Libraries that guess encodings are weak on short Japanese text. Here strict decoding and a score of how Japanese
 the result looks decide.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from itertools import islice
+
+from bunko.text.frequent_chars import is_rather_chinese, may_be_japanese
 
 # The plain codec first; the wider one has ① and other characters that vendors added.
 _JAPANESE_CODECS = (("cp932", "shift_jis_2004"), ("euc_jp", "euc_jis_2004"), ("utf-16-le",), ("utf-16-be",))
@@ -47,7 +49,7 @@ def _has_kana(text: str) -> bool:
 
 
 def decode_legacy(data: bytes) -> tuple[str, str] | None:
-    """Decode Shift_JIS, EUC-JP, UTF-16 without a byte order mark, or Western text; return None if none of them fits."""
+    """Decode Japanese, Chinese or Western text, or UTF-16 without a byte order mark; return None if nothing fits."""
     best = (-9.0, "", "")
     for family in _JAPANESE_CODECS:
         for codec in family:
@@ -56,9 +58,16 @@ def decode_legacy(data: bytes) -> tuple[str, str] | None:
                 if score > best[0] and (codec[:3] != "utf" or _has_kana(text)):
                     best = (score, text, codec)
                 break
+    japanese_sample = _sample(best[1])
+    is_damaged_utf_8 = looks_like_utf_8(data)
+    chinese = None if is_damaged_utf_8 else _decode_strict(data, "gb18030")
+    if chinese and is_rather_chinese(_sample(chinese), japanese_sample):  # most of it is valid EUC-JP too
+        return chinese, "gb18030"
+    if not may_be_japanese(japanese_sample):
+        best = (-9.0, "", "")  # Korean or another encoding of Chinese
     if best[0] >= _SURE_SCORE:
         return best[1], best[2]
-    if looks_like_utf_8(data):
+    if is_damaged_utf_8:
         return None
     codec = "cp1252"
     western = _decode_strict(data, codec)
@@ -70,6 +79,13 @@ def decode_legacy(data: bytes) -> tuple[str, str] | None:
     if best[0] > _POSSIBLE_SCORE:
         return best[1], best[2]
     return None
+
+
+def may_be(text: str, codec: str) -> bool:
+    """Return whether a text looks like the language of the legacy codec that decoded it; True for other codecs."""
+    if codec in ("cp932", "euc_jp"):
+        return may_be_japanese(_sample(text))
+    return codec != "gb18030" or is_rather_chinese(_sample(text), "")
 
 
 def looks_like_utf_8(data: bytes) -> bool:
@@ -88,9 +104,14 @@ def _decode_strict(data: bytes, codec: str) -> str | None:
         return None
 
 
+def _sample(text: str) -> str:
+    """Return the first characters outside ASCII."""
+    return "".join(match[0] for match in islice(_NON_ASCII_CHAR.finditer(text), _SAMPLE_CHARS))
+
+
 def _japanese_score(text: str) -> float:
     """Return how much the characters outside ASCII look like Japanese, up to 1."""
-    sample = "".join(match[0] for match in islice(_NON_ASCII_CHAR.finditer(text), _SAMPLE_CHARS))
+    sample = _sample(text)
     if not sample:
         return 1.0
     kanji = "".join(_KANJI.findall(sample))

@@ -16,7 +16,7 @@ from bunko.readers.memo import collapse_line_ends
 MAX_READ_BYTES = 4_000_000
 _BLOCK_BYTES = 1_000_000
 # Codecs to try for a damaged file, and the share of it that each may fail to decode.
-_DAMAGE_LIMITS = {"utf-8": 0.05, "cp932": 0.05, "euc_jp": 0.05}
+_DAMAGE_LIMITS = {"utf-8": 0.05, "cp932": 0.05, "euc_jp": 0.05, "gb18030": 0.05}
 # The same for files with a byte order mark. Of random bytes, 97 % are valid UTF-16.
 _DAMAGE_LIMITS_BY_MARK = {BOM_UTF8: {"utf-8-sig": 0.05}, BOM_UTF16_LE: {"utf-16": 0.01}, BOM_UTF16_BE: {"utf-16": 0.01}}
 _CONTROL_REPLACEMENTS = dict.fromkeys((*range(9), 11, *range(14, 27), *range(28, 32), 127), "\ufffd")
@@ -90,13 +90,15 @@ def _damaged_codec(data: bytes, mark: bytes) -> str:
 
     `mark` is the beginning of the file, which may be a byte order mark.
     """
+    from bunko.readers import legacy_encodings  # loaded only here, as for a whole file
+
     limits_by_codec = next(
         (limits for byte_order_mark, limits in _DAMAGE_LIMITS_BY_MARK.items() if mark.startswith(byte_order_mark)),
         _DAMAGE_LIMITS,
     )
     for codec, max_share in limits_by_codec.items():
         text = decode_with_replacement(data, codec)
-        if text and text.count("\ufffd") <= max_share * len(text):
+        if text and text.count("\ufffd") <= max_share * len(text) and legacy_encodings.may_be(text, codec):
             return codec
     return ""
 

@@ -37,7 +37,7 @@ _BLOCK_START = re.compile(
 _CLOSING_FENCE = re.compile(r"\n( *)(`{3,}+|~{3,}+)[ \t]*+(?=\n|\Z)")
 _END_TAG = re.compile(r"(?i)</(?:pre|script|style|textarea)>")
 _HTML_HEADING = re.compile(r"(?i)<h([1-6])(?:[ \t][^>\n]*+)?>(.*?)</h\1[ \t]*>[ \t]*(?=\n|\Z)")
-_HTML_TAG = re.compile(r"<[^>]*>")
+_HTML_TAG = re.compile(r"<[^<>]*>")
 _RULE = re.compile(r" {0,3}([-_*])(?:[ \t]*+\1){2,}+[ \t]*+")
 _INDENTED_LINES = re.compile(r"(?:\n(?: {4}| {0,3}\t)[^\n]*+)*+")
 # Lists, quotes and tables: a line of dashes below them is a rule, not an underline.
@@ -45,7 +45,9 @@ _CONTAINER = re.compile(
     r"\n {0,3}(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t\n]|\Z)|(?=[^\n|]*+\|)[-:| \t]++(?=\n|\Z))",
 )
 
-# Why there is no paragraph above an underline: there is no text, or it belongs to a container.
+# A heading is repeated in the context of every chunk under it, so a long one would multiply the size of a text.
+_MAX_HEADING_CHARS = 300
+# Why there is no heading above an underline: there is no text, or it belongs to a container or is too long.
 _NO_PARAGRAPH = -1
 _IN_CONTAINER = -2
 
@@ -55,12 +57,13 @@ def unify_line_ends(text: str) -> str:
     return text.replace("\r\n", " \n").replace("\r", "\n") if "\r" in text else text
 
 
-def scan_outline(lines: str, start: int = 0) -> Iterator[Heading | Verbatim]:
-    """Yield headings and verbatim blocks from `start` on, by the rules of CommonMark.
+def scan_outline(lines: str, start: int = 0, end: int | None = None) -> Iterator[Heading | Verbatim]:
+    """Yield headings and verbatim blocks from `start` to `end`, by the rules of CommonMark.
 
-    `lines` is the result of `unify_line_ends`.
+    `lines` is the result of `unify_line_ends`. Unlike in CommonMark, a heading has at most 300 characters: a longer one
+    is a paragraph that happens to stand above a line of dashes or to begin with #.
     """
-    body = "\n" + lines[start:]
+    body = "\n" + lines[start:end]
     offset = start - 1
     paragraph_limit = 0  # the newline that ends the last block: no paragraph begins before it
     container_underline = -1  # the last underline that is text of a quote or list
@@ -70,6 +73,8 @@ def scan_outline(lines: str, start: int = 0) -> Iterator[Heading | Verbatim]:
         kind = match.lastgroup
         position = _line_end(body, match.end())
         if kind == "atx":
+            if position - newline > _MAX_HEADING_CHARS:
+                continue
             source = body[newline + 1 : position].strip()
             yield Heading(newline + 1 + offset, position + offset, len(match["atx"]), source, _atx_title(source))
         elif kind == "fence":
@@ -88,7 +93,7 @@ def scan_outline(lines: str, start: int = 0) -> Iterator[Heading | Verbatim]:
                 yield Heading(paragraph + 1 + offset, position + offset, level, source, _strip_attributes(source))
         elif match["html"][1] in "hH":
             heading = _HTML_HEADING.match(body, match.start("html"))
-            if not heading:
+            if not heading or len(heading[0]) > _MAX_HEADING_CHARS:
                 continue
             title = " ".join(_HTML_TAG.sub("", heading[2]).split())
             yield Heading(newline + 1 + offset, position + offset, int(heading[1]), heading[0].strip(), title)
@@ -135,6 +140,8 @@ def _paragraph_start(body: str, earliest: int, container_underline: int, end: in
         if previous_newline <= container_underline:
             return _IN_CONTAINER
         first = previous_newline
+        if end - first > _MAX_HEADING_CHARS:
+            return _IN_CONTAINER
     indented = _INDENTED_LINES.match(body, first, end)
     first = indented.end() if indented else first
     if first >= end:

@@ -187,7 +187,7 @@ class _BackgroundTerms:
         self._chunk_count = 0
         for row in chunks:
             self._chunk_count += 1
-            for key in set(analyzer.term_keys(row.chunk.text_in_context(row.title)[: 2 * _MAX_BODY_CHARS])):
+            for key in set(analyzer.term_keys(row.chunk.text_to_index(row.title)[: 2 * _MAX_BODY_CHARS])):
                 self._chunks_by_term[key].add(self._chunk_count)
 
     def share_containing(self, keys: Sequence[int]) -> float:

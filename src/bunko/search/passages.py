@@ -27,6 +27,8 @@ _PASSAGE_HASH = re.compile(f"[{_LETTERS}]{{10}}")
 _LONG_PASSAGE_HASH = re.compile(r"([0-9a-f]{12})\.([0-9a-f]{12})")  # as it was before it became short
 # A longer line is text that happens to look like a heading.
 _MAX_HEADING_CHARS = 100
+_BLANKS = re.compile(r"\s*")
+_LONG_TEXT = re.compile(r"(?:\s*+\S){50}")  # at least as long as a section that is a chunk of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,16 +173,31 @@ def _add_range(ranges: list[_TextRange], text_range: _TextRange) -> list[_TextRa
 
 
 def section_range(text: str, body_start: int, start: int, end: int) -> tuple[int, int]:
-    """Return the section around a range: from the heading above it to the next one of the same or a higher level."""
-    headings = [mark for mark in scan_outline(unify_line_ends(text), body_start) if isinstance(mark, Heading)]
-    above = [heading for heading in headings if heading.start <= start]
-    if not above:
-        return start, max(end, min((heading.start for heading in headings), default=len(text)))
-    section_heading = above[-1]
-    next_starts = (
-        heading.start for heading in headings if heading.start >= end and heading.level <= section_heading.level
-    )
-    return section_heading.start, max(end, len(text[: next(next_starts, len(text))].rstrip()))
+    """Return the section around a range: from the heading above its text to the next of the same or a higher level.
+
+    Headings at the beginning of the range that have no text of their own are left out: a chapter's first section is
+    not the chapter. If it has a short text, the chapter's beginning and that section are returned.
+    """
+    lines = unify_line_ends(text)
+    section: Heading | None = None
+    last: Heading | None = None  # the first subsection in the range if the section has little text before it
+    text_start = start  # of the range, after the headings at its beginning
+    for block in scan_outline(lines, body_start):
+        if not isinstance(block, Heading):
+            continue
+        if block.start <= text_start and block.start < end:
+            section = last = block
+            text_start = _skip_blanks(lines, block.end) if block.end > start else start
+        elif block.start >= end and (last is None or block.level <= last.level):
+            return (section.start if section else start), max(end, len(text[: block.start].rstrip()))
+        elif last and last.level < block.level and not _LONG_TEXT.match(lines, max(start, last.end), block.start):
+            last = block
+    return (section.start if section else start), max(end, len(text.rstrip()))
+
+
+def _skip_blanks(lines: str, position: int) -> int:
+    match = _BLANKS.match(lines, position)
+    return match.end() if match else position
 
 
 def lines_hash(lines: Sequence[str]) -> str:

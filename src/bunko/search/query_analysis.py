@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from bunko.records import GRAM_WEIGHT, QueryTerm
 from bunko.text import analyzer, bridge, ngrams
+from bunko.text.line_joins import join_lines
 
 _MAX_TERMS = 128
 # Weight of a reliable translation relative to the word itself: chosen on judged sets, see docs/quality.md.
@@ -41,7 +42,7 @@ def analyse_query(query: str, *, loanwords: bool = True, cross_language_weight: 
         terms.append(QueryTerm(analyzer.term_key(spelling), info.weight, group=info.group))
         spellings.append(spelling)
         roles.append(info.role)
-    grams = ngrams.query_grams(query)[:_MAX_TERMS]
+    grams = ngrams.query_grams(join_lines(query))[:_MAX_TERMS]
     for gram in grams:
         if gram.is_distinctive:
             terms.append(QueryTerm(gram.key, GRAM_WEIGHT, is_gram=True))

@@ -16,6 +16,7 @@ from bunko.records import ChunkRow
 from bunko.search.keyphrases import extract_phrases
 from bunko.search.passages import snippet_terms
 from bunko.text import analyzer, stopwords
+from bunko.text.characters import JAPANESE_CHARS
 from bunko.text.language import detect_language
 from bunko.text.nouns import plain_text
 from bunko.text.sentences import sentence_ends
@@ -50,11 +51,9 @@ _ITEM_BORDER = re.compile(
 )
 _LIST_MARKER = re.compile(r"^[\s\u3000]*(?:[-*+・•◦●■□◆◇○#>|]+(?:\s*\[[ xX]\])?|\d{1,3}[.)．）])[\s\u3000]*")
 # ！ and ？ also end a sentence before a Latin word, unlike the half-width ! and ?.
-_JAPANESE_SENTENCE_END = re.compile(rf"(?<=[{analyzer.JAPANESE_CHARS}][!?])(?=[A-Za-z0-9])")
+_JAPANESE_SENTENCE_END = re.compile(rf"(?<=[{JAPANESE_CHARS}][!?])(?=[A-Za-z0-9])")
 _TAG_LINE = re.compile(r"(?i)^(?:tags?|タグ)\s*[:：]")
-_JAPANESE_LINE_BREAK = re.compile(
-    rf"(?<=[{analyzer.JAPANESE_CHARS}、。，．])\s*\n\s*(?=[{analyzer.JAPANESE_CHARS}「『（])"
-)
+_JAPANESE_LINE_BREAK = re.compile(rf"(?<=[{JAPANESE_CHARS}、。，．])[^\S\n]*+\n\s*+(?=[{JAPANESE_CHARS}「『（])")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 # Text formats without a reader of their own. Formats that often hold keys and passwords, such as .env and .pem, are
 # left out: a documents folder must not decide that the user's own files in it are read.
 _FURTHER_EXTENSIONS = (".adoc", ".asciidoc", ".csv", ".org", ".rst", ".srt", ".tex", ".tsv", ".vtt")
-_INTERNAL_FOLDERS = (".git", ".rag-index")
+INTERNAL_FOLDERS = (".git", ".rag-index")
 
 
 class FolderLimit(NamedTuple):
@@ -36,7 +36,7 @@ def _are_document_extensions(extensions: tuple[str, ...]) -> bool:
 
 
 def _keep_internal_folders(names: tuple[str, ...]) -> bool:
-    return {name.rstrip("/") for name in names}.issuperset(_INTERNAL_FOLDERS)
+    return {name.rstrip("/") for name in names}.issuperset(INTERNAL_FOLDERS)
 
 
 _ANY = FolderLimit("", lambda value: True)
@@ -70,7 +70,7 @@ FOLDER_LIMITS: dict[str, FolderLimit] = {
     "memos.k1": _within(0, 10),
     "memos.b": _ANY,
     "scanner.file_extensions": FolderLimit("only formats of documents", _are_document_extensions),
-    "scanner.exclude_dirs": FolderLimit(f"with {' and '.join(_INTERNAL_FOLDERS)}", _keep_internal_folders),
+    "scanner.exclude_dirs": FolderLimit(f"with {' and '.join(INTERNAL_FOLDERS)}", _keep_internal_folders),
     "scanner.respect_gitignore": FolderLimit("only true", lambda value: value is True),
     "scanner.max_file_bytes": _within(1, 20_000_000),
     "display.language": _ANY,

@@ -65,10 +65,15 @@ class PathPatterns:
         return None if last < 0 else self._positive[last]
 
 
+# Every scan of a folder pays for each of them.
+MAX_PATTERNS = 20_000
+
+
 @lru_cache(maxsize=256)
 def parse_patterns(text: str) -> PathPatterns:
     """Return the patterns of a .gitignore, cached between scans."""
-    return PathPatterns(line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n"))
+    lines = text.removeprefix("\ufeff").split("\n", MAX_PATTERNS)[:MAX_PATTERNS]
+    return PathPatterns(line.removesuffix("\r") for line in lines)
 
 
 def _trim_line(line: str) -> str:

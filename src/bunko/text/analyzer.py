@@ -14,15 +14,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
+from bunko.text.characters import JAPANESE_CHARS
+from bunko.text.line_joins import join_lines
 from bunko.text.normalise import normalise, strip_accents
 
 # Raise this when the terms of a text change: older libraries then report that they must be rebuilt.
-VERSION = 1
+# 2: lines of hard-wrapped Japanese are joined.
+VERSION = 2
 
-JAPANESE_CHARS = (
-    "\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-)
 # One pass: a run of Japanese, or a word with its inner connectors (max_chunk_chars, DEC-0054, node.js, C++).
 _RUN = re.compile(rf"[{JAPANESE_CHARS}]+|[^\W_{JAPANESE_CHARS}]+(?:[-_.'’:/@][^\W_{JAPANESE_CHARS}]+)*(?:\+\+|#)?")
 # Parts of an identifier: HTTPServer2 is HTTP, Server, 2.
@@ -58,7 +57,7 @@ def term_key(spelling: str) -> int:
 
 def runs(text: str) -> list[str]:
     """Return the runs of word characters in a text, each either Japanese or not, in order."""
-    matches: list[str] = _RUN.findall(normalise(text))
+    matches: list[str] = _RUN.findall(normalise(join_lines(text)))
     return matches
 
 
@@ -77,7 +76,7 @@ def terms_by_word(run: str) -> list[tuple[Term, ...]]:
 def term_keys(text: str) -> list[int]:
     """Return the keys of all terms of a text, repeated as often as they occur."""
     keys: list[int] = []
-    for run in _RUN.findall(normalise(text)):
+    for run in _RUN.findall(normalise(join_lines(text))):
         keys += _RUN_KEYS[run]
     return keys
 

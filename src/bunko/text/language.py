@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from bunko.text.analyzer import JAPANESE_CHARS
+from bunko.text.characters import JAPANESE_CHARS
 
 _JAPANESE_CHAR = re.compile(rf"[{JAPANESE_CHARS}]")
 _LATIN_LETTER = re.compile(r"[A-Za-z]")

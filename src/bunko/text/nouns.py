@@ -11,11 +11,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from bunko.text import analyzer, stopwords
+from bunko.text.characters import JAPANESE_CHARS
 from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.line_joins import join_lines
 from bunko.text.normalise import normalise
 from bunko.text.part_of_speech import parse_run
 
-_JAPANESE_CHARS = analyzer.JAPANESE_CHARS
 # Markup, code and addresses say nothing about the topic of a text.
 _NON_PROSE = re.compile(
     r"^(?P<fence>```+|~~~+).*?(?:^(?P=fence)|\Z)"  # code blocks
@@ -30,7 +31,7 @@ _SECRET = re.compile(
     r"|合言葉|秘密鍵|アクセスキー|APIキー)[\"'`*]{0,3}[ \t]*(?:[:=：＝]|は|is\b)[ \t]*[\"'`*]{0,3}[^\s\"'`、。,]+"
 )
 _TOKEN = re.compile(
-    rf"(?P<ja>[{_JAPANESE_CHARS}]+)|(?P<word>[^\W_{_JAPANESE_CHARS}]+(?:[-'’./+#_][^\W_{_JAPANESE_CHARS}]+)*(?:\+\+|#)?)"
+    rf"(?P<ja>[{JAPANESE_CHARS}]+)|(?P<word>[^\W_{JAPANESE_CHARS}]+(?:[-'’./+#_][^\W_{JAPANESE_CHARS}]+)*(?:\+\+|#)?)"
     r"|(?P<joint>・(?=[ァ-ヺ]))|(?P<gap> +)|(?P<cut>.)",
     re.S,
 )
@@ -62,8 +63,8 @@ class _Unit(NamedTuple):
 
 
 def plain_text(text: str) -> str:
-    """Return a text without code, markup, addresses, hidden characters and likely secrets."""
-    return _SECRET.sub("\n", _NON_PROSE.sub("\n", remove_hidden_chars(normalise(text))))
+    """Return a text without code, markup, addresses, hidden characters and likely secrets, its lines joined."""
+    return _SECRET.sub("\n", _NON_PROSE.sub("\n", remove_hidden_chars(normalise(join_lines(text)))))
 
 
 def nouns(text: str) -> Iterator[Noun]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from bunko.text import analyzer
+from bunko.text.characters import JAPANESE_CHARS
+from bunko.text.line_joins import line_gaps
 from bunko.text.normalise import normalise
 from bunko.text.part_of_speech import parse_run
 from bunko.text.sentences import sentence_ends
@@ -19,9 +21,7 @@ SNIPPET_CHARS = 150
 _REPEAT_WEIGHT = 0.1
 # A snippet may end with a sentence before its full size, if it keeps this share of it.
 _MIN_FILL_SHARE = 0.6
-_RUN = re.compile(
-    rf"[{analyzer.JAPANESE_CHARS}]+|[^\W_{analyzer.JAPANESE_CHARS}]+(?:[-_.'’:/@][^\W_{analyzer.JAPANESE_CHARS}]+)*(?:\+\+|#)?"
-)
+_RUN = re.compile(rf"[{JAPANESE_CHARS}]+|[^\W_{JAPANESE_CHARS}]+(?:[-_.'’:/@][^\W_{JAPANESE_CHARS}]+)*(?:\+\+|#)?")
 # Characters that compose to one: か and a sound mark, e and an accent, a half-width kana and its mark.
 _CLUSTER = re.compile(r"(?s).[\u0300-\u036f\u3099\u309a\uff9e\uff9f]*")
 _LINKING_PARTICLES = frozenset(("て", "で", "ちゃ", "じゃ"))
@@ -178,20 +178,20 @@ def _match_words(text: str, words: Sequence[_LocatedWord], terms: SnippetTerms) 
 
 
 def _match_literals(text: str, literals: Sequence[str]) -> list[TermMatch]:
-    normalised, original_offset = _normalise_with_offsets(text)
+    analyzed = _AnalyzedText(text)
     matches = []
     for literal in literals:
-        for match in re.finditer(re.escape(literal), normalised, re.IGNORECASE):
-            matches.append(TermMatch(original_offset(match.start()), original_offset(match.end()), literal))
+        for match in re.finditer(re.escape(literal), analyzed.text, re.IGNORECASE):
+            matches.append(TermMatch(*analyzed.original_range(match.start(), match.end()), literal))
     return sorted(matches)
 
 
 def _locate_words(text: str) -> list[_LocatedWord]:
-    normalised, original_offset = _normalise_with_offsets(text)
+    analyzed = _AnalyzedText(text)
     words: list[_LocatedWord] = []
-    for run in _RUN.finditer(normalised):
+    for run in _RUN.finditer(analyzed.text):
         for start, end, spellings in _run_words(run[0]):
-            word = _LocatedWord(original_offset(run.start() + start), original_offset(run.start() + end), spellings)
+            word = _LocatedWord(*analyzed.original_range(run.start() + start, run.start() + end), spellings)
             if word.start < word.end:  # ㍿ is two words in one character
                 words.append(word)
     return words
@@ -199,7 +199,7 @@ def _locate_words(text: str) -> list[_LocatedWord]:
 
 def _run_words(run: str) -> Iterator[_LocatedWord]:
     spellings_by_word = [tuple(term.spelling for term in terms) for terms in analyzer.terms_by_word(run)]
-    morphemes = parse_run(run) if re.match(f"[{analyzer.JAPANESE_CHARS}]", run) else ((run, ""),)
+    morphemes = parse_run(run) if re.match(f"[{JAPANESE_CHARS}]", run) else ((run, ""),)
     if len(morphemes) != len(spellings_by_word):
         # The analyzer and the dictionary split the run differently: treat it as one word.
         yield _LocatedWord(0, len(run), tuple(spelling for spellings in spellings_by_word for spelling in spellings))
@@ -221,18 +221,33 @@ def _run_words(run: str) -> Iterator[_LocatedWord]:
         yield word
 
 
-def _normalise_with_offsets(text: str) -> tuple[str, Callable[[int], int]]:
-    """Return the normalised text, and a function from its offsets to offsets in the original text."""
-    if text.isascii() or unicodedata.is_normalized("NFKC", text):
-        return text, lambda offset: offset
-    parts: list[str] = []
-    origins: list[int] = []
-    for cluster in _CLUSTER.finditer(text):
-        part = normalise(cluster[0])
-        parts.append(part)
-        origins += [cluster.start()] * len(part)
-    origins.append(len(text))
-    return "".join(parts), origins.__getitem__
+class _AnalyzedText:
+    """A text as it is analyzed, normalised and with joined lines, and where its characters are in the original."""
+
+    def __init__(self, original: str) -> None:
+        gaps = line_gaps(original)
+        self.text = original
+        self._offsets: list[int] = []  # in the original; empty: they are the same
+        self._gap_starts = {end: start for start, end in gaps}  # by the end of the gap
+        if not gaps and (original.isascii() or unicodedata.is_normalized("NFKC", original)):
+            return
+        parts: list[str] = []
+        position = 0
+        for gap_start, gap_end in (*gaps, (len(original), len(original))):
+            for cluster in _CLUSTER.finditer(original, position, gap_start):
+                part = normalise(cluster[0])
+                parts.append(part)
+                self._offsets += [cluster.start()] * len(part)
+            position = gap_end
+        self._offsets.append(len(original))
+        self.text = "".join(parts)
+
+    def original_range(self, start: int, end: int) -> tuple[int, int]:
+        """Return the range in the original of a range that is not empty; a joined line end after it is left out."""
+        if not self._offsets:
+            return start, end
+        original_end = self._offsets[end]
+        return self._offsets[start], self._gap_starts.get(original_end, original_end)
 
 
 def _trim_blanks(text: str, start: int, end: int) -> tuple[int, int]:

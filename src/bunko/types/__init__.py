@@ -24,6 +24,10 @@ FUSIONS: tuple[Fusion, ...] = ("cc", "rrf")
 # may leave time and size unchanged.
 RACY_NS = 2_000_000_000
 
+# A longer title, more tags or a longer tag are data that happens to stand where a title or tags are expected.
+MAX_TITLE_CHARS = 300
+MAX_TAGS, MAX_TAG_CHARS = 1000, 200
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -37,6 +41,15 @@ class Text:
     tags: tuple[str, ...] = ()
     body_start: int = 0  # offset of the body, after the front matter
     context: str = ""  # what stands above an entry in its file: the authors of its day, or headings
+
+    def __post_init__(self) -> None:
+        # Every chunk is indexed with the title and every hit carries the tags: without limits, a file could make them
+        # take far more memory than its own text.
+        if len(self.title) > MAX_TITLE_CHARS:
+            object.__setattr__(self, "title", self.title[:MAX_TITLE_CHARS].rstrip())
+        if len(self.tags) > MAX_TAGS or any(len(tag) > MAX_TAG_CHARS for tag in self.tags):
+            tags = tuple(tag for tag in self.tags if len(tag) <= MAX_TAG_CHARS)
+            object.__setattr__(self, "tags", tags[:MAX_TAGS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +66,25 @@ class Chunk:
     heading_path: tuple[str, ...] = ()  # from the outermost heading to this one, without markup
 
     def text_in_context(self, title: str) -> str:
-        """Return the text to index, with the document title and the parent headings."""
-        return text_in_context(title, self.heading_path, self.text)
+        """Return the text to embed, with the document title and the parent headings."""
+        return "\n".join((*_context(title, self.heading_path), self.text))
+
+    def text_to_index(self, title: str) -> str:
+        """Return the text to split into words and n-grams, with the document title and the parent headings."""
+        return text_to_index(title, self.heading_path, self.text)
 
 
-def text_in_context(title: str, heading_path: Sequence[str], text: str) -> str:
-    """Return a text preceded by its document title and parent headings; the last heading is part of the text itself."""
-    return "\n".join((*dict.fromkeys(part for part in (title, *heading_path[:-1]) if part), text))
+def text_to_index(title: str, heading_path: Sequence[str], text: str) -> str:
+    """Return a text preceded by its document title and parent headings.
+
+    They are paragraphs of their own: no word continues from one to the next.
+    """
+    return "\n\n".join((*_context(title, heading_path), text))
+
+
+def _context(title: str, heading_path: Sequence[str]) -> list[str]:
+    # The last heading is part of the text itself.
+    return list(dict.fromkeys(part for part in (title, *heading_path[:-1]) if part))
 
 
 def format_citation(uri: str, first_line: int, last_line: int) -> str:

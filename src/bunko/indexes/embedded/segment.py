@@ -18,6 +18,7 @@ from bunko.indexes.embedded import postings
 from bunko.indexes.embedded.postings import Postings
 from bunko.records import StoredChunk
 from bunko.text import ngrams
+from bunko.text.line_joins import join_lines
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -73,7 +74,7 @@ def build(rows: Sequence[StoredChunk], dimension: int, stamp: dict[str, Any]) ->
         np.array([row.tiebreak_order for row in rows], np.uint64),
         np.array([int(row.term_counts.sum()) for row in rows], np.int32),
         postings.build([row.term_keys for row in rows], [row.term_counts for row in rows]),
-        postings.build_presence(*ngrams.occurrences([row.text for row in rows])),
+        postings.build_presence(*ngrams.occurrences([join_lines(row.text) for row in rows])),
         vectors,
         *_quantize(vectors),
         stamp,

@@ -29,7 +29,7 @@ class MemoryChanges:
                     row.first_chunk + position,
                     row.id,
                     tiebreak_order(prepared.document.uri, chunk.index),
-                    chunk.text_in_context(prepared.document.text.title),
+                    chunk.text_to_index(prepared.document.text.title),
                     *terms[position],
                     vector,
                 )

@@ -22,7 +22,7 @@ from bunko.stores.sqlite.connection import (
     placeholders,
 )
 from bunko.text.term_codec import chunk_count, unpack_terms
-from bunko.types import text_in_context
+from bunko.types import text_to_index
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -84,7 +84,7 @@ class SqliteChanges:
                         chunk_id,
                         document_id,
                         tiebreak_order(uri, ordinal),
-                        text_in_context(title, decode_strings(heading_path), chunk_text),
+                        text_to_index(title, decode_strings(heading_path), chunk_text),
                         term_keys,
                         term_counts,
                         None if vector is None else np.frombuffer(vector, np.float32),

@@ -56,7 +56,7 @@ class SqliteVectors:
             "SELECT 1 FROM chunks JOIN documents ON documents.id = document_id"
             " WHERE tool_id = ? AND vector_key IS NOT NULL LIMIT 1"
         )
-        return bool(self._database.rows(query, (tool_id,)))
+        return bool(self._database.rows(query, (tool_id,), types=(INTEGER,)))
 
     def uris_without(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the URIs after a given one of the documents that have a chunk without a vector, sorted."""
@@ -64,6 +64,7 @@ class SqliteVectors:
             "SELECT uri FROM documents WHERE tool_id = ? AND uri > ? AND EXISTS"
             " (SELECT 1 FROM chunks WHERE document_id = documents.id AND vector_key IS NULL) ORDER BY uri LIMIT ?",
             (tool_id, after, limit),
+            types=(TEXT,),
         )
         return [row[0] for row in rows]
 
