@@ -161,6 +161,13 @@ def test_a_long_document_is_read_in_parts_that_fit_and_are_the_whole_together(do
     assert "".join(parts) == text.rstrip("\n")
 
 
+def test_a_call_can_ask_for_a_shorter_part(desk: ToolRegistry) -> None:
+    short, longer = (read(desk, "log.txt", max_tokens=number) for number in (300, 1000))
+    assert len(short["text"]) < len(longer["text"]) < len(read(desk, "log.txt")["text"])
+    assert estimate_tokens(json.dumps(short, ensure_ascii=False)) <= 300
+    assert read(desk, "log.txt", max_tokens=300, cursor=short["next_cursor"])["text"]
+
+
 def test_documents_are_listed_by_path_tag_and_date_in_pages(desk: ToolRegistry) -> None:
     assert listed(desk, sort="name") == ["2024-03-05.md", "guide/手引き.md", "log.txt"]
     assert listed(desk) == ["2024-03-05.md", "guide/手引き.md", "log.txt"], "the newest first, files by their time"

@@ -41,17 +41,23 @@ def list_resources(registry: ToolRegistry, cursor: str | None) -> types.ListReso
 
 
 def _resource(tool: str, document: ListedDocument) -> types.Resource:
-    # The size and time of a file of many entries say nothing about one of them.
+    # The size and time of a file of many entries say nothing about one of them, nor its size about an extracted text.
     is_file = not document.lines.last
+    media_type = _text_media_type(document.media_type)
     modified = datetime.fromtimestamp(document.modified_ns / 1e9, UTC) if is_file and document.modified_ns else None
     return types.Resource(
         uri=resource_address(tool, document.uri),
         name=clean_label(document.uri, _MAX_NAME_CHARS),
         title=clean_label(document.title, _MAX_NAME_CHARS) or None,
-        mime_type=document.media_type,
-        size=document.size if is_file else None,
+        mime_type=media_type,
+        size=document.size if is_file and media_type == document.media_type else None,
         annotations=types.Annotations(last_modified=modified.isoformat(timespec="seconds")) if modified else None,
     )
+
+
+def _text_media_type(media_type: str) -> str:
+    """Return the media type of the text that is served: what is extracted from HTML, PDF and others is Markdown."""
+    return media_type if media_type in ("text/markdown", "text/plain") else "text/markdown"
 
 
 def list_resource_templates() -> types.ListResourceTemplatesResult:
@@ -73,7 +79,7 @@ def read_resource(registry: ToolRegistry, address: str, protocol_version: str) -
         document = library.store.documents.get(tool.id, unquote(path))
         if document is not None:
             content = types.TextResourceContents(
-                uri=address, mime_type=document.media_type, text=remove_hidden_chars(document.text)
+                uri=address, mime_type=_text_media_type(document.media_type), text=remove_hidden_chars(document.text)
             )
             return types.ReadResourceResult(contents=[content])
     code = types.INVALID_PARAMS if protocol_version in MODERN_PROTOCOL_VERSIONS else RESOURCE_NOT_FOUND

@@ -10,7 +10,7 @@ from typing import Any
 
 from bunko.interfaces.serialize import MAX_TAGS, readable_address, resource_address
 from bunko.interfaces.text import UNTRUSTED_NOTE, format_count, more_results_hint, new_mark, single_line, wrap_excerpt
-from bunko.interfaces.tools.params import Param
+from bunko.interfaces.tools.params import MAX_TEXT_CHARS, Param
 from bunko.interfaces.tools.search_tool import (
     CURSOR_PARAM,
     DATE_PARAMS,
@@ -39,6 +39,7 @@ from bunko.types import Tool
 
 # Tokens for the address, the labels and the field names around a text or a list.
 _OVERHEAD_TOKENS = 200
+_MIN_TOKENS = 300
 _MAX_LISTED, _MAX_CONTEXT_LINES = 200, 1000
 
 
@@ -62,6 +63,7 @@ def build_document_tools(
                 Param(
                     "around", "integer", "Further lines on each side", default=0, minimum=0, maximum=_MAX_CONTEXT_LINES
                 ),
+                Param("max_tokens", "integer", "Longest answer", minimum=_MIN_TOKENS, maximum=MAX_TEXT_CHARS),
                 *tool_params,
                 CURSOR_PARAM,
             ),
@@ -90,13 +92,15 @@ def build_document_tools(
 
 def _read(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
     arguments, library = call.arguments, call.library
+    limit = library.settings.serve.max_result_tokens
+    token_budget = min(arguments.get("max_tokens") or limit, limit)
     request = ReadRequest(
         arguments["document"],
         tool,
         lines=arguments.get("lines") or "",
         section=arguments.get("section") or "",
         context_lines=arguments["around"],
-        token_budget=max(100, library.settings.serve.max_result_tokens - _OVERHEAD_TOKENS),
+        token_budget=token_budget - _OVERHEAD_TOKENS,
         cursor=arguments.get("cursor") or "",
     )
     reading = library.documents.read(request, kinds=kinds)
