@@ -79,7 +79,8 @@ def application(docs: Path) -> Any:
     """Return bunko's app over a folder, with the fixtures."""
 
     def opener() -> Library:
-        library = open_library(locate_library(docs_dir=docs, environ={}), environ={})
+        library = open_library(locate_library(library=docs.with_name("library"), environ={}), environ={})
+        library.store.tools.put(LibraryTool("documents", "folder", "Documents", str(docs)))
         library.store.tools.put(LibraryTool("changing", "folder", "A tool that comes and goes", str(docs)))
         library.reindex()
         return library
