@@ -44,10 +44,10 @@ class WorkerPool(ProcessPoolExecutor):
 
     def kill(self) -> None:
         """Kill the processes, whatever they do; their results are lost."""
-        processes = list((self._processes or {}).values())
-        self.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
+        # Killed first: one that is just starting would complain about what the shutdown takes away.
+        for process in list((self._processes or {}).values()):
             process.kill()
+        self.shutdown(wait=False, cancel_futures=True)
 
     def __exit__(self, *_: object) -> None:
         self.shutdown(cancel_futures=True)

@@ -22,7 +22,7 @@ from bunko.records import Filter
 from bunko.search.request import SearchRequest
 from bunko.text.dates import resolve_date
 from bunko.text.tags import normalise_tag
-from bunko.types import MODES, Mode, Report
+from bunko.types import MAX_TAG_CHARS, MODES, Mode, Report
 from tests.slow import corpus
 
 pytestmark = pytest.mark.slow
@@ -218,8 +218,9 @@ def test_every_string_can_be_a_filter(imported: Imported) -> None:
                 imported.library.search("本文", where=where, refresh=False)
         with suppress(BunkoError):
             resolve_date(string, datetime(2024, 1, 15))
-        # YAML can hold what can be printed; a front matter with anything else is no front matter.
-        if normalise_tag(string) and string.isprintable() and f"tag/{number}.md" in imported.markers:
+        # YAML can hold what can be printed; a front matter with anything else is no front matter. A long tag is none.
+        is_tag = 0 < len(normalise_tag(string)) <= MAX_TAG_CHARS
+        if is_tag and string.isprintable() and f"tag/{number}.md" in imported.markers:
             answer = imported.library.search(
                 "本文", where=Filter(tags=(normalise_tag(string),)), top_k=1000, refresh=False
             )

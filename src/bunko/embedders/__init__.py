@@ -24,7 +24,7 @@ DEFAULT_PROVIDER = "static"
 ENTRY_POINT_GROUP = "bunko.embedders"
 # Modules that providers share; the search for providers does not import them.
 HELPER_MODULES = frozenset(
-    {"checkpoint", "long_texts", "provider", "query_cache", "remote", "subword_table", "torch_model"}
+    {"checkpoint", "long_texts", "packages", "provider", "query_cache", "remote", "subword_table", "torch_model"}
 )
 
 

@@ -50,7 +50,7 @@ class Gemini:
 
     def unavailable_reason(self) -> str:
         """Return what is missing (the SDK or the key), or an empty string."""
-        from bunko.embedders.remote import missing_package_message
+        from bunko.embedders.packages import missing_package_message
 
         if message := missing_package_message("google.genai", "google-genai", "gemini"):
             return message
@@ -87,7 +87,7 @@ class Gemini:
                     from google.genai import Client
                     from google.genai.types import HttpOptions, HttpRetryOptions
                 except ImportError as error:
-                    from bunko.embedders.remote import missing_package_error
+                    from bunko.embedders.packages import missing_package_error
 
                     raise missing_package_error("google-genai", "gemini") from error
                 if not self.secret:

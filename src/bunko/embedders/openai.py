@@ -104,7 +104,7 @@ class Server:
 
     def unavailable_reason(self) -> str:
         """Return what is missing (the SDK, the key or a server that answers), or an empty string."""
-        from bunko.embedders.remote import missing_package_message
+        from bunko.embedders.packages import missing_package_message
 
         if message := missing_package_message("openai", "openai", "openai"):
             return message
@@ -144,7 +144,7 @@ class Server:
                 try:
                     self._cached_client = openai_client(self.address, self.secret, self._timeout)
                 except ImportError as error:
-                    from bunko.embedders.remote import missing_package_error
+                    from bunko.embedders.packages import missing_package_error
 
                     raise missing_package_error("openai", "openai") from error
             return self._cached_client

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from copy import copy
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from threading import Event, Lock, Semaphore, Thread
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -211,10 +210,11 @@ class Remote:
     def _try_query(self, texts: Sequence[str]) -> _BatchResult:
         """Embed one query with a single request, which waits for no import and only for a moment."""
         future: Future[_BatchResult] = Future()
+        without_retries = self.with_retries(0)
 
         def run() -> None:
             try:
-                future.set_result(self._try_batch(texts, True, Event(), retries=0))
+                future.set_result(without_retries._try_batch(texts, True, Event()))
             except BaseException as error:  # the waiting thread raises it
                 future.set_exception(error)
 
@@ -261,11 +261,10 @@ class Remote:
             except BaseException as error:  # reported to the thread that waits for the future
                 future.set_exception(error)
 
-    def _try_batch(self, texts: Sequence[str], query: bool, stop: Event, *, retries: int | None = None) -> _BatchResult:
+    def _try_batch(self, texts: Sequence[str], query: bool, stop: Event) -> _BatchResult:
         """Return the rows of one batch, its error, or None if it was cancelled."""
-        embedder = self if retries is None else self.with_retries(retries)
         try:
-            return embedder._embed_batch(texts, query, stop)
+            return self._embed_batch(texts, query, stop)
         except _RequestCancelled:
             return None
         except EmbedderError as error:
@@ -385,21 +384,3 @@ class Remote:
             self.stats.calls += calls
             self.stats.retries += retries
             self.stats.too_long += too_long
-
-
-def missing_package_error(package: str, extra: str) -> EmbedderError:
-    """Return the error for a missing package of an extra."""
-    return EmbedderError(
-        f"The package {package} is not installed", hint=f'Install it with: pip install "bunko[{extra}]"'
-    )
-
-
-def missing_package_message(module: str, package: str, extra: str) -> str:
-    """Return a message if a package is not installed, else an empty string; does not import it."""
-    try:
-        installed = find_spec(module) is not None
-    except ModuleNotFoundError:  # its parent package is missing too
-        installed = False
-    return (
-        "" if installed else f'The package {package} is not installed; install it with: pip install "bunko[{extra}]".'
-    )

@@ -100,7 +100,7 @@ class Transformers:
 
     def unavailable_reason(self) -> str:
         """Return what is missing and how to get it, or an empty string if the model can be used; loads nothing."""
-        from bunko.embedders.remote import missing_package_message
+        from bunko.embedders.packages import missing_package_message
         from bunko.embedders.torch_model import TRUST_HINT, untrusted_code_message
 
         for package in _PACKAGES:
@@ -187,7 +187,7 @@ class Transformers:
 
     def _load_model(self, *, fetch: bool) -> LoadedModel:
         from bunko.embedders.checkpoint import has_weights
-        from bunko.embedders.remote import missing_package_error, missing_package_message
+        from bunko.embedders.packages import missing_package_error, missing_package_message
         from bunko.embedders.torch_model import LoadedModel
 
         if self._loaded_model is None:

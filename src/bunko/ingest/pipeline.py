@@ -96,22 +96,13 @@ def ingest(
         batches = _take_until_stop(observer, prepared, report)
         with closing(
             embed_batches(
-                store,
-                embedder,
-                batches,
-                _prepared_documents,
-                owner_id=owner_id or tool.id,
-                on_failure=on_embedder_failure,
+                store, embedder, batches, _prepared_documents,
+                owner_id=owner_id or tool.id, on_failure=on_embedder_failure,
             )
-        ) as embedded_batches:
+        ) as embedded_batches:  # fmt: skip
             for embedded in embedded_batches:
                 _write_batch(store, tool, scan, embedded, report, new_uris)
-                done = replace(
-                    done,
-                    files=done.files + len(embedded.batch),
-                    chunks=done.chunks + sum(len(prepared.chunks) for prepared in embedded.documents),
-                    bytes=done.bytes + sum(result.work for result in embedded.batch),
-                )
+                done = _add_progress(done, embedded)
                 observer.on_progress(done)
         if scan.touched and not report.interrupted:
             # Last of all: a file of many entries is up to date only when every one of them is written.
@@ -124,6 +115,15 @@ def ingest(
         report.added, report.updated, report.deleted, report.unchanged, report.total_chunks,
     )  # fmt: skip
     return report
+
+
+def _add_progress(done: ImportProgress, embedded: EmbeddedBatch[Sequence[_EntryResult]]) -> ImportProgress:
+    return replace(
+        done,
+        files=done.files + len(embedded.batch),
+        chunks=done.chunks + sum(len(prepared.chunks) for prepared in embedded.documents),
+        bytes=done.bytes + sum(result.work for result in embedded.batch),
+    )
 
 
 def _remove_deleted_documents(store: Store, tool: Tool, scan: Scan) -> None:

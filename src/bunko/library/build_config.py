@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from bunko import embedders, sources
 from bunko.embedders import as_remote
 from bunko.errors import EmbedderError, SettingsError
 from bunko.ingest.chunker_settings import ChunkerSettings
+from bunko.library import commands
 from bunko.library.embedder_arguments import build_embedder, embedder_arguments, is_named, model_arguments
 from bunko.library.paths import LibraryPaths
 from bunko.library.scan_settings import ScanSettings
@@ -85,19 +85,14 @@ class ToolConfig:
         """Return what a tool records if it is built anew; without `needs_embedder`, that may be away."""
         embedder = self.embedder() if has_vectors(tool) else None
         embedding = self._embedding_record() if embedder else None
-        name: str | None = "none"
         try:
-            name = embedder.name if embedder else "none"
+            name: str | None = embedder.name if embedder else "none"
         except EmbedderError:  # a model that must be asked for its size
             if needs_embedder:
                 raise
             name = None
-        return self._build_info(
-            self.new_chunker_settings(tool),
-            ScanSettings.from_settings(self._settings),
-            name,
-            embedding,
-        )
+        scanner = ScanSettings.from_settings(self._settings)
+        return self._build_info(self.new_chunker_settings(tool), scanner, name, embedding)
 
     def options_with_chunker(
         self, options: ToolOptions, kind: str | None, size: int | None, overlap: int | None
@@ -283,25 +278,18 @@ class ToolConfig:
         ]
 
     def rebuild_command(self, tool: Tool) -> str:
-        """Return the command that builds a tool with the current settings."""
+        """Return the command that builds a tool with the current settings, or only its vectors if that is enough."""
         if self.differences(tool) == ["embedder"]:
             return self.vector_command(tool)
-        if self._paths.docs_dir is not None:
-            return shlex.join(["bunko", "reindex", *self._paths.cli_arguments(), "--force"])
-        return shlex.join(["bunko", "import", "-n", tool.name, "--mode", "replace", *self._paths.cli_arguments()])
+        return commands.rebuild_command(self._paths, tool)
 
     def update_command(self, tool: Tool) -> str:
         """Return the command that imports the changes of a tool."""
-        if self._paths.docs_dir is not None:
-            return shlex.join(["bunko", "reindex", *self._paths.cli_arguments()])
-        return shlex.join(["bunko", "import", "-n", tool.name, "--mode", "update", *self._paths.cli_arguments()])
+        return commands.update_command(self._paths, tool)
 
     def vector_command(self, tool: Tool) -> str:
         """Return the command that computes the vectors of a tool with the embedder of the settings."""
-        if not has_vectors(tool):  # chosen when it was imported
-            return shlex.join(["bunko", "build", "--input", tool.source, *self._paths.cli_arguments()])
-        selection = [] if self._paths.docs_dir is not None else ["-n", tool.name]
-        return shlex.join(["bunko", "reembed", *selection, *self._paths.cli_arguments()])
+        return commands.vector_command(self._paths, tool)
 
     def cancel_embedding(self) -> None:
         """Make pending requests of imports return soon."""

@@ -27,15 +27,14 @@ def choose_embedder(tool_config: ToolConfig, outages: Outages, tools: Sequence[T
     by_name: dict[str, tuple[Embedder, list[Tool]]] = {}
     notices, lexical_ids = [], []
     for tool in tools:
-        if name := tool_config.missing_embedder(tool):
+        if embedder := tool_config.embedder_of(tool):
+            by_name.setdefault(tool.built.embedder or embedder.label, (embedder, []))[1].append(tool)
+        elif name := tool_config.missing_embedder(tool):
             notices.append(
                 f"Only the words of {tool.name} are searched: its embedder {name} is not in the settings."
                 f" Set it again, or use the current one: {tool_config.rebuild_command(tool)}"
             )
             lexical_ids.append(tool.id)
-        elif embedder := tool_config.embedder_of(tool):
-            name = tool.built.embedder or embedder.label
-            by_name.setdefault(name, (embedder, []))[1].append(tool)
     if not by_name:
         return EmbedderChoice(None, lexical_ids, notices)
     embedder, chosen = max(by_name.values(), key=lambda item: len(item[1]))
@@ -54,4 +53,4 @@ def choose_embedder(tool_config: ToolConfig, outages: Outages, tools: Sequence[T
 
 def words_only_notice(reason: str) -> str:
     """Return a notice for a search whose embedder failed."""
-    return f"Only words were searched, because the embedder failed: {reason}."
+    return f"Only words were searched, because the embedder failed: {reason.rstrip('.')}."

@@ -18,7 +18,7 @@ from bunko.library.outages import Outages
 from bunko.library.paths import LibraryPaths
 from bunko.library.refresh import Refresher
 from bunko.library.source_check import check_source_exists
-from bunko.library.unreadable import keep_unreadable, kept_notices
+from bunko.library.unreadable import keep_unreadable
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Embedder, Index, IndexView, Scan, Store
 from bunko.records import EmbeddingUsage
@@ -150,11 +150,7 @@ class Importer:
             existing = next(
                 (candidate for candidate in catalog.tools(self._store) if candidate.name == tool.name), None
             )
-            if (
-                existing is not None
-                and existing.is_built
-                and existing.built != self._tool_config.new_build_info(existing)
-            ):
+            if existing and existing.is_built and existing.built != self._tool_config.new_build_info(existing):
                 self._index.drop(existing.id)
                 self._store.tools.drop(existing.id)  # its vectors stay until the end: their keys depend on the text
                 existing = None
@@ -249,17 +245,14 @@ class Importer:
             report.notices.append(f"{tool.name} was rebuilt, because an older version of bunko had built it.")
             return report
         embedder = config.embedder_of(tool)
-        is_first = embedder is not None and not config.holds_documents(tool)
-        if embedder is not None and is_first and not is_search and (reason := embedder.unavailable_reason()):
-            raise EmbedderError(f"{embedder.label} is not available", hint=reason)
+        if embedder is not None and not is_search and not config.holds_documents(tool):
+            _check_available(embedder)
         tool = self.missing_vectors.record_build(tool, config.build_info(tool, needs_embedder=not is_search))
-        lacks_embedder = (embedder is None and config.missing_embedder(tool)) or (is_search and as_remote(embedder))
-        if lacks_embedder:
-            scan = scan or config.source(tool).scan(self._store.documents.fingerprints(tool.id))
-        if lacks_embedder and scan and (scan.added or scan.updated):
-            tool = self.missing_vectors.record_build(tool, replace(tool.built, lacks_vectors=True))
-        if lacks_embedder:
+        if (embedder is None and config.missing_embedder(tool)) or (is_search and as_remote(embedder)):
             embedder = None
+            scan = scan or config.source(tool).scan(self._store.documents.fingerprints(tool.id))
+            if scan.added or scan.updated:
+                tool = self.missing_vectors.record_build(tool, replace(tool.built, lacks_vectors=True))
         failures: list[EmbedderError] = []
 
         def on_embedder_failure(error: EmbedderError) -> None:
@@ -321,7 +314,7 @@ class Importer:
         if report.interrupted:
             self._drop_if_empty(shadow)
             return report
-        kept_uris = keep_unreadable(self._store, config, tool, shadow, old_uris - self._document_uris(shadow))
+        report.notices += keep_unreadable(self._store, config, tool, shadow, old_uris - self._document_uris(shadow))
         new_uris = self._document_uris(shadow)
         tool = replace(
             tool,
@@ -332,7 +325,6 @@ class Importer:
         self._store.tools.swap(tool, shadow)
         report.added, report.updated = len(new_uris - old_uris), len(new_uris & old_uris)
         report.deleted, report.unchanged = len(old_uris - new_uris), 0
-        report.notices += kept_notices(kept_uris)
         report.notices += self.missing_vectors.notices(tool, failures)
         if not failures:
             self._store.vectors.unpin(tool.id)
@@ -406,3 +398,8 @@ class Importer:
             valid_scan = scan if self._store.generation() == generation else None
             current = catalog.get_tool(self._store, tool.name)
             self._update_tool(current, scan=valid_scan, observer=observer, is_search=True)
+
+
+def _check_available(embedder: Embedder) -> None:
+    if reason := embedder.unavailable_reason():
+        raise EmbedderError(f"{embedder.label} is not available", hint=reason)

@@ -127,10 +127,8 @@ class Searcher:
         lexical_tools = [tool for tool in tools if self._tool_config.is_lexical(tool)]
         if request.mode == "bm25" or not lexical_tools:
             return request
-        names, command = (
-            ", ".join(tool.name for tool in lexical_tools),
-            self._tool_config.vector_command(lexical_tools[0]),
-        )
+        names = ", ".join(tool.name for tool in lexical_tools)
+        command = self._tool_config.vector_command(lexical_tools[0])
         if request.mode == "semantic" and len(lexical_tools) == len(tools):
             raise QueryError(
                 f"{names} was imported without vectors", hint=f"Use --mode bm25, or compute vectors: {command}"

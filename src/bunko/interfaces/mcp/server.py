@@ -34,6 +34,7 @@ _ANNOUNCE_SECONDS = 5.0  # a client that does not read must not keep the others 
 _MAX_CALLS = 100
 _MAX_LISTINGS = 20
 _MAX_WAIT_SECONDS = 10.0
+_END_SECONDS = 3.0
 
 RequestContext = ServerRequestContext[Any, Any]
 
@@ -63,6 +64,10 @@ class BunkoServer(Server[None]):
             on_subscriptions_listen=ListenHandler(self._bus),
         )
         self.middleware += [self._track_session, self._convert_errors]
+
+    def wait_for_calls(self, seconds: float) -> None:
+        """Wait at most this long for calls that were told to stop: one that imports has processes to end."""
+        self._calls.join(seconds)
 
     def get_capabilities(self, *arguments: Any, **options: Any) -> types.ServerCapabilities:
         """Declare only real capabilities: the SDK assumes that a server with subscriptions reports every change."""
@@ -240,3 +245,4 @@ async def serve_stdio(registry: ToolRegistry) -> None:
             await server.run(incoming, outgoing, server.create_initialization_options())
     except* BrokenPipeError:
         _log.info("The client disconnected during a reply")
+    server.wait_for_calls(_END_SECONDS)

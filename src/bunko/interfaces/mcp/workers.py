@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -27,6 +28,7 @@ class Workers:
     def __init__(self, name: str, *, max_threads: int, max_wait_seconds: float) -> None:
         self._name, self._max_threads, self._max_wait_seconds = name, max_threads, max_wait_seconds
         self._free_places = anyio.Semaphore(max_threads)
+        self._running: set[threading.Thread] = set()
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
         """Return what a function returns; raise LibraryBusy if no thread is free in time."""
@@ -56,12 +58,22 @@ class Workers:
                 result = context.run(function, *arguments)
             except BaseException as raised:
                 error = raised
+            self._running.discard(threading.current_thread())
             with suppress(RuntimeError):  # the server has ended
                 loop.call_soon_threadsafe(finish, result, error)
 
+        thread = threading.Thread(target=work, name=f"bunko-{self._name}", daemon=True)
+        self._running.add(thread)
         try:
-            threading.Thread(target=work, name=f"bunko-{self._name}", daemon=True).start()
+            thread.start()
         except RuntimeError:  # the system has no thread left
+            self._running.discard(thread)
             self._free_places.release()
             raise
         return await future
+
+    def join(self, seconds: float) -> None:
+        """Wait at most this long for the running functions to end."""
+        deadline = time.monotonic() + seconds
+        for thread in list(self._running):
+            thread.join(max(0.0, deadline - time.monotonic()))
