@@ -155,6 +155,20 @@ class DatedDocument:
     lines: LineSpan
 
 
+@dataclass(frozen=True, slots=True)
+class ListedDocument:
+    """A document in a list, without its text."""
+
+    uri: str
+    title: str
+    date: str
+    tags: tuple[str, ...]
+    media_type: str
+    size: int  # of its file, in bytes
+    modified_ns: int
+    lines: LineSpan
+
+
 # waiting: not fetched yet; held: fetched; failed: never fetched successfully; alias: stored under another URL.
 PageState = Literal["waiting", "held", "failed", "alias"]
 

@@ -57,6 +57,14 @@ def test_a_search_in_a_pipe_prints_place_headings_and_text_without_colours(run: 
     assert run("search", "誰も書かない言葉", "--docs-dir", notes).out.startswith("No results among 3 chunks.")
 
 
+def test_an_empty_query_is_an_error_that_says_what_to_give(run: Run, notes: Path) -> None:
+    for query in ("", " \u3000"):
+        ran = run("search", query, "--docs-dir", notes)
+        assert (ran.code, ran.out) == (EXIT_CODES["query"], "")
+        assert "The query is empty\nGive words or a question, or filter by path, tag or date.\n" in ran.err
+    assert run("search", "", "--docs-dir", notes, "--path", "*.md").out.startswith("[1] ")
+
+
 def test_an_empty_folder_answers_with_an_empty_list(run: Run, docs: Path) -> None:
     found = run("search", "京都", "--docs-dir", docs, "--json").json()
     assert (found["results"], found["total_chunks"]) == ([], 0)

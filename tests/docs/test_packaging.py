@@ -15,6 +15,7 @@ import pytest
 
 import bunko
 from bunko.interfaces.cli.main import bunko as program
+from bunko.settings import load_settings
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -95,4 +96,13 @@ def test_the_bundle_names_the_tools_that_it_brings() -> None:
     text = (ROOT / "mcpb/manifest.json").read_text(encoding="utf-8")
     assert TOOLS["replace_manifest_tools"](text) == text, "Run .venv/bin/python docs/tools.py."
     assert (ROOT / manifest["server"]["entry_point"]).exists()
-    assert manifest["user_config"].keys() == {"docs_dir"}
+    config = manifest["user_config"]
+    assert config.keys() == {"docs_dir", "toolsets", "read_only"}
+    # What users leave empty must still be a value that the settings accept.
+    environ = {
+        name: str(config[value.removeprefix("${user_config.").removesuffix("}")]["default"]).lower()
+        for name, value in manifest["server"]["mcp_config"]["env"].items()
+    }
+    serve = load_settings(environ=environ).settings.serve
+    assert (serve.toolsets, serve.read_only) == (("folder",), False)
+    assert load_settings(environ={"BUNKO_SERVE_TOOLSETS": ""}).settings.serve.toolsets == ()

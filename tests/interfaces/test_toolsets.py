@@ -11,6 +11,7 @@ import pytest
 
 from bunko.interfaces.tools.jobs import JOB_TOOL_NAME
 from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.interfaces.tools.tool import LIST_TOOL_NAME, READ_TOOL_NAME
 from bunko.interfaces.tools.toolsets import TOOLSET_NAMES, load_toolset, reserved_names
 from bunko.interfaces.tools.toolsets.tools import safe_names
 from tests.conftest import Opener, Run
@@ -25,15 +26,23 @@ def test_every_toolset_declares_what_it_offers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TOOLSET_NAMES)
+def test_every_tool_and_every_parameter_is_described(name: str, docs: Path, open_docs: Opener) -> None:
+    for tool in ToolRegistry(open_docs, toolsets=(name,), folder=str(docs)).tools():
+        assert tool.description
+        assert not [param.name for param in tool.params if not param.description], tool.name
+
+
+@pytest.mark.parametrize("name", TOOLSET_NAMES)
 def test_the_names_of_every_toolset_are_reserved(name: str, docs: Path, open_docs: Opener) -> None:
     registry = ToolRegistry(open_docs, toolsets=(name,), folder=str(docs))
     offered = {tool.name for tool in registry.tools()} - {"documents"}  # the tool of the library itself
-    assert offered <= set(load_toolset(name).tool_names) | {JOB_TOOL_NAME}
+    assert offered <= {*load_toolset(name).tool_names, JOB_TOOL_NAME, READ_TOOL_NAME, LIST_TOOL_NAME}
+    assert {READ_TOOL_NAME, LIST_TOOL_NAME} <= offered
     assert offered <= reserved_names()
     assert not set(safe_names(sorted(offered)).values()) & offered
 
 
-@pytest.mark.parametrize("name", ["search", "Reindex", "rag_search", "query_memos", "job"])
+@pytest.mark.parametrize("name", ["search", "Reindex", "rag_search", "query_memos", "job", "read", "List"])
 @pytest.mark.parametrize("command", [("tool", "add", "-d", "x", "-s", "."), ("web", "add", "https://example.com/")])
 def test_no_tool_of_a_library_gets_the_name_of_a_built_in_one(
     run: Run, tmp_path: Path, command: tuple[str, ...], name: str

@@ -12,7 +12,7 @@ import pytest
 
 from bunko.library.library import Library
 from bunko.records import Filter
-from bunko.search.citations import read_passage
+from bunko.search.reading import ReadRequest
 from tests.conftest import Opener
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "formats"
@@ -55,8 +55,7 @@ def test_every_message_is_found_with_its_date_and_where_it_begins(docs: Path, op
         .split("\n")[line - 1]
         .startswith("From sender@example.org Mon Jan 15 01")
     )
-    tool_id = library.store.tools.all()[0].id
-    assert "ten minutes on foot" in (read_passage(library.store, tool_id, hit.citation) or "")
+    assert "ten minutes on foot" in library.documents.read(ReadRequest(hit.citation)).text
     found = {hit.uri.partition("#")[0] for hit in library.search("garden chairs").hits}
     assert found == {"letters.mbox", "note.md"}
     recent = library.search("chairs", where=Filter(since="2024-04-01", until="2024-04-30")).hits

@@ -16,13 +16,14 @@ from mcp.client.client import Client
 from bunko.interfaces.mcp.server import BunkoServer
 from bunko.interfaces.tools.jobs import JOB_TOOL_NAME
 from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.interfaces.tools.tool import LIST_TOOL_NAME, READ_TOOL_NAME
 from bunko.interfaces.tools.toolsets import load_toolset
 from bunko.library.library import Library
 from bunko.stores.sqlite.store import Sqlite
 from bunko.types import Tool
 
 ERAS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
-FOLDER_TOOL_NAMES = sorted((JOB_TOOL_NAME, *load_toolset("folder").tool_names))
+FOLDER_TOOL_NAMES = sorted((JOB_TOOL_NAME, READ_TOOL_NAME, LIST_TOOL_NAME, *load_toolset("folder").tool_names))
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 TIMEOUT_SECONDS = 30.0
 FILLER = "この文は一つの塊になるだけの長さを保つために、少し長めに書かれている。" * 3
@@ -58,9 +59,13 @@ def list_tools(registry: ToolRegistry) -> dict[str, types.Tool]:
 
 
 def text_of(result: Result) -> str:
-    [block] = result.content
-    assert isinstance(block, types.TextContent)
+    [block] = [block for block in result.content if isinstance(block, types.TextContent)]
     return block.text
+
+
+def links_of(result: Result) -> list[str]:
+    """Return the addresses of the documents that a reply links to."""
+    return [block.uri for block in result.content if isinstance(block, types.ResourceLink)]
 
 
 def structure_of(result: Result) -> dict[str, Any]:
@@ -71,7 +76,8 @@ def structure_of(result: Result) -> dict[str, Any]:
 
 
 def search(registry: ToolRegistry, query: str, **arguments: Any) -> dict[str, Any]:
-    return structure_of(call(registry, "search", {"query": query, **arguments}))
+    """Return a detailed answer."""
+    return structure_of(call(registry, "search", {"query": query, "response_format": "detailed", **arguments}))
 
 
 def error_of(result: Result) -> str:

@@ -111,6 +111,13 @@ class Process:
         self._process.stdin.close()
         self._process.stdout.close()
 
+    def wait(self) -> int:
+        """Wait until it ends by itself and return its exit code."""
+        try:
+            return self._process.wait(timeout=PATIENCE)
+        finally:
+            self.kill()
+
     def end(self) -> int:
         """Close its stdin and return its exit code."""
         assert self._process.stdin is not None

@@ -12,7 +12,6 @@ from mcp.shared.exceptions import MCPError
 
 from bunko.interfaces.text import UNTRUSTED_NOTE
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.text.token_count import estimate_tokens
 from tests.conftest import Opener
 from tests.mcp.mcp_client import (
     ERAS,
@@ -31,13 +30,13 @@ from tests.mcp.mcp_client import (
 
 @pytest.mark.parametrize("mode", ERAS)
 def test_the_first_search_on_an_empty_library_imports_by_itself(mode: str, registry: ToolRegistry) -> None:
-    found = structure_of(call(registry, "search", {"query": "再起動"}, mode))
+    found = structure_of(call(registry, "search", {"query": "再起動", "response_format": "detailed"}, mode))
     assert [one["file_path"] for one in found["results"]] == ["server.md"]
     assert found["total_chunks"] == 2
     assert found["freshness"]["generation"] > 0
 
 
-def test_a_search_answers_with_the_promised_fields(registry: ToolRegistry) -> None:
+def test_a_detailed_search_answers_with_the_promised_fields(registry: ToolRegistry) -> None:
     found = search(registry, "清水寺")
     assert found["query"] == "清水寺"
     [result] = found["results"]
@@ -100,10 +99,12 @@ def test_the_text_and_the_structure_are_each_complete(registry: ToolRegistry, re
     for one in found["results"]:
         for name in ("content", "citation", "hash"):
             assert one[name] in text
-        assert f"score {one['score']}" in text
-        assert all(heading in text for heading in one["heading_path"])
-    fresh = found["freshness"]
-    assert f"{found['total_chunks']} chunks, generation {fresh['generation']}, checked {fresh['checked_at']}" in text
+        assert response_format == "concise" or f"score {one['score']}" in text
+        assert all(heading in text for heading in one.get("heading_path", ()))
+    if response_format == "detailed":
+        fresh = found["freshness"]
+        state = f"{found['total_chunks']} chunks, generation {fresh['generation']}, checked {fresh['checked_at']}"
+        assert state in text
     assert UNTRUSTED_NOTE in text
     assert found["note"] == UNTRUSTED_NOTE
     shown = re.findall(r"<excerpt-[0-9a-f]{6}>[^\n]*\n(.*?)\n</excerpt-", text, re.DOTALL)
@@ -123,6 +124,9 @@ def test_the_structured_answers_keep_to_their_schemas(registry: ToolRegistry) ->
             ("reindex", structure_of(started)),
             ("job", structure_of(await client.call_tool("job", {"id": structure_of(started)["job"]}))),
             ("verify", structure_of(await client.call_tool("verify", {n: cited[n] for n in ("citation", "hash")}))),
+            ("read", structure_of(await client.call_tool("read", {"document": cited["citation"]}))),
+            ("list", structure_of(await client.call_tool("list", {}))),
+            ("list", structure_of(await client.call_tool("list", {"outline": cited["uri"]}))),
         ]
         for name, answer in answers:
             jsonschema.validate(answer, schemas[name])
@@ -130,14 +134,32 @@ def test_the_structured_answers_keep_to_their_schemas(registry: ToolRegistry) ->
     talk(registry, ask)
 
 
-def test_a_detailed_answer_says_more_than_a_concise_one(registry: ToolRegistry, docs: Path) -> None:
-    write_document(docs, "long.md", "# 長い文書\n\n" + "索引についての長い説明が続く。" * 100)
-    detailed, concise = (search(registry, "索引", response_format=how)["results"][0] for how in ("detailed", "concise"))
-    assert concise.keys() < detailed.keys() | {"truncated"}
-    assert {"title", "date", "tags", "explain"} <= detailed.keys() - concise.keys()
-    assert detailed["content"].startswith(concise["content"])
-    assert estimate_tokens(concise["content"]) <= 300 < estimate_tokens(detailed["content"])
-    assert concise["truncated"] is True
+def test_a_detailed_answer_says_more_than_a_concise_one(registry: ToolRegistry) -> None:
+    detailed, concise = (search(registry, "清水寺", response_format=how) for how in ("detailed", "concise"))
+    assert set(concise) == {"results", "note"}
+    assert list(concise["results"][0]) == ["citation", "content", "hash", "uri"]
+    assert concise["results"][0].items() <= detailed["results"][0].items()
+    assert {"title", "date", "tags", "explain", "score"} <= detailed["results"][0].keys()
+
+
+def test_a_result_names_its_heading_only_if_its_text_does_not(docs: Path, open_docs: Opener) -> None:
+    write_document(docs, "long.md", f"# 長い文書\n\n象の話。{FILLER}" + f"\n\n{FILLER}" * 60 + "\n\n鯨の話。\n")
+    registry = ToolRegistry(open_docs, folder=str(docs))
+    for query, heading in (("象の話", None), ("鯨の話", "# 長い文書")):
+        [one] = search(registry, query, top_k=1, mode="bm25", response_format="concise")["results"]
+        assert query in one["content"]
+        assert one.get("heading") == heading
+
+
+def test_the_words_that_matched_are_shown_as_they_stand_in_the_text(registry: ToolRegistry) -> None:
+    result = call(registry, "search", {"query": "restarting 巡った", "mode": "bm25", "response_format": "detailed"})
+    matched = {one["file_path"]: one["matched"] for one in structure_of(result)["results"]}
+    assert matched == {"server.md": ["restarts", "再起動"], "旅/京都.md": ["巡る"]}
+    assert "matched restarts" in text_of(result)
+    unrelated = call(registry, "search", {"query": "神社仏閣", "mode": "semantic", "response_format": "detailed"})
+    assert structure_of(unrelated)["results"]
+    assert all(one.get("matched", ["word"]) for one in structure_of(unrelated)["results"])
+    assert not re.search(r"matched *(,|\n|$)", text_of(unrelated))
 
 
 def test_nothing_found_is_told_with_what_to_try(registry: ToolRegistry) -> None:

@@ -31,6 +31,7 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.types import Tool
+from tests.mcp.mcp_client import FOLDER_TOOL_NAMES
 
 PATIENCE = 60.0
 SECRET = "a-token-from-the-environment-7f3a"
@@ -139,7 +140,7 @@ def test_the_sdks_own_client_works_with_the_token(server: Process, mode: str) ->
                 Client(streamable_http_client(f"{server.origin}/mcp", http_client=web), mode=mode) as client,
             ):
                 assert client.protocol_version == {"legacy": "2025-11-25", "auto": "2026-07-28"}[mode]
-                assert len((await client.list_tools()).tools) == 4
+                assert len((await client.list_tools()).tools) == len(FOLDER_TOOL_NAMES)
                 found = await client.call_tool("search", {"query": "京都"})
                 assert found.structured_content is not None
                 content: dict[str, Any] = found.structured_content
@@ -259,7 +260,7 @@ def test_a_tool_that_another_process_adds_is_announced_over_http(mode: str, shel
                 streamable_http_client(address, http_client=web), mode=mode, message_handler=hear, cache=None
             ) as client,
         ):
-            assert len((await client.list_tools()).tools) == 4
+            assert len((await client.list_tools()).tools) == len(FOLDER_TOOL_NAMES)
             if mode == "auto":
                 async with client.listen(tools_list_changed=True) as changes:
                     library.store.tools.put(Tool(next(names)))

@@ -57,8 +57,9 @@ def test_tools_are_listed_by_clean_names_and_can_be_called_by_them(tool_library:
     choices = tools["search"].input_schema["properties"]["tool"]["enum"]
     [choice] = [name for name in choices if name not in ("recipes", "search", "旅の記録")]
     found = structure_of(call(registry, "search", {"query": "寺院", "tool": choice}))
-    assert [result["file_path"] for result in found["results"]] == ["one.md"]
-    assert not [result["tool"] for result in found["results"] if HIDDEN.search(result["tool"])]
+    [result] = found["results"]
+    assert result["citation"].startswith("one.md:L1-L")
+    assert not [text for name, text in result.items() if name != "content" and HIDDEN.search(text)]
 
 
 def test_the_description_of_many_tools_in_one_is_clean(tool_library: Library) -> None:

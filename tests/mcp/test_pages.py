@@ -69,7 +69,7 @@ def test_a_query_as_long_as_a_page_does_not_swell_the_answer(docs: Path, open_do
     for number in range(40):
         write_document(docs, f"{number}.md", f"# 文書{number}\n\n" + "。".join(words) + "\n")
     registry = ToolRegistry(lambda: open_docs(BUNKO_SERVE_MAX_RESULT_TOKENS="8000"), folder=str(docs))
-    result = call(registry, "search", {"query": " ".join(words * 4)[:2000], "top_k": 50})
+    result = call(registry, "search", {"query": " ".join(words * 4)[:2000], "top_k": 50, "response_format": "detailed"})
     assert len(structure_of(result)["results"]) > 10
     for form in (text_of(result), json.dumps(result.structured_content, ensure_ascii=False)):
         assert estimate_tokens(form) <= 1.3 * 8000
@@ -101,7 +101,7 @@ def test_the_cursor_leads_through_everything_exactly_once(
     passages: dict[tuple[str, str], str] = {}
     for page in read_all_pages(registry, {"query": "索引の話", "extract": extract, "top_k": top_k}):
         for one in structure_of(page)["results"]:
-            key = (one["file_path"], one["citation"])
+            key = (one["citation"].rpartition(":")[0], one["citation"])
             passages[key] = passages.get(key, "") + one["content"]
     given_lines: dict[str, list[int]] = {name: [] for name in texts}
     for (name, citation), content in passages.items():

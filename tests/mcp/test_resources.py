@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 
 from bunko.interfaces.mcp import resources
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.interfaces.tools.toolsets.tools import safe_names
+from bunko.library.catalog import public_name
 from bunko.library.library import Library
 from tests.conftest import Opener
 from tests.mcp.mcp_client import (
@@ -111,11 +111,10 @@ def test_nothing_outside_the_library_can_be_named(mode: str, registry: ToolRegis
 
 def test_documents_of_a_tool_that_is_not_active_are_neither_listed_nor_read(tool_library: Library) -> None:
     registry = ToolRegistry(lambda: tool_library)
-    names = safe_names(["recipes", "search", "旅の記録"])
     assert "玉葱" in read(registry, "bunko://recipes/one.md")
     disable_recipes(tool_library.store)  # type: ignore[arg-type]
     found = talk(registry, lambda client: client.list_resources()).resources
-    assert [one.uri for one in found] == [f"bunko://{names[name]}/one.md" for name in ("search", "旅の記録")]
+    assert [one.uri for one in found] == [f"bunko://{public_name(name)}/one.md" for name in ("search", "旅の記録")]
     assert "特許" in read(registry, found[0].uri)
     with pytest.raises(MCPError, match="Unknown document"):
         read(registry, "bunko://recipes/one.md")
@@ -126,6 +125,30 @@ def test_a_garbled_cursor_of_a_listing_is_an_invalid_parameter(cursor: str, regi
     with pytest.raises(MCPError, match="Leave it out") as caught:
         talk(registry, lambda client: client.list_resources(cursor=cursor))
     assert caught.value.error.code == types.INVALID_PARAMS
+
+
+def test_a_resource_has_its_title_size_time_and_the_type_of_its_text(docs: Path, open_docs: Opener) -> None:
+    text = "---\ntitle: 題\n---\n# 見出し\n\n本文。\n"
+    write_document(docs, "a.md", text)
+    write_document(docs, "b.txt", "ただの文。\n")
+    write_document(docs, "c.html", "<title>頁</title><main><h1>頁</h1><p>段落の文。</p></main>")
+    registry = ToolRegistry(lambda: open_docs(BUNKO_SCANNER_FILE_EXTENSIONS=".md,.txt,.html"), folder=str(docs))
+    call(registry, "reindex")
+
+    async def look(client: Client) -> dict[str, tuple[types.Resource, str | None]]:
+        listed = (await client.list_resources()).resources
+        return {one.name: (one, (await client.read_resource(one.uri)).contents[0].mime_type) for one in listed}
+
+    found = talk(registry, look)
+    assert {name: one.mime_type for name, (one, _) in found.items()} == {
+        "a.md": "text/markdown", "b.txt": "text/plain", "c.html": "text/markdown",
+    }  # fmt: skip
+    assert all(one.mime_type == media_type for one, media_type in found.values())
+    first = found["a.md"][0]
+    assert (first.title, first.size) == ("題", len(text.encode()))
+    assert found["c.html"][0].size is None, "the text is not the file"
+    assert first.annotations is not None
+    assert first.annotations.last_modified == "2023-11-14T22:13:20+00:00"
 
 
 def test_the_form_of_an_address_is_offered(registry: ToolRegistry) -> None:

@@ -66,7 +66,7 @@ def test_a_client_of_the_new_era_needs_no_handshake(serve: Any, folder: Path) ->
     met = process.ask("server/discover", {"_meta": ENVELOPE})
     assert "2026-07-28" in met["supportedVersions"]
     found = process.ask("tools/call", {"name": "search", "arguments": {"query": "京都"}, "_meta": ENVELOPE})
-    assert found["structuredContent"]["results"][0]["file_path"] == "京都.md"
+    assert found["structuredContent"]["results"][0]["citation"].startswith("京都.md:L")
     answer = process.answer(process.send("initialize", {"protocolVersion": "2025-11-25"}))
     assert answer["error"]["code"] == -32022
 
@@ -84,7 +84,7 @@ def test_the_sdks_own_client_works(mode: str, tmp_path: Path, folder: Path) -> N
                 await client.list_tools()
                 found = await client.call_tool("search", {"query": "京都"})
                 assert found.structured_content is not None
-                assert found.structured_content["results"][0]["file_path"] == "京都.md"
+                assert found.structured_content["results"][0]["citation"].startswith("京都.md:L")
 
     anyio.run(main)
 
@@ -156,7 +156,8 @@ def test_a_client_that_leaves_in_the_middle_of_a_reindex_leaves_a_whole_library(
     again.shake_hands()
     done = again.call("reindex")["structuredContent"]
     assert done["added"] + done["unchanged"] == 601
-    assert again.call("search", {"query": "京都", "top_k": 3})["structuredContent"]["total_chunks"] == 601
+    found = again.call("search", {"query": "京都", "top_k": 3, "response_format": "detailed"})["structuredContent"]
+    assert found["total_chunks"] == 601
 
 
 def test_it_ends_cleanly_when_nobody_ever_speaks(serve: Any, folder: Path) -> None:

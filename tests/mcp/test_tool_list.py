@@ -66,9 +66,12 @@ def test_every_tool_is_fully_described_and_they_come_in_order(registry: ToolRegi
             assert tool.description
             hints = tool.annotations
             assert hints is not None
-            four = (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
-            assert all(isinstance(hint, bool) for hint in four)
-            assert hints.read_only_hint is (name != "reindex")
+            assert hints.read_only_hint is (name not in ("reindex", "job"))
+            assert hints.open_world_hint is False
+            # They mean something for tools that change something only.
+            for hint in (hints.destructive_hint, hints.idempotent_hint):
+                assert hint is None if hints.read_only_hint else isinstance(hint, bool)
+            assert all(parameter["description"] for parameter in tool.input_schema["properties"].values())
             assert tool.output_schema is not None
             for schema in (tool.input_schema, tool.output_schema):
                 jsonschema.Draft202012Validator.check_schema(schema)

@@ -27,6 +27,7 @@ from bunko.types import Tool
 from tests.mcp.mcp_client import (
     ERAS,
     FOLDER_TOOL_NAMES,
+    add_tool,
     call,
     disable_recipes,
     error_of,
@@ -48,9 +49,7 @@ def test_each_tool_of_the_library_can_be_called_under_its_description(tool_libra
         "search": "A tool whose name is taken.",
     }
     assert own["recipes"].name == "recipes"
-    assert list(tools["recipes"].input_schema["properties"]) == [
-        "query", "top_k", "extract", "response_format", "cursor",
-    ]  # fmt: skip
+    assert list(tools["recipes"].input_schema["properties"]) == ["query", "top_k", "cursor"]
     found = structure_of(call(registry, own["旅の記録"].name, {"query": "京都 玉葱"}))
     assert [one["content"][:6] for one in found["results"]] == ["# 旅の記録"]
 
@@ -96,6 +95,8 @@ def test_names_that_need_no_change_keep_theirs_and_long_ones_stay_apart() -> Non
 def test_schemas_that_cost_too_much_fold_into_search_and_the_log_says_so(
     tmp_path: Path, tool_library: Library, captured_log: pytest.LogCaptureFixture
 ) -> None:
+    for name in ("letters", "songs"):
+        add_tool(tool_library, name, f"My {name}.", "手紙と歌。")
     small = open_library(tool_library.paths, environ={"BUNKO_SERVE_MAX_SCHEMA_TOKENS": "500"})
     registry = ToolRegistry(lambda: small)
     tools = list_tools(registry)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -126,25 +123,20 @@ def test_a_cursor_of_another_question_is_refused_with_what_to_do() -> None:
     assert "leave the cursor out" in caught.value.hint
 
 
-def encoded(text: str) -> str:
-    return base64.urlsafe_b64encode(text.encode()).decode()
-
-
 @pytest.mark.parametrize(
     "garbage",
     [
         "x",
         "京都",
         "!!!!",
-        encoded("not json"),
-        encoded("{}"),
-        encoded("5"),
-        encoded("[]"),
-        encoded('["a", 1, 2]'),
-        encoded('["a", Infinity, 0, 0, 0]'),
-        encoded('["a", null, 0, 0, 0]'),
-        encoded("[" * 50_000),
-        encoded(json.dumps(["a", "9" * 5000, 0, 0, 0])),
+        "0123abcd",
+        "0123abcd.1.2.3",
+        "0123abcd.1.2.3.4.5",
+        "0123abcd.1.2.3.four",
+        "0123abcd.-1.0.0.0",
+        "0123abcd.1.2.3.１",
+        "0123abcd." + "9" * 5000 + ".0.0.0",
+        "." * 50_000,
     ],
 )
 def test_a_garbled_cursor_is_refused_with_what_to_do(garbage: str) -> None:
@@ -160,11 +152,11 @@ def test_no_text_at_all_makes_reading_a_cursor_fail_otherwise(text: str) -> None
 
 
 def test_a_cursor_that_was_tampered_with_leads_nowhere_bad() -> None:
-    digest = json.loads(base64.urlsafe_b64decode(Cursor().encode("q") + "=="))[0]
-    for numbers in ([-1, 0, 0, 0], [0, -1, 0, 0], [0, 0, -1, 0], [1001, 0, 0, 0]):
+    digest = Cursor().encode("q").partition(".")[0]
+    for numbers in ("-1.0.0.0", "0.-1.0.0", "0.0.-1.0", "1001.0.0.0"):
         with pytest.raises(QueryError):
-            decode_cursor(encoded(json.dumps([digest, *numbers])), "q")
-    far = decode_cursor(encoded(json.dumps([digest, 0, 10**20, 10**20, 0])), "q")
+            decode_cursor(f"{digest}.{numbers}", "q")
+    far = decode_cursor(f"{digest}.0.{10**20}.{10**20}.0", "q")
     assert build_page(
         [passage(SENTENCE)], far, token_budget=500, tokens_per_passage=None, overhead_tokens=lambda _: FRAME
     ) == ([], None)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bunko.errors import QueryError
 from bunko.library.library import Library
+from bunko.records import Filter
 from bunko.search.request import RankingOptions
 from bunko.types import Answer, Hit
 from tests.conftest import Opener
@@ -72,8 +73,23 @@ def test_a_word_with_a_typing_error_is_found_by_its_letters(pages: Path, open_do
 
 def test_nonsense_finds_nothing(pages: Path, open_docs: Opener) -> None:
     library = open_docs()
-    for query in ("qwxzv", "", "   ", "！？", "\0", "🦀🦀🦀"):
+    for query in ("qwxzv", "！？", "\0", "🦀🦀🦀"):
         assert library.search(query).hits == []
+
+
+@pytest.mark.parametrize("query", ["", "   ", "\u3000\n"])
+def test_an_empty_query_is_an_error_unless_a_filter_says_which_documents(
+    docs: Path, open_docs: Opener, query: str
+) -> None:
+    for day in (3, 5, 4):
+        (docs / f"2024-03-0{day}.md").write_text(f"---\ntags: [散歩]\n---\n{day}日の話。\n", encoding="utf-8")
+    library = open_docs()
+    with pytest.raises(QueryError, match="The query is empty") as caught:
+        library.search(query)
+    assert "filter" in caught.value.hint
+    found = library.search(query, where=Filter(tags=("散歩",)), top_k=2)
+    assert [hit.uri for hit in found.hits] == ["2024-03-05.md", "2024-03-04.md"], "the newest first"
+    assert library.search(query, where=Filter(tags=("料理",))).hits == []
 
 
 def test_an_empty_library_answers_with_an_empty_list(open_docs: Opener) -> None:
@@ -231,7 +247,7 @@ def test_equal_scores_come_in_the_same_order_every_time(docs: Path, open_docs: O
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(st.text(max_size=200))
+@given(st.text(max_size=200).filter(str.strip))
 def test_no_query_breaks_a_search(pages: Path, open_docs: Opener, query: str) -> None:
     library = open_docs()
     for mode in ("bm25", "hybrid"):

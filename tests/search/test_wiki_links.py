@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bunko.library.library import Library
-from bunko.search.citations import read_passage
+from bunko.search.reading import ReadRequest
 from bunko.search.wiki_links import LinkTarget, resolve_wiki_link
 from tests.conftest import Opener
 
@@ -96,8 +96,9 @@ def test_a_heading_or_a_block_is_a_citation_that_can_be_read(
     target = resolve(library, link, from_uri)
     assert target is not None
     assert target.citation == expected
-    passage = read_passage(library.store, library.store.tools.all()[0].id, target.citation)
-    assert passage
+    reading = library.documents.read(ReadRequest(target.citation))
+    assert reading.text
+    assert link.startswith("[[#") or library.documents.read(ReadRequest(link)) == reading
 
 
 @pytest.mark.parametrize(

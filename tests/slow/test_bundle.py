@@ -33,4 +33,4 @@ def test_a_packed_bundle_can_serve(tmp_path: Path) -> None:
     docs.mkdir()
     corpus.write(docs, {"京都.md": "# 京都\n\n寺と庭。\n"})
     with serving.Piped(docs, PYTHONPATH=str(tmp_path / "bundle" / "src")) as server:
-        assert server.call("search", query="寺")["structuredContent"]["results"][0]["file_path"] == "京都.md"
+        assert server.call("search", query="寺")["structuredContent"]["results"][0]["citation"].startswith("京都.md:L")

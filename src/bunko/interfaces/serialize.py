@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from bunko.interfaces.text import UNTRUSTED_NOTE, single_line
+from bunko.library.catalog import ADDRESS_SCHEME, public_name
 from bunko.search.passages import PARTIAL_EXTRACTS, display_label, snippet_terms
 from bunko.text.snippets import highlight_ranges
 from bunko.types import ArmScore, Explanation, Report
@@ -21,19 +23,16 @@ MAX_TERMS = 8
 MAX_TAGS = 20
 
 
-def page_to_dict(
-    page: Page, *, detailed: bool = True, for_model: bool = False, show_tools: bool = True
-) -> dict[str, Any]:
-    """Return a page of search results as a dictionary.
+def page_to_dict(page: Page, *, for_model: bool = False) -> dict[str, Any]:
+    """Return a page of search results as a dictionary with all that is known.
 
-    The concise form has what a citation needs, and the tools' names if `show_tools`. With `for_model`, labels are
-    short and names are on one line without hidden characters, so that no document can fake other parts of a reply.
+    With `for_model`, labels are short and names are on one line without hidden characters, so that no document can
+    fake other parts of a reply.
     """
     result: dict[str, Any] = {
-        "results": [_result_to_dict(item, detailed=detailed, for_model=for_model) for item in page.results],
+        "results": [_result_to_dict(item, for_model=for_model) for item in page.results],
         "total_chunks": page.total_chunks,
         "query": page.query,
-        **({"rewritten": page.rewritten_query} if page.rewritten_query else {}),
         "mode": page.mode,
         "truncated": page.truncated,
         "freshness": {
@@ -43,11 +42,21 @@ def page_to_dict(
         },
         "note": UNTRUSTED_NOTE,
     }
-    if detailed:
-        _add_details(page, result["results"])
-    elif not show_tools:
-        for fields in result["results"]:
-            del fields["tool"]
+    _add_details(page, result["results"])
+    return result | _page_extras(page)
+
+
+def page_to_concise_dict(page: Page, *, show_tools: bool) -> dict[str, Any]:
+    """Return a page as a dictionary with what a model needs to answer, to cite and to read on, each once.
+
+    The order of the results is their rank, and a result's citation contains its path.
+    """
+    results = [_concise_result(item, show_tool=show_tools) for item in page.results]
+    return {"results": results, "note": UNTRUSTED_NOTE} | _page_extras(page)
+
+
+def _page_extras(page: Page) -> dict[str, Any]:
+    result: dict[str, Any] = {"rewritten": page.rewritten_query} if page.rewritten_query else {}
     if page.next_cursor:
         result["next_cursor"] = page.next_cursor
     if page.summary is not None:
@@ -57,7 +66,30 @@ def page_to_dict(
     return result
 
 
-def _result_to_dict(item: PageItem, *, detailed: bool, for_model: bool) -> dict[str, Any]:
+def resource_address(tool: str, uri: str) -> str:
+    """Return the address of a document as an MCP resource."""
+    return f"{ADDRESS_SCHEME}://{public_name(tool)}/{quote(uri)}"
+
+
+def readable_address(tool: str, uri: str) -> str:
+    """Return the same address with the letters of all languages as they are: encoded, each would cost many tokens."""
+    path = "".join(char if char.isalnum() else quote(char) for char in uri)
+    return f"{ADDRESS_SCHEME}://{public_name(tool)}/{path}"
+
+
+def _concise_result(item: PageItem, *, show_tool: bool) -> dict[str, Any]:
+    passage, hit = item.passage, item.passage.hit
+    heading = display_label(hit.chunk.heading)
+    result: dict[str, Any] = {"citation": single_line(passage.citation)}
+    # Most passages contain their heading.
+    result |= {"heading": heading} if heading and heading not in item.text else {}
+    result |= {"content": item.text, "hash": passage.hash, "uri": readable_address(hit.tool, hit.uri)}
+    result |= {"tool": single_line(hit.tool)} if show_tool else {}
+    result |= {"trust": hit.trust, "fetched_at": hit.fetched_at} if hit.trust else {}
+    return result | ({} if item.has_start and item.has_end else {"truncated": True})
+
+
+def _result_to_dict(item: PageItem, *, for_model: bool) -> dict[str, Any]:
     passage, hit, chunk = item.passage, item.passage.hit, item.passage.hit.chunk
     label: Callable[[str], str] = display_label if for_model else str
     name: Callable[[str], str] = single_line if for_model else str
@@ -72,6 +104,7 @@ def _result_to_dict(item: PageItem, *, detailed: bool, for_model: bool) -> dict[
         "line_start": passage.first_line,
         "line_end": passage.last_line,
         "hash": passage.hash,
+        "uri": readable_address(hit.tool, hit.uri),
         "tool": name(hit.tool),
     }
     if hit.trust:
@@ -80,20 +113,19 @@ def _result_to_dict(item: PageItem, *, detailed: bool, for_model: bool) -> dict[
         result["place"] = name(passage.place)
     if not (item.has_start and item.has_end):
         result["truncated"] = True
-    if detailed:
-        result |= {
-            "char_start": passage.start,
-            "char_end": passage.end,
-            "title": label(hit.title),
-            "date": hit.date,
-            "tags": [label(tag) for tag in (hit.tags[:MAX_TAGS] if for_model else hit.tags)],
-            "content_hash": hit.content_hash,
-            "vector_distance": round_score(hit.vector_distance),
-            "bm25_score": round_score(hit.bm25_score),
-            "combined_score": round_score(hit.combined_score),
-        }
-        if hit.explanation is not None:
-            result["explain"] = explanation_to_dict(hit.explanation, max_terms=MAX_TERMS if for_model else None)
+    result |= {
+        "char_start": passage.start,
+        "char_end": passage.end,
+        "title": label(hit.title),
+        "date": hit.date,
+        "tags": [label(tag) for tag in (hit.tags[:MAX_TAGS] if for_model else hit.tags)],
+        "content_hash": hit.content_hash,
+        "vector_distance": round_score(hit.vector_distance),
+        "bm25_score": round_score(hit.bm25_score),
+        "combined_score": round_score(hit.combined_score),
+    }
+    if hit.explanation is not None:
+        result["explain"] = explanation_to_dict(hit.explanation, max_terms=MAX_TERMS if for_model else None)
     return result
 
 

@@ -24,6 +24,7 @@ MAX_NAME_LENGTH = 40
 _MAX_STORED_NAME_LENGTH = 100  # a name in Japanese or with spaces may be longer than what assistants see of it
 # Assistants read every description with every call; `bunko tool check` warns of shorter ones already.
 MAX_DESCRIPTION_LENGTH = 1000
+ADDRESS_SCHEME = "bunko"  # of a document as a resource: bunko://tool/path
 _UNSAFE_CHARS = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
@@ -47,6 +48,11 @@ def hashed_name(name: str) -> str:
     """Return a stable name that every client accepts, ending in a hash of the real name."""
     plain, digest = safe_name(name), hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:6]
     return f"{plain[: MAX_NAME_LENGTH - 7]}_{digest}" if plain else f"tool_{digest}"
+
+
+def names_to_choose(names: Sequence[str]) -> dict[str, str]:
+    """Return the real name of each tool by the one to choose it by: the same, unless it hides characters."""
+    return {name if name == clean_name(name) else hashed_name(name): name for name in names}
 
 
 def tools(store: Store) -> list[Tool]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from bunko.library.describe import DescriptionProposal, Language
     from bunko.library.doctor import Finding
+    from bunko.library.documents import Documents
     from bunko.library.export import PackTransfer
     from bunko.library.maintenance import Maintenance
     from bunko.library.pack import Pack
@@ -102,6 +103,13 @@ class Library:
         from bunko.library.export import PackTransfer
 
         return PackTransfer(self.store, self._tool_config, self._importer)
+
+    @cached_property
+    def documents(self) -> Documents:
+        """The documents of the library, to read and to list."""
+        from bunko.library.documents import Documents
+
+        return Documents(self.store, self._searcher)
 
     @cached_property
     def _maintenance(self) -> Maintenance:
@@ -187,7 +195,9 @@ class Library:
 
     def read(self, location: str, *, tool: str | None = None) -> str:
         """Return the text of a document by its path, URL or memo id, or the cited lines of one (`path:L12-L30`)."""
-        return self._searcher.read(location, tool=tool)
+        from bunko.search.reading import ReadRequest
+
+        return self.documents.read(ReadRequest(location, tool)).text
 
     def verify_citation(self, citation: str, digest: str, *, tool: str | None = None) -> CitationCheck:
         """Return whether a cited passage is still in its document, importing changes first."""
@@ -197,15 +207,17 @@ class Library:
         """Summarise the hits of an answer as the settings say; failures are added to the answer's notices."""
         return self._chat_models.summarize_answer(answer)
 
-    def tags(self, tool: str | None = None, *, kinds: Sequence[str] = ()) -> list[tuple[str, int]]:
+    def tags(
+        self, tool: str | None = None, *, kinds: Sequence[str] = (), where: Filter = NO_FILTER
+    ) -> list[tuple[str, int]]:
         """Return the tags of one tool or all active ones with their document counts, the most frequent first."""
-        return self._searcher.tags(tool, kinds=kinds)
+        return self._searcher.tags(tool, kinds=kinds, where=where)
 
     def recent_documents(
-        self, tool: str | None = None, *, limit: int = 10, kinds: Sequence[str] = ()
+        self, tool: str | None = None, *, limit: int = 10, kinds: Sequence[str] = (), where: Filter = NO_FILTER
     ) -> list[tuple[Tool, DatedDocument]]:
-        """Return the most recently dated documents with their tools, the latest first."""
-        return self._searcher.recent_documents(tool, limit=limit, kinds=kinds)
+        """Return the most recently dated documents that match a filter with their tools, the latest first."""
+        return self._searcher.recent_documents(tool, limit=limit, kinds=kinds, where=where)
 
     def local_time(self) -> datetime:
         """Return the current time in the time zone of the settings, else of the system."""

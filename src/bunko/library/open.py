@@ -14,9 +14,10 @@ from bunko.library.catalog import SHADOW_PREFIX, tools
 from bunko.library.docs_cache import DocsCache
 from bunko.library.docs_tools import DocsTools
 from bunko.library.library import Library
-from bunko.library.paths import DOCUMENTS_TOOL, LibraryPaths, paths_for_file, paths_for_folder, user_config_folder
+from bunko.library.load_settings import load_library_settings
+from bunko.library.paths import DOCUMENTS_TOOL, LibraryPaths, paths_for_file, paths_for_folder
 from bunko.protocols import Store
-from bunko.settings import LoadedSettings, load_settings
+from bunko.settings import LoadedSettings
 from bunko.timing import now
 from bunko.types import Tool
 
@@ -113,34 +114,6 @@ def remove_new_library_on_error(library: Library) -> Iterator[None]:
                 for folder in library.created_paths[1:]:
                     folder.rmdir()
         raise
-
-
-def load_library_settings(
-    paths: LibraryPaths,
-    *,
-    environ: Mapping[str, str],
-    flags: Mapping[str, object] | None = None,
-    config: Path | None = None,
-    all_providers: bool = False,
-) -> LoadedSettings:
-    """Load the settings of a library from the folder of its documents, its own folder, or the user's config folder.
-
-    With `all_providers`, the settings of all installed embedding providers are loaded.
-    """
-    user_folder = user_config_folder()
-    config_folders = [paths.folder, user_folder]
-    if paths.docs_dir is not None:
-        config_folders.insert(0, paths.docs_dir)
-    return load_settings(
-        flags=flags or {},
-        environ=environ,
-        config=config,
-        config_folders=config_folders,
-        dotenv_folders=[paths.folder],
-        untrusted_folder=paths.docs_dir,
-        trusted_folders=[user_folder],
-        all_providers=all_providers,
-    )
 
 
 def tool_names(paths: LibraryPaths, *, environ: Mapping[str, str], config: Path | None = None) -> list[str]:

@@ -21,7 +21,7 @@ from bunko.library.outages import Outages
 from bunko.library.refresh import Refresher
 from bunko.protocols import Embedder, Index, IndexView, Store
 from bunko.records import NO_FILTER, DatedDocument, Filter, StoredDocument
-from bunko.search.citations import CITATION_STATUSES, CitationCheck, read_passage, verify_citation
+from bunko.search.citations import CITATION_STATUSES, CitationCheck, verify_citation
 from bunko.search.hits import log_answer, search
 from bunko.search.passages import Extract, Passage, chunk_passages, extract_passages
 from bunko.search.request import (
@@ -78,6 +78,8 @@ class Searcher:
         the query first; if that fails or finds nothing, the original query is searched.
         """
         query, use_tool_settings = search_request.query, search_request.use_tool_settings
+        if not (query.strip() or search_request.where):
+            raise QueryError("The query is empty", hint="Give words or a question, or filter by path, tag or date.")
         tools = self._select_tools(search_request.tool, search_request.kinds)
         request = self.resolve_request(search_request, tools if use_tool_settings else ())
         notices = list(self._notices)
@@ -86,6 +88,8 @@ class Searcher:
             for selected in tools:
                 notices += self._refresh_tool(selected, vectors=request.mode != "bm25")
         notices += self._tool_config.difference_notices(tools, vectors=request.mode != "bm25")
+        if not query.strip():
+            return self._newest(tools, request, notices)
         request = self._fit_mode_to_tools(request, tools, notices)
         choice = choose_embedder(self._tool_config, self._outages, tools) if request.mode != "bm25" else NO_EMBEDDER
         notices += choice.notices
@@ -133,6 +137,28 @@ class Searcher:
             f"{names} was imported without vectors, so only its words are searched. To compute them: {command}"
         )
         return replace(request, mode="bm25") if len(lexical_tools) == len(tools) else request
+
+    def _newest(self, tools: Sequence[Tool], request: RankRequest, notices: list[str]) -> Answer:
+        """Answer an empty query with the newest documents that match its filter, each with its first chunk."""
+        documents = [
+            (tool, document)
+            for tool in tools
+            for document in self._store.stats.recent_documents(tool.id, limit=request.top_k, where=request.where)
+        ]
+        documents.sort(key=lambda item: item[1].date, reverse=True)
+        hits = []
+        for tool, document in documents[: request.top_k]:
+            for prepared in self._store.documents.export(tool.id, [document.uri]):
+                hits.append(
+                    Hit(
+                        tool.name, document.uri, document.title, document.date, document.tags,
+                        prepared.document.content_hash, prepared.chunks[0], 0.0,
+                    )
+                )  # fmt: skip
+        hits = web_defaults.add_provenance(self._store, tools, hits)
+        with self._store.read_transaction():
+            view = self._index.view([tool.id for tool in tools])
+        return Answer(request.query, request.mode, hits, view.size, Freshness(view.generation), notices)
 
     def _search_or_fall_back(
         self, names: dict[int, str], choice: EmbedderChoice, request: RankRequest, notices: list[str]
@@ -220,7 +246,7 @@ class Searcher:
         for name, value in zip(_REQUEST_OPTIONS, _get_options(request), strict=True):
             if value is not None:
                 values[name] = value
-        where = self._resolve_filter(request.where) if request.where else NO_FILTER
+        where = self.resolve_filter(request.where) if request.where else NO_FILTER
         return RankRequest(request.query, where=where, explain=request.explain, **values)
 
     def default_top_k(self, request: SearchRequest) -> int:
@@ -228,7 +254,7 @@ class Searcher:
         tools = self._select_tools(request.tool, request.kinds) if request.use_tool_settings else ()
         return self.resolve_request(request, tools).top_k
 
-    def _resolve_filter(self, where: Filter) -> Filter:
+    def resolve_filter(self, where: Filter) -> Filter:
         """Return a filter whose dates are in ISO 8601 and in the time zone of the settings."""
         now = self.local_time()
         since = resolve_date(where.since, now) if where.since else ""
@@ -279,32 +305,28 @@ class Searcher:
         # Two tools may have a README.md: the one that contains the passage is meant.
         return min(checks, key=lambda check: CITATION_STATUSES.index(check.status))
 
-    def read(self, location: str, *, tool: str | None = None) -> str:
-        """Return the text of a document by its path, URL or memo id, or the cited lines of one (`path:L12-L30`)."""
-        for selected in self._select_fresh_tools(tool, ()):
-            if (text := read_passage(self._store, selected.id, location)) is not None:
-                return text
-        raise UnknownName(
-            f"There is no document or passage {location!r}" + (f" in {tool}" if tool else ""),
-            hint="Give a path or citation as a search returned it.",
-        )
-
-    def tags(self, tool: str | None = None, *, kinds: Sequence[str] = ()) -> list[tuple[str, int]]:
+    def tags(
+        self, tool: str | None = None, *, kinds: Sequence[str] = (), where: Filter = NO_FILTER
+    ) -> list[tuple[str, int]]:
         """Return the tags of one tool or all active ones with their document counts, the most frequent first."""
         counts: Counter[str] = Counter()
-        for selected in self._select_fresh_tools(tool, kinds):
-            counts.update(dict(self._store.stats.tags(selected.id)))
+        for selected in self.select_fresh_tools(tool, kinds):
+            if where:
+                for document in self._store.documents.find(selected.id, self.resolve_filter(where)):
+                    counts.update(document.tags)
+            else:
+                counts.update(dict(self._store.stats.tags(selected.id)))
         return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
     def recent_documents(
-        self, tool: str | None = None, *, limit: int = 10, kinds: Sequence[str] = ()
+        self, tool: str | None = None, *, limit: int = 10, kinds: Sequence[str] = (), where: Filter = NO_FILTER
     ) -> list[tuple[Tool, DatedDocument]]:
-        """Return the most recently dated documents with their tools, the latest first."""
-        tools = self._select_fresh_tools(tool, kinds)
+        """Return the most recently dated documents that match a filter with their tools, the latest first."""
+        tools, where = self.select_fresh_tools(tool, kinds), self.resolve_filter(where)
         documents = [
             (selected, document)
             for selected in tools
-            for document in self._store.stats.recent_documents(selected.id, limit=limit)
+            for document in self._store.stats.recent_documents(selected.id, limit=limit, where=where)
         ]
         documents.sort(key=lambda item: item[1].date, reverse=True)
         return documents[:limit]
@@ -325,7 +347,7 @@ class Searcher:
             )
         return tools
 
-    def _select_fresh_tools(self, name: str | None, kinds: Sequence[str]) -> list[Tool]:
+    def select_fresh_tools(self, name: str | None, kinds: Sequence[str]) -> list[Tool]:
         """Return the tools to search after importing their changes."""
         tools = self._select_tools(name, kinds)
         if not self._read_only:

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from bunko.records import (
+    NO_FILTER,
     ChunkRow,
     DatedDocument,
     DocumentSummary,
     EmbeddingUsage,
     FailedDocument,
     Filter,
+    ListedDocument,
     LoggedSearch,
     PreparedDocument,
     StorageSize,
@@ -88,6 +90,12 @@ class DocumentStore(Protocol):
 
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that match a filter."""
+
+    def find(self, tool_id: int, where: Filter) -> list[ListedDocument]:
+        """Return the documents that match a filter, without their texts, in any order."""
+
+    def page(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[ListedDocument]:
+        """Return the documents whose URIs come after a given one, sorted by URI, without their texts."""
 
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the URIs after a given one, sorted."""
@@ -229,7 +237,7 @@ class StatsStore(Protocol):
     def tags(self, tool_id: int) -> list[tuple[str, int]]:
         """Return each tag with its number of documents, most used first."""
 
-    def recent_documents(self, tool_id: int, *, limit: int = 10) -> list[DatedDocument]:
+    def recent_documents(self, tool_id: int, *, limit: int = 10, where: Filter = NO_FILTER) -> list[DatedDocument]:
         """Return the most recent documents, newest first; documents without a date come last."""
 
 

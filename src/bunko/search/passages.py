@@ -22,6 +22,11 @@ EXTRACTS: tuple[Extract, ...] = ("chunk", "section", "full")
 MEMO_EXTRACTS: tuple[Extract, ...] = ("snippet", "entry", "full")
 # Texts of these extents are displayed with a mark where text of the document is omitted.
 PARTIAL_EXTRACTS: tuple[Extract, ...] = ("snippet", "entry", "full")
+# Letters, because a model needs a token for almost every digit; consonants, because they spell no word.
+_HEX, _LETTERS = "0123456789abcdef", "bcdfghjklmnpqrst"
+_HEX_TO_LETTERS, _LETTERS_TO_HEX = str.maketrans(_HEX, _LETTERS), str.maketrans(_LETTERS, _HEX)
+_PASSAGE_HASH = re.compile(f"[{_LETTERS}]{{10}}")
+_LONG_PASSAGE_HASH = re.compile(r"([0-9a-f]{12})\.([0-9a-f]{12})")  # as it was before it became short
 # A longer line is text that happens to look like a heading.
 _MAX_HEADING_CHARS = 100
 _BLANKS = re.compile(r"\s*")
@@ -205,6 +210,25 @@ def lines_hash(lines: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(line.rstrip() for line in lines).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
+def passage_hash(content_hash: str, lines: Sequence[str]) -> str:
+    """Return the hash to verify cited lines by: three letters for the document, seven for the lines.
+
+    It is short because a model reads it with every result. The lines decide; the document's part only narrows down
+    where to look after a document was renamed.
+    """
+    return (content_hash[:3] + lines_hash(lines)[:7]).translate(_HEX_TO_LETTERS)
+
+
+def parse_passage_hash(text: str) -> tuple[str, str] | None:
+    """Return the hexadecimal hashes of the document and of the lines that a passage's hash begins with."""
+    text = text.strip().lower()
+    if _PASSAGE_HASH.fullmatch(text):
+        text = text.translate(_LETTERS_TO_HEX)
+        return text[:3], text[3:]
+    match = _LONG_PASSAGE_HASH.fullmatch(text)
+    return (match[1], match[2]) if match else None
+
+
 def _extract_range(hit: Hit, document: StoredDocument, extract: Extract) -> tuple[int, int]:
     if extract == "entry":
         return 0, len(document.text.rstrip())
@@ -227,7 +251,7 @@ def _build_passage(hit: Hit, document: StoredDocument, start: int, end: int) -> 
     text = document.text[start:end]
     if (start, end) == (hit.chunk.start, hit.chunk.end):
         text = hit.chunk.text  # a table row includes the table's header
-    digest = f"{document.content_hash[:12]}.{lines_hash(lines)}"
+    digest = passage_hash(document.content_hash, lines)
     chars_before, chars_after = (
         len(document.text[document.body_start : start].strip()),
         len(document.text[end:].strip()),

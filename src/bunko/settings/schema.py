@@ -324,6 +324,10 @@ class SafetySection(Section):
 class ServeSection(Section):
     """How bunko serves assistants."""
 
+    toolsets: tuple[str, ...] = setting(
+        (), "Groups of tools to offer: folder, memos, tools, web, or all. Empty: folder with --docs-dir, else tools"
+    )
+    read_only: bool = setting(False, "Offer no tool that changes the library, and do not refresh it")
     max_result_tokens: int = setting(
         8000, "Maximum length of an answer to an assistant, in tokens", low=500, high=100_000
     )

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
+import re
 import shutil
-import stat
 import sys
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
 from bunko.errors import SettingsError
+from bunko.interfaces.cli.assistants import ASSISTANTS, Assistant
 from bunko.interfaces.cli.options import pop_shared_options, print_json, print_stderr, shared_options
-from bunko.temporary_files import write_text_file
+from bunko.interfaces.tools.toolsets import ALL_TOOLSETS, TOOLSET_NAMES, parse_toolsets
 
-CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode")
+# Environments of `uvx` and `pipx run`, which the next cleaning of the cache removes.
+_UV_CACHE = re.compile(r"[/\\](?:archive|environments|builds)-v\d+[/\\]")
+_PIPX_CACHE = re.compile(r"[/\\]pipx[/\\](?:\.cache|cache)[/\\]|[/\\]\.cache[/\\]pipx[/\\]")
 
 
 @click.command()
-@click.argument("client", type=click.Choice(CLIENTS))
+@click.argument("client", type=click.Choice(tuple(ASSISTANTS)))
 @click.option("--name", default="bunko", show_default=True, metavar="NAME", help="Server name in the assistant.")
+@click.option(
+    "--toolsets",
+    metavar="NAMES",
+    help=f"For the server; comma-separated: {', '.join(TOOLSET_NAMES)}, or {ALL_TOOLSETS}.",
+)
+@click.option("--read-only", is_flag=True, help="Let the server offer no tool that changes the library.")
 @click.option("--write", is_flag=True, help="Write to the assistant's configuration file; the old file is backed up.")
+@click.option("--skill", is_flag=True, help="Also install the skill that tells the assistant how to use bunko.")
 @click.option(
     "--file",
     "path",
@@ -33,46 +40,77 @@ CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode")
     help="Configuration file to use instead of the assistant's default.",
 )
 @shared_options
-def command(client: str, name: str, write: bool, path: Path | None, **options: Any) -> None:
+def command(
+    client: str,
+    name: str,
+    toolsets: str | None,
+    read_only: bool,
+    write: bool,
+    skill: bool,
+    path: Path | None,
+    **options: Any,
+) -> None:
     """Print or write the configuration that connects an assistant to bunko.
 
     \b
     Example:
       bunko connect claude-code --docs-dir ~/notes
       bunko connect cursor --docs-dir ~/notes --write
+      bunko connect codex --toolsets all --read-only --write --skill
     """
     shared = pop_shared_options(options)
+    assistant = ASSISTANTS[client]
     arguments = ["serve", *shared.library_paths().cli_arguments()]
     arguments += ["--config", str(shared.config.expanduser().absolute())] if shared.config else []
+    if toolsets and parse_toolsets([toolsets]):  # reports an unknown one now
+        arguments += ["--toolsets", toolsets]
+    arguments += ["--read-only"] if read_only else []
     server_command = [*launch_command(), *arguments]
-    entry = server_entry(client, server_command)
-    target = path or default_config_file(client)
-    section = "servers" if client == "vscode" else "mcpServers"
+    target = path or assistant.config_file()
+    skill_file = _skill_file(assistant) if skill else None
     if write:
-        try:
-            backup = merge_entry(target, section, name, entry)
-        except OSError as error:
-            raise SettingsError(
-                f"{target} cannot be written: {error.strerror or error}",
-                hint="Check its permissions and the free space, or choose another file with --file.",
-            ) from error
-        saved_as = f" (backup: {backup})" if backup else ""
-        print_stderr(f"Wrote {target}{saved_as}. Restart the assistant to load it.")
+        _write(target, assistant, name, server_command)
+    elif shared.as_json:
+        print_json({assistant.section: {name: assistant.build_entry(server_command)}})
+    else:
+        _print_configuration(target, assistant, name, server_command)
+    if skill_file is not None:
+        _install_skill(skill_file)
+
+
+def _write(target: Path, assistant: Assistant, name: str, server_command: list[str]) -> None:
+    from bunko.interfaces.cli.client_config import write_entry
+
+    try:
+        written = write_entry(target, assistant, name, assistant.build_entry(server_command))
+    except OSError as error:
+        raise SettingsError(
+            f"{target} cannot be written: {error.strerror or error}",
+            hint="Check its permissions and the free space, or choose another file with --file.",
+        ) from error
+    if not written.changed:
+        print_stderr(f"{target} has this server already.")
         return
-    if shared.as_json:
-        print_json({section: {name: entry}})
-        return
-    if client == "claude-code":
-        click.echo("Run this once:\n")
-        click.echo(f"  claude mcp add {shlex.quote(name)} -- {shlex.join(server_command)}\n")
+    saved_as = f" (backup: {written.backup})" if written.backup else ""
+    print_stderr(f"Wrote {target}{saved_as}. Restart {assistant.title} to load it.")
+
+
+def _print_configuration(target: Path, assistant: Assistant, name: str, server_command: list[str]) -> None:
+    if shell_command := assistant.shell_command(name, server_command):
+        click.echo(f"Run this once:\n\n  {shell_command}\n")
         click.echo(f"Or add this to {target} (--write does it for you):\n")
     else:
         click.echo(f"Add this to {target} (--write does it for you):\n")
-    print_json({section: {name: entry}})
+    click.echo(assistant.render(name, assistant.build_entry(server_command)), nl=False)
 
 
 def launch_command() -> list[str]:
     """Return the command that starts this bunko, with its full path: assistants do not share our PATH."""
+    if _UV_CACHE.search(sys.prefix) or _PIPX_CACHE.search(sys.prefix):
+        uvx, pipx = shutil.which("uvx"), shutil.which("pipx")
+        if pipx and not uvx and _PIPX_CACHE.search(sys.prefix):
+            return [pipx, "run", "bunko"]
+        return [uvx or "uvx", "bunko"]
     installed = Path(sys.executable).with_name("bunko.exe" if os.name == "nt" else "bunko")
     if installed.exists():
         return [str(installed)]
@@ -80,48 +118,27 @@ def launch_command() -> list[str]:
     return [program] if program else [sys.executable, "-m", "bunko"]
 
 
-def server_entry(client: str, arguments: list[str]) -> dict[str, Any]:
-    """Return the server entry in the format of the assistant."""
-    entry: dict[str, Any] = {"command": arguments[0], "args": arguments[1:]}
-    return {"type": "stdio", **entry} if client in ("vscode", "claude-code") else entry
+def _skill_file(assistant: Assistant) -> Path:
+    if assistant.skills_folder is None:
+        names = ", ".join(name for name, other in ASSISTANTS.items() if other.skills_folder)
+        raise SettingsError(
+            f"{assistant.title} reads no skills from a folder",
+            hint=f"Leave out --skill, or choose one of: {names}.",
+        )
+    return assistant.skills_folder() / "bunko" / "SKILL.md"
 
 
-def default_config_file(client: str) -> Path:
-    """Return the path of an assistant's configuration file on this machine."""
-    home = Path.home()
-    if client == "claude-code":
-        return Path(".mcp.json").absolute()
-    if client == "cursor":
-        return home / ".cursor" / "mcp.json"
-    if client == "vscode":
-        return Path(".vscode/mcp.json").absolute()
-    if sys.platform == "darwin":
-        base = home / "Library" / "Application Support"
-    elif os.name == "nt":
-        base = Path(os.environ.get("APPDATA", home / "AppData" / "Roaming"))
-    else:
-        base = Path(os.environ.get("XDG_CONFIG_HOME", home / ".config"))
-    return base / "Claude" / "claude_desktop_config.json"
+def _install_skill(path: Path) -> None:
+    from importlib.resources import files
 
+    from bunko.temporary_files import write_text_file
 
-def merge_entry(path: Path, section: str, name: str, entry: dict[str, Any]) -> Path | None:
-    """Add an entry to a configuration file and keep everything else; return the backup, if the file existed."""
-    path = path.resolve()  # write through a symlink instead of replacing it with a file
-    config: dict[str, Any] = {}
-    backup = None
-    if path.exists():
-        try:
-            config = json.loads(path.read_text(encoding="utf-8") or "{}")
-        except ValueError as error:
-            raise SettingsError(f"{path} is not plain JSON: {error}", hint="Add the printed lines by hand.") from error
-        if not isinstance(config, dict) or not isinstance(config.get(section, {}), dict):
-            raise SettingsError(f"{path} has no object {section!r}", hint="Add the printed lines by hand.")
-        backup = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.backup")
-        shutil.copy2(path, backup)
-    config.setdefault(section, {})[name] = entry
-    path.parent.mkdir(parents=True, exist_ok=True)
-    mode = 0o666 if backup is None else stat.S_IMODE(backup.stat().st_mode)
-    write_text_file(path, json.dumps(config, ensure_ascii=False, indent=2) + "\n", mode=mode)
-    if backup is not None:
-        shutil.copymode(backup, path)
-    return backup
+    text = (files("bunko") / "skill" / "SKILL.md").read_text(encoding="utf-8")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text_file(path, text, mode=0o666)
+    except OSError as error:
+        raise SettingsError(
+            f"{path} cannot be written: {error.strerror or error}", hint="Check its permissions and the free space."
+        ) from error
+    print_stderr(f"Installed the skill: {path}")

@@ -53,7 +53,7 @@ class SharedOptions:
         self, flags: Mapping[str, object] | None = None, *, all_providers: bool = False
     ) -> LoadedSettings:
         """Load the settings of the selected library without opening it; `flags` override them."""
-        from bunko.library.open import load_library_settings
+        from bunko.library.load_settings import load_library_settings
 
         return load_library_settings(
             self.library_paths(),

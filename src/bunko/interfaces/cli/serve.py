@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.errors import BunkoError
 from bunko.interfaces.cli.options import SharedOptions, pop_shared_options, print_stderr, shared_options
 from bunko.interfaces.cli.output import find_output_error
-from bunko.interfaces.tools.toolsets import TOOLSET_NAMES
+from bunko.interfaces.tools.toolsets import ALL_TOOLSETS, TOOLSET_NAMES, parse_toolsets
 
 if TYPE_CHECKING:
     from bunko.interfaces.tools.registry import ToolRegistry
@@ -20,7 +27,7 @@ _CLOSE_SECONDS = 5.0
 @click.option(
     "--toolsets",
     metavar="NAMES",
-    help=f"Comma-separated: {', '.join(TOOLSET_NAMES)}. [folder with --docs-dir, else tools]",
+    help=f"Comma-separated: {', '.join(TOOLSET_NAMES)}, or {ALL_TOOLSETS}. [folder with --docs-dir, else tools]",
 )
 @click.option("--read-only", is_flag=True, help="Hide tools that change the library, and do not refresh it.")
 @click.option("--http", is_flag=True, help="Use streamable HTTP instead of stdio.")
@@ -42,13 +49,14 @@ def command(
     \b
     Example:
       bunko serve --docs-dir ~/notes
+      bunko serve --toolsets all --read-only
       bunko serve --library ~/library --http --port 8765
     """
     shared = pop_shared_options(options)
     paths = shared.library_paths()  # reports a wrong folder now, in the terminal
     from bunko.interfaces.tools.registry import ToolRegistry
 
-    toolset_names = tuple(name.strip() for name in (toolsets or "").split(",") if name.strip())
+    toolset_names, read_only = _resolve_options(shared, toolsets, read_only)
     folder = str(paths.docs_dir) if paths.docs_dir else ""
     registry = ToolRegistry(
         lambda: shared.open(read_only=read_only), toolsets=toolset_names, read_only=read_only, folder=folder
@@ -57,22 +65,49 @@ def command(
         if http:
             _serve_http(shared, registry, host, port, allow_remote)
         else:
-            import anyio
-
-            from bunko.interfaces.mcp.server import serve_stdio
-
-            try:
-                anyio.run(serve_stdio, registry)
-            except ExceptionGroup as group:
-                raise find_output_error(group) or group from None
+            if sys.stdin.isatty():
+                location = shlex.join(paths.cli_arguments())
+                print_stderr(
+                    "This is an MCP server: an assistant starts it and talks to it over stdin and stdout."
+                    f"\nConnect one with: bunko connect claude-code {location}\nPress Ctrl-C to stop."
+                )
+            _serve_stdio(registry)
     finally:
         _close_in_time(registry)
 
 
+def _resolve_options(shared: SharedOptions, toolsets: str | None, read_only: bool) -> tuple[Sequence[str], bool]:
+    """Return the toolsets and whether the server only reads, from the options, else from the settings."""
+    try:
+        settings = shared.load_settings().settings.serve
+    except BunkoError:  # the first call reports it to the assistant, where the user sees it
+        return parse_toolsets([toolsets or ""]), read_only
+    return parse_toolsets([toolsets] if toolsets else settings.toolsets), read_only or settings.read_only
+
+
+def _serve_stdio(registry: ToolRegistry) -> None:
+    import anyio
+
+    from bunko.interfaces.mcp.server import serve_stdio
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, lambda *_: _exit_now(registry))
+    try:
+        anyio.run(serve_stdio, registry)
+    except ExceptionGroup as group:
+        raise find_output_error(group) or group from None
+
+
+def _exit_now(registry: ToolRegistry) -> None:
+    """End the process at Ctrl-C: a thread that waits for the next line on stdin would keep it until that comes."""
+    from bunko.interfaces.cli.main import INTERRUPTED_EXIT_CODE
+
+    _close_in_time(registry)
+    os._exit(INTERRUPTED_EXIT_CODE)
+
+
 def _close_in_time(registry: ToolRegistry) -> None:
     """Close the registry; a call that hangs in the library must not keep the process."""
-    import threading
-
     closing = threading.Thread(target=registry.close, name="bunko-close", daemon=True)
     closing.start()
     closing.join(_CLOSE_SECONDS)

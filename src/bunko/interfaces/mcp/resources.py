@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-from urllib.parse import quote, unquote
+from datetime import UTC, datetime
+from urllib.parse import unquote
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from bunko.interfaces.serialize import resource_address
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.interfaces.tools.toolsets.tools import safe_names
+from bunko.library.catalog import public_name
+from bunko.records import ListedDocument
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.labels import clean_label
 
@@ -24,21 +27,37 @@ def list_resources(registry: ToolRegistry, cursor: str | None) -> types.ListReso
     """Return a page of documents."""
     library = registry.library()
     tools = [tool for tool in library.tools() if tool.active]
-    names = safe_names([tool.name for tool in tools])
     first_tool, after_uri = _decode_cursor(cursor)
     page: list[types.Resource] = []
     for index, tool in enumerate(tools):
         if index < first_tool:
             continue
-        uris = library.store.documents.uris(tool.id, after=after_uri, limit=_PAGE_SIZE - len(page))
+        documents = library.store.documents.page(tool.id, after=after_uri, limit=_PAGE_SIZE - len(page))
         after_uri = ""
-        for uri in uris:
-            address = f"bunko://{names[tool.name]}/{quote(uri)}"
-            kind = "text/markdown" if uri.lower().endswith((".md", ".markdown")) else "text/plain"
-            page.append(types.Resource(uri=address, name=clean_label(uri, _MAX_NAME_CHARS), mime_type=kind))
+        page += [_resource(tool.name, document) for document in documents]
         if len(page) == _PAGE_SIZE:
-            return types.ListResourcesResult(resources=page, next_cursor=_encode_cursor(index, uris[-1]))
+            return types.ListResourcesResult(resources=page, next_cursor=_encode_cursor(index, documents[-1].uri))
     return types.ListResourcesResult(resources=page)
+
+
+def _resource(tool: str, document: ListedDocument) -> types.Resource:
+    # The size and time of a file of many entries say nothing about one of them, nor its size about an extracted text.
+    is_file = not document.lines.last
+    media_type = _text_media_type(document.media_type)
+    modified = datetime.fromtimestamp(document.modified_ns / 1e9, UTC) if is_file and document.modified_ns else None
+    return types.Resource(
+        uri=resource_address(tool, document.uri),
+        name=clean_label(document.uri, _MAX_NAME_CHARS),
+        title=clean_label(document.title, _MAX_NAME_CHARS) or None,
+        mime_type=media_type,
+        size=document.size if is_file and media_type == document.media_type else None,
+        annotations=types.Annotations(last_modified=modified.isoformat(timespec="seconds")) if modified else None,
+    )
+
+
+def _text_media_type(media_type: str) -> str:
+    """Return the media type of the text that is served: what is extracted from HTML, PDF and others is Markdown."""
+    return media_type if media_type in ("text/markdown", "text/plain") else "text/markdown"
 
 
 def list_resource_templates() -> types.ListResourceTemplatesResult:
@@ -55,13 +74,12 @@ def read_resource(registry: ToolRegistry, address: str, protocol_version: str) -
     scheme, _, location = address.partition("://")
     host, _, path = location.partition("/")
     library = registry.library()
-    names = {safe: name for name, safe in safe_names([tool.name for tool in library.tools()]).items()}
-    tool = next((tool for tool in library.tools() if tool.active and tool.name == names.get(host)), None)
+    tool = next((tool for tool in library.tools() if tool.active and public_name(tool.name) == host), None)
     if scheme == "bunko" and tool is not None:
         document = library.store.documents.get(tool.id, unquote(path))
         if document is not None:
             content = types.TextResourceContents(
-                uri=address, mime_type=document.media_type, text=remove_hidden_chars(document.text)
+                uri=address, mime_type=_text_media_type(document.media_type), text=remove_hidden_chars(document.text)
             )
             return types.ReadResourceResult(contents=[content])
     code = types.INVALID_PARAMS if protocol_version in MODERN_PROTOCOL_VERSIONS else RESOURCE_NOT_FOUND

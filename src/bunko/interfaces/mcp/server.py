@@ -181,9 +181,7 @@ class BunkoServer(Server[None]):
             return _error_result(
                 f"{params.name} failed with an internal error ({type(error).__name__}). See the server's log."
             )
-        return types.CallToolResult(
-            content=[types.TextContent(type="text", text=reply.text)], structured_content=reply.structured
-        )
+        return _to_result(reply)
 
     async def _list_resources(
         self, ctx: RequestContext, params: types.PaginatedRequestParams | None
@@ -218,11 +216,21 @@ def tool_to_mcp(tool: ToolDefinition) -> types.Tool:
         output_schema=dict(tool.output_schema),
         annotations=types.ToolAnnotations(
             read_only_hint=tool.read_only,
-            destructive_hint=tool.destructive,
-            idempotent_hint=tool.idempotent,
+            # They mean nothing for a tool that only reads.
+            destructive_hint=None if tool.read_only else tool.destructive,
+            idempotent_hint=None if tool.read_only else tool.idempotent,
             open_world_hint=tool.open_world,
         ),
     )
+
+
+def _to_result(reply: ToolReply) -> types.CallToolResult:
+    content: list[types.ContentBlock] = [types.TextContent(type="text", text=reply.text)]
+    content += [
+        types.ResourceLink(type="resource_link", uri=link.address, name=link.name, title=link.title or None)
+        for link in reply.links
+    ]
+    return types.CallToolResult(content=content, structured_content=reply.structured)
 
 
 def _error_result(text: str) -> types.CallToolResult:

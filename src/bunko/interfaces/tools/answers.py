@@ -4,43 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bunko.interfaces.serialize import MAX_TAGS, MAX_TERMS, page_to_dict
-from bunko.interfaces.text import UNTRUSTED_NOTE, more_results_hint, new_mark, wrap_excerpt
-from bunko.interfaces.tools.tool import BOOLEAN, INTEGER, NUMBER, STRING, ToolReply, object_schema
+from bunko.interfaces.serialize import MAX_TAGS, MAX_TERMS, page_to_concise_dict, page_to_dict, resource_address
+from bunko.interfaces.text import UNTRUSTED_NOTE, format_count, more_results_hint, new_mark, single_line, wrap_excerpt
+from bunko.interfaces.tools.tool import ARRAY, DocumentLink, ToolReply, object_schema
 from bunko.search.paging import PageItem
-from bunko.search.passages import Passage
+from bunko.search.passages import Passage, display_label, snippet_terms
+from bunko.text.snippets import SnippetTerms, highlight_ranges
 from bunko.text.token_count import estimate_tokens
 
 if TYPE_CHECKING:
     from bunko.library.page import Page
 
-# Short on purpose: every model reads the schemas at every start.
-SEARCH_OUTPUT = object_schema(
-    {
-        "results": {
-            "type": "array",
-            "items": object_schema(
-                {
-                    "file_path": STRING,
-                    "heading": STRING,
-                    "content": STRING,
-                    "score": NUMBER,
-                    "chunk_index": INTEGER,
-                    "citation": STRING,
-                    "hash": STRING,
-                },
-                "file_path", "content", "score",
-            ),
-        },
-        "total_chunks": INTEGER,
-        "query": STRING,
-        "truncated": BOOLEAN,
-        "next_cursor": STRING,
-    },
-    "results", "total_chunks", "query",
-)  # fmt: skip
+RESULTS_OUTPUT = object_schema({"results": ARRAY}, "results")
 # Tokens for the field names and numbers of a result in the structured form, which is the longer one.
-_CONCISE_OVERHEAD_TOKENS, _DETAILED_OVERHEAD_TOKENS = 90, 240
+_CONCISE_OVERHEAD_TOKENS, _DETAILED_OVERHEAD_TOKENS = 40, 240
 
 
 def overhead_tokens(passage: Passage, *, detailed: bool) -> int:
@@ -59,16 +36,33 @@ def overhead_tokens(passage: Passage, *, detailed: bool) -> int:
 
 def search_reply(page: Page, *, detailed: bool, several_tools: bool) -> ToolReply:
     """Return a page of results as text and as structured content, each complete."""
-    structured = page_to_dict(page, detailed=detailed, for_model=True, show_tools=several_tools)
-    return ToolReply(_reply_text(page, structured["results"], detailed=detailed, show_tools=several_tools), structured)
+    if detailed:
+        structured = page_to_dict(page, for_model=True)
+        terms = snippet_terms(page.searched_query)
+        for result in structured["results"]:
+            if matched := _matched_words(result["content"], terms):
+                result["matched"] = matched
+    else:
+        structured = page_to_concise_dict(page, show_tools=several_tools)
+    text = _reply_text(page, structured["results"], detailed=detailed, show_tools=several_tools)
+    return ToolReply(text, structured, document_links(page))
+
+
+def document_links(page: Page) -> list[DocumentLink]:
+    """Return a link to each document of a page."""
+    hits = {(item.passage.hit.tool, item.passage.hit.uri): item.passage.hit for item in page.results}
+    return [
+        DocumentLink(resource_address(hit.tool, hit.uri), single_line(hit.uri), display_label(hit.title))
+        for hit in hits.values()
+    ]
 
 
 def _reply_text(page: Page, results: list[dict[str, Any]], *, detailed: bool, show_tools: bool) -> str:
     mark = new_mark()
-    blocks = [f"{len(results)} results. {UNTRUSTED_NOTE}"] if results else []
+    blocks = [f"{format_count(len(results), 'result')}. {UNTRUSTED_NOTE}"] if results else []
     for item, result in zip(page.results, results, strict=True):
-        facts = ", ".join(_result_facts(item, result, detailed=detailed, show_tool=show_tools))
-        labels = [" > ".join(result["heading_path"]), *(f"#{tag}" for tag in result.get("tags", ()))]
+        facts = ", ".join(_result_facts(item, result, show_tool=show_tools))
+        labels = [" > ".join(item.passage.headings), *(f"#{tag}" for tag in result.get("tags", ()))]
         excerpt = wrap_excerpt(mark, result["content"], " ".join(label for label in labels if label))
         blocks.append(f"## {result['citation']} | {facts}\n{excerpt}")
     if not results and page.is_first:
@@ -77,20 +71,26 @@ def _reply_text(page: Page, results: list[dict[str, Any]], *, detailed: bool, sh
         blocks.append("No more results for this query.")
     if page.next_cursor:
         blocks.append(more_results_hint(page.next_cursor))
-    fresh = page.freshness
-    missing = f", {fresh.pending_changes} changed files not yet indexed" if fresh.pending_changes else ""
-    checked = fresh.checked_at or "never"
-    blocks.append(f"{page.total_chunks} chunks, generation {fresh.generation}, checked {checked}{missing}")
+    if detailed:
+        fresh = page.freshness
+        missing = f", {fresh.pending_changes} changed files not yet indexed" if fresh.pending_changes else ""
+        checked = fresh.checked_at or "never"
+        blocks.append(f"{page.total_chunks} chunks, generation {fresh.generation}, checked {checked}{missing}")
     return "\n\n".join([*blocks, *page.notices])
 
 
-def _result_facts(item: PageItem, result: dict[str, Any], *, detailed: bool, show_tool: bool) -> list[str]:
-    facts = [f"score {result['score']}", f"hash {result['hash']}"]
+def _matched_words(text: str, terms: SnippetTerms) -> list[str]:
+    """Return the words of a text that match the query, as they stand there."""
+    words = (text[start:end] for start, end in highlight_ranges(text, terms))
+    return list(dict.fromkeys(words))[:MAX_TERMS]
+
+
+def _result_facts(item: PageItem, result: dict[str, Any], *, show_tool: bool) -> list[str]:
+    facts = [f"score {result['score']}"] if "score" in result else []
+    facts += [f"hash {result['hash']}"]
     facts += [f"tool {result['tool']}"] if show_tool else []
     facts += [f"trust {result['trust']}, fetched {result['fetched_at']}"] if "trust" in result else []
     facts += [f"date {result['date']}"] if result.get("date") else []
-    facts += [f"matched {' '.join(result['explain']['terms'])}"] if "explain" in result else []
+    facts += [f"matched {' '.join(result['matched'])}"] if "matched" in result else []
     facts += [] if item.has_start else ["continued from the last page"]
-    if not item.has_end:
-        facts.append("cut: continues with the cursor" if detailed else "cut: response_format detailed returns all")
-    return facts
+    return facts if item.has_end else [*facts, "cut: continues with the cursor"]

@@ -71,9 +71,7 @@ class Jobs:
             del self._jobs[old_id]
         self._jobs[job.id] = job
         call.stop = job.stop
-        call.report_progress = lambda done, total, message: setattr(
-            job, "progress", f"{done:g} of {total:g}, {message}"
-        )
+        call.report_progress = lambda done, total, message: setattr(job, "progress", f"{done:g}/{total:g}, {message}")
         threading.Thread(target=_run_job, args=(job, run, call), name=job.id, daemon=True).start()
         return job
 
@@ -88,9 +86,13 @@ class Jobs:
             JOB_TOOL_NAME,
             "Background job",
             "Get the status of a job started with background: true, or cancel it.",
-            (Param("id", "string", required=True), Param("cancel", "boolean", default=False)),
-            object_schema({"status": STRING, "progress": STRING}, "status"),
+            (
+                Param("id", "string", "As returned when it was started", required=True),
+                Param("cancel", "boolean", "Stop it", default=False),
+            ),
+            object_schema({"status": STRING}, "status"),
             self._answer_status,
+            read_only=False,  # it can cancel
         )
 
     def _answer_status(self, call: ToolCall) -> ToolReply:

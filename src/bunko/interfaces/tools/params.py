@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -13,6 +14,8 @@ from bunko.errors import QueryError
 MAX_TEXT_CHARS = 100_000
 
 
+_WHOLE_NUMBER = re.compile(r"\s*[+-]?\d{1,9}\s*")
+_BOOLEANS = {"true": True, "false": False}
 _TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
 
 
@@ -38,7 +41,7 @@ class Param:
             result["enum"] = list(self.choices)
         if self.default is not None:
             result["default"] = self.default
-        if self.minimum is not None:
+        if self.minimum is not None and self.minimum > 1:  # nobody asks for fewer than one
             result["minimum"] = self.minimum
         if self.maximum is not None:
             result["maximum"] = self.maximum
@@ -48,6 +51,10 @@ class Param:
         """Return the value, or raise an error that says what is wrong with it."""
         if self.kind == "integer" and isinstance(value, float) and value.is_integer():
             value = int(value)  # JSON does not distinguish 5 from 5.0
+        elif self.kind == "integer" and isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value):
+            value = int(value)  # some models write every argument as a text
+        elif self.kind == "boolean" and isinstance(value, str) and value.strip().lower() in _BOOLEANS:
+            value = _BOOLEANS[value.strip().lower()]
         if not isinstance(value, _TYPES[self.kind]) or (self.kind == "integer" and isinstance(value, bool)):
             raise QueryError(
                 f"{self.name} must be {_kind_phrase(self.kind)}, not {_value_phrase(value)}", hint=self._hint()

@@ -8,12 +8,15 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bunko.errors import BunkoError, SettingsError
+from bunko.errors import BunkoError
 from bunko.interfaces.text import single_line
+from bunko.interfaces.tools.document_tools import build_document_tools
 from bunko.interfaces.tools.jobs import JOB_TOOL_NAME, Jobs
 from bunko.interfaces.tools.params import validate_arguments
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
-from bunko.interfaces.tools.toolsets import TOOLSET_NAMES, ToolsetContext, load_toolset
+from bunko.interfaces.tools.toolsets import ToolsetContext, load_toolset, parse_toolsets
+from bunko.library.catalog import names_to_choose
+from bunko.sources import kinds_of_section
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
@@ -33,11 +36,8 @@ class ToolRegistry:
         read_only: bool = False,
         folder: str = "",
     ) -> None:
-        unknown = [name for name in toolsets if name not in TOOLSET_NAMES]
-        if unknown:
-            raise SettingsError(f"Unknown toolset {unknown[0]!r}", hint=f"Choose from: {', '.join(TOOLSET_NAMES)}.")
         self._open_library, self._read_only, self._folder = open_library, read_only, single_line(folder)
-        self._toolsets = tuple(toolsets) or (("folder",) if folder else ("tools",))
+        self._toolsets = parse_toolsets(toolsets) or (("folder",) if folder else ("tools",))
         self._lock = threading.Lock()
         self._library: Library | None = None
         self._is_over_schema_budget = False
@@ -73,20 +73,29 @@ class ToolRegistry:
     def tools(self) -> list[ToolDefinition]:
         """Return the current tools, sorted by name; they are built again only if they have changed."""
         library_tools = self.active_tools() if self.tools_can_change else []
-        state = (self.is_open, [(tool.name, tool.description, tool.options.extract) for tool in library_tools])
+        state = (self.is_open, [(tool.name, tool.description) for tool in library_tools])
         if self._built_tools is None or self._built_tools[0] != state:
             self._built_tools = (state, self._build_tools(library_tools))
         return self._built_tools[1]
 
     def _build_tools(self, library_tools: Sequence[LibraryTool]) -> list[ToolDefinition]:
+        # The toolset `tools` comes after `folder` and has more parameters for the tools of the same names.
+        toolsets = [load_toolset(name) for name in sorted(self._toolsets)]
+        sections = [toolset.section for toolset in toolsets]
+        searched_kinds = [kind for section in sections if section for kind in kinds_of_section(section)]
         context = ToolsetContext(
             f"the documents in {self._folder}" if self._folder else "all documents of this library",
             self._library.settings if self._library is not None else None,
             library_tools,
+            names_to_choose([tool.name for tool in library_tools]),
+            searched_kinds,
             self._exceeds_schema_budget,
         )
-        # The toolset `tools` comes after `folder` and has more parameters for the tools of the same names.
-        tools = {tool.name: tool for name in sorted(self._toolsets) for tool in load_toolset(name).build_tools(context)}
+        document_tools = build_document_tools(
+            context.subject, kinds=() if "" in sections else searched_kinds, tool_choices=context.tool_choices
+        )
+        tools = {tool.name: tool for tool in document_tools}
+        tools |= {tool.name: tool for toolset in toolsets for tool in toolset.build_tools(context)}
         if self._read_only:
             tools = {name: tool for name, tool in tools.items() if tool.read_only}
         if any(tool.supports_background for tool in tools.values()):

@@ -2,67 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
+from bunko.errors import UnknownName
 from bunko.interfaces.tools import answers
 from bunko.interfaces.tools.params import Param
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
 from bunko.records import Filter
-from bunko.search import passages as extracts
+from bunko.search.passages import EXTRACTS
 from bunko.search.request import SearchRequest
 from bunko.text.tags import normalise_tag
 
-# Enough to decide whether to read the whole passage.
-_CONCISE_TOKENS = 300
 MAX_RESULTS = 50
 
-QUERY_PARAM = Param("query", "string", "Words or a question, Japanese or English", required=True)
-CURSOR_PARAM = Param("cursor", "string", "next_cursor of the last page")
+QUERY_PARAM = Param("query", "string", "Words or a question", required=True)
+CURSOR_PARAM = Param("cursor", "string", "next_cursor of the last answer")
+TOOL_PARAM = Param("tool", "string", "Only this tool")
 MODE_CHOICES = ("bm25", "semantic", "hybrid")
-DATE_PARAMS = (Param("since", "string", "Date or 2w"), Param("until", "string"))
+DATE_PARAMS = (Param("since", "string", "Date or 2w"), Param("until", "string", "Date or 2w"))
+PATH_PARAM = Param("path", "string", "Glob, e.g. guide/**")
+TAG_PARAM = Param("tag", "string", "Only with this tag")
+# Without it, each tool's setting applies.
+EXTRACT_PARAM = Param("extract", "string", "How much of each hit", choices=EXTRACTS)
 OUTPUT_PARAMS = (
-    Param("response_format", "string", default="detailed", choices=("concise", "detailed")),
+    Param("response_format", "string", "Fields of each hit", default="concise", choices=("concise", "detailed")),
     CURSOR_PARAM,
 )
 FILTER_PARAMS = (
-    Param("mode", "string", choices=MODE_CHOICES),
-    Param("path", "string", "Glob, e.g. guide/**"),
-    Param("tag", "string"),
+    Param("mode", "string", "By words, meaning or both", choices=MODE_CHOICES),
+    PATH_PARAM,
+    TAG_PARAM,
     *DATE_PARAMS,
 )
 
 
-def extract_param(default: extracts.Extract | None = None) -> Param:
-    """Return the parameter for the size of each passage; without a default, each tool's setting applies."""
-    return Param("extract", "string", "How much of each hit", default=default, choices=extracts.EXTRACTS)
-
-
 def top_k_param(default: int) -> Param:
     """Return the parameter for the number of results."""
-    return Param("top_k", "integer", default=default, minimum=1, maximum=MAX_RESULTS)
+    return Param("top_k", "integer", "Number of results", default=default, minimum=1, maximum=MAX_RESULTS)
+
+
+def chosen_tool(call: ToolCall, tool_choices: Mapping[str, str]) -> str | None:
+    """Return the real name of the tool that the arguments of a call choose."""
+    name = call.arguments.get("tool")
+    if name and name not in tool_choices:
+        raise UnknownName(f"There is no tool {name[:80]!r}", hint=f"Use one of: {', '.join(tool_choices)}.")
+    return tool_choices[name] if name else None
+
+
+def filter_from(arguments: Mapping[str, Any]) -> Filter:
+    """Return the filter that the arguments of a call describe."""
+    tag = arguments.get("tag")
+    return Filter(
+        arguments.get("path") or "",
+        (normalise_tag(tag),) if tag else (),
+        arguments.get("since") or "",
+        arguments.get("until") or "",
+    )
 
 
 def search(call: ToolCall, tool: str | None) -> ToolReply:
     """Run a search and return a page of results that fits the token budget."""
     arguments, library = call.arguments, call.library
-    detailed = arguments["response_format"] == "detailed"
-    tag = arguments.get("tag")
+    detailed = arguments.get("response_format") == "detailed"
     request = SearchRequest(
         arguments["query"],
         tool,
         mode=arguments.get("mode"),
         top_k=arguments["top_k"],
-        where=Filter(
-            arguments.get("path") or "",
-            (normalise_tag(tag),) if tag else (),
-            arguments.get("since") or "",
-            arguments.get("until") or "",
-        ),
+        where=filter_from(arguments),
         explain=detailed,
-        extract=arguments["extract"],
+        extract=arguments.get("extract"),
         cursor=arguments.get("cursor") or "",
         token_budget=library.settings.serve.max_result_tokens,
-        tokens_per_passage=None if detailed else _CONCISE_TOKENS,
     )
     page = library.page(request, overhead_tokens=partial(answers.overhead_tokens, detailed=detailed))
     several_tools = page.several_tools or (tool is None and len(library.tools()) > 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bunko.interfaces.tools.params import Param, schema
 from bunko.observer import Observer
@@ -14,12 +14,21 @@ if TYPE_CHECKING:
     from bunko.library.library import Library
 
 
+class DocumentLink(NamedTuple):
+    """The address of a document and its name."""
+
+    address: str
+    name: str
+    title: str = ""
+
+
 @dataclass(slots=True)
 class ToolReply:
     """A reply, complete in both forms: some clients show the model the text, others the structured content."""
 
     text: str
     structured: dict[str, Any]
+    links: list[DocumentLink] = field(default_factory=list)  # to the documents that it is about
 
 
 @dataclass(slots=True)
@@ -60,7 +69,10 @@ class ToolDefinition:
 
 def object_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
     """Return the JSON schema of an object."""
-    return {"type": "object", "properties": dict(properties), "required": list(required)}
+    return {"type": "object", "properties": dict(properties)} | ({"required": list(required)} if required else {})
 
 
-STRING, NUMBER, INTEGER, BOOLEAN = {"type": "string"}, {"type": "number"}, {"type": "integer"}, {"type": "boolean"}
+READ_TOOL_NAME, LIST_TOOL_NAME = "read", "list"  # of the tools that every toolset has
+# For output schemas, which are short on purpose: every model reads them at every start.
+OBJECT = {"type": "object"}
+STRING, INTEGER, ARRAY = {"type": "string"}, {"type": "integer"}, {"type": "array"}

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bunko.records import ChunkRow, EmbeddingUsage, FailedDocument, Filter, PreparedDocument, StoredDocument
+from bunko.records import (
+    ChunkRow,
+    EmbeddingUsage,
+    FailedDocument,
+    Filter,
+    ListedDocument,
+    PreparedDocument,
+    StoredDocument,
+)
 from bunko.stores import filters
 from bunko.stores.filters import document_matcher
 from bunko.stores.memory.data import DocumentRow, MemoryTables, with_lock
@@ -123,6 +131,19 @@ class MemoryDocuments:
         ]
 
     @with_lock
+    def find(self, tool_id: int, where: Filter) -> list[ListedDocument]:
+        """Return the documents that match a filter, without their texts, in any order."""
+        matches = document_matcher(where)
+        documents = map(_listed_document, self._tables.documents_of(tool_id))
+        return [document for document in documents if matches(document.uri, document.date, frozenset(document.tags))]
+
+    @with_lock
+    def page(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[ListedDocument]:
+        """Return the documents whose URIs come after a given one, sorted by URI, without their texts."""
+        documents = map(_listed_document, self._tables.documents_of(tool_id))
+        return sorted((one for one in documents if one.uri > after), key=lambda one: one.uri)[:limit]
+
+    @with_lock
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the URIs after a given one, sorted."""
         return sorted(uri for owner_id, uri in self._tables.documents if owner_id == tool_id and uri > after)[:limit]
@@ -175,3 +196,10 @@ def _shift_lines(prepared: PreparedDocument, offset: int) -> PreparedDocument:
         for chunk in prepared.chunks
     ]
     return replace(prepared, chunks=chunks)
+
+
+def _listed_document(row: DocumentRow) -> ListedDocument:
+    entry, text = row.prepared.document.entry, row.prepared.document.text
+    return ListedDocument(
+        entry.uri, text.title, row.date, text.tags, text.media_type, entry.size, entry.modified_ns, entry.lines
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from bunko.records import DatedDocument, DocumentSummary, PreparedDocument, StorageSize, Totals
-from bunko.stores.filters import BEGINNING_CHARS, count_tags, newest_first, separate_chunk_text
+from bunko.records import NO_FILTER, DatedDocument, DocumentSummary, Filter, PreparedDocument, StorageSize, Totals
+from bunko.stores.filters import BEGINNING_CHARS, count_tags, document_matcher, newest_first, separate_chunk_text
 from bunko.stores.memory.data import MemoryTables, with_lock
 from bunko.types import Chunk, Text
 
@@ -69,9 +69,14 @@ class MemoryStats:
         return count_tags(prepared.document.text.tags for prepared in self._prepared_documents(tool_id))
 
     @with_lock
-    def recent_documents(self, tool_id: int, *, limit: int = 10) -> list[DatedDocument]:
+    def recent_documents(self, tool_id: int, *, limit: int = 10, where: Filter = NO_FILTER) -> list[DatedDocument]:
         """Return the most recent documents, newest first; documents without a date come last."""
-        rows = {row.prepared.document.uri: row for row in self._tables.documents_of(tool_id)}
+        matches = document_matcher(where)
+        rows = {
+            row.prepared.document.uri: row
+            for row in self._tables.documents_of(tool_id)
+            if matches(row.prepared.document.uri, row.date, frozenset(row.prepared.document.text.tags))
+        }
         return [
             DatedDocument(uri, text.title, date, text.tags, _body_beginning(text), rows[uri].entry.lines)
             for uri, date in newest_first((uri, row.date) for uri, row in rows.items())[:limit]

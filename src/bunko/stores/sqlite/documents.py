@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bunko.failpoints import reach_failpoint
-from bunko.records import ChunkRow, EmbeddingUsage, FailedDocument, Filter, PreparedDocument, StoredDocument
+from bunko.records import (
+    ChunkRow,
+    EmbeddingUsage,
+    FailedDocument,
+    Filter,
+    ListedDocument,
+    PreparedDocument,
+    StoredDocument,
+)
 from bunko.stores import filters
 from bunko.stores.filters import document_matcher, effective_date, separate_chunk_text
 from bunko.stores.sqlite.changes import advance_generation, generation_in_transaction
@@ -29,6 +37,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+_SELECT_LISTED = "SELECT uri, title, date, modified_ns, tags, media_type, size, first_line, last_line FROM documents"
+_LISTED_TYPES = (TEXT, TEXT, TEXT, INTEGER, TEXT, TEXT, *(INTEGER,) * 3)
 # Created once: json.dumps creates an encoder for every list, which takes longer than encoding it.
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -149,6 +159,24 @@ class SqliteDocuments:
             facts = [(row[0], row[1], effective_date(*row[2:5]), frozenset(decode_strings(row[5]))) for row in rows]
         return [document_id for document_id, *fields in facts if matches(*fields)]
 
+    def find(self, tool_id: int, where: Filter) -> list[ListedDocument]:
+        """Return the documents that match a filter, without their texts, in any order."""
+        matches = document_matcher(where)
+        rows = self._database.rows(f"{_SELECT_LISTED} WHERE tool_id = ?", (tool_id,), types=_LISTED_TYPES)
+        with self._database.decode_values():
+            documents = [_listed_document(*row) for row in rows]
+        return [document for document in documents if matches(document.uri, document.date, frozenset(document.tags))]
+
+    def page(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[ListedDocument]:
+        """Return the documents whose URIs come after a given one, sorted by URI, without their texts."""
+        rows = self._database.rows(
+            f"{_SELECT_LISTED} WHERE tool_id = ? AND uri > ? ORDER BY uri LIMIT ?",
+            (tool_id, after, limit),
+            types=_LISTED_TYPES,
+        )
+        with self._database.decode_values():
+            return [_listed_document(*row) for row in rows]
+
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the URIs after a given one, sorted."""
         rows = self._database.rows(
@@ -210,6 +238,15 @@ class SqliteDocuments:
             chunks.append(Chunk(row[1], row[2], row[3], row[4], row[5], text, row[7], heading_path))
             keys.append(row[9])
         return by_document
+
+
+def _listed_document(
+    uri: str, title: str, date: str, modified_ns: int, tags: str, media_type: str, size: int, first: int, last: int
+) -> ListedDocument:
+    return ListedDocument(
+        uri, title, effective_date(date, modified_ns, last), decode_strings(tags), media_type, size, modified_ns,
+        LineSpan(first, last),
+    )  # fmt: skip
 
 
 def _remove_documents(connection: Connection, generation: int, removals: Sequence[tuple[int, str]]) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bunko.records import DatedDocument, DocumentSummary, StorageSize, Totals
-from bunko.stores.filters import BEGINNING_CHARS, count_tags, effective_date, newest_first
+from bunko.records import NO_FILTER, DatedDocument, DocumentSummary, Filter, StorageSize, Totals
+from bunko.stores.filters import BEGINNING_CHARS, count_tags, document_matcher, effective_date, newest_first
 from bunko.stores.sqlite.connection import BLOB, INTEGER, TEXT, Database, byte_length_sql, decode_strings
 from bunko.text.term_codec import chunk_count
 from bunko.types import LineSpan
@@ -91,15 +91,20 @@ class SqliteStats:
         with self._database.decode_values():
             return count_tags(decode_strings(row[0]) for row in rows)
 
-    def recent_documents(self, tool_id: int, *, limit: int = 10) -> list[DatedDocument]:
+    def recent_documents(self, tool_id: int, *, limit: int = 10, where: Filter = NO_FILTER) -> list[DatedDocument]:
         """Return the most recent documents, newest first; documents without a date come last."""
         rows = self._database.rows(
-            "SELECT uri, date, modified_ns, last_line FROM documents WHERE tool_id = ?",
+            "SELECT uri, date, modified_ns, last_line, tags FROM documents WHERE tool_id = ?",
             (tool_id,),
-            types=(TEXT, TEXT, INTEGER, INTEGER),
+            types=(TEXT, TEXT, INTEGER, INTEGER, TEXT),
         )
+        dated = [(row[0], effective_date(*row[1:4]), row[4]) for row in rows]
+        if where:
+            matches = document_matcher(where)
+            with self._database.decode_values():
+                dated = [row for row in dated if matches(row[0], row[1], frozenset(decode_strings(row[2])))]
         documents = []
-        for uri, date in newest_first((uri, effective_date(*columns)) for uri, *columns in rows)[:limit]:
+        for uri, date in newest_first((uri, date) for uri, date, _ in dated)[:limit]:
             for title, tags_json, beginning, first_line, last_line in self._database.rows(
                 "SELECT title, tags, substr(text, body + 1, ?), first_line, last_line FROM documents"
                 " WHERE tool_id = ? AND uri = ?",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bunko.errors import SettingsError
 from bunko.interfaces.tools.jobs import JOB_TOOL_NAME
-from bunko.interfaces.tools.tool import ToolDefinition
+from bunko.interfaces.tools.tool import LIST_TOOL_NAME, READ_TOOL_NAME, ToolDefinition
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bunko.types import Tool as LibraryTool
 
 # Found without importing them: most commands need none of them.
+ALL_TOOLSETS = "all"
 TOOLSET_NAMES: tuple[str, ...] = tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
 
 
@@ -29,6 +30,8 @@ class ToolsetContext:
     subject: str  # what is searched, in words
     settings: Settings | None  # None while the library is not open
     library_tools: Sequence[LibraryTool]  # the active ones, for the toolset `tools`
+    tool_choices: Mapping[str, str]  # their names, by the ones that assistants choose them by
+    searched_kinds: Sequence[str]  # kinds of documents that other selected toolsets search
     exceeds_schema_budget: Callable[[Sequence[ToolDefinition]], bool]
 
 
@@ -40,6 +43,17 @@ class Toolset:
     description: str
     tool_names: tuple[str, ...]  # of all tools that do not depend on the library
     build_tools: Callable[[ToolsetContext], list[ToolDefinition]]
+    section: str = ""  # of the kinds of documents that its tools are about; empty: all of them
+
+
+def parse_toolsets(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of toolsets as given on a command line or in the settings, or raise an error."""
+    names = [name.strip() for text in names for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in (ALL_TOOLSETS, *TOOLSET_NAMES):
+            known = ", ".join((*TOOLSET_NAMES, ALL_TOOLSETS))
+            raise SettingsError(f"Unknown toolset {name[:80]!r}", hint=f"Choose from: {known}.")
+    return TOOLSET_NAMES if ALL_TOOLSETS in names else tuple(dict.fromkeys(names))
 
 
 def load_toolset(name: str) -> Toolset:
@@ -51,7 +65,8 @@ def load_toolset(name: str) -> Toolset:
 @cache
 def reserved_names() -> frozenset[str]:
     """Return the names that a library's tools may not have, because toolsets have tools of these names."""
-    return frozenset({JOB_TOOL_NAME}.union(*(load_toolset(name).tool_names for name in TOOLSET_NAMES)))
+    names = {JOB_TOOL_NAME, READ_TOOL_NAME, LIST_TOOL_NAME}
+    return frozenset(names.union(*(load_toolset(name).tool_names for name in TOOLSET_NAMES)))
 
 
 def check_tool_name(library: Library, name: str) -> None:

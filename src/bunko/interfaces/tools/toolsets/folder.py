@@ -9,9 +9,9 @@ from types import MappingProxyType
 from bunko.interfaces import serialize
 from bunko.interfaces.text import join_sentences, single_line
 from bunko.interfaces.tools import search_tool
-from bunko.interfaces.tools.answers import SEARCH_OUTPUT
+from bunko.interfaces.tools.answers import RESULTS_OUTPUT
 from bunko.interfaces.tools.params import Param
-from bunko.interfaces.tools.tool import INTEGER, STRING, ToolCall, ToolDefinition, ToolReply, object_schema
+from bunko.interfaces.tools.tool import OBJECT, STRING, ToolCall, ToolDefinition, ToolReply, object_schema
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext
 
 
@@ -27,28 +27,22 @@ def build_folder_tools(
 
     The choices are the names that assistants see, with the real names.
     """
-    choices = tuple(tool_choices)
-    tool_params = (Param("tool", "string", "Search this one only", choices=choices),) if choices else ()
-
-    def chosen_tool(call: ToolCall) -> str | None:
-        return tool_choices.get(call.arguments.get("tool") or "")
-
     return [
         ToolDefinition(
             "search",
             "Search documents",
             f"Search {subject}. Finds Japanese and English by words, identifiers and meaning, in either language, and "
-            "answers with passages, scores and citations (path:L12-L30). Use it before answering questions about them.",
+            "answers with passages and citations (path:L12-L30). Use it before answering questions about them.",
             (
                 search_tool.QUERY_PARAM,
                 search_tool.top_k_param(top_k),
-                *tool_params,
+                *((replace(search_tool.TOOL_PARAM, choices=tuple(tool_choices)),) if tool_choices else ()),
                 *search_tool.FILTER_PARAMS,
-                search_tool.extract_param(),
+                search_tool.EXTRACT_PARAM,
                 *search_tool.OUTPUT_PARAMS,
             ),
-            SEARCH_OUTPUT,
-            lambda call: search_tool.search(call, chosen_tool(call)),
+            RESULTS_OUTPUT,
+            lambda call: search_tool.search(call, search_tool.chosen_tool(call, tool_choices)),
         ),
         ToolDefinition(
             "reindex",
@@ -58,9 +52,7 @@ def build_folder_tools(
                 Param("rebuild", "boolean", "Build it anew with the current settings", default=False),
                 Param("background", "boolean", "Return a job id at once", default=False),
             ),
-            object_schema(
-                dict.fromkeys(("added", "updated", "deleted", "unchanged", "total_chunks"), INTEGER) | {"job": STRING}
-            ),
+            OBJECT,
             _reindex,
             read_only=False,
             supports_background=True,
@@ -72,10 +64,10 @@ def build_folder_tools(
             (
                 Param("citation", "string", "path:L12-L30", required=True),
                 Param("hash", "string", "As returned by search", required=True),
-                *tool_params,
+                *((search_tool.TOOL_PARAM,) if tool_choices else ()),
             ),
-            object_schema({"status": STRING, "citation": STRING}, "status", "citation"),
-            lambda call: _verify(call, chosen_tool(call)),
+            object_schema({"status": STRING}, "status"),
+            lambda call: _verify(call, search_tool.chosen_tool(call, tool_choices)),
         ),
     ]
 

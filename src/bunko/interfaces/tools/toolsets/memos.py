@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bunko.interfaces.serialize import MAX_TAGS, round_score, summary_to_dict
+from bunko.interfaces.serialize import MAX_TAGS, readable_address, round_score, summary_to_dict
 from bunko.interfaces.text import (
     UNTRUSTED_NOTE,
     format_count,
@@ -16,17 +16,9 @@ from bunko.interfaces.text import (
     wrap_excerpt,
 )
 from bunko.interfaces.tools import search_tool
+from bunko.interfaces.tools.answers import RESULTS_OUTPUT, document_links
 from bunko.interfaces.tools.params import Param
-from bunko.interfaces.tools.tool import (
-    BOOLEAN,
-    INTEGER,
-    NUMBER,
-    STRING,
-    ToolCall,
-    ToolDefinition,
-    ToolReply,
-    object_schema,
-)
+from bunko.interfaces.tools.tool import OBJECT, ToolCall, ToolDefinition, ToolReply
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext
 from bunko.records import Filter
 from bunko.search.paging import PageItem
@@ -48,19 +40,8 @@ _NO_FILTERED_MEMOS = (
 )
 # Tokens for the field names and numbers of a memo, and for those of a tag.
 _MEMO_OVERHEAD_TOKENS, _TAG_OVERHEAD_TOKENS = 90, 12
-_MEMO_SCHEMA = object_schema(
-    {
-        "id": STRING,
-        "title": STRING,
-        "date": STRING,
-        "tags": {"type": "array", "items": STRING},
-        "snippet": STRING,
-        "score": NUMBER,
-    },
-    "id", "title", "date", "tags", "snippet",
-)  # fmt: skip
-_TAGS_SCHEMA = {"type": "array", "items": object_schema({"tag": STRING, "count": INTEGER}, "tag", "count")}
-_MEMO_LIST_PROPERTIES = {"results": {"type": "array", "items": _MEMO_SCHEMA}, "total": INTEGER}
+_TAG_PARAM = Param("tag_filter", "string", "Tags, comma-separated")
+_FILTER_PARAMS = (_TAG_PARAM, *search_tool.DATE_PARAMS)
 
 
 def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
@@ -74,36 +55,35 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             (
                 search_tool.QUERY_PARAM,
                 search_tool.top_k_param(top_k),
-                Param("tag_filter", "string", "Tags, comma-separated; all must match"),
-                Param("search_mode", "string", choices=search_tool.MODE_CHOICES),
+                _TAG_PARAM,
+                Param("search_mode", "string", "By words, meaning or both", choices=search_tool.MODE_CHOICES),
                 Param("enable_rewrite", "boolean", "Let a chat model improve the query"),
                 Param("extract", "string", "How much of each memo", default="snippet", choices=MEMO_EXTRACTS),
-                Param("max_chars", "integer", "Maximum length of each memo's text", minimum=20, maximum=100_000),
+                Param("max_chars", "integer", "Longest text of each", minimum=20, maximum=100_000),
                 Param("summary", "boolean", "Also summarize the results", default=False),
                 *search_tool.DATE_PARAMS,
                 search_tool.CURSOR_PARAM,
             ),
-            object_schema(
-                _MEMO_LIST_PROPERTIES | {"rewritten": STRING, "truncated": BOOLEAN, "next_cursor": STRING},
-                "results",
-                "total",
-            ),
+            RESULTS_OUTPUT,
             _query_memos,
         ),
         ToolDefinition(
             "list_tags",
             "List tags",
             "List the tags of the user's memos with how many memos have each, the most used first.",
-            (),
-            object_schema({"tags": _TAGS_SCHEMA, "total": INTEGER}, "tags", "total"),
+            _FILTER_PARAMS,
+            OBJECT,
             _list_tags,
         ),
         ToolDefinition(
             "get_recent_memos",
             "Show the latest memos",
             "Show the user's latest memos by date, each with its beginning.",
-            (Param("limit", "integer", default=10, minimum=1, maximum=search_tool.MAX_RESULTS),),
-            object_schema(_MEMO_LIST_PROPERTIES, "results", "total"),
+            (
+                Param("limit", "integer", "How many", default=10, minimum=1, maximum=search_tool.MAX_RESULTS),
+                *_FILTER_PARAMS,
+            ),
+            OBJECT,
             _recent_memos,
         ),
     ]
@@ -117,11 +97,7 @@ def _query_memos(call: ToolCall) -> ToolReply:
         kinds=kinds_of_section("memos"),
         mode=arguments.get("search_mode"),
         top_k=arguments["top_k"],
-        where=Filter(
-            tags=parse_tags(f"{arguments['tag_filter']},") if arguments.get("tag_filter") else (),
-            since=arguments.get("since") or "",
-            until=arguments.get("until") or "",
-        ),
+        where=_filter_from(arguments),
         rewrite=arguments.get("enable_rewrite"),
         extract=arguments["extract"],
         max_chars=arguments.get("max_chars"),
@@ -140,7 +116,16 @@ def _query_memos(call: ToolCall) -> ToolReply:
     has_memos = page.total_passages > 0
     heading = f"{format_count(page.total_passages, 'memo')}. {UNTRUSTED_NOTE}" if has_memos else no_results
     summary = page.summary if has_memos else None
-    return ToolReply(_query_text(page, heading, results, summary), _query_structure(page, results, summary))
+    text, structured = _query_text(page, heading, results, summary), _query_structure(page, results, summary)
+    return ToolReply(text, structured, document_links(page))
+
+
+def _filter_from(arguments: Mapping[str, Any]) -> Filter:
+    return Filter(
+        tags=parse_tags(f"{arguments['tag_filter']},") if arguments.get("tag_filter") else (),
+        since=arguments.get("since") or "",
+        until=arguments.get("until") or "",
+    )
 
 
 def _query_structure(page: Page, results: list[dict[str, Any]], summary: Summary | None) -> dict[str, Any]:
@@ -173,7 +158,7 @@ def _query_text(page: Page, heading: str, results: list[dict[str, Any]], summary
 
 
 def _list_tags(call: ToolCall) -> ToolReply:
-    tags = call.library.tags(kinds=kinds_of_section("memos"))
+    tags = call.library.tags(kinds=kinds_of_section("memos"), where=_filter_from(call.arguments))
     tokens_left = call.library.settings.serve.max_result_tokens
     rows: list[dict[str, Any]] = []
     for tag, count in tags:
@@ -193,7 +178,9 @@ def _list_tags(call: ToolCall) -> ToolReply:
 
 
 def _recent_memos(call: ToolCall) -> ToolReply:
-    documents = call.library.recent_documents(limit=call.arguments["limit"], kinds=kinds_of_section("memos"))
+    documents = call.library.recent_documents(
+        limit=call.arguments["limit"], kinds=kinds_of_section("memos"), where=_filter_from(call.arguments)
+    )
     several_tools = len({tool.name for tool, _ in documents}) > 1
     results = []
     for tool, document in documents:
@@ -227,6 +214,7 @@ def _result_to_dict(item: PageItem, text: str, *, show_tool: bool) -> dict[str, 
     result |= {"heading_path": passage.headings} if passage.headings else {}
     result |= {"snippet": text, "score": round_score(hit.score)}
     result |= {"citation": single_line(passage.citation), "hash": passage.hash}
+    result |= {"uri": readable_address(hit.tool, hit.uri)}
     if passage.chars_before or passage.chars_after:
         result["left_out"] = {"before": passage.chars_before, "after": passage.chars_after}
     if not (item.has_start and item.has_end):
@@ -267,4 +255,5 @@ TOOLSET = Toolset(
     "Search dated memos, list their tags, show the latest.",
     ("query_memos", "list_tags", "get_recent_memos"),
     _build_tools,
+    section="memos",
 )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bunko.interfaces.tools import search_tool
-from bunko.interfaces.tools.answers import SEARCH_OUTPUT
-from bunko.interfaces.tools.tool import ToolDefinition
+from bunko.interfaces.tools.tool import OBJECT, ToolDefinition
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext, folder, reserved_names
 from bunko.library.catalog import clean_description, clean_name, hashed_name, public_name
 from bunko.types import Tool as LibraryTool
@@ -15,11 +14,12 @@ from bunko.types import Tool as LibraryTool
 def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
     """Return a search tool for each active tool, and those of `folder` over all of them.
 
+    A tool whose documents another toolset searches has none: the same data under two names costs tokens and misleads.
     If the schemas of the search tools would be too long, only `search` is left, whose description lists the tools.
     """
     library_tools, top_k, subject = context.library_tools, folder.default_top_k(context), context.subject
-    search_tools = _search_tools(library_tools, top_k)
-    tool_choices = _visible_names([tool.name for tool in library_tools])
+    search_tools = _search_tools([tool for tool in library_tools if tool.kind not in context.searched_kinds], top_k)
+    tool_choices = context.tool_choices
     if search_tools and context.exceeds_schema_budget(search_tools):
         subject += ": " + "; ".join(
             f"{name} ({clean_description(tool.description)[:80]})"
@@ -39,19 +39,13 @@ def _search_tools(library_tools: Sequence[LibraryTool], top_k: int) -> list[Tool
             (
                 search_tool.QUERY_PARAM,
                 search_tool.top_k_param(top_k),
-                search_tool.extract_param(tool.options.extract or "chunk"),
-                *search_tool.OUTPUT_PARAMS,
+                search_tool.CURSOR_PARAM,
             ),
-            SEARCH_OUTPUT,
+            OBJECT,
             lambda call, name=tool.name: search_tool.search(call, name),  # type: ignore[misc]
         )
         for tool in library_tools
     ]
-
-
-def _visible_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the real name of each tool by the one to choose it by: the same, unless it hides characters."""
-    return {name if name == clean_name(name) else hashed_name(name): name for name in names}
 
 
 def safe_names(names: Sequence[str]) -> dict[str, str]:

@@ -1,0 +1,103 @@
+"""Add a server to the configuration file of an assistant and keep everything else."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import stat
+import tomllib
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bunko.errors import SettingsError
+from bunko.interfaces.cli.assistants import Assistant, toml_table
+from bunko.temporary_files import write_text_file
+
+_BY_HAND = "Add the printed lines by hand."
+_TOML_HEADER = re.compile(r"^\s*\[")
+
+
+class Written(NamedTuple):
+    """What a write did."""
+
+    changed: bool
+    backup: Path | None  # a file with the content before
+
+
+def write_entry(path: Path, assistant: Assistant, name: str, entry: dict[str, Any]) -> Written:
+    """Write a server into a configuration file; the old content is backed up, unless a backup of it exists."""
+    path = path.resolve()  # write through a symlink instead of replacing it with a file
+    old_text = path.read_text(encoding="utf-8") if path.exists() else None
+    merge = _merge_toml if assistant.is_toml else _merge_json
+    new_text = merge(path, old_text or "", assistant.section, name, entry)
+    if new_text == old_text:
+        return Written(False, None)
+    backup = _back_up(path) if old_text is not None else None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mode = 0o666 if backup is None else stat.S_IMODE(path.stat().st_mode)
+    write_text_file(path, new_text, mode=mode)
+    if backup is not None:
+        path.chmod(mode)
+    return Written(True, backup)
+
+
+def _back_up(path: Path) -> Path:
+    """Return a copy of a file beside it: an earlier one with the same content, else a new one."""
+    content = path.read_bytes()
+    for backup in sorted(path.parent.glob(f"{path.name}.*.backup")):
+        if backup.stat().st_size == len(content) and backup.read_bytes() == content:
+            return backup
+    backup = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.backup")
+    shutil.copy2(path, backup)
+    return backup
+
+
+def _merge_json(path: Path, text: str, section: str, name: str, entry: dict[str, Any]) -> str:
+    try:
+        config = json.loads(text or "{}")
+    except ValueError as error:
+        raise SettingsError(f"{path} is not plain JSON: {error}", hint=_BY_HAND) from error
+    if not isinstance(config, dict) or not isinstance(config.get(section, {}), dict):
+        raise SettingsError(f"{path} has no object {section!r}", hint=_BY_HAND)
+    if config.get(section, {}).get(name) == entry:
+        return text
+    config.setdefault(section, {})[name] = entry
+    return json.dumps(config, ensure_ascii=False, indent=2) + "\n"
+
+
+def _merge_toml(path: Path, text: str, section: str, name: str, entry: dict[str, Any]) -> str:
+    """Append a table, or replace the one of that name; comments and all other lines stay as they are."""
+    config = _parse_toml(path, text)
+    servers = config.get(section, {})
+    if not isinstance(servers, dict):
+        raise SettingsError(f"{path} has no table {section!r}", hint=_BY_HAND)
+    if servers.get(name) == entry:
+        return text
+    kept = _without_table(text, section, name) if name in servers else text
+    new_text = (kept.rstrip("\n") + "\n\n" if kept.strip() else "") + toml_table(section, name, entry)
+    expected = {**config, section: {**servers, name: entry}}
+    if _parse_toml(path, new_text) != expected:  # the old entry is written in a form that was not found
+        raise SettingsError(f"{path} has a server {name!r} that cannot be replaced", hint=_BY_HAND)
+    return new_text
+
+
+def _parse_toml(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path} is not valid TOML: {error}", hint=_BY_HAND) from error
+
+
+def _without_table(text: str, section: str, name: str) -> str:
+    """Return a TOML text without the table of a server and the tables below it."""
+    key = rf"(?:{re.escape(name)}|{re.escape(json.dumps(name, ensure_ascii=False))}|'{re.escape(name)}')"
+    header = re.compile(rf"^\s*\[\s*{re.escape(section)}\s*\.\s*{key}\s*(?:\.[^\]]*)?\]")
+    lines, skipping = [], False
+    for line in text.splitlines(keepends=True):
+        if _TOML_HEADER.match(line):
+            skipping = bool(header.match(line))
+        if not skipping:
+            lines.append(line)
+    return "".join(lines)

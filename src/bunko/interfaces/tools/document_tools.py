@@ -1,0 +1,220 @@
+"""The tools that every toolset has: read a document, and list documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from bunko.interfaces.serialize import MAX_TAGS, readable_address, resource_address
+from bunko.interfaces.text import UNTRUSTED_NOTE, format_count, more_results_hint, new_mark, single_line, wrap_excerpt
+from bunko.interfaces.tools.params import MAX_TEXT_CHARS, Param
+from bunko.interfaces.tools.search_tool import (
+    CURSOR_PARAM,
+    DATE_PARAMS,
+    PATH_PARAM,
+    TAG_PARAM,
+    TOOL_PARAM,
+    chosen_tool,
+    filter_from,
+)
+from bunko.interfaces.tools.tool import (
+    INTEGER,
+    LIST_TOOL_NAME,
+    READ_TOOL_NAME,
+    STRING,
+    DocumentLink,
+    ToolCall,
+    ToolDefinition,
+    ToolReply,
+    object_schema,
+)
+from bunko.records import ListedDocument
+from bunko.search.passages import display_label
+from bunko.search.reading import Reading, ReadRequest
+from bunko.text.token_count import estimate_tokens
+from bunko.types import Tool
+
+# Tokens for the address, the labels and the field names around a text or a list.
+_OVERHEAD_TOKENS = 200
+_MIN_TOKENS = 300
+_MAX_LISTED, _MAX_CONTEXT_LINES = 200, 1000
+
+
+def build_document_tools(
+    subject: str, *, kinds: Sequence[str] = (), tool_choices: Mapping[str, str] = MappingProxyType({})
+) -> list[ToolDefinition]:
+    """Return the tools `read` and `list` over some documents.
+
+    The choices are the names that assistants see, with the real names.
+    """
+    tool_params = (TOOL_PARAM,) if len(tool_choices) > 1 else ()
+    return [
+        ToolDefinition(
+            READ_TOOL_NAME,
+            "Read a document",
+            f"Read {subject}: a whole document, the lines of a citation, a section, or lines around a hit.",
+            (
+                Param("document", "string", "Citation (path:L12-L30), path, URL or memo id", required=True),
+                Param("lines", "string", "Such as 12-30"),
+                Param("section", "string", "A heading of the document"),
+                Param(
+                    "around", "integer", "Further lines on each side", default=0, minimum=0, maximum=_MAX_CONTEXT_LINES
+                ),
+                Param("max_tokens", "integer", "Longest answer", minimum=_MIN_TOKENS, maximum=MAX_TEXT_CHARS),
+                *tool_params,
+                CURSOR_PARAM,
+            ),
+            object_schema({"citation": STRING, "text": STRING}, "citation", "text"),
+            lambda call: _read(call, chosen_tool(call, tool_choices), kinds),
+        ),
+        ToolDefinition(
+            LIST_TOOL_NAME,
+            "List documents",
+            f"List {subject} by path, tag or date, the newest first; or the headings of one document.",
+            (
+                PATH_PARAM,
+                TAG_PARAM,
+                *DATE_PARAMS,
+                Param("sort", "string", "Order", default="newest", choices=("newest", "name")),
+                Param("limit", "integer", "How many", default=30, minimum=1, maximum=_MAX_LISTED),
+                Param("outline", "string", "A document: list its headings instead"),
+                *tool_params,
+                CURSOR_PARAM,
+            ),
+            object_schema({"total": INTEGER}, "total"),
+            lambda call: _list(call, chosen_tool(call, tool_choices), kinds),
+        ),
+    ]
+
+
+def _read(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
+    arguments, library = call.arguments, call.library
+    limit = library.settings.serve.max_result_tokens
+    token_budget = min(arguments.get("max_tokens") or limit, limit)
+    request = ReadRequest(
+        arguments["document"],
+        tool,
+        lines=arguments.get("lines") or "",
+        section=arguments.get("section") or "",
+        context_lines=arguments["around"],
+        token_budget=token_budget - _OVERHEAD_TOKENS,
+        cursor=arguments.get("cursor") or "",
+    )
+    reading = library.documents.read(request, kinds=kinds)
+    link = DocumentLink(
+        resource_address(reading.tool, reading.uri), single_line(reading.uri), display_label(reading.title)
+    )
+    return ToolReply(_reading_text(reading), _reading_to_dict(reading), [link])
+
+
+def _reading_to_dict(reading: Reading) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "citation": single_line(reading.citation),
+        "title": display_label(reading.title),
+        "date": reading.date,
+        "tags": [display_label(tag) for tag in reading.tags[:MAX_TAGS]],
+        "text": reading.text,
+        "hash": reading.hash,
+        "total_lines": reading.total_lines,
+        "uri": readable_address(reading.tool, reading.uri),
+        "note": UNTRUSTED_NOTE,
+    }
+    if reading.next_cursor:
+        result["next_cursor"] = reading.next_cursor
+    return {name: value for name, value in result.items() if value not in ("", [])}
+
+
+def _reading_text(reading: Reading) -> str:
+    facts = [f"lines {reading.first_line}-{reading.last_line} of {reading.total_lines}", f"hash {reading.hash}"]
+    facts += [f"date {reading.date}"] if reading.date else []
+    labels = " ".join([display_label(reading.title), *(f"#{display_label(tag)}" for tag in reading.tags[:MAX_TAGS])])
+    blocks = [
+        f"## {single_line(reading.citation)} | {', '.join(facts)}",
+        UNTRUSTED_NOTE,
+        wrap_excerpt(new_mark(), reading.text, labels.strip()),
+    ]
+    if reading.next_cursor:
+        blocks.append(more_results_hint(reading.next_cursor))
+    return "\n".join(blocks)
+
+
+def _list(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
+    arguments = call.arguments
+    if arguments.get("outline"):
+        return _outline(call, tool, kinds)
+    from bunko.library.documents import ListRequest  # loads the search engine, and a server lists its tools before
+
+    request = ListRequest(
+        tool,
+        tuple(kinds),
+        filter_from(arguments),
+        arguments["sort"],
+        arguments["limit"],
+        arguments.get("cursor") or "",
+    )
+    listing = call.library.documents.list_documents(request)
+    several_tools = len({tool.name for tool, _ in listing.documents}) > 1
+    rows = [_listed_to_dict(tool, document, show_tool=several_tools) for tool, document in listing.documents]
+    fitting = _fitting_rows(rows, call.library.settings.serve.max_result_tokens)
+    if len(fitting) < len(rows):
+        rows, listing = fitting, call.library.documents.list_documents(replace(request, limit=len(fitting)))
+    structured: dict[str, Any] = {"documents": rows, "total": listing.total, "note": UNTRUSTED_NOTE}
+    lines = [" | ".join(_listed_facts(row)) for row in rows]
+    head = f"{format_count(listing.total, 'document')}. {UNTRUSTED_NOTE}" if rows else "No documents match."
+    blocks = [head, *([wrap_excerpt(new_mark(), "\n".join(lines))] if lines else [])]
+    if listing.next_cursor:
+        structured["next_cursor"] = listing.next_cursor
+        blocks.append(more_results_hint(listing.next_cursor))
+    return ToolReply("\n\n".join(blocks), structured)
+
+
+def _fitting_rows(rows: list[dict[str, Any]], token_budget: int) -> list[dict[str, Any]]:
+    """Return the first rows that fit a budget, at least one."""
+    tokens_left = token_budget - _OVERHEAD_TOKENS
+    for count, row in enumerate(rows):
+        tokens_left -= estimate_tokens(json.dumps(row, ensure_ascii=False)) + 1
+        if tokens_left < 0:
+            return rows[: max(1, count)]
+    return rows
+
+
+def _listed_to_dict(tool: Tool, document: ListedDocument, *, show_tool: bool) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "path": single_line(document.uri),
+        "title": display_label(document.title),
+        "date": document.date[:16],
+        "tags": [display_label(tag) for tag in document.tags[:MAX_TAGS]],
+    }
+    result |= {"tool": single_line(tool.name)} if show_tool else {}
+    return {name: value for name, value in result.items() if value not in ("", [])}
+
+
+def _listed_facts(row: dict[str, Any]) -> list[str]:
+    tags = " ".join(f"#{tag}" for tag in row.get("tags", ()))
+    return [
+        text for text in (row["path"], row.get("title", ""), row.get("date", ""), tags, row.get("tool", "")) if text
+    ]
+
+
+def _outline(call: ToolCall, tool_name: str | None, kinds: Sequence[str]) -> ToolReply:
+    tool, document, headings = call.library.documents.outline(call.arguments["outline"], tool=tool_name, kinds=kinds)
+    rows = _fitting_rows(
+        [
+            {"heading": display_label(heading.title), "level": heading.level, "line": heading.line}
+            for heading in headings
+        ],
+        call.library.settings.serve.max_result_tokens,
+    )
+    structured: dict[str, Any] = {
+        "document": single_line(document.uri),
+        "headings": rows,
+        "total": len(headings),
+        "uri": readable_address(tool.name, document.uri),
+        "note": UNTRUSTED_NOTE,
+    }
+    lines = [f"L{row['line']} {'#' * row['level']} {row['heading']}" for row in rows]
+    head = f"{single_line(document.uri)}: {format_count(len(headings), 'heading')}. {UNTRUSTED_NOTE}"
+    return ToolReply("\n\n".join([head, *([wrap_excerpt(new_mark(), "\n".join(lines))] if lines else [])]), structured)
