@@ -84,6 +84,7 @@ def _concise_result(item: PageItem, *, show_tool: bool) -> dict[str, Any]:
     # Most passages contain their heading.
     result |= {"heading": heading} if heading and heading not in item.text else {}
     result |= {"content": item.text, "hash": passage.hash, "uri": readable_address(hit.tool, hit.uri)}
+    result |= {"place": single_line(passage.place)} if passage.place else {}
     result |= {"tool": single_line(hit.tool)} if show_tool else {}
     result |= {"trust": hit.trust, "fetched_at": hit.fetched_at} if hit.trust else {}
     return result | ({} if item.has_start and item.has_end else {"truncated": True})

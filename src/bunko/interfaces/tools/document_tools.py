@@ -113,6 +113,7 @@ def _read(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
 def _reading_to_dict(reading: Reading) -> dict[str, Any]:
     result: dict[str, Any] = {
         "citation": single_line(reading.citation),
+        "place": single_line(reading.place),
         "title": display_label(reading.title),
         "date": reading.date,
         "tags": [display_label(tag) for tag in reading.tags[:MAX_TAGS]],
@@ -129,6 +130,7 @@ def _reading_to_dict(reading: Reading) -> dict[str, Any]:
 
 def _reading_text(reading: Reading) -> str:
     facts = [f"lines {reading.first_line}-{reading.last_line} of {reading.total_lines}", f"hash {reading.hash}"]
+    facts += [single_line(reading.place)] if reading.place else []
     facts += [f"date {reading.date}"] if reading.date else []
     labels = " ".join([display_label(reading.title), *(f"#{display_label(tag)}" for tag in reading.tags[:MAX_TAGS])])
     blocks = [
