@@ -10,6 +10,7 @@ from bunko.library import catalog
 from bunko.sources.gitignore import named_endings
 from bunko.types.tool_options import ToolOptions
 from tests.conftest import Opener
+from tests.library.packs import OpenNamed
 
 
 @pytest.fixture
@@ -36,8 +37,10 @@ def test_a_setting_turns_code_on_beside_the_documents(project: Path, open_docs: 
     assert (unchanged.added, unchanged.unchanged) == (0, 3)
 
 
-def test_a_pattern_with_an_ending_reads_files_that_are_not_read_by_default(project: Path, open_docs: Opener) -> None:
-    library = open_docs()
+def test_a_pattern_with_an_ending_reads_files_that_are_not_read_by_default(
+    project: Path, open_named: OpenNamed
+) -> None:
+    library = open_named("home")
     options = ToolOptions(include=("*.py", "data.csv"))
     catalog.add_tool(library.store, "code", "The code", project, options=options)
     library.import_tools(["code"])

@@ -241,6 +241,5 @@ def test_an_assistant_finds_verifies_and_reads_a_memo(open_memos: Opener, tmp_pa
 
     hit, verdict, texts = anyio.run(talk)
     assert hit["citation"] == "a # b.txt#2024-01-16-会議:L3-L5"
-    assert (hit["line_start"], hit["line_end"]) == (3, 5)
     assert verdict["status"] == "same"
     assert sorted(texts) == sorted(one.text for one in parse_changelog(EMACS))

@@ -70,6 +70,7 @@ FOLDER_LIMITS: dict[str, FolderLimit] = {
     "memos.k1": _within(0, 10),
     "memos.b": _ANY,
     "scanner.file_extensions": FolderLimit("only formats of documents", _are_document_extensions),
+    "scanner.source_code": _ANY,
     "scanner.exclude_dirs": FolderLimit(f"with {' and '.join(INTERNAL_FOLDERS)}", _keep_internal_folders),
     "scanner.respect_gitignore": FolderLimit("only true", lambda value: value is True),
     "scanner.max_file_bytes": _within(1, 20_000_000),
