@@ -130,6 +130,7 @@ def test_an_import_ended_by_ctrl_c_keeps_what_it_wrote_and_the_same_command_goes
     assert (after.totals.documents, after.import_state) == (FILES, "done")
 
 
+@pytest.mark.slow
 @needs_signals
 def test_a_rebuild_ended_by_ctrl_c_leaves_the_old_index_and_goes_on_from_the_half(library: Library, docs: Path) -> None:
     finished(library)

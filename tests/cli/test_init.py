@@ -150,6 +150,7 @@ def shown(tmp_path: Path, *place: str | Path) -> dict[str, Any]:
     return {key: one["value"] for key, one in json.loads(done.stdout).items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["in the library", "in the user's own library", "by --config"])
 def test_a_config_toml_says_where_the_database_is_and_how_to_search(tmp_path: Path, way: str) -> None:
     folder = {"in the user's own library": tmp_path / "XDG_DATA_HOME" / "bunko"}.get(way, tmp_path / "library")

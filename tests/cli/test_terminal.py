@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.processes import ESCAPE, at_a_terminal, subprocess_environment
 from tests.conftest import Run
 
@@ -46,6 +48,7 @@ def test_a_reader_that_goes_away_ends_a_search_quietly(docs: Path, tmp_path: Pat
         assert process.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_colours_tables_and_a_progress_bar(notes: Path, tmp_path: Path) -> None:
     terminal = subprocess_environment(tmp_path, TERM="xterm-256color", COLUMNS="160")
     terminal.pop("NO_COLOR", None)
@@ -67,6 +70,7 @@ def test_a_terminal_gets_colours_tables_and_a_progress_bar(notes: Path, tmp_path
     assert json.loads(as_json)["results"]
 
 
+@pytest.mark.slow
 def test_a_document_cannot_steer_the_terminal_it_is_shown_on(docs: Path, tmp_path: Path) -> None:
     (docs / "evil.md").write_text("# 京都 \x1b]0;owned\x07\n\n京都の寺 \x1b[2J\x1b[H \x9b31m です。", encoding="utf-8")
     (docs / "na\x1b[2Jme.md").write_text("# 京都\n\n京都の寺の庭を巡る、少し長めの文章です。", encoding="utf-8")

@@ -81,6 +81,7 @@ def test_every_page_that_shows_commands_is_run() -> None:
     assert walked == {"docs/tools.md", "docs/memos.md", GUIDE}  # see test_walkthrough.py
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", COMMAND_PAGES)
 def test_commands_in_a_page_print_what_it_shows(page: str, sample: Path) -> None:
     commands = shown(page, at_a_terminal=False)
@@ -94,6 +95,7 @@ def test_commands_in_a_page_print_what_it_shows(page: str, sample: Path) -> None
         assert re.match(pattern, printed, re.S), f"{command} printed:\n{printed}"
 
 
+@pytest.mark.slow
 def test_the_tables_of_queries_are_true(sample: Path) -> None:
     # All pages are checked in one test, because each query is run only once.
     rows = dict(table_rows("docs/search.md"))
@@ -139,6 +141,7 @@ def test_every_dependency_has_its_reason() -> None:
     assert set(re.findall(r"^\| ([\w.-]+) \|", table, re.M)) - {"package"} == names
 
 
+@pytest.mark.slow
 def test_the_demo_finds_something_each_time_and_can_be_repeated(tmp_path: Path) -> None:
     demo = ROOT / "examples" / "demo.py"
     first, second = run([str(demo)], tmp_path), run([str(demo)], tmp_path)

@@ -123,6 +123,7 @@ def agrees(expected: str, printed: str) -> bool:
     return re.fullmatch(pattern, steady(printed)) is not None
 
 
+@pytest.mark.slow
 def test_the_walk_through_prints_what_the_pages_show(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples" / "library", tmp_path / ".demo")
     terminal = Terminal(tmp_path)

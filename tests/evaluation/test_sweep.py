@@ -86,6 +86,7 @@ def test_documents_in_many_chunks_are_looked_for_further_down_as_in_an_evaluatio
         assert dict(done.scores[at].measures) == pytest.approx(evaluate_point(judged, asked, values), abs=1e-12), values
 
 
+@pytest.mark.slow
 def test_workers_find_what_one_process_finds() -> None:
     judged = sample_queries(OURS, 30)
     texts = ("vector_weight=0:1:0.25", "k1=0.8,1.2,2", "chunk_size=100,200", "chunk_overlap=20")

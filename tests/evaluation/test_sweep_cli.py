@@ -98,6 +98,7 @@ def test_json_has_the_proof_without_the_points(run: Run, public: tuple[str, ...]
     assert "points" not in found
 
 
+@pytest.mark.slow
 def test_without_a_grid_weight_and_bm25_are_swept_over_the_set_that_comes_with_bunko(
     run: Run, public: tuple[str, ...]
 ) -> None:
@@ -151,6 +152,7 @@ def test_a_sweep_goes_on_from_what_was_kept(run: Run, public: tuple[str, ...]) -
     assert "no sweep to resume" in run("sweep", *public, "--grid", "b=0", "--resume").err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal here")
 def test_ctrl_c_keeps_what_was_finished_and_resume_goes_on(tmp_path: Path, run: Run) -> None:
     environ = subprocess_environment(tmp_path)

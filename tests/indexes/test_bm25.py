@@ -130,6 +130,7 @@ def test_merging_segments_changes_no_answer(rows: list[list[int]], cuts: list[in
     assert before.scores == after.scores
 
 
+@pytest.mark.slow
 def test_common_words_in_a_large_index_are_pruned_without_changing_the_answer() -> None:
     generator = np.random.default_rng(7)
     rows = [

@@ -205,6 +205,7 @@ def test_ctrl_c_keeps_what_came(service: Loopback, docs: Path, open_docs: Opener
     assert library.store.stats.totals(library.resolve_tool(None).id).vectors == 500
 
 
+@pytest.mark.slow
 def test_whoever_presses_ctrl_c_does_not_wait_for_a_service_that_hangs(
     service: Loopback, docs: Path, tmp_path: Path
 ) -> None:

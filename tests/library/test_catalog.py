@@ -103,6 +103,7 @@ def bunko(tmp_path: Path, *arguments: str, answer: str = "") -> subprocess.Compl
     return subprocess.run(command, env=environ, input=answer, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_the_life_of_a_tool_on_the_command_line(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()

@@ -116,6 +116,7 @@ def test_a_rebuild_does_not_go_on_from_what_a_killed_import_left(
     assert [one.name for one in home.store.tools.all()] == ["notes"]
 
 
+@pytest.mark.slow
 def test_the_commands_tell_sizes_and_exit_codes_and_json(open_named: OpenNamed, packed: Path, tmp_path: Path) -> None:
     home, there = ("--library", tmp_path / "home"), ("--library", tmp_path / "there")
     packed.unlink()

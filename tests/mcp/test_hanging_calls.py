@@ -85,6 +85,7 @@ def found(process: Process) -> list[dict[str, Any]]:
     return results
 
 
+@pytest.mark.slow
 def test_calls_get_through_whatever_else_hangs(start: Start, silence: Silence) -> None:
     process = start()
     hanging = [process.send("tools/call", HANGING) for _ in range(MANY)]
@@ -103,6 +104,7 @@ def test_calls_get_through_whatever_else_hangs(start: Start, silence: Silence) -
     assert "Traceback" not in process.stderr()
 
 
+@pytest.mark.slow
 def test_beyond_the_limit_a_call_is_told_that_the_server_is_busy(start: Start, silence: Silence) -> None:
     process = start(HANG_CALLS="3")
     hanging = [process.send("tools/call", HANGING) for _ in range(3)]
@@ -142,6 +144,7 @@ def test_a_page_that_never_comes_stops_nobody(start: Start, silence: Silence, tm
     assert process.end() == 0
 
 
+@pytest.mark.slow
 def test_an_embedder_that_never_answers_stops_nobody(start: Start, silence: Silence) -> None:
     service = {
         "EMBEDDING_PROVIDER": "lmstudio",

@@ -143,6 +143,7 @@ def test_a_thousand_calls_do_not_make_the_process_grow(serve: Any, folder: Path)
     assert after[1] <= before[1] + 2
 
 
+@pytest.mark.slow
 def test_a_client_that_leaves_in_the_middle_of_a_reindex_leaves_a_whole_library(serve: Any, folder: Path) -> None:
     for number in range(600):
         (folder / f"{number}.md").write_text(f"# 文書{number}\n\n京都の寺の話。{FILLER}", encoding="utf-8")
