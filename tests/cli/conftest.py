@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.pictures import terminal as terminal
+
 
 @pytest.fixture
 def notes(docs: Path) -> Path:

@@ -14,7 +14,7 @@ import pytest
 
 from bunko.errors import BunkoError
 from bunko.interfaces import serialize
-from bunko.interfaces.cli import render
+from bunko.interfaces.cli import render, render_results
 from bunko.interfaces.cli import search as cli_search
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.library.library import Library
@@ -191,7 +191,7 @@ def test_every_string_can_be_searched_for_in_every_mode_and_shown(
             printed = json.dumps(serialize.page_to_dict(page), ensure_ascii=False)
             assert json.loads(printed)["query"] == string
             cli_search.format_page(page)
-        render.show_page(page)
+        render_results.show_page(page)
     shown = capsys.readouterr().out
     assert "\x1b]0;" not in shown, "a document can change the title of the terminal"
     assert "\x1b[2J" not in shown, "a document can clear the terminal"
@@ -256,7 +256,7 @@ def test_a_folder_may_have_any_name(name: str, tmp_path: Path, capsys: pytest.Ca
     with corpus.opened(docs) as library:
         render.show_status(library.status())
         render.show_findings(library.diagnose())
-        render.show_page(library.page(SearchRequest("京都")))
+        render_results.show_page(library.page(SearchRequest("京都")))
     assert "\x1b[2J" not in capsys.readouterr().out
 
 

@@ -1,4 +1,4 @@
-"""Render results for a terminal with Rich; each has a plain form for pipes elsewhere."""
+"""Render tables for a terminal with Rich; each has a plain form for pipes elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -24,49 +23,15 @@ from bunko.interfaces.cli.status import (
     tool_facts,
     tool_remarks,
 )
-from bunko.interfaces.serialize import explanation_text
-from bunko.interfaces.text import format_count
 
 if TYPE_CHECKING:
     from bunko.library.doctor import Finding
-    from bunko.library.page import Page
     from bunko.library.status import LengthBin, LibraryStatus, ToolDetails, ToolStatus
     from bunko.types import Tool
 
-# Enough of a hit to recognise it; --json prints all of it.
-_MAX_LINES = 8
 _MAX_BAR_CELLS = 40
 _EIGHTHS: tuple[str, ...] = ("", *"▏▎▍▌▋▊▉")
 _STATE_STYLES = {"ok": "green", "warning": "yellow", "error": "red"}
-
-
-def show_page(page: Page, *, show_tool_names: bool = False) -> None:
-    """Show a page of results, best first, with the names of their tools if there are several."""
-    console = Console(highlight=False)
-    if not page.results:
-        console.print(f"No results among {page.total_chunks} chunks.", style="yellow")
-        return
-    for rank, (item, text) in enumerate(zip(page.results, page.display_texts(), strict=True), 1):
-        hit = item.passage.hit
-        head = Text.assemble(
-            (f"{rank:>2}  ", "bold"),
-            (escape_controls(item.passage.citation), "bold cyan"),
-            (f"   {page.mode} {hit.score:.3f}", "green"),
-            (f"   {replace_controls(hit.tool)}" if show_tool_names else "", "magenta"),
-            (f"   {hit.trust}, fetched {_local_time(hit.fetched_at)}" if hit.trust else "", "yellow"),
-        )
-        console.print(head)
-        if hit.chunk.heading_path:
-            console.print(_plain_text("    " + " › ".join(hit.chunk.heading_path), style="magenta"))
-        if hit.explanation is not None:
-            console.print(_plain_text("    " + explanation_text(hit.explanation), style="yellow"))
-        lines = [line for line in text.splitlines() if line.strip()]
-        for line in lines[:_MAX_LINES]:
-            console.print(Padding.indent(_plain_text(line), 4))
-        if hidden := len(lines[_MAX_LINES:]):
-            console.print(Text(f"    … {format_count(hidden, 'more line')}", style="dim"))
-        console.print()
-    console.print(Text(f"{len(page.results)} of {page.total_chunks} chunks", style="dim"))
 
 
 def show_status(status: LibraryStatus) -> None:

@@ -109,7 +109,7 @@ def _print_page(page: Page, *, show_tool_names: bool) -> None:
 
         click.echo(replace_controls(format_summary(page.summary)) + "\n")
     if is_terminal():
-        from bunko.interfaces.cli.render import show_page
+        from bunko.interfaces.cli.render_results import show_page
 
         show_page(page, show_tool_names=show_tool_names)
     else:
