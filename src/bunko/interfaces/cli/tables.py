@@ -1,0 +1,194 @@
+"""Show tables that fit a terminal, with short paths and ages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bunko.interfaces.cli.options import replace_controls
+
+Cell = str | Text
+
+_GAP = 2  # cells between two columns
+_ELLIPSIS = "…"
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_MAX_DAYS = 30  # an older time is easier to place as a date
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: what happens to it on a narrow terminal.
+
+    `fit` says how a long cell is shown: whole ("keep"), cut at its end ("cut"), cut between the folders of a path
+    ("path"), or on several lines ("wrap"). It needs at least `min_width` cells; without room for all columns, the one
+    with the highest `priority` is left out first. Columns of priority 1 are always shown.
+    """
+
+    name: str
+    fit: Literal["keep", "cut", "path", "wrap"] = "cut"
+    priority: int = 1
+    min_width: int = 12
+    is_number: bool = False
+
+
+def number(name: str, priority: int = 1) -> Column:
+    """Return a column of numbers, aligned to the right and never cut."""
+    return Column(name, "keep", priority, is_number=True)
+
+
+def new_console() -> Console:
+    """Return a console for stdout that colours only what it is told to colour."""
+    return Console(highlight=False)
+
+
+def plain_text(text: str, style: str = "") -> Text:
+    """Return text for a console; Rich would parse a plain string as markup, in which [/x] is an error."""
+    return Text(replace_controls(text), style=style)
+
+
+def show_table(
+    columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, title: str = "", console: Console | None = None
+) -> None:
+    """Show a table that is no wider than the terminal; empty columns and those without room are left out."""
+    console = console or new_console()
+    cells = [[cell if isinstance(cell, Text) else plain_text(cell) for cell in row] for row in rows]
+    widths = _column_widths(columns, cells, console.width)
+    table = Table(
+        title=plain_text(title) if title else None, title_justify="left", title_style="bold",
+        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="bold",
+    )  # fmt: skip
+    shown = [(index, column, widths[index]) for index, column in enumerate(columns) if index in widths]
+    has_room = _total_width(widths) <= console.width
+    for _, column, width in shown:
+        table.add_column(
+            plain_text(column.name),
+            justify="right" if column.is_number else "left",
+            overflow="fold",
+            width=width if has_room else None,
+        )
+    ellipsis = "..." if console.options.ascii_only else _ELLIPSIS
+    for row in cells:
+        table.add_row(*(_fit_cell(row[index], column, width, ellipsis) for index, column, width in shown))
+    console.print(table)
+
+
+def _column_widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], room: int) -> dict[int, int]:
+    """Return the widths of the columns that have room, by index."""
+    widths = {}
+    for index, column in enumerate(columns):
+        longest = max((_widest_line(row[index]) for row in rows), default=0)
+        if longest or not rows or column.priority == 1:
+            widths[index] = max(min(longest, room), cell_len(column.name))
+
+    def smallest(index: int) -> int:
+        needed = max(columns[index].min_width, cell_len(columns[index].name))
+        return widths[index] if columns[index].fit == "keep" else min(widths[index], needed)
+
+    while _total_width({index: smallest(index) for index in widths}) > room:
+        index = max(widths, key=lambda index: columns[index].priority)
+        if columns[index].priority == 1:
+            break
+        del widths[index]
+    # The widest columns give way first: a short one stays whole beside them.
+    while _total_width(widths) > room and (wide := [index for index in widths if widths[index] > smallest(index)]):
+        widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _total_width(widths: Mapping[int, int]) -> int:
+    return sum(widths.values()) + _GAP * (len(widths) - 1)
+
+
+def _widest_line(text: Text) -> int:
+    return max(map(cell_len, text.plain.splitlines()), default=0)
+
+
+def _fit_cell(cell: Text, column: Column, width: int, ellipsis: str) -> Text:
+    if column.fit in ("keep", "wrap") or cell_len(cell.plain) <= width:
+        return cell
+    shorten = shorten_path if column.fit == "path" else shorten_text
+    return Text(shorten(cell.plain, width, ellipsis), style=cell.style)
+
+
+def shorten_text(text: str, width: int, ellipsis: str = _ELLIPSIS) -> str:
+    """Return text on one line that takes at most `width` cells of a terminal, cut at its end."""
+    text = " ".join(text.split())
+    if cell_len(text) <= width:
+        return text
+    return _take_cells(text, width - cell_len(ellipsis)).rstrip() + ellipsis
+
+
+def shorten_path(path: str, width: int, ellipsis: str = _ELLIPSIS) -> str:
+    """Return a path, URL or citation that takes at most `width` cells, with folders in its middle left out."""
+    if cell_len(path) <= width:
+        return path
+    path = path.partition("://")[2] or path  # the host says more than https
+    if cell_len(path) <= width:
+        return path
+    separator = "\\" if "\\" in path and "/" not in path else "/"
+    parts = path.split(separator)
+    # The beginning of a path, its root or ~ and the first folder, says where it is.
+    for start in range(min(2, len(parts) - 1), -1, -1):
+        for end in range(start + 1, len(parts)):
+            shorter = separator.join([*parts[:start], ellipsis, *parts[end:]])
+            if cell_len(shorter) <= width:
+                return shorter
+    return _cut_middle(parts[-1] or path, width, ellipsis)
+
+
+def _cut_middle(text: str, width: int, ellipsis: str) -> str:
+    # More of the end: it holds the ending and the line numbers.
+    room = max(0, width - cell_len(ellipsis))
+    head = _take_cells(text, room // 2)
+    tail = _take_cells(text[::-1], room - cell_len(head))[::-1]
+    return f"{head}{ellipsis}{tail}"
+
+
+def _take_cells(text: str, width: int) -> str:
+    """Return as many of the first characters as fit into `width` cells."""
+    end = 0
+    while end < len(text) and cell_len(text[: end + 1]) <= width:
+        end += 1
+    return text[:end]
+
+
+def display_path(path: str) -> str:
+    """Return a path with ~ for the home folder."""
+    try:
+        home = Path.home()
+        return str("~" / Path(path).relative_to(home)) if home != home.parent else path
+    except (ValueError, RuntimeError):  # elsewhere; or this user has no home
+        return path
+
+
+def current_time() -> datetime:
+    """Return the time against which ages are measured."""
+    return datetime.now(UTC)
+
+
+def format_age(timestamp: str) -> str:
+    """Return how long ago a time was ("3 min ago"), its date after a month, and any other text as it is."""
+    try:
+        time = datetime.fromisoformat(timestamp).astimezone()
+    except ValueError:
+        return timestamp
+    seconds = (current_time() - time).total_seconds()
+    if not -_MINUTE < seconds < (_MAX_DAYS + 1) * _DAY:
+        return time.strftime("%Y-%m-%d")
+    if seconds < _MINUTE:
+        return "just now"
+    if seconds < _HOUR:
+        return f"{seconds // _MINUTE:.0f} min ago"
+    if seconds < _DAY:
+        return f"{seconds // _HOUR:.0f} h ago"
+    days = seconds // _DAY
+    return "1 day ago" if days == 1 else f"{days:.0f} days ago"
