@@ -51,24 +51,25 @@ class RemoteEndpoint(Protocol):
     fix: str  # hint for when it rejects the credentials
 
 
-def explain_failure(service: RemoteEndpoint, failure: RemoteFailure) -> tuple[str, str]:
-    """Return a message and a hint that contain neither a key nor a password."""
+def explain_failure(service: RemoteEndpoint, failure: RemoteFailure, *, name: str = "") -> tuple[str, str]:
+    """Return a message about the service, under `name` or its label, and a hint; no key or password is in them."""
+    name = name or service.label
     status, address = failure.status, strip_credentials(service.address)
     detail = " ".join(failure.message.encode("utf-8", "ignore").decode().split())  # lone surrogates cannot be printed
     if service.secret:
         detail = detail.replace(service.secret, "********")
     detail = detail[:_MAX_MESSAGE_CHARS]
     if not status:
-        return f"{service.label} did not answer: {detail}", f"Check that {address} is up."
+        return f"{name} did not answer: {detail}", f"Check that {address} is up."
     if status in (401, 403):
-        return f"{service.label} rejected the credentials ({status}): {detail}", service.fix
+        return f"{name} rejected the credentials ({status}): {detail}", service.fix
     if status == 402:
-        return f"{service.label} requires payment (402): {detail}", "Check the account's credit."
+        return f"{name} requires payment (402): {detail}", "Check the account's credit."
     if status == 429:
         delay = f" in {failure.retry_after:.0f} s" if failure.retry_after else " later"
-        return f"{service.label} is rate limiting requests (429): {detail}", f"Run the command again{delay}."
+        return f"{name} is rate limiting requests (429): {detail}", f"Run the command again{delay}."
     hint = f"Check the model in the settings, and that {address} serves it."
-    return f"{service.label} rejected the request ({status}): {detail}", hint
+    return f"{name} rejected the request ({status}): {detail}", hint
 
 
 _CREDENTIALS = re.compile(r"(?<=//)([^/?#]*)@")

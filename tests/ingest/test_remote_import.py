@@ -281,7 +281,7 @@ def test_texts_too_long_for_the_model_are_told_of_in_the_report(
     (docs / "long.md").write_text("# Long\n\n" + "猫である。" * 400, encoding="utf-8")
     (docs / "short.md").write_text("# Short\n\nA few words.\n", encoding="utf-8")
     report = open_docs(**remote(service, BUNKO_EMBEDDING_MAX_TOKENS="500")).reindex()
-    assert [one for one in report.notices if "too long for lmstudio:nomic-embed-text" in one] == report.notices
+    assert [one for one in report.notices if "too long for lmstudio nomic-embed-text" in one] == report.notices
     assert len(report.notices) == 1
 
 

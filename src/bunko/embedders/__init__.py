@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from bunko.embedders.names import display_name
 from bunko.embedders.provider import Provider, ProviderAlias
 from bunko.errors import EmbedderError, UnknownName
 
@@ -24,7 +25,17 @@ DEFAULT_PROVIDER = "static"
 ENTRY_POINT_GROUP = "bunko.embedders"
 # Modules that providers share; the search for providers does not import them.
 HELPER_MODULES = frozenset(
-    {"checkpoint", "long_texts", "packages", "provider", "query_cache", "remote", "subword_table", "torch_model"}
+    {
+        "checkpoint",
+        "long_texts",
+        "names",
+        "packages",
+        "provider",
+        "query_cache",
+        "remote",
+        "subword_table",
+        "torch_model",
+    }
 )
 
 
@@ -149,9 +160,11 @@ def embed_and_check(embedder: Embedder, texts: Sequence[str], *, query: bool = F
     vectors = embedder.embed(texts, query=query)
     if vectors.shape != (len(texts), embedder.size):
         raise EmbedderError(
-            f"{embedder.name} returned {vectors.shape} for {len(texts)} texts of size {embedder.size}",
+            f"{display_name(embedder.name)} returned {vectors.shape} for {len(texts)} texts of size {embedder.size}",
             hint="Nothing was stored. Check that the settings name the right model.",
         )
     if not math.isfinite(float(vectors.sum())):
-        raise EmbedderError(f"{embedder.name} returned NaN or infinity", hint="Nothing was stored. Try again.")
+        raise EmbedderError(
+            f"{display_name(embedder.name)} returned NaN or infinity", hint="Nothing was stored. Try again."
+        )
     return vectors

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from bunko.embedders.long_texts import LongTextPolicy, cut_text, estimate_tokens, mean_vector, split_text
+from bunko.embedders.names import display_name
 from bunko.embedders.query_cache import QueryCache
 from bunko.errors import EmbedderError
 from bunko.protocols import EmbedderStats
@@ -176,7 +177,7 @@ class Remote:
         if long_count := self.stats.too_long - before:
             action = "cut" if self._limits.too_long == "cut" else "embedded in parts"
             subject = "1 text was" if long_count == 1 else f"{long_count} texts were"
-            _log.info("%s too long for %s, and %s.", subject, self.label, action)
+            _log.info("%s too long for %s, and %s.", subject, display_name(self.label), action)
         if error is not None:
             error.partial_vectors = vectors
             raise error
@@ -203,7 +204,7 @@ class Remote:
                 error = error or result
             rows += result if isinstance(result, list) else [None] * len(batch)
         if error is None and None in results:
-            message = f"Embedding with {self.label} was cancelled"
+            message = f"Embedding with {display_name(self.label)} was cancelled"
             error = EmbedderError(message, hint="The vectors received so far are kept.")
         return rows, error
 
@@ -223,7 +224,7 @@ class Remote:
         if future.done():
             return future.result()
         hint = "Check that the service is up, or set embedding.query_timeout."
-        return EmbedderError(f"{self.label} did not answer within {seconds:g} s", hint=hint)
+        return EmbedderError(f"{display_name(self.label)} did not answer within {seconds:g} s", hint=hint)
 
     def _request_parallel(self, batches: Sequence[Sequence[str]], query: bool) -> list[_BatchResult]:
         """Return the results of batches requested in parallel."""
@@ -344,18 +345,18 @@ class Remote:
 
     def _validate_rows(self, vectors: list[Sequence[float]], expected: int) -> list[Vectors]:
         """Return the vectors as unit rows; raise an error on a wrong count, a wrong size or an invalid value."""
-        label = self._service.label
+        model = display_name(self._service.label)
         not_stored = "Nothing of this response was stored."
         if len(vectors) != expected:
             raise EmbedderError(
-                f"{label} returned {len(vectors)} vectors for {expected} texts",
+                f"{model} returned {len(vectors)} vectors for {expected} texts",
                 hint=f"{not_stored} Check that {strip_credentials(self._service.address)} serves an embedding model.",
             )
         sizes = {len(values) for values in vectors}
         size = self._size or max(sizes)
         if wrong := sizes - {size} or sizes & {0}:
             raise EmbedderError(
-                f"{label} returned a vector of {min(wrong)} numbers instead of {size}",
+                f"{model} returned a vector of {min(wrong)} numbers instead of {size}",
                 hint=f"{not_stored} Check that the server provides the model and dimension in the settings.",
             )
         try:
@@ -366,14 +367,14 @@ class Remote:
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
         if not (np.isfinite(lengths).all() and lengths.all()):
             raise EmbedderError(
-                f"{label} returned a zero or invalid vector", hint=f"{not_stored} Try again, or choose another model."
+                f"{model} returned a zero or invalid vector", hint=f"{not_stored} Try again, or choose another model."
             )
         with self._lock:
             self._size = self._size or size  # only a valid response sets the size
         return list(rows / lengths[:, None].astype(np.float32))
 
     def _embedder_error(self, failure: RemoteFailure) -> EmbedderError:
-        message, hint = explain_failure(self._service, failure)
+        message, hint = explain_failure(self._service, failure, name=display_name(self.label))
         if failure.is_transient():
             hint += " Stored vectors are kept, and the next import continues from there."
         return EmbedderError(message, hint=hint)

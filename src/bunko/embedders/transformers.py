@@ -11,6 +11,7 @@ from threading import Event, RLock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
+from bunko.embedders.names import display_name
 from bunko.embedders.provider import LOCAL_MODEL_ARGUMENTS, Provider, ProviderAlias, ProviderOption
 from bunko.embedders.query_cache import QueryCache
 from bunko.errors import EmbedderError
@@ -182,7 +183,7 @@ class Transformers:
             self.stats.too_long += long_count
             action = "cut" if self._too_long == "cut" else "embedded in parts"
             subject = "1 text was" if long_count == 1 else f"{long_count} texts were"
-            _log().warning("%s too long for %s, and %s.", subject, self.label, action)
+            _log().warning("%s too long for %s, and %s.", subject, display_name(self.label), action)
         return parts_by_text
 
     def _load_model(self, *, fetch: bool) -> LoadedModel:
@@ -197,7 +198,9 @@ class Transformers:
             checkpoint = self._checkpoint()
             if not has_weights(checkpoint.folder):
                 if not fetch:
-                    raise EmbedderError(f"{self.label} cannot embed queries yet", hint=self._location.missing_reason())
+                    raise EmbedderError(
+                        f"{display_name(self.label)} cannot embed queries yet", hint=self._location.missing_reason()
+                    )
                 _log().warning("Downloading %s. This happens once and may take a while.", checkpoint.label)
                 self._location.fetch_weights(checkpoint.folder)
             if self._location.is_stale(checkpoint):

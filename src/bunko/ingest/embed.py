@@ -12,6 +12,7 @@ from threading import Event, Semaphore, Thread
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from bunko.embedders import embed_and_check, vector_keys
+from bunko.embedders.names import display_name
 from bunko.errors import BunkoError, EmbedderError
 from bunko.protocols import Embedder, EmbedderStats, RemoteEmbedder, Store
 from bunko.records import EmbeddingUsage, PreparedDocument
@@ -148,7 +149,7 @@ class LongTextCounter:
     """Counts the texts that exceed the model's limit since this counter was created, if the embedder reports it."""
 
     def __init__(self, embedder: Embedder | None) -> None:
-        self._label = embedder.label if embedder else ""
+        self._name = display_name(embedder.label) if embedder else ""
         stats = getattr(embedder, "stats", None)
         self._stats = stats if isinstance(stats, EmbedderStats) else EmbedderStats()
         self._initial_count = self._stats.too_long
@@ -159,7 +160,7 @@ class LongTextCounter:
         if not count:
             return []
         texts = "1 text is" if count == 1 else f"{count} texts are"
-        return [f"{texts} too long for {self._label}; embedding.too_long sets how long texts are handled."]
+        return [f"{texts} too long for {self._name}; embedding.too_long sets how long texts are handled."]
 
 
 def _embed_texts(embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.float32]:

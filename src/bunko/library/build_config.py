@@ -9,6 +9,7 @@ from typing import Any
 
 from bunko import embedders, sources
 from bunko.embedders import as_remote
+from bunko.embedders.names import display_name
 from bunko.errors import EmbedderError, SettingsError
 from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.library import commands
@@ -192,12 +193,15 @@ class ToolConfig:
         recorded = self._recorded_embedder(tool)
         return recorded == "none" or (recorded is None and not self.uses_vectors())
 
-    def missing_embedder(self, tool: Tool) -> str:
-        """Return the name of the embedder that built a tool's vectors if it cannot be used, else an empty string."""
+    def embedder_problem(self, tool: Tool) -> str:
+        """Return why the embedder that built a tool's vectors cannot be used, or an empty string."""
         recorded = self._recorded_embedder(tool)
         if not has_vectors(tool) or recorded in (None, "none") or self.embedder_of(tool) is not None:
             return ""
-        return recorded or ""
+        name, current = display_name(recorded or ""), self.embedder()
+        if current is not None and display_name(current.label) == name:
+            return f"the options or files of {name} have changed since its vectors were computed"
+        return f"its embedder {name} is not in the settings"
 
     def build_info(self, tool: Tool, *, needs_embedder: bool = True) -> BuildInfo:
         """Return what a tool records after an import of its changes; without `needs_embedder`, that may be away."""
@@ -264,7 +268,7 @@ class ToolConfig:
         changed = {}
         for tool in tools:
             parts = self.differences(tool, vectors=vectors)
-            if "embedder" in parts and (self.is_lexical(tool) or self.missing_embedder(tool)):
+            if "embedder" in parts and (self.is_lexical(tool) or self.embedder_problem(tool)):
                 parts.remove("embedder")  # another notice says so
             if parts:
                 changed[tool.name] = parts

@@ -29,9 +29,9 @@ def choose_embedder(tool_config: ToolConfig, outages: Outages, tools: Sequence[T
     for tool in tools:
         if embedder := tool_config.embedder_of(tool):
             by_name.setdefault(tool.built.embedder or embedder.label, (embedder, []))[1].append(tool)
-        elif name := tool_config.missing_embedder(tool):
+        elif problem := tool_config.embedder_problem(tool):
             notices.append(
-                f"Only the words of {tool.name} are searched: its embedder {name} is not in the settings."
+                f"Only the words of {tool.name} are searched: {problem}."
                 f" Set it again, or use the current one: {tool_config.rebuild_command(tool)}"
             )
             lexical_ids.append(tool.id)

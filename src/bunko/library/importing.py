@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Literal
 
 from bunko.embedders import as_remote
+from bunko.embedders.names import display_name
 from bunko.errors import BunkoError, EmbedderError, LibraryError, LibraryMismatch, LibraryReadOnly
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
@@ -240,7 +241,7 @@ class Importer:
         """Import the changes of a tool's source with what the tool was built with."""
         config = self._tool_config
         config.begin_import(tool)
-        if config.is_outdated(tool) and not is_search and not config.missing_embedder(tool):
+        if config.is_outdated(tool) and not is_search and not config.embedder_problem(tool):
             report = self._rebuild_tool(tool, workers=workers, observer=observer, keep_settings=True)
             report.notices.append(f"{tool.name} was rebuilt, because an older version of bunko had built it.")
             return report
@@ -248,7 +249,7 @@ class Importer:
         if embedder is not None and not is_search and not config.holds_documents(tool):
             _check_available(embedder)
         tool = self.missing_vectors.record_build(tool, config.build_info(tool, needs_embedder=not is_search))
-        if (embedder is None and config.missing_embedder(tool)) or (is_search and as_remote(embedder)):
+        if (embedder is None and config.embedder_problem(tool)) or (is_search and as_remote(embedder)):
             embedder = None
             scan = scan or config.source(tool).scan(self._store.documents.fingerprints(tool.id))
             if scan.added or scan.updated:
@@ -402,4 +403,4 @@ class Importer:
 
 def _check_available(embedder: Embedder) -> None:
     if reason := embedder.unavailable_reason():
-        raise EmbedderError(f"{embedder.label} is not available", hint=reason)
+        raise EmbedderError(f"{display_name(embedder.label)} is not available", hint=reason)

@@ -77,8 +77,8 @@ class Maintenance:
             message = f"was built with a different {' and '.join(parts)}, and keeps it"
             hint = f"To use the current settings: {config.rebuild_command(tool)}"
             findings.append(doctor.Finding("warning", tool.name, message, hint))
-        if name := config.missing_embedder(tool):
-            message = f"only words are searched: its embedder {name} is not in the settings"
+        if problem := config.embedder_problem(tool):
+            message = f"only words are searched: {problem}"
             hint = f"Set it again, or use the current one: {config.rebuild_command(tool)}"
             findings.append(doctor.Finding("error", tool.name, message, hint))
         elif tool.built.lacks_vectors:

@@ -72,9 +72,9 @@ class MissingVectors:
         if failures:
             error = failures[0]
             return [f"{found_by_words}: {error.message}. {error.hint} A later import or search computes the vectors."]
-        if tool.built.lacks_vectors and (name := self._tool_config.missing_embedder(tool)):
+        if tool.built.lacks_vectors and (problem := self._tool_config.embedder_problem(tool)):
             return [
-                f"{found_by_words}: its embedder {name} is not in the settings. Set it again, or use the current one:"
+                f"{found_by_words}: {problem}. Set it again, or use the current one:"
                 f" {self._tool_config.rebuild_command(tool)}"
             ]
         if self._tool_config.is_lexical(tool) and has_vectors(tool) and self._tool_config.uses_vectors():

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
+from bunko.embedders.names import display_name
 from bunko.errors import BunkoError
 from bunko.failpoints import reach_failpoint
 from bunko.ingest.embed import LongTextCounter, embed_batches
@@ -66,7 +67,7 @@ class Reembedder:
             self._store.vectors.unpin(tool.id)
             return Report(unchanged=totals.documents, total_chunks=totals.chunks)
         embedder_name = new.embedder
-        _log.info("Embedding %s with %s", tool.name, embedder_name)
+        _log.info("Embedding %s with %s", tool.name, display_name(embedder_name or ""))
         report = Report(total_chunks=totals.chunks)
         keys = self._embed_documents(
             tool, ImportProgress(0, totals.documents, 0, 0, totals.characters), report, observer
