@@ -45,8 +45,9 @@ class _Stream(io.StringIO):
         return self._is_terminal
 
     def write(self, text: str, /) -> int:
+        count = super().write(text)  # refuses bytes, by which click tells what kind of stream this is
         self._written.append(text)
-        return len(text)
+        return count
 
 
 @pytest.fixture
