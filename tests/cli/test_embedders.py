@@ -140,7 +140,7 @@ def test_a_terminal_gets_a_table(tmp_path: Path) -> None:
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "COLUMNS": "200", "TERM": "xterm", "PYTHONUTF8": "1"}
     environ |= {"LMSTUDIO_BASE_URL": "http://127.0.0.1:9/v1", "OLLAMA_BASE_URL": "http://127.0.0.1:9/v1"}
     screen = at_a_terminal("embedders", env=environ)
-    assert "│" in screen
+    assert "───" in screen
     assert 'pip install "bunko[gemini]"' in screen
 
 

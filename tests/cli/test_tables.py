@@ -14,7 +14,16 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from bunko.interfaces.cli import tables
-from bunko.interfaces.cli.tables import Column, display_path, format_age, number, shorten_path, shorten_text, show_table
+from bunko.interfaces.cli.tables import (
+    Column,
+    display_path,
+    format_age,
+    number,
+    print_message,
+    shorten_path,
+    shorten_text,
+    show_table,
+)
 
 COLUMNS = (
     Column("tool", min_width=20),
@@ -67,6 +76,19 @@ def test_a_column_that_wraps_keeps_all_of_its_text() -> None:
     assert max(map(cell_len, lines)) <= 40
 
 
+def test_a_command_that_does_not_fit_goes_on_a_line_of_its_own() -> None:
+    message = "recipes: its folder is missing; the index is kept. If it has moved: bunko tool update -n recipes -s PATH"
+    console = Console(file=io.StringIO(), width=60, highlight=False)
+    print_message(message, console=console)
+    assert isinstance(console.file, io.StringIO)
+    *sentences, command = console.file.getvalue().splitlines()
+    assert [line.rstrip() for line in sentences] == [
+        "recipes: its folder is missing; the index is kept. If it has",
+        "moved:",
+    ]
+    assert command == "  bunko tool update -n recipes -s PATH"
+
+
 @pytest.mark.parametrize(
     ("path", "width", "shorter"),
     [
@@ -98,6 +120,7 @@ def test_the_home_folder_is_a_tilde(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert display_path(str(tmp_path / "日記")) == str(Path("~/日記"))
     assert display_path(f"{tmp_path}s") == f"{tmp_path}s"
     assert display_path("") == ""
+    assert display_path(f"its source {tmp_path / 'a'} is missing") == f"its source {Path('~/a')} is missing"
 
 
 @pytest.mark.parametrize(

@@ -60,10 +60,10 @@ def test_a_terminal_gets_colours_tables_and_a_progress_bar(notes: Path, tmp_path
     assert f"{ESCAPE}[" in found
     assert "temple.md:L" in found
     status = at_a_terminal("status", "--docs-dir", notes, env=terminal)
-    assert "│ documents" in status
-    assert "━" in status
+    assert f"{ESCAPE}[1mdocuments" in status
+    assert "───" in status
     assert ESCAPE in at_a_terminal("doctor", "--docs-dir", notes, env=terminal)
-    assert "━" in at_a_terminal("config", "show", "search", "--docs-dir", notes, env=terminal)
+    assert "───" in at_a_terminal("config", "show", "search", "--docs-dir", notes, env=terminal)
     plain = at_a_terminal("search", "京都", "--docs-dir", notes, env=terminal | {"TERM": "dumb"})
     assert ESCAPE not in plain
     as_json = at_a_terminal("search", "京都", "--docs-dir", notes, "--json", env=terminal)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from bunko import indexes
 from bunko.embedders import hashing
-from bunko.library import doctor
+from bunko.library import catalog, doctor
+from bunko.library.open import open_library
+from bunko.library.paths import locate_library
 from tests.conftest import Opener
 
 if TYPE_CHECKING:
@@ -55,3 +57,20 @@ def test_a_search_that_finds_other_texts_is_still_reported(docs: Path, open_docs
         findings = doctor.check_search(library.store, view, tool, _Reversed(embedder.size))
     states = {finding.message.partition(":")[0]: finding.state for finding in findings}
     assert states == {"Japanese, bm25": "ok", "Japanese, semantic": "error", "Japanese, hybrid": "ok"}
+
+
+def test_a_vanished_folder_and_a_tool_without_documents_are_warnings_that_name_the_next_command(
+    docs: Path, tmp_path: Path
+) -> None:
+    empty, place = tmp_path / "empty", tmp_path / "library"
+    empty.mkdir()
+    (docs / "寺.md").write_text("# 京都の寺\n\n秋の京都で寺の庭を巡った日の記録です。\n", encoding="utf-8")
+    with open_library(locate_library(library=place, environ={}), environ={}) as library:
+        catalog.add_tool(library.store, "notes", "旅行の記録", docs)
+        catalog.add_tool(library.store, "later", "Not yet", empty)
+        library.import_tools(["notes"], "new")
+        docs.rename(tmp_path / "moved")
+        warnings = {finding.subject: finding for finding in library.diagnose() if finding.state == "warning"}
+    assert warnings["notes"].message == f"its source {docs} is missing; the index is kept"
+    assert warnings["notes"].hint.endswith(f"bunko tool update -n notes -s PATH --library {place}")
+    assert warnings["later"].hint == f"Import them with: bunko import -n later --library {place}"

@@ -197,7 +197,9 @@ def test_without_its_embedder_a_tool_is_searched_by_words_and_goes_on_when_it_is
     answer = library.search("奈良")
     assert (answer.mode, answer.hits[0].uri) == ("bm25", "b.md")
     (notice,) = answer.notices
-    assert notice.startswith("Only the words of documents are searched: its embedder lmstudio nomic-embed-text is not in the settings.")
+    assert notice.startswith(
+        "Only the words of documents are searched: its embedder lmstudio nomic-embed-text is not in the settings."
+    )
     assert f"bunko reembed --docs-dir {docs}" in notice
     put(docs, "c.md", "大阪の話")
     assert ["bunko reembed" in notice for notice in library.reindex().notices] == [True]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -280,7 +281,7 @@ def test_the_check_ends_with_1_if_it_warns_and_0_if_all_is_well(
     assert out.splitlines()[-1] == "An assistant can tell these tools apart."
 
 
-def test_a_person_sees_a_matrix_of_who_gets_whose_questions(
+def test_a_person_sees_which_tools_get_the_questions_of_others(
     shelf: Kitchen, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from bunko.interfaces.cli.tool_check import show_routing
@@ -289,6 +290,7 @@ def test_a_person_sees_a_matrix_of_who_gets_whose_questions(
     show_routing(shelf(cooking=GOOD["network"], network=GOOD["cooking"]).measure_routing())
     out = capsys.readouterr().out
     assert "Where questions are routed" in out
+    assert re.search(r"^cooking +\d+% +network \(\d+\)", out, re.M)
     assert "bunko tool describe -n cooking --write" in out.replace("\n", " ")
 
 

@@ -173,6 +173,7 @@ def _unreachable_reason(address: str, secret: str) -> str:
             return ""  # it is up; not every server lists its models
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
+        reason = getattr(reason, "strerror", None) or reason  # without its number
         return f"{public_address} does not answer ({reason}); start the server, or set its address."
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from bunko.library.paths import LibraryPaths
+from bunko.sources import find_kind
 from bunko.types import Tool
 
 
@@ -20,6 +21,23 @@ def update_command(paths: LibraryPaths, tool: Tool) -> str:
     if paths.docs_dir is not None:
         return shlex.join(["bunko", "reindex", *paths.cli_arguments()])
     return shlex.join(["bunko", "import", "-n", tool.name, "--mode", "update", *paths.cli_arguments()])
+
+
+def import_command(paths: LibraryPaths, tool: Tool) -> str:
+    """Return the command that imports the first documents of a tool."""
+    kind = find_kind(tool.kind)
+    if paths.docs_dir is not None:
+        command = "bunko reindex"
+    elif kind is not None and kind.root == "none":
+        command = f"{kind.import_command} -n {shlex.quote(tool.name)}"
+    else:
+        command = f"bunko import -n {shlex.quote(tool.name)}"
+    return command + paths.cli_flags()
+
+
+def move_command(paths: LibraryPaths, tool: Tool) -> str:
+    """Return the command that tells a tool where its folder or file is now."""
+    return f"bunko tool update -n {shlex.quote(tool.name)} -s PATH{paths.cli_flags()}"
 
 
 def vector_command(paths: LibraryPaths, tool: Tool) -> str:

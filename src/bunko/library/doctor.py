@@ -90,9 +90,9 @@ def check_search(
     per_language: int = _QUESTIONS_PER_LANGUAGE,
 ) -> list[Finding]:
     """Search for sentences of indexed texts in each language and mode, and report how many find their text."""
+    findings: list[Finding] = []
     if not view.size:
-        return [Finding("warning", tool.name, "has no documents yet", "Import them with: bunko reindex.")]
-    findings = []
+        return findings
     questions = _sample_questions(store, view, per_language)
     queries: Embedder | None = None
     if embedder is not None:
@@ -122,7 +122,7 @@ def search_problems(
 ) -> list[str]:
     """Return a message for each language and mode that fails to find texts or could not be checked."""
     findings = check_search(store, view, tool, embedder, per_language=per_language)
-    return [f"{finding.message}. {finding.hint}" for finding in findings if finding.state != "ok" and view.size]
+    return [f"{finding.message}. {finding.hint}" for finding in findings if finding.state != "ok"]
 
 
 class _PrecomputedQueries:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from bunko.errors import UnknownName
-from bunko.library import catalog, doctor
+from bunko.library import catalog, commands, doctor
 from bunko.library.build_config import ToolConfig
 from bunko.library.importing import Importer
 from bunko.library.paths import LibraryPaths
-from bunko.library.status import LibraryStatus, ToolDetails, library_status, tool_details
+from bunko.library.status import LibraryStatus, ToolDetails, library_status, source_state, tool_details
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Index, Store
 from bunko.records import ChunkRow
@@ -63,12 +62,25 @@ class Maintenance:
         findings = doctor.check_storage(self._store)
         for tool in catalog.tools(self._store):
             findings += doctor.check_index(self._index, tool)
-            findings += self._check_settings(tool)
+            findings += [*self._check_source(tool), *self._check_settings(tool)]
             with self._store.read_transaction():
                 findings += doctor.check_search(
                     self._store, self._index.view([tool.id]), tool, self._tool_config.embedder_of(tool)
                 )
         return findings
+
+    def _check_source(self, tool: Tool) -> list[doctor.Finding]:
+        """Report a folder that has vanished, and a tool without documents."""
+        uris = self._store.documents.uris(tool.id, limit=1)
+        state = source_state(tool, self._tool_config.source(tool), uris)
+        if state != "ok":
+            message = f"its source {tool.source} is {state}{'; the index is kept' if uris else ''}"
+            hint = f"Restore it or, if it has moved: {commands.move_command(self._paths, tool)}"
+            return [doctor.Finding("warning", tool.name, message, hint)]
+        if uris:
+            return []
+        hint = f"Import them with: {commands.import_command(self._paths, tool)}"
+        return [doctor.Finding("warning", tool.name, "has no documents yet", hint)]
 
     def _check_settings(self, tool: Tool) -> list[doctor.Finding]:
         """Report what a tool was built with if the settings differ, and documents without vectors."""
@@ -110,8 +122,7 @@ class Maintenance:
         tool = catalog.get_tool(self._store, name)
         chunks = self._sample_chunks(tool.id, _SAMPLE_SIZE)
         if not chunks:
-            command = shlex.join(["bunko", "import", "-n", name])
-            hint = f"Import them with: {command}{self._paths.cli_flags()}"
+            hint = f"Import them with: {commands.import_command(self._paths, tool)}"
             raise UnknownName(f"{name} has no documents yet", hint=hint)
         other_ids = [other.id for other in catalog.tools(self._store) if other.id != tool.id]
         background = [

@@ -222,12 +222,13 @@ def _tool_status(store: Store, tool: Tool, rebuild: Tool | None, source: Source,
         store.documents.failures(tool.id),
         storage,
         index.storage_bytes(tool.id),
-        _source_state(tool, source, store.documents.uris(tool.id, limit=1)),
+        source_state(tool, source, store.documents.uris(tool.id, limit=1)),
         None if rebuild is None else store.stats.totals(rebuild.id).documents,
     )
 
 
-def _source_state(tool: Tool, source: Source, known_uris: Iterable[str]) -> SourceState:
+def source_state(tool: Tool, source: Source, known_uris: Iterable[str]) -> SourceState:
+    """Return whether the folder or file of a tool, which had these documents, is there."""
     if not source.has_vanished(known_uris):
         return "ok"
     if not os.access(tool.source, os.F_OK):

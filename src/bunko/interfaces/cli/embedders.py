@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.embedders.names import display_name
 from bunko.interfaces.cli.options import (
     SharedOptions,
     is_terminal,
@@ -48,18 +49,15 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     if shared.as_json:
         print_json({"embedders": [_status_to_dict(status) for status in statuses]})
         return
-    rows = [
-        (status.name, status.state, status.model, status.install_command, status.key_name, status.description)
-        for status in statuses
-    ]
     if is_terminal():
-        from bunko.interfaces.cli.render import show_table
+        from bunko.interfaces.cli.render import show_providers
 
-        show_table(_COLUMNS, rows)
-    else:
-        click.echo("\t".join(_COLUMNS))
-        for row in rows:
-            click.echo("\t".join(replace_controls(" ".join(cell.split())) for cell in row))
+        show_providers(statuses)
+        return
+    click.echo("\t".join(_COLUMNS))
+    for status in statuses:
+        row = status.name, status.state, status.model, status.install_command, status.key_name, status.description
+        click.echo("\t".join(replace_controls(" ".join(cell.split())) for cell in row))
 
 
 @command.command()
@@ -133,13 +131,12 @@ def _print_trial(trial: EmbedderTrial) -> None:
         (f"{trial.other_meaning[0]:.3f}", JAPANESE_SENTENCE, OTHER_SENTENCE),
         (f"{trial.other_meaning[1]:.3f}", ENGLISH_SENTENCE, OTHER_SENTENCE),
     ]
-    title = f"{replace_controls(trial.name)}: {trial.size} dimensions, {trial.seconds * 1000:.0f} ms"
+    title = f"{replace_controls(display_name(trial.name))}: {trial.size} dimensions, {trial.seconds * 1000:.0f} ms"
     if is_terminal():
-        from bunko.interfaces.cli.render import show_table
+        from bunko.interfaces.cli.tables import Column, number, show_table
 
-        show_table(
-            ("similarity", "first sentence", "second sentence"), rows, title=title, number_columns=("similarity",)
-        )
+        columns = (number("similarity"), Column("first sentence", "wrap"), Column("second sentence", "wrap"))
+        show_table(columns, rows, title=title)
     else:
         click.echo(title)
         for row in rows:

@@ -16,9 +16,9 @@ from bunko.observer import NO_OBSERVER, Observer
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table: drawn on a terminal, Markdown in a pipe."""
     if is_terminal():
-        from bunko.interfaces.cli.render import show_table
+        from bunko.interfaces.cli.tables import Column, number, show_table
 
-        show_table(columns, rows, title=title, number_columns=columns[1:])
+        show_table([Column(columns[0], "wrap"), *map(number, columns[1:])], rows, title=title)
         return
     from bunko.evaluation.report import markdown_table
 

@@ -19,6 +19,7 @@ from bunko.types import format_citation
 
 if TYPE_CHECKING:
     from bunko.records import DatedDocument
+    from bunko.types import Tool
 
 _MAX_TITLE_CHARS = 60  # of the text, for a document without a title
 
@@ -43,17 +44,36 @@ def command(name: str | None, limit: int, **options: Any) -> None:
     if shared.as_json:
         print_json([_document_to_dict(document, tool.name) for tool, document in results])
         return
-    rows = [
-        (document.date, _display_title(document), ", ".join(document.tags), _document_citation(document))
-        for _, document in results
-    ]
-    if rows and is_terminal():
-        from bunko.interfaces.cli.render import show_table
+    if results and is_terminal():
+        _show_documents(results)
+        return
+    for _, document in results:
+        row = document.date, _display_title(document), ", ".join(document.tags), _document_citation(document)
+        click.echo("\t".join(map(escape_controls, row)))
 
-        show_table(("date", "title", "tags", "citation"), rows)
-    else:
-        for row in rows:
-            click.echo("\t".join(map(escape_controls, row)))
+
+def _show_documents(results: list[tuple[Tool, DatedDocument]]) -> None:
+    from bunko.interfaces.cli.tables import Column, show_table
+
+    columns = (
+        Column("date", "keep"),
+        Column("title", min_width=20),
+        Column("tags", priority=4),
+        Column("tool", priority=3),
+        Column("document", "path", 2, min_width=20),
+    )
+    tool_names = {tool.name for tool, _ in results}
+    rows = (
+        (
+            document.date.replace("T", " ")[:16],  # to the minute
+            _display_title(document),
+            ", ".join(document.tags),
+            tool.name if len(tool_names) > 1 else "",
+            escape_controls(_document_citation(document)),
+        )
+        for tool, document in results
+    )
+    show_table(columns, rows)
 
 
 def _document_to_dict(document: DatedDocument, tool_name: str) -> dict[str, Any]:

@@ -2,95 +2,163 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bunko.interfaces.cli.options import escape_controls, replace_controls
+from bunko.interfaces.cli.options import escape_controls
 from bunko.interfaces.cli.status import (
-    DOCUMENT_COLUMNS,
     embedder_usage,
     format_size,
     last_import_text,
     length_summary,
     page_summary,
     problem_lines,
+    source_text,
     state_text,
     tool_facts,
     tool_remarks,
 )
+from bunko.interfaces.cli.tables import (
+    Column,
+    display_path,
+    format_age,
+    local_time,
+    new_console,
+    number,
+    plain_text,
+    print_message,
+    show_table,
+)
+from bunko.interfaces.text import format_count
 
 if TYPE_CHECKING:
     from bunko.library.doctor import Finding
+    from bunko.library.embedder_status import ProviderStatus
     from bunko.library.status import LengthBin, LibraryStatus, ToolDetails, ToolStatus
     from bunko.types import Tool
 
 _MAX_BAR_CELLS = 40
 _EIGHTHS: tuple[str, ...] = ("", *"▏▎▍▌▋▊▉")
 _STATE_STYLES = {"ok": "green", "warning": "yellow", "error": "red"}
+# A name is typed into the next command, so it is cut only if it is much longer than others.
+_TOOL_COLUMN = Column("tool", min_width=24)
 
 
-def show_status(status: LibraryStatus) -> None:
+def show_status(status: LibraryStatus, flags: str = "") -> None:
     """Show the tools and the size of a library."""
-    console = Console(highlight=False)
-    table = Table(title=_plain_text(f"Library {status.location}"), title_justify="left")
-    number_columns = ("documents", "chunks", "vectors", "size")
-    for name in ("tool", "state", *number_columns, "last import", "source"):
-        is_number = name in number_columns
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
-    for tool_status in status.tools:
-        tool, totals = tool_status.tool, tool_status.totals
-        table.add_row(
-            _plain_text(tool.name),
-            _styled_state(tool_status),
-            f"{totals.documents:,}",
-            f"{totals.chunks:,}",
-            f"{totals.vectors:,}",
-            format_size(tool_status.bytes),
-            _local_time(last_import_text(tool_status)),
-            _plain_text(tool.source),
-        )
-    console.print(table)
-    sizes = f"{format_size(status.bytes)} on disk, {format_size(status.derived_bytes)} derived"
-    console.print(f"{sizes}, generation {status.generation}", style="dim")
+    console = new_console()
+    console.print(plain_text(f"Library {display_path(status.location)}", "bold"), soft_wrap=True)
+    if not status.tools:
+        print_message("No tools yet. Add one with: bunko tool add", console=console)
+        return
+    columns = (
+        _TOOL_COLUMN,
+        Column("state", "keep"),
+        number("documents", 2),
+        number("chunks", 5),
+        number("vectors", 7),
+        number("size", 6),
+        Column("last import", "keep", 3),
+        Column("source", "path", 4, min_width=16),
+    )
+    console.print()
+    show_table(columns, map(_status_row, status.tools), console=console)
+    console.print()
+    console.print(plain_text(f"{format_size(status.bytes + status.derived_bytes)} on disk", "dim"))
     for name, usage in embedder_usage(status):
-        console.print(_plain_text(f"{name}: {usage}", style="dim"))
+        print_message(f"{name}: {usage}", "dim", console=console)
     for tool_status in status.tools:
-        for line in (*tool_remarks(tool_status), *problem_lines(tool_status)):
-            console.print(_plain_text(f"{tool_status.tool.name}: {line}", style="yellow"))
+        for line in (*tool_remarks(tool_status, flags), *problem_lines(tool_status)):
+            print_message(f"{tool_status.tool.name}: {line}", "yellow", console=console)
 
 
-def show_details(details: ToolDetails) -> None:
+def _status_row(tool_status: ToolStatus) -> tuple[str | Text, ...]:
+    totals = tool_status.totals
+    return (
+        tool_status.tool.name,
+        _styled_state(tool_status),
+        f"{totals.documents:,}",
+        f"{totals.chunks:,}",
+        f"{totals.vectors:,}",
+        format_size(tool_status.bytes),
+        format_age(last_import_text(tool_status)),
+        display_path(source_text(tool_status.tool)),
+    )
+
+
+def _styled_state(tool_status: ToolStatus) -> Text:
+    if tool_status.source_state == "ok":
+        return Text(state_text(tool_status), style="" if tool_status.tool.active else "yellow")
+    state = f"source {tool_status.source_state}"
+    return Text(state if tool_status.tool.active else f"disabled, {state}", style="red")
+
+
+def show_details(details: ToolDetails, flags: str = "") -> None:
     """Show a tool in detail: facts, chunk lengths, a page of its documents, and problems."""
-    console = Console(highlight=False)
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for name, value in tool_facts(details):
-        table.add_row(_plain_text(name), _plain_text(value))
-    console.print(table)
+    console = new_console()
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="bold", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, value in _readable_facts(details):
+        facts.add_row(plain_text(name), plain_text(value))
+    console.print(facts)
     if details.chunk_lengths:
-        console.print(_plain_text(f"\nchunk lengths: {length_summary(details)}"))
+        print_message(f"\nchunk lengths: {length_summary(details)}", console=console)
         console.print(_length_histogram(details.chunk_lengths.bins, ascii_only=console.options.ascii_only))
-    documents = Table(title=page_summary(details), title_justify="left")
-    for name in DOCUMENT_COLUMNS:
-        documents.add_column(name, justify="right" if name in ("chunks", "characters") else "left", overflow="fold")
-    for document in details.documents:
-        documents.add_row(
-            _plain_text(escape_controls(document.uri)),
-            _plain_text(" ".join(document.title.split())),
+    columns = (
+        Column("document", "path", min_width=20),
+        Column("title", priority=2),
+        number("chunks", 3),
+        number("characters", 5),
+        Column("language", "keep", 4),
+    )
+    rows = (
+        (
+            escape_controls(document.uri),
+            " ".join(document.title.split()),
             f"{document.chunks:,}",
             f"{document.characters:,}",
             document.language,
         )
+        for document in details.documents
+    )
     console.print()
-    console.print(documents)
-    for line in (*tool_remarks(details.status), *problem_lines(details.status)):
-        console.print(_plain_text(line, style="yellow"))
+    if details.documents:
+        show_table(columns, rows, console=console)
+    is_whole = details.page == details.pages == 1
+    documents = format_count(details.status.totals.documents, "document", number_format=",")
+    console.print(plain_text(documents if is_whole else page_summary(details), "dim"))
+    for line in (*tool_remarks(details.status, flags), *problem_lines(details.status)):
+        print_message(line, "yellow", console=console)
+
+
+def _readable_facts(details: ToolDetails) -> Iterator[tuple[str, str]]:
+    for name, value in tool_facts(details):
+        if name in ("created", "last import", "last check"):
+            time, age = local_time(value), format_age(value)
+            yield name, time if time.startswith(age) else f"{time} ({age})"
+        elif name == "source":
+            yield name, display_path(value)
+        elif name == "built with":  # all of it is in the JSON
+            yield "chunker", _chunker_text(details.status.tool.built.chunker or {})
+        elif name == "changes":
+            changed = [count for count in value.split(", ") if not count.startswith("0 ")]
+            yield name, ", ".join(changed) or "none since the last import"
+        else:
+            yield name, value
+
+
+def _chunker_text(chunker: Mapping[str, Any]) -> str:
+    kind = str(chunker.get("kind", "unknown"))
+    size, unit = (
+        chunker.get("size" if kind == "tokens" else "max_chars"),
+        "tokens" if kind == "tokens" else "characters",
+    )
+    return f"{kind}, at most {size:,} {unit} each" if isinstance(size, int) else kind
 
 
 def _length_histogram(bins: Sequence[LengthBin], *, ascii_only: bool) -> Table:
@@ -113,74 +181,105 @@ def _bar(share: float, *, ascii_only: bool) -> str:
     return "█" * cells + _EIGHTHS[eighths]
 
 
-def _local_time(timestamp: str) -> str:
-    # In the user's time zone, and to the minute: a table has little room.
-    try:
-        return datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M")
-    except ValueError:
-        return timestamp
-
-
-def _styled_state(tool_status: ToolStatus) -> Text:
-    if tool_status.source_state != "ok":
-        return Text(state_text(tool_status), style="red")
-    return Text(state_text(tool_status), style="green" if tool_status.tool.active else "yellow")
-
-
 def show_tools(tools: list[Tool]) -> None:
     """Show tools with their state, source and description."""
-    table = Table()
-    for name in ("tool", "state", "source", "last import", "description"):
-        table.add_column(name, overflow="fold")
-    for tool in tools:
-        state = Text("active", style="green") if tool.active else Text("disabled", style="yellow")
-        last_import = _local_time(tool.imported_at) if tool.imported_at else "never"
-        table.add_row(
-            _plain_text(tool.name), state, _plain_text(tool.source), last_import, _plain_text(tool.description)
+    columns = (
+        _TOOL_COLUMN,
+        Column("state", "keep", 2),
+        Column("description", priority=3, min_width=20),
+        Column("source", "path", 4, min_width=16),
+        Column("last import", "keep", 5),
+    )
+    rows = (
+        (
+            tool.name,
+            "active" if tool.active else Text("disabled", style="yellow"),
+            tool.description,
+            display_path(source_text(tool)),
+            format_age(tool.imported_at or "never"),
         )
-    Console(highlight=False).print(table)
-
-
-def show_table(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "", number_columns: Sequence[str] = ()
-) -> None:
-    """Show a table; columns of numbers are aligned to the right."""
-    table = Table(title=_plain_text(title) if title else None, title_justify="left")
-    for name in columns:
-        table.add_column(_plain_text(name), justify="right" if name in number_columns else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(_plain_text(cell) for cell in row))
-    Console(highlight=False).print(table)
+        for tool in tools
+    )
+    show_table(columns, rows)
 
 
 def show_findings(findings: list[Finding]) -> None:
-    """Show the results of the checks."""
-    console = Console(highlight=False)
-    table = Table()
-    for name in ("", "check", "result"):
-        table.add_column(name)
-    for finding in findings:
-        hint = f"\n{finding.hint}" if finding.hint and finding.state != "ok" else ""
-        table.add_row(
-            _plain_text(finding.state, style=_STATE_STYLES[finding.state]),
-            _plain_text(finding.subject),
-            _plain_text(finding.message + hint),
-        )
-    console.print(table)
+    """Show the problems that the checks found, and for a subject without any how many checks passed."""
+    console = new_console()
+    columns = (Column("", "keep"), Column("check", min_width=24), Column("result", "wrap", min_width=30))
+    show_table(columns, _finding_rows(findings), console=console)
+    problems = [finding for finding in findings if finding.state != "ok"]
+    console.print()
+    for finding in problems:
+        if finding.hint:
+            print_message(f"{finding.subject}: {finding.hint}", console=console)
+    counts = Counter(finding.state for finding in findings)
+    totals = [format_count(counts[state], state) for state in ("error", "warning") if counts[state]]
+    style = _STATE_STYLES["error" if counts["error"] else "warning" if problems else "ok"]
+    console.print(plain_text(f"{', '.join(totals) or 'No problems'}; --json lists all checks.", style))
+
+
+def _finding_rows(findings: list[Finding]) -> Iterator[tuple[str | Text, ...]]:
+    for subject in dict.fromkeys(finding.subject for finding in findings):
+        own_findings = [finding for finding in findings if finding.subject == subject]
+        passed = [finding.message for finding in own_findings if finding.state == "ok"]
+        if len(passed) == len(own_findings):
+            message = passed[0] if len(passed) == 1 else f"{len(passed)} checks passed"
+            yield plain_text("ok", _STATE_STYLES["ok"]), subject, message
+        for finding in own_findings:
+            if finding.state != "ok":
+                state = plain_text(finding.state, _STATE_STYLES[finding.state])
+                yield state, subject, display_path(finding.message)
 
 
 def show_settings(rows: list[tuple[str, str, str]]) -> None:
     """Show settings and their origins."""
-    table = Table()
-    for name in ("setting", "value", "origin"):
-        table.add_column(name, overflow="fold")
-    for key, value, origin in rows:
-        table.add_row(
-            _plain_text(key), _plain_text(value), _plain_text(origin, style="dim" if origin == "default" else "cyan")
+    columns = (
+        Column("setting", "keep"),
+        Column("value", "wrap", min_width=20),
+        Column("origin", "path", 2, min_width=14),
+    )
+    show_table(
+        columns,
+        (
+            (key, value, plain_text(display_path(origin), "dim" if origin == "default" else "cyan"))
+            for key, value, origin in rows
+        ),
+    )
+
+
+def show_providers(statuses: list[ProviderStatus]) -> None:
+    """Show the embedding providers, then what those that cannot be used need."""
+    console = new_console()
+    columns = (
+        Column("embedder", min_width=16),
+        Column("state", "keep"),
+        Column("model", priority=2, min_width=36),
+        Column("description", priority=3, min_width=40),
+        Column("key", "keep", 4),
+        Column("install", "keep", 5),
+    )
+    rows = (
+        (
+            status.name,
+            _provider_state(status),
+            "" if status.model.isdecimal() else status.model,  # the bundled model has only a version
+            status.description,
+            status.key_name,
+            status.install_command,
         )
-    Console(highlight=False).print(table)
+        for status in statuses
+    )
+    show_table(columns, rows, console=console)
+    unavailable = [status for status in statuses if status.unavailable_reason]
+    if unavailable:
+        console.print()
+    for status in unavailable:
+        reason = " ".join(status.unavailable_reason.split())
+        print_message(f"{status.name}: {reason}", "yellow" if status.is_used else "", console=console)
 
 
-def _plain_text(text: str, *, style: str = "") -> Text:
-    # Rich parses a plain string as markup, in which [/x] in a file name would be an error.
-    return Text(replace_controls(text), style=style)
+def _provider_state(status: ProviderStatus) -> Text:
+    if status.unavailable_reason:
+        return Text("in use, not ready", style="red") if status.is_used else Text("not ready", style="dim")
+    return Text("in use", style="green") if status.is_used else Text("ready")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.embedders.names import display_name
 from bunko.interfaces.cli.options import (
     complete_tool_names,
     escape_controls,
@@ -20,6 +22,7 @@ from bunko.interfaces.text import format_count, join_sentences
 
 if TYPE_CHECKING:
     from bunko.library.status import LibraryStatus, ToolDetails, ToolStatus
+    from bunko.records import EmbeddingUsage
     from bunko.types import Tool
 
 SOURCE_REMARKS = {
@@ -61,10 +64,11 @@ def command(name: str | None, page: int | None, page_size: int | None, **options
             result: LibraryStatus | ToolDetails = library.status()
         else:
             result = library.tool_status(name, page=page or 1, page_size=page_size or _PAGE_SIZE)
-    _print_status(result, as_json=shared.as_json)
+        flags = shared.library_flags(library)
+    _print_status(result, flags, as_json=shared.as_json)
 
 
-def _print_status(result: LibraryStatus | ToolDetails, *, as_json: bool) -> None:
+def _print_status(result: LibraryStatus | ToolDetails, flags: str, *, as_json: bool) -> None:
     from bunko.library.status import LibraryStatus
 
     if as_json:
@@ -73,11 +77,11 @@ def _print_status(result: LibraryStatus | ToolDetails, *, as_json: bool) -> None
         from bunko.interfaces.cli import render
 
         if isinstance(result, LibraryStatus):
-            render.show_status(result)
+            render.show_status(result, flags)
         else:
-            render.show_details(result)
+            render.show_details(result, flags)
     else:
-        lines = status_lines(result) if isinstance(result, LibraryStatus) else details_lines(result)
+        lines = status_lines(result, flags) if isinstance(result, LibraryStatus) else details_lines(result, flags)
         click.echo(replace_controls("\n".join(lines)))
 
 
@@ -164,7 +168,7 @@ def _tool_status_to_dict(tool_status: ToolStatus) -> dict[str, Any]:
     }
 
 
-def status_lines(status: LibraryStatus) -> list[str]:
+def status_lines(status: LibraryStatus, flags: str = "") -> list[str]:
     """Return a status as lines for a pipe."""
     lines = [
         f"library: {status.location} ({format_size(status.bytes)}, derived {format_size(status.derived_bytes)},"
@@ -176,7 +180,7 @@ def status_lines(status: LibraryStatus) -> list[str]:
             f"{tool.name}: {state_text(tool_status)}, {_format_counts(tool_status)}, {size},"
             f" last import {last_import_text(tool_status)}, from {source_text(tool)}"
         )
-        lines += [f"  {line}" for line in (*tool_remarks(tool_status), *problem_lines(tool_status))]
+        lines += [f"  {line}" for line in (*tool_remarks(tool_status, flags), *problem_lines(tool_status))]
     if not status.tools:
         lines.append("No tools yet.")
     return lines + [f"embedder {name}: {usage}" for name, usage in embedder_usage(status)]
@@ -184,19 +188,24 @@ def status_lines(status: LibraryStatus) -> list[str]:
 
 def embedder_usage(status: LibraryStatus) -> list[tuple[str, str]]:
     """Return how many texts each embedder embedded, and how many were reused, by embedder name."""
-    return [
-        (
-            name,
-            f"{format_count(usage.texts, 'text', number_format=',')} embedded"
-            f" in {format_count(usage.calls, 'call', number_format=',')};"
-            f" {format_count(usage.saved_texts, 'text', number_format=',')} reused,"
-            f" {format_count(usage.saved_calls, 'call', number_format=',')} saved",
-        )
-        for name, usage in status.embedding_usage.items()
-    ]
+    usage_by_name: dict[str, EmbeddingUsage] = {}
+    for key, usage in status.embedding_usage.items():
+        name = display_name(key)  # several keys: the same model with other options
+        usage_by_name[name] = usage_by_name[name] + usage if name in usage_by_name else usage
+    return [(name, _format_usage(usage)) for name, usage in usage_by_name.items()]
 
 
-def details_lines(details: ToolDetails) -> list[str]:
+def _format_usage(usage: EmbeddingUsage) -> str:
+    def count(number: int, noun: str) -> str:
+        return format_count(number, noun, number_format=",")
+
+    text = f"{count(usage.texts, 'text')} embedded in {count(usage.calls, 'call')}"
+    if not usage.saved_texts:
+        return text
+    return f"{text}; {count(usage.saved_texts, 'text')} reused, {count(usage.saved_calls, 'call')} saved"
+
+
+def details_lines(details: ToolDetails, flags: str = "") -> list[str]:
     """Return the details of a tool as lines for a pipe; documents are in tab-separated columns."""
     lines = [f"{name}: {value}" for name, value in tool_facts(details)]
     if details.chunk_lengths:
@@ -204,7 +213,7 @@ def details_lines(details: ToolDetails) -> list[str]:
         lines += [
             f"  {length_bin.low}-{length_bin.high}: {length_bin.count}" for length_bin in details.chunk_lengths.bins
         ]
-    lines += [*tool_remarks(details.status), *problem_lines(details.status)]
+    lines += [*tool_remarks(details.status, flags), *problem_lines(details.status)]
     lines.append(page_summary(details))
     lines.append("\t".join(DOCUMENT_COLUMNS))
     for document in details.documents:
@@ -215,7 +224,7 @@ def details_lines(details: ToolDetails) -> list[str]:
 
 def tool_facts(details: ToolDetails) -> list[tuple[str, str]]:
     """Return the facts about a tool as names and values."""
-    tool_status, tool, totals = details.status, details.status.tool, details.status.totals
+    tool_status, tool = details.status, details.status.tool
     facts = [
         ("tool", f"{tool.name} ({tool.kind}, {state_text(tool_status)})"),
         ("description", tool.description or "none"),
@@ -223,25 +232,33 @@ def tool_facts(details: ToolDetails) -> list[tuple[str, str]]:
         *((name, _format_value(value)) for name, value in tool.options.to_json().items()),
         ("created", tool.created_at or "unknown"),
         ("last import", last_import_text(tool_status)),
-        (
-            "contents",
-            f"{_format_counts(tool_status, ',')}, {format_count(totals.characters, 'character', number_format=',')}",
-        ),
+        ("contents", contents_text(tool_status)),
         ("size", _format_storage(tool_status)),
     ]
     if tool.is_built:
-        dimension = tool_status.storage.dimension
-        dimensions = f", {dimension} dimensions" if dimension else ""
         built = ", ".join(
             f"{name} {_format_value(value)}" for name, value in tool.built.to_json().items() if name != "embedder"
         )
-        facts += [("embedding", f"{tool.built.embedder or 'none'}{dimensions}"), ("built with", built)]
+        facts += [("embedding", embedding_text(tool_status)), ("built with", built)]
     facts.append(("last check", details.checked_at or "never"))
     if details.changes:
         changes = details.changes
         counts = f"{changes.new} new, {changes.changed} changed, {changes.gone} deleted, {changes.moved} moved"
         facts.append(("changes", counts))
     return facts
+
+
+def contents_text(tool_status: ToolStatus) -> str:
+    """Return how many documents, chunks, vectors and characters a tool holds."""
+    characters = format_count(tool_status.totals.characters, "character", number_format=",")
+    return f"{_format_counts(tool_status, ',')}, {characters}"
+
+
+def embedding_text(tool_status: ToolStatus) -> str:
+    """Return the model that computed the vectors of a tool, and their size."""
+    dimension = tool_status.storage.dimension
+    name = display_name(tool_status.tool.built.embedder or "none")
+    return f"{name}, {dimension} dimensions" if dimension else name
 
 
 def _format_storage(tool_status: ToolStatus) -> str:
@@ -276,9 +293,15 @@ def page_summary(details: ToolDetails) -> str:
     return f"{summary}; --page {details.page + 1} shows the next" if details.page < details.pages else summary
 
 
-def tool_remarks(tool_status: ToolStatus) -> list[str]:
-    """Return remarks about a missing source, an unfinished import and an unfinished rebuild."""
-    remarks = [SOURCE_REMARKS[tool_status.source_state]] if tool_status.source_state in SOURCE_REMARKS else []
+def tool_remarks(tool_status: ToolStatus, flags: str) -> list[str]:
+    """Return remarks about a missing source, an unfinished import and an unfinished rebuild.
+
+    `flags` select the library in the commands that they name.
+    """
+    remarks = []
+    if tool_status.source_state in SOURCE_REMARKS:
+        move = f"bunko tool update -n {shlex.quote(tool_status.tool.name)} -s PATH{flags}"
+        remarks.append(f"{SOURCE_REMARKS[tool_status.source_state]}. If it has moved: {move}")
     if tool_status.import_state == "unfinished":
         remarks.append("the first import is unfinished; import the tool again to continue")
     if tool_status.rebuild_documents is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ Cell = str | Text
 
 _GAP = 2  # cells between two columns
 _ELLIPSIS = "…"
+_COMMAND = re.compile(r"(?<=: )(?:bunko |pip install )[^\n]*?(?=\.?$)")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _MAX_DAYS = 30  # an older time is easier to place as a date
 
@@ -81,6 +83,17 @@ def show_table(
     console.print(table)
 
 
+def print_message(text: str, style: str = "", *, console: Console | None = None) -> None:
+    """Print sentences; a command at their end that does not fit goes on a line of its own, to be copied whole."""
+    console = console or new_console()
+    command = _COMMAND.search(text)
+    if command is None or cell_len(text) <= console.width:
+        console.print(plain_text(text, style))
+        return
+    console.print(plain_text(text[: command.start()].rstrip(), style))
+    console.print(plain_text(f"  {command[0]}"), soft_wrap=True)
+
+
 def _column_widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], room: int) -> dict[int, int]:
     """Return the widths of the columns that have room, by index."""
     widths = {}
@@ -98,9 +111,9 @@ def _column_widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], ro
         if columns[index].priority == 1:
             break
         del widths[index]
-    # The widest columns give way first: a short one stays whole beside them.
+    # Wide and unimportant columns give way first: a short one stays whole beside them.
     while _total_width(widths) > room and (wide := [index for index in widths if widths[index] > smallest(index)]):
-        widths[max(wide, key=widths.__getitem__)] -= 1
+        widths[max(wide, key=lambda index: widths[index] * columns[index].priority)] -= 1
     return widths
 
 
@@ -161,13 +174,23 @@ def _take_cells(text: str, width: int) -> str:
     return text[:end]
 
 
-def display_path(path: str) -> str:
-    """Return a path with ~ for the home folder."""
+def display_path(text: str) -> str:
+    """Return a path, or a sentence with paths, with ~ for the home folder."""
     try:
         home = Path.home()
-        return str("~" / Path(path).relative_to(home)) if home != home.parent else path
-    except (ValueError, RuntimeError):  # elsewhere; or this user has no home
-        return path
+    except RuntimeError:  # this user has none
+        return text
+    if home == home.parent:
+        return text
+    return re.sub(rf"(?<!\S){re.escape(str(home))}(?=[\s/\\]|$)", "~", text)
+
+
+def local_time(timestamp: str) -> str:
+    """Return a time in the time zone of the user, to the minute, and any other text as it is."""
+    try:
+        return datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M")
+    except ValueError:
+        return timestamp
 
 
 def current_time() -> datetime:

@@ -36,9 +36,9 @@ def command(name: str | None, **options: Any) -> None:
     if shared.as_json:
         print_json([{"tag": tag, "count": count} for tag, count in tags])
     elif tags and is_terminal():
-        from bunko.interfaces.cli.render import show_table
+        from bunko.interfaces.cli.tables import Column, number, show_table
 
-        show_table(("tag", "count"), [(tag, f"{count:,}") for tag, count in tags], number_columns=("count",))
+        show_table((Column("tag"), number("count")), [(tag, f"{count:,}") for tag, count in tags])
     else:
         for tag, count in tags:
             click.echo(replace_controls(f"{tag}\t{count}"))

@@ -248,6 +248,9 @@ def ls(everything: bool, form: str | None, **options: Any) -> None:
     shared = pop_shared_options(options)
     with _open_library(shared) as library:
         tools = [tool for tool in library.tools() if everything or tool.active]
+        if not tools:
+            has_disabled = bool(library.tools())
+            print_stderr("No active tools; --all lists the others." if has_disabled else "No tools yet.")
         form = "json" if shared.as_json else form
         if form is None and not everything:
             for tool in tools:
@@ -255,7 +258,7 @@ def ls(everything: bool, form: str | None, **options: Any) -> None:
             return
         if (form or library.settings.display.default_format) == "json":
             print_json([tool_to_dict(tool) for tool in tools])
-        elif is_terminal():
+        elif tools and is_terminal():
             from bunko.interfaces.cli.render import show_tools
 
             show_tools(tools)

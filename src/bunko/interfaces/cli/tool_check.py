@@ -11,9 +11,6 @@ from bunko.interfaces.cli.options import replace_controls
 if TYPE_CHECKING:
     from bunko.library.tool_routing import Route, RoutingReport
 
-# With more tools a matrix is wider than a terminal.
-_MAX_MATRIX_TOOLS = 8
-
 
 def routing_to_dict(routing: RoutingReport) -> dict[str, Any]:
     """Return a routing report as a plain dictionary."""
@@ -59,45 +56,39 @@ def format_routing(routing: RoutingReport, flags: str = "") -> str:
 
 def show_routing(routing: RoutingReport, flags: str = "") -> None:
     """Show a routing report on a terminal: which tool gets which questions, and warnings."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from bunko.interfaces.cli.tables import Column, new_console, number, print_message, show_table
 
-    console = Console(highlight=False)
+    console = new_console()
     if routing.accuracy is not None:
-        names = [route.tool for route in routing.routes]
-        table = Table(title="Where questions are routed", title_justify="left")
-        table.add_column("questions about")
-        for name in (
-            "right",
-            *(names if len(names) <= _MAX_MATRIX_TOOLS else ["routed to others"]),
-            "tied",
-            "no match",
-        ):
-            table.add_column(Text(replace_controls(name)), justify="right", overflow="fold")
-        for route in routing.routes:
-            if len(names) <= _MAX_MATRIX_TOOLS:
-                cells = [_matrix_cell(route, name) for name in names]
-            else:
-                cells = [", ".join(f"{other} {count}" for other, count in route.lost_to.most_common(3))]
-            share = f"{route.share:.0%}" if route.questions else "–"
-            row = [route.tool, share, *cells, str(route.tied), str(route.unmatched)]
-            table.add_row(*(Text(replace_controls(cell)) for cell in row))
-        console.print(table)
-        console.print(Text(_accuracy_summary(routing), style="dim"))
+        columns = (
+            Column("questions about", min_width=24),
+            number("right"),
+            Column("routed to others", priority=2, min_width=20),
+            number("tied", 3),
+            number("no match", 3),
+        )
+        rows = (
+            (
+                route.tool,
+                f"{route.share:.0%}" if route.questions else "–",
+                ", ".join(f"{other} ({count})" for other, count in route.lost_to.most_common()),
+                str(route.tied),
+                str(route.unmatched),
+            )
+            for route in routing.routes
+        )
+        show_table(columns, rows, title="Where questions are routed", console=console)
+        console.print()
+        print_message(_accuracy_summary(routing), "dim", console=console)
     for warning in routing.warnings:
-        console.print(Text(replace_controls(warning.message), style="yellow"))
+        print_message(warning.message, "yellow", console=console)
         if len(warning.tools) == 2 and (examples := _misrouted_examples(routing, *warning.tools)):
-            console.print(Text(replace_controls(f"    e.g. {'; '.join(examples)}"), style="dim"))
-        console.print(Text(replace_controls(f"    {warning.hint}")))
+            print_message(f"  e.g. {'; '.join(examples)}", "dim", console=console)
+        print_message(f"  {warning.hint}", console=console)
     for name in routing.empty_tools:
-        console.print(Text(replace_controls(_no_questions_message(name) + flags), style="dim"))
+        print_message(_no_questions_message(name) + flags, "dim", console=console)
     if not routing.warnings:
-        console.print(Text(_no_warnings_message(routing), style="green"))
-
-
-def _matrix_cell(route: Route, name: str) -> str:
-    return str(route.right) if name == route.tool else str(route.lost_to[name] or "·")
+        print_message(_no_warnings_message(routing), "green", console=console)
 
 
 def _format_share(route: Route) -> str:
@@ -113,7 +104,9 @@ def _accuracy_summary(routing: RoutingReport) -> str:
     questions = sum(route.questions for route in routing.routes)
     right, matched = routing.matched_counts
     text = f"{routing.accuracy or 0:.0%} of {questions} questions, made from titles and headings, go to the right tool"
-    if not matched or matched == questions:
+    if not matched:
+        return f"{text} by chance: none of them shares a word with a description."
+    if matched == questions:
         return f"{text}."
     return f"{text}; {right / matched:.0%} of the {matched} that share a word with a description."
 

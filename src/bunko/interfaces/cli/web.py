@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -28,11 +27,10 @@ from bunko.observer import Observer
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
-    from bunko.library.web import CollectResult, UnfinishedCrawl, WebToolStatus
+    from bunko.library.web import CollectResult
     from bunko.observer import CrawlProgress, ImportProgress
 
 _MAX_PROBLEMS = 10
-_MAX_HOSTS = 5
 _SECONDS_BETWEEN_LINES = 2.0
 _name_option = click.option(
     "--name", "-n", metavar="TOOL", help="Tool that holds the pages. [knowledge]", shell_complete=complete_tool_names
@@ -189,38 +187,21 @@ def status(name: str | None, **options: Any) -> None:
     shared = pop_shared_options(options)
     with shared.open(create=False) as library:
         tools, flags = library.web.status(name), shared.library_flags(library)
+    from bunko.interfaces.cli.web_status import format_hosts, show_web_tools, web_remarks, web_tool_to_dict
+
     if shared.as_json:
-        print_json({"tools": [_tool_to_dict(tool_status) for tool_status in tools]})
+        print_json({"tools": [web_tool_to_dict(tool_status) for tool_status in tools]})
     elif is_terminal():
-        _show_tools(tools, flags)
+        show_web_tools(tools, flags)
     else:
         for tool_status in tools:
             counts = f"{format_count(tool_status.pages, 'page')}, {format_count(tool_status.chunks, 'chunk')}"
-            hosts = _format_hosts(tool_status) or "no sites"
+            hosts = format_hosts(tool_status) or "no sites"
             click.echo(replace_controls(f"{tool_status.tool.name}: {counts}, from {hosts}"))
-            for line in _tool_remarks(tool_status, flags):
+            for line in web_remarks(tool_status, flags):
                 click.echo(replace_controls(f"  {line}"))
         if not tools:
             click.echo("No web pages yet.")
-
-
-def _show_tools(tools: Sequence[WebToolStatus], flags: str) -> None:
-    from bunko.interfaces.cli.render import show_table
-
-    rows = [
-        (
-            tool_status.tool.name,
-            str(tool_status.pages),
-            str(tool_status.chunks),
-            _format_hosts(tool_status),
-            tool_status.oldest_check or "never",
-        )
-        for tool_status in tools
-    ]
-    show_table(("tool", "pages", "chunks", "sites", "oldest check"), rows, number_columns=("pages", "chunks"))
-    for tool_status in tools:
-        for line in _tool_remarks(tool_status, flags):
-            print_stderr(line)
 
 
 def _check_name(library: Library, name: str | None) -> None:
@@ -285,50 +266,6 @@ def _report_problems(result: CollectResult, *, exit_on_problem: bool) -> None:
         from bunko.interfaces.cli.main import EXIT_CODES
 
         sys.exit(EXIT_CODES[next(iter(outcome.errors.values())).code])
-
-
-def _tool_to_dict(tool_status: WebToolStatus) -> dict[str, Any]:
-    return {
-        "name": tool_status.tool.name,
-        "description": tool_status.tool.description,
-        "active": tool_status.tool.active,
-        "pages": tool_status.pages,
-        "chunks": tool_status.chunks,
-        "sites": [{"host": host, "pages": pages} for host, pages in tool_status.hosts],
-        "oldest_look": tool_status.oldest_check,
-        "problems": [{"url": problem.uri, "reason": problem.reason} for problem in tool_status.problems],
-        "unfinished": [
-            {"url": crawl.url, "waiting": crawl.waiting_pages, **crawl.rules} for crawl in tool_status.unfinished_crawls
-        ],
-    }
-
-
-def _format_hosts(tool_status: WebToolStatus) -> str:
-    hosts = ", ".join(f"{escape_controls(host)} ({pages})" for host, pages in tool_status.hosts[:_MAX_HOSTS])
-    return hosts + (", …" if len(tool_status.hosts) > _MAX_HOSTS else "")
-
-
-def _tool_remarks(tool_status: WebToolStatus, flags: str) -> list[str]:
-    """Return remarks about unfinished crawls and the first problems of a tool."""
-    remarks = []
-    for crawl in tool_status.unfinished_crawls:
-        pages = format_count(crawl.waiting_pages, "page")
-        command_line = f"{shlex.join(_crawl_arguments(crawl))} -n {shlex.quote(tool_status.tool.name)}{flags}"
-        remarks.append(f"a crawl is unfinished, with {pages} to fetch; continue with: {command_line}")
-    remarks += [
-        f"{escape_controls(problem.uri)}: {join_sentences(problem.reason)}"
-        for problem in tool_status.problems[:_MAX_PROBLEMS]
-    ]
-    if len(tool_status.problems) > _MAX_PROBLEMS:
-        remarks.append(f"… and {len(tool_status.problems) - _MAX_PROBLEMS} more; use --json to list all.")
-    return remarks
-
-
-def _crawl_arguments(crawl: UnfinishedCrawl) -> list[str]:
-    rules = crawl.rules
-    arguments = ["bunko", "web", "crawl", crawl.url, *([rules["pattern"]] if rules.get("pattern") else [])]
-    arguments += ["--max-pages", str(rules.get("max_pages", 50)), "--depth", str(rules.get("depth", 1))]
-    return arguments + (["--sitemap"] if rules.get("sitemap") else [])
 
 
 @contextmanager
