@@ -24,7 +24,7 @@ ROWS, COLUMNS = 50, 400
 MOST_SECONDS = 60.0
 
 _PIECE = re.compile(r"\x1b\[\??[\d;]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+")
-_WHEN = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|\d\d:\d\d:\d\d")
+_WHEN = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|\d\d:\d\d:\d\d|just now|\d+ min ago")
 _SIZE = re.compile(r"\b[\d.]+ k?B\b")
 _SCORE = re.compile(r"(?<=hybrid )[\d.]+")
 _RULE = re.compile(r"[━─]+")

@@ -40,6 +40,7 @@ def test_errors_name_the_model_and_not_the_key_of_its_vectors() -> None:
     service.always = lambda _: openai_error(401, "no")
     try:
         embedder = embedders.build("gemini", api_key=KEY, base_url=service.address, retries=0)
+        assert embedder is not None
         with pytest.raises(EmbedderError) as caught:
             embedder.embed(["text"])
     finally:

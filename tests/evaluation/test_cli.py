@@ -243,5 +243,5 @@ def test_a_terminal_gets_tables_and_a_progress_bar(files: tuple[str, ...], tmp_p
     written = at_a_terminal("evaluate", *NEEDED, *files, "--mode", "bm25", "--mode", "hybrid", env=terminal)
     assert "Importing" in written
     assert "Searching, hybrid" in written
-    assert "│ ndcg@5" in written
+    assert "\nndcg@5 " in written
     assert "hybrid compared with bm25" in written

@@ -12,13 +12,22 @@ import click
 from bunko.interfaces.cli.options import is_terminal, replace_controls
 from bunko.observer import NO_OBSERVER, Observer
 
+_TEXT_COLUMNS = ("settings", "values")
+# Counts behind the interval and p: the first to go on a narrow terminal. The reports have them all.
+_PRIORITIES = {"wins": 2, "losses": 2, "ties": 3}
+
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table: drawn on a terminal, Markdown in a pipe."""
     if is_terminal():
         from bunko.interfaces.cli.tables import Column, number, show_table
 
-        show_table([Column(columns[0], "wrap"), *map(number, columns[1:])], rows, title=title)
+        click.echo()  # a table has no border that would set it off from the one before
+        first, *others = columns
+        shown = [
+            Column(name, "wrap") if name in _TEXT_COLUMNS else number(name, _PRIORITIES.get(name, 1)) for name in others
+        ]
+        show_table([Column(first, "wrap"), *shown], rows, title=title)
         return
     from bunko.evaluation.report import markdown_table
 

@@ -60,7 +60,7 @@ def _show_documents(results: list[tuple[Tool, DatedDocument]]) -> None:
         Column("title", min_width=20),
         Column("tags", priority=4),
         Column("tool", priority=3),
-        Column("document", "path", 2, min_width=20),
+        Column("citation", "path", 2, min_width=20),
     )
     tool_names = {tool.name for tool, _ in results}
     rows = (

@@ -64,8 +64,9 @@ def show_table(
     console = console or new_console()
     cells = [[cell if isinstance(cell, Text) else plain_text(cell) for cell in row] for row in rows]
     widths = _column_widths(columns, cells, console.width)
+    if title:
+        console.print(plain_text(title, "bold"))
     table = Table(
-        title=plain_text(title) if title else None, title_justify="left", title_style="bold",
         box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="bold",
     )  # fmt: skip
     shown = [(index, column, widths[index]) for index, column in enumerate(columns) if index in widths]
