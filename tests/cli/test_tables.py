@@ -69,6 +69,10 @@ def test_a_column_without_a_value_is_left_out() -> None:
     assert lines_at(80, columns, [("旅行", ""), ("python", "a language")])[0].split() == ["tag", "note"]
 
 
+def test_a_line_break_in_a_cell_does_not_make_a_second_line() -> None:
+    assert lines_at(80, (Column("title"),), [("Two\nlines",)])[2:] == ["Two lines"]
+
+
 def test_a_column_that_wraps_keeps_all_of_its_text() -> None:
     text = "The folder does not exist any more; its index is kept. Move it back, or name the new one."
     lines = lines_at(40, (Column("check", "keep"), Column("result", "wrap")), [("日記", text)])

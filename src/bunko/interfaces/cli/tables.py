@@ -62,7 +62,7 @@ def show_table(
 ) -> None:
     """Show a table that is no wider than the terminal; empty columns and those without room are left out."""
     console = console or new_console()
-    cells = [[cell if isinstance(cell, Text) else plain_text(cell) for cell in row] for row in rows]
+    cells = [[_make_cell(cell, column) for cell, column in zip(row, columns, strict=True)] for row in rows]
     widths = _column_widths(columns, cells, console.width)
     if title:
         console.print(plain_text(title, "bold"))
@@ -82,6 +82,12 @@ def show_table(
     for row in cells:
         table.add_row(*(_fit_cell(row[index], column, width, ellipsis) for index, column, width in shown))
     console.print(table)
+
+
+def _make_cell(cell: Cell, column: Column) -> Text:
+    if isinstance(cell, Text):
+        return cell
+    return plain_text(cell if column.fit == "wrap" else " ".join(cell.splitlines()))
 
 
 def print_message(text: str, style: str = "", *, console: Console | None = None) -> None:
