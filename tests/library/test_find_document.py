@@ -99,6 +99,11 @@ def test_an_entry_of_a_file_leads_to_its_line_in_that_file(tmp_path: Path, open_
     found = library.documents.find(hit.uri, tool="memos")
     assert (found.file, found.line) == (memos, 4)
     assert library.documents.find(f"{hit.uri}:L5", tool="memos").line == 5
+    for location in (f"{memos}:5", "memo.txt:L4-L5"):
+        assert library.documents.find(location).uri == hit.uri
+    with pytest.raises(UnknownName, match="several documents") as caught:
+        library.documents.find(str(memos))
+    assert hit.uri in caught.value.hint
     hit = library.search("川まで歩く", tool="days").hits[0]
     assert library.documents.find(hit.uri).file == tmp_path / "days" / "log.txt"
     memos.unlink()

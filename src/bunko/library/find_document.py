@@ -12,7 +12,7 @@ from unicodedata import normalize
 
 from bunko.errors import UnknownName
 from bunko.protocols import Store
-from bunko.records import NO_FILTER, StoredDocument
+from bunko.records import NO_FILTER, ListedDocument, StoredDocument
 from bunko.search.citations import Citation, parse_citation
 from bunko.search.reading import section_lines
 from bunko.search.wiki_links import resolve_wiki_link
@@ -147,10 +147,8 @@ def _path_in_folder(tool: Tool, path: str) -> str:
     if not tool.source or not PurePath(path).is_absolute():
         return ""
     source = Path(tool.source)
-    for folder in (source, source.parent) if source.is_file() else (source,):
-        if PurePath(path).is_relative_to(folder):
-            return PurePath(path).relative_to(folder).as_posix()
-    return ""
+    folder = source.parent if source.is_file() else source
+    return PurePath(path).relative_to(folder).as_posix() if PurePath(path).is_relative_to(folder) else ""
 
 
 def _follow_link(store: Store, tools: Sequence[Tool], link: str) -> FoundDocument:
@@ -164,28 +162,44 @@ def _follow_link(store: Store, tools: Sequence[Tool], link: str) -> FoundDocumen
 
 def _find_by_end(store: Store, tools: Sequence[Tool], location: str, names: Sequence[_Name]) -> FoundDocument:
     """Return the only document whose path ends with these names, with or without its extension."""
-    listed = [(tool, entry.uri) for tool in tools for entry in store.documents.find(tool.id, NO_FILTER)]
-    endings = [(tool, uri, *_endings(uri)) for tool, uri in listed]
+    listed = [(tool, entry) for tool in tools for entry in store.documents.find(tool.id, NO_FILTER)]
+    endings = [(tool, entry, *_endings(entry.uri)) for tool, entry in listed]
     for name in names:
         wanted = _parts(name.path)
         matches = [
-            (tool, uri)
-            for tool, uri, parts, stem in endings
+            (tool, entry)
+            for tool, entry, parts, stem in endings
             if wanted and wanted in (parts[-len(wanted) :], stem[-len(wanted) :])
-        ]
+        ] or _find_entries(tools, listed, name)
         if len(matches) > 1:
-            shown = ", ".join(uri for _, uri in matches[:5])
+            shown = ", ".join(entry.uri for _, entry in matches[:5])
             raise UnknownName(f"{name.path[:200]!r} names several documents", hint=f"Give the whole path: {shown}.")
-        for tool, uri in matches:
-            if (document := store.documents.get(tool.id, uri)) is not None:
+        for tool, entry in matches:
+            if (document := store.documents.get(tool.id, entry.uri)) is not None:
                 return FoundDocument(tool, document, _cite(document, name))
-    near_paths = _near_paths(names[-1].path, [uri for _, uri in listed])
+    near_paths = _near_paths(names[-1].path, [entry.uri for _, entry in listed])
     raise UnknownName(
         f"There is no document or passage {location[:200]!r}",
         hint=f"Did you mean {' or '.join(near_paths)}?"
         if near_paths
         else "Give a path or citation as a search returned it.",
     )
+
+
+def _find_entries(
+    tools: Sequence[Tool], listed: Sequence[tuple[Tool, ListedDocument]], name: _Name
+) -> list[tuple[Tool, ListedDocument]]:
+    """Return the entries of a file of memos that contain a line, or all if no line is named."""
+    first = name.citation.first if name.citation else 0
+    wanted = {tool.id: _parts(_path_in_folder(tool, name.path) or name.path) for tool in tools}
+    return [
+        (tool, entry)
+        for tool, entry in listed
+        if entry.lines.last
+        and (not first or entry.lines.first <= first <= entry.lines.last)
+        and (path := wanted[tool.id])
+        and _parts(entry.uri.rpartition("#")[0])[-len(path) :] == path
+    ]
 
 
 def _endings(uri: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
