@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from bunko.library.library import Library
 from bunko.search.reading import ReadRequest
 from tests.conftest import Opener
 
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "documents"
 GUIDE = "# 手引き\n\nはじめに読む。\n\n## 準備\n\n準備の一行目。\n準備の二行目。\n\n## Roll back: a release\n\n戻す。\n"
 
 
@@ -125,7 +128,15 @@ def test_a_path_that_two_tools_have_names_the_other_tool(tmp_path: Path, docs: P
 
 @pytest.mark.parametrize("uri", ["../secret.md", "/etc/passwd", "sub/../../secret.md"])
 def test_a_document_outside_the_folder_of_its_tool_has_no_file(uri: str, docs: Path, library: Library) -> None:
-    from dataclasses import replace
-
     found = library.documents.find("notes.txt")
     assert replace(found, document=replace(found.document, uri=uri)).file is None
+
+
+def test_a_line_of_a_converted_file_leads_to_its_place_and_not_to_a_line(docs: Path, open_docs: Opener) -> None:
+    shutil.copy(FIXTURES / "deck.pptx", docs / "slides.pptx")
+    library = open_docs()
+    second = library.documents.read(ReadRequest("slides.pptx:slide2"))
+    for location in ("slides.pptx:slide2", second.citation):
+        found = library.documents.find(location)
+        assert (found.place, found.line, found.is_text) == ("slide2", 0, False)
+        assert found.file == docs / "slides.pptx"

@@ -12,6 +12,8 @@ from unicodedata import normalize
 
 from bunko.errors import UnknownName
 from bunko.protocols import Store
+from bunko.readers.outline import unify_line_ends
+from bunko.readers.places import place_of
 from bunko.records import NO_FILTER, ListedDocument, StoredDocument
 from bunko.search.citations import Citation, parse_citation
 from bunko.search.reading import section_lines
@@ -77,6 +79,14 @@ class FoundDocument:
         if lines.is_single_line or self.citation is None or not self.citation.first:
             return lines.first if lines.last else 0
         return self.citation.first
+
+    @property
+    def place(self) -> str:
+        """The page, slide or cell that was named, or that contains the line that was; empty in files without them."""
+        if self.citation is None or self.is_text:
+            return ""
+        text = unify_line_ends(self.document.text)
+        return self.citation.place or place_of(text, self.document.media_type, self.citation.first)
 
     @property
     def is_text(self) -> bool:
