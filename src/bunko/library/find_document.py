@@ -19,7 +19,7 @@ from bunko.search.citations import Citation, parse_citation
 from bunko.search.reading import section_lines
 from bunko.search.wiki_links import resolve_wiki_link
 from bunko.sources import find_kind
-from bunko.types import Tool
+from bunko.types import LineSpan, Tool
 
 _WIKI_LINK = re.compile(r"!?\[\[.+\]\]|\(\(.+\)\)")
 # As compilers, editors and grep write it: path:12, path:12-30 or path:12:5 with a column.
@@ -52,23 +52,12 @@ class FoundDocument:
     @property
     def url(self) -> str:
         """The address of a web page; empty for other documents."""
-        kind = find_kind(self.tool.kind)
-        is_page = kind is not None and kind.needs_pages and _WEB_ADDRESS.match(self.uri)
-        return self.uri if is_page else ""
+        return self.uri if _is_web_page(self.tool, self.uri) else ""
 
     @property
     def file(self) -> Path | None:
         """The file of the document, whether it still exists or not; None if the tool has no files."""
-        if not self.tool.source or self.url:
-            return None
-        root, name = Path(self.tool.source), self.uri
-        if self.document.lines.last:
-            name = name.rpartition("#")[0] or name  # one of many entries of a file
-        if root.is_file() or (not root.is_dir() and root.name == name):
-            return root
-        # A library that came with its documents may name any file of the user.
-        file = (root / name).resolve()
-        return root / name if file.is_relative_to(root.resolve()) and file != root.resolve() else None
+        return document_file(self.tool, self.uri, self.document.lines)
 
     @property
     def line(self) -> int:
@@ -93,6 +82,24 @@ class FoundDocument:
         """Whether its file is a text with the same lines; HTML, PDF and office documents are converted."""
         media_type = self.document.media_type
         return bool(self.document.lines.last) or (media_type.startswith("text/") and media_type != "text/html")
+
+
+def document_file(tool: Tool, uri: str, lines: LineSpan) -> Path | None:
+    """Return the file of a document, whether it still exists or not; None if the tool has no files."""
+    if not tool.source or _is_web_page(tool, uri):
+        return None
+    root = Path(tool.source)
+    name = uri.rpartition("#")[0] or uri if lines.last else uri  # one of many entries of a file, or a file
+    if root.is_file() or (not root.is_dir() and root.name == name):
+        return root
+    # A library that came with its documents may name any file of the user.
+    folder, file = root.resolve(), (root / name).resolve()
+    return root / name if file.is_relative_to(folder) and file != folder else None
+
+
+def _is_web_page(tool: Tool, uri: str) -> bool:
+    kind = find_kind(tool.kind)
+    return kind is not None and kind.needs_pages and _WEB_ADDRESS.match(uri) is not None
 
 
 class _Name(NamedTuple):
