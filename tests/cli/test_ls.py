@@ -53,6 +53,11 @@ def test_a_folder_of_this_machine_is_listed(run: Run, notes: Path, monkeypatch: 
     for folder in (".", str(notes / "guide"), "../guide/"):
         assert run("ls", folder, "--docs-dir", notes).out == "guide/setup.md\n"
     assert len(run("ls", "..", "--docs-dir", notes).out.splitlines()) == 3
+    assert run("ls", "../*/*.md", "--docs-dir", notes).out == "guide/setup.md\n"
+    (notes / ".old [2]").mkdir()
+    (notes / ".old [2]" / "a.md").write_text("# a\n\ntext\n", encoding="utf-8")
+    assert run("ls", notes / ".old [2]", "--docs-dir", notes).out == ".old [2]/a.md\n"
+    assert run("ls", ".old*/", "--docs-dir", notes).out == ".old [2]/a.md\n"
     ran = run("ls", notes.parent, "--docs-dir", notes)
     assert ran.code == 6
     assert "in the folder of no tool" in ran.err

@@ -24,17 +24,21 @@ def find_document(library: Library, location: str, tool: str | None) -> FoundDoc
     tilde or a slash is a path on this machine.
     """
     path = _path_on_this_machine(location)
-    is_local = location.startswith(("./", "../", ".\\", "..\\", "~")) or Path(location).is_absolute()
     try:
-        found = library.documents.find(path if path and is_local else location, tool=tool)
+        found = library.documents.find(path if path and is_local_path(location) else location, tool=tool)
     except UnknownName:
-        if path is None or not library.tools():
+        if path is None:
             raise
         found = _find_file(library, path, tool)
     if found.other_tools:
         others = ", ".join(found.other_tools)
         print_stderr(f"{found.uri} of {found.tool.name} is meant. Choose another tool with -n: {others}")
     return found
+
+
+def is_local_path(text: str) -> bool:
+    """Return whether a text can only be a path on this machine: absolute, or from this folder or a home."""
+    return text in (".", "..") or text.startswith(("./", "../", ".\\", "..\\", "~")) or Path(text).is_absolute()
 
 
 def _find_file(library: Library, path: str, tool: str | None) -> FoundDocument:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -86,9 +87,10 @@ def _list(library: Library, path: str, name: str | None, where: Filter, sort: So
     """List documents; a path without a wildcard may be a folder."""
     from dataclasses import replace
 
+    from bunko.interfaces.cli.locations import is_local_path
     from bunko.library.documents import ListRequest
 
-    if path.startswith((".", "~")) or Path(path).is_absolute():
+    if is_local_path(path):
         name, path = _find_folder(library.tools(), path, name)
     patterns = [f"{path}**"] if path.endswith("/") else [path]
     if path and not any(wildcard in path for wildcard in "*?["):
@@ -116,7 +118,10 @@ def _find_folder(tools: Sequence[Tool], path: str, name: str | None) -> tuple[st
     inner = folder.relative_to(tool.source).as_posix()
     if inner == ".":
         return tool.name, ""
-    return tool.name, f"{inner}/" if folder.is_dir() else inner
+    if not folder.exists():
+        return tool.name, inner  # it may be a pattern
+    literal = re.sub(r"[*?\[]", r"[\g<0>]", inner)
+    return tool.name, f"{literal}/" if folder.is_dir() else literal
 
 
 def _print_paths(listing: Listing, *, is_long: bool, null_ends: bool) -> None:
