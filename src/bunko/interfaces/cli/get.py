@@ -98,7 +98,7 @@ def _title_line(reading: Reading) -> str:
     facts = [
         f"{reading.citation} of {reading.total_lines} lines",
         reading.place,
-        " ".join([reading.date, *(f"#{tag}" for tag in reading.tags)]).strip(),
+        " ".join([reading.date[:16].replace("T", " "), *(f"#{tag}" for tag in reading.tags)]).strip(),
     ]
     details = "   ".join(escape_controls(fact) for fact in facts if fact)
     if not reading.title:
