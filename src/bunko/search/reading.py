@@ -18,6 +18,7 @@ from bunko.text.normalise import normalise
 from bunko.types import format_citation
 
 _LINES = re.compile(r"\s*L?(\d{1,9})\s*(?:(?:-|–|to|:)\s*L?(\d{1,9}))?\s*", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def _select_lines(
     """Return the first and last line to read, counted from 0 in the document."""
     file_first = document.lines.first
     if request.section:
-        first, last = _section_lines(document, request.section)
+        first, last = (line - file_first for line in section_lines(document, request.section))
     elif not request.lines and cited and cited.place:
         first, last = _place_lines(document, cited.place)
     elif request.lines or cited:
@@ -157,8 +158,11 @@ def _parse_lines(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2] or match[1])
 
 
-def _section_lines(document: StoredDocument, section: str) -> tuple[int, int]:
-    """Return the lines of the first section with that heading, counted from 0 in the document."""
+def section_lines(document: StoredDocument, section: str) -> tuple[int, int]:
+    """Return the first and last line, in the file, of the first section with that heading.
+
+    The heading may be a part of it, or its anchor, in which - stands for blanks and marks.
+    """
     text = unify_line_ends(document.text)
     headings = [
         mark
@@ -170,12 +174,14 @@ def _section_lines(document: StoredDocument, section: str) -> tuple[int, int]:
     position = next((index for index, title in enumerate(titles) if title == wanted), None)
     if position is None:
         position = next((index for index, title in enumerate(titles) if wanted and wanted in title), None)
+    if position is None and (words := _WORD.findall(wanted)):
+        position = next((index for index, title in enumerate(titles) if _WORD.findall(title) == words), None)
     if position is None:
         shown = "; ".join(heading.title[:60] for heading in headings[:20]) or "it has no headings"
         raise UnknownName(f"{document.uri} has no section {section[:80]!r}", hint=f"Its headings: {shown}.")
     heading = headings[position]
     end = next((other.start for other in headings[position + 1 :] if other.level <= heading.level), len(text))
-    first = text.count("\n", 0, heading.start)
+    first = document.lines.first + text.count("\n", 0, heading.start)
     return first, first + text[heading.start : end].rstrip().count("\n")
 
 

@@ -1,0 +1,130 @@
+"""Choose and run the program that opens a document: the editor, the program of the desktop, or the browser."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from bunko.errors import BunkoError, SettingsError, SourceError
+
+if TYPE_CHECKING:
+    from bunko.library.find_document import FoundDocument
+
+# How editors are told the line of a file.
+_LINE_ARGUMENTS: tuple[tuple[str, Callable[[str, int], list[str]]], ...] = (
+    (
+        "vi vim nvim gvim mvim view emacs emacsclient nano pico micro joe ne mg kak gedit bbedit",
+        lambda file, line: [f"+{line}", file],
+    ),
+    ("code code-insiders codium vscodium cursor windsurf", lambda file, line: ["-g", f"{file}:{line}"]),
+    ("subl sublime_text hx helix zed zeditor", lambda file, line: [f"{file}:{line}"]),
+    ("kate kwrite mate", lambda file, line: ["-l", str(line), file]),
+    (
+        "idea pycharm webstorm phpstorm rubymine goland clion rider rustrover",
+        lambda file, line: ["--line", str(line), file],
+    ),
+    ("notepad++", lambda file, line: [f"-n{line}", file]),
+)
+_PROGRAM_SUFFIXES = (".exe", ".cmd", ".bat", ".appimage")
+# Tried if no editor is set and there is no desktop; the first is the easiest to leave.
+_TERMINAL_EDITORS = ("nano", "vi", "vim")
+_EDITOR_HINT = "Set $EDITOR to the command of your editor, for example: export EDITOR=nano"
+_BROWSER_HINT = "Set $BROWSER to the command of your browser, for example: export BROWSER=firefox"
+
+
+def open_command(found: FoundDocument, environ: Mapping[str, str], *, library_flags: str = "") -> list[str]:
+    """Return the command that opens a document; raise an error if it has no file."""
+    if found.url:
+        return _browser_command(found.url, environ)
+    file = found.file
+    get_command = f"bunko get {shlex.quote(found.uri)} -n {shlex.quote(found.tool.name)}{library_flags}"
+    if file is None:
+        raise SourceError(
+            f"{found.tool.name} has the text of {found.uri}, but no file",
+            hint=f"Read it with: {get_command}",
+        )
+    if not file.exists():
+        raise SourceError(f"{file} does not exist", hint=f"Restore it, or read its text with: {get_command}")
+    if not found.is_text:
+        command = _desktop_command(str(file), environ)
+        if command is None:
+            raise SettingsError(
+                f"There is no program to open {file}",
+                hint=f"Install xdg-open, or read the text of the file with: {get_command}",
+            )
+        return command
+    if editor := environ.get("VISUAL") or environ.get("EDITOR"):
+        return editor_command(editor, file, found.line)
+    if command := _desktop_command(str(file), environ, needs_display=True):
+        return command
+    for editor in _TERMINAL_EDITORS:
+        if shutil.which(editor, path=environ.get("PATH")):
+            return editor_command(editor, file, found.line)
+    raise SettingsError("There is no editor", hint=_EDITOR_HINT)
+
+
+def editor_command(editor: str, file: Path, line: int) -> list[str]:
+    """Return the command that opens a file in an editor, at a line if it is not 0 and the editor is known."""
+    command = _split(editor, "EDITOR", _EDITOR_HINT)
+    name = PurePath(command[0]).name.lower()
+    for suffix in _PROGRAM_SUFFIXES:
+        name = name.removesuffix(suffix)
+    for editors, line_arguments in _LINE_ARGUMENTS:
+        if line and name in editors.split():
+            return [*command, *line_arguments(str(file), line)]
+    return [*command, str(file)]
+
+
+def run_program(command: Sequence[str], *, is_browser: bool = False) -> None:
+    """Run a program to its end, without a shell; its output goes to the terminal even if ours goes to a pipe."""
+    program = shutil.which(command[0])
+    if program is None:
+        raise SettingsError(f"There is no program {command[0]!r}", hint=_BROWSER_HINT if is_browser else _EDITOR_HINT)
+    stdout = sys.stderr if sys.stderr.isatty() and not sys.stdout.isatty() else None
+    try:
+        exit_code = subprocess.run([program, *command[1:]], stdout=stdout, check=False).returncode
+    except OSError as error:
+        raise SettingsError(f"{program} cannot be run: {error.strerror}", hint=_EDITOR_HINT) from error
+    if exit_code:
+        raise BunkoError(f"{command[0]} ended with exit code {exit_code}", hint=f"It was run as: {shlex.join(command)}")
+
+
+def _browser_command(url: str, environ: Mapping[str, str]) -> list[str]:
+    if browsers := environ.get("BROWSER"):
+        command = _split(browsers.split(os.pathsep)[0], "BROWSER", _BROWSER_HINT)
+        if any("%s" in argument for argument in command):
+            return [argument.replace("%s", url) for argument in command]
+        return [*command, url]
+    command_of_desktop = _desktop_command(url, environ)
+    if command_of_desktop is None:
+        raise SettingsError("There is no browser", hint=_BROWSER_HINT)
+    return command_of_desktop
+
+
+def _desktop_command(target: str, environ: Mapping[str, str], *, needs_display: bool = False) -> list[str] | None:
+    """Return the command that opens a file or an address with the program the user has chosen for it."""
+    if sys.platform == "darwin":
+        return ["open", target]
+    if sys.platform == "win32":
+        return ["rundll32", "url.dll,FileProtocolHandler", target]  # unlike `start`, not a command of the shell
+    if needs_display and not (environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")):
+        return None
+    return ["xdg-open", target] if shutil.which("xdg-open", path=environ.get("PATH")) else None
+
+
+def _split(command: str, variable: str, hint: str) -> list[str]:
+    try:
+        # A path on Windows has backslashes, which do not escape anything there.
+        words = shlex.split(command, posix=os.name != "nt")
+    except ValueError as error:
+        raise SettingsError(f"${variable} cannot be understood: {command}", hint=hint) from error
+    words = [word.strip('"') for word in words] if os.name == "nt" else words
+    if not words:
+        raise SettingsError(f"${variable} is empty", hint=hint)
+    return words
