@@ -15,6 +15,7 @@ from bunko.errors import BunkoError, EmbedderError, LibraryDamaged, LibraryTooNe
 from bunko.library import catalog, web_defaults
 from bunko.library.build_config import ToolConfig
 from bunko.library.embedder_choice import NO_EMBEDDER, EmbedderChoice, choose_embedder, words_only_notice
+from bunko.library.hit_selection import add_selection
 from bunko.library.llm import ChatModels
 from bunko.library.missing_vectors import MissingVectors
 from bunko.library.outages import Outages
@@ -70,18 +71,20 @@ class Searcher:
         self._read_only, self._notices = read_only, notices
         self._tool_ids: dict[str, int] = {}
 
-    def answer(self, search_request: SearchRequest) -> Answer:
-        """Search one tool, all active ones, or those of some kinds, importing changes first if a check is due.
+    def answer(self, search_request: SearchRequest, *, limit: int | None = None) -> Answer:
+        """Search some tools, all active ones, or those of some kinds, importing changes first if a check is due.
 
         A tool's own settings apply if it is searched alone or with tools that have the same settings, unless
         `use_tool_settings` is false. With `rewrite`, or if it is None and the settings enable it, a chat model rewrites
-        the query first; if that fails or finds nothing, the original query is searched.
+        the query first; if that fails or finds nothing, the original query is searched. For pages of `top_k` hits,
+        `limit` is the number of hits up to the end of a page.
         """
         query, use_tool_settings = search_request.query, search_request.use_tool_settings
         if not (query.strip() or search_request.where):
             raise QueryError("The query is empty", hint="Give words or a question, or filter by path, tag or date.")
         tools = self._select_tools(search_request.tool, search_request.kinds)
         request = self.resolve_request(search_request, tools if use_tool_settings else ())
+        request = add_selection(request, search_request, limit or request.top_k)
         notices = list(self._notices)
         self._tool_ids.update({selected.name: selected.id for selected in tools})
         if search_request.refresh and not self._read_only:
@@ -336,9 +339,9 @@ class Searcher:
         zone = time_zone(self._settings.search.timezone)
         return datetime.now(zone) if zone else datetime.now()
 
-    def _select_tools(self, name: str | None, kinds: Sequence[str]) -> list[Tool]:
+    def _select_tools(self, names: str | Sequence[str] | None, kinds: Sequence[str]) -> list[Tool]:
         """Return the tools to search; raise if `kinds` are given and no active tool is of them."""
-        tools = [tool for tool in catalog.select_tools(self._store, name) if not kinds or tool.kind in kinds]
+        tools = [tool for tool in catalog.select_tools(self._store, names) if not kinds or tool.kind in kinds]
         if kinds and not tools:
             kind = sources.find_kind(kinds[0])
             raise UnknownName(
@@ -347,21 +350,22 @@ class Searcher:
             )
         return tools
 
-    def select_fresh_tools(self, name: str | None, kinds: Sequence[str]) -> list[Tool]:
+    def select_fresh_tools(self, names: str | Sequence[str] | None, kinds: Sequence[str]) -> list[Tool]:
         """Return the tools to search after importing their changes."""
-        tools = self._select_tools(name, kinds)
+        tools = self._select_tools(names, kinds)
         if not self._read_only:
             for tool in tools:
                 self._refresh_tool(tool, vectors=False)
         return tools
 
-    def log_search(self, query: str, tool: str | None = None) -> None:
+    def log_search(self, query: str, tool: str | Sequence[str] | None = None) -> None:
         """Log a search of a person or an assistant if the settings enable it; never wait for the library."""
         text = " ".join(escape_surrogates(query).split())
         if not self._settings.log.keep_searches or self._read_only or not text:
             return
         try:
-            logged = self._store.cache.log_search(text[:MAX_QUERY_CHARS], tool or "", now(), limit=_MAX_LOGGED_SEARCHES)
+            name = tool if isinstance(tool, str) else ""  # a search of several tools is one of the library
+            logged = self._store.cache.log_search(text[:MAX_QUERY_CHARS], name, now(), limit=_MAX_LOGGED_SEARCHES)
         except BunkoError as error:
             _log.warning("The search was not logged: %s", error.message)
         else:

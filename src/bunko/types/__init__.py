@@ -263,6 +263,7 @@ class Hit:
     explanation: Explanation | None = None
     trust: str = ""  # web: written by somebody else; empty if the user chose the documents
     fetched_at: str = ""  # when it was fetched from the web
+    more_in_document: int = 0  # hits of the same document that were left out in favour of others
 
     @property
     def text(self) -> str:

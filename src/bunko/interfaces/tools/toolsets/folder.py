@@ -36,6 +36,7 @@ def build_folder_tools(
             (
                 search_tool.QUERY_PARAM,
                 search_tool.top_k_param(top_k),
+                search_tool.PER_DOCUMENT_PARAM,
                 *((replace(search_tool.TOOL_PARAM, choices=tuple(tool_choices)),) if tool_choices else ()),
                 *search_tool.FILTER_PARAMS,
                 search_tool.EXTRACT_PARAM,
