@@ -44,9 +44,7 @@ def test_people_see_at_most_two_hits_of_a_document_unless_they_ask_for_more(run:
     assert not any("more_in_document" in result for result in every)
 
 
-def test_a_search_of_one_long_document_still_gives_as_many_results_as_asked_for(
-    run: Run, long_and_short: Path
-) -> None:
+def test_a_search_of_one_long_document_still_gives_as_many_results_as_asked_for(run: Run, long_and_short: Path) -> None:
     search = ("search", "索引の話", "--docs-dir", long_and_short, "--path", "long.md", "--json")
     assert len(results(run(*search))) == 5
     assert len(results(run(*search, "--per-document", "2"))) == 2

@@ -139,3 +139,59 @@ def test_several_tools_are_searched_together_and_no_others(library: Library, tmp
     page = library.page(SearchRequest("索引の話", ("three", "one")))
     assert {item.passage.hit.tool for item in page.results} == {"one", "three"}
     assert page.several_tools
+
+
+def write_notes(folder: Path, names: str, words: str = "索引の話") -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / f"{name}.md").write_text(f"# {name}\n\n{words}。{FILLER}\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_file_that_two_tools_have_is_found_once_in_the_innermost_folder(
+    library: Library, tmp_path: Path, mode: Mode
+) -> None:
+    write_notes(tmp_path / "notes", "ab")
+    write_notes(tmp_path / "notes" / "work", "cd")
+    library.add(tmp_path / "notes", name="a-notes")
+    library.add(tmp_path / "notes" / "work", name="work")
+    library.add(tmp_path / "notes" / "work", name="work-again")
+    places = {("a-notes", "a.md"), ("a-notes", "b.md"), ("work", "c.md"), ("work", "d.md")}
+    answer = library.search("索引の話", mode=mode, top_k=8)
+    assert {(hit.tool.removesuffix("-again"), hit.uri) for hit in answer.hits} == places
+    assert len(answer.hits) == 4
+    best = library.search("索引の話 d", mode=mode, top_k=1)
+    assert [(hit.tool.removesuffix("-again"), hit.uri) for hit in best.hits] == [("work", "d.md")]
+    outer = library.search("索引の話", tool="a-notes", mode=mode, top_k=8)
+    assert {hit.uri for hit in outer.hits} == {"a.md", "b.md", "work/c.md", "work/d.md"}
+
+
+def test_a_file_that_two_tools_have_counts_as_one_document(library: Library, tmp_path: Path) -> None:
+    write_sections(tmp_path / "notes" / "work", "long.md", 4)
+    write_notes(tmp_path / "notes", "ab")
+    library.add(tmp_path / "notes", name="notes")
+    library.add(tmp_path / "notes" / "work", name="work")
+    hits = library.search("索引の話", mode="bm25", top_k=4, per_document=2).hits
+    assert sorted(hit.uri for hit in hits) == ["a.md", "b.md", "long.md", "long.md"]
+    assert sum(hit.more_in_document for hit in hits) == 2
+
+
+def test_memos_that_are_also_a_document_of_a_folder_are_found_once(library: Library, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    memo = f"* 索引の話\n\n\t索引の話を書いた。{FILLER}\n"
+    (folder / "memo.txt").write_text(f"2025-05-12  Mori  <mori@example.com>\n\n\t{memo}", encoding="utf-8")
+    write_notes(folder, "a", words="旅の話")
+    library.add(folder, name="notes")
+    library.add(folder / "memo.txt", name="memos", kind="memos")
+    assert len(library.search("索引", tool="notes", mode="bm25").hits) == 1
+    assert len(library.search("索引", tool="memos", mode="bm25").hits) == 1
+    assert len(library.search("索引", mode="bm25").hits) == 1
+
+
+def test_the_newest_documents_are_listed_once_too(library: Library, tmp_path: Path) -> None:
+    write_notes(tmp_path / "notes" / "work", "cd")
+    library.add(tmp_path / "notes", name="notes")
+    library.add(tmp_path / "notes" / "work", name="work")
+    hits = library.search("", where=Filter(path="*.md")).hits
+    assert sorted((hit.tool, hit.uri) for hit in hits) == [("work", "c.md"), ("work", "d.md")]

@@ -18,6 +18,7 @@ from bunko.library.embedder_choice import NO_EMBEDDER, EmbedderChoice, choose_em
 from bunko.library.hit_selection import add_selection
 from bunko.library.llm import ChatModels
 from bunko.library.missing_vectors import MissingVectors
+from bunko.library.newest import newest_hits
 from bunko.library.outages import Outages
 from bunko.library.refresh import Refresher
 from bunko.protocols import Embedder, Index, IndexView, Store
@@ -84,7 +85,7 @@ class Searcher:
             raise QueryError("The query is empty", hint="Give words or a question, or filter by path, tag or date.")
         tools = self._select_tools(search_request.tool, search_request.kinds)
         request = self.resolve_request(search_request, tools if use_tool_settings else ())
-        request = add_selection(request, search_request, limit or request.top_k)
+        request = add_selection(request, search_request, tools, limit or request.top_k)
         notices = list(self._notices)
         self._tool_ids.update({selected.name: selected.id for selected in tools})
         if search_request.refresh and not self._read_only:
@@ -143,21 +144,8 @@ class Searcher:
 
     def _newest(self, tools: Sequence[Tool], request: RankRequest, notices: list[str]) -> Answer:
         """Answer an empty query with the newest documents that match its filter, each with its first chunk."""
-        documents = [
-            (tool, document)
-            for tool in tools
-            for document in self._store.stats.recent_documents(tool.id, limit=request.top_k, where=request.where)
-        ]
-        documents.sort(key=lambda item: item[1].date, reverse=True)
-        hits = []
-        for tool, document in documents[: request.top_k]:
-            for prepared in self._store.documents.export(tool.id, [document.uri]):
-                hits.append(
-                    Hit(
-                        tool.name, document.uri, document.title, document.date, document.tags,
-                        prepared.document.content_hash, prepared.chunks[0], 0.0,
-                    )
-                )  # fmt: skip
+        limit = request.selection.limit if request.selection else request.top_k
+        hits = newest_hits(self._store, tools, request.where, limit)
         hits = web_defaults.add_provenance(self._store, tools, hits)
         with self._store.read_transaction():
             view = self._index.view([tool.id for tool in tools])

@@ -86,7 +86,7 @@ class Selection:
     min_score: float | None = None
     per_document: int | None = None
     fill_up: bool = False
-    folders: tuple[tuple[str, str], ...] = ()  # of tools that may have the same files: name, folder
+    folders: tuple[tuple[str, str], ...] = ()  # of tools that may have the same files, by name; the innermost first
 
 
 @dataclass(frozen=True, slots=True)

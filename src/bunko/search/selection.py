@@ -116,8 +116,8 @@ def _allows_text(selection: Selection, text: str) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _FoldedHit:
+@dataclass(slots=True, eq=False)
+class _Candidate:
     hit: Hit
     position: int  # in the list without folding
 
@@ -126,18 +126,22 @@ class _SelectedHits:
     """Collects the hits that a selection keeps, in the order of a ranking."""
 
     def __init__(self, selection: Selection) -> None:
-        self._selection, self._folders = selection, dict(selection.folders)
-        self._hits: list[Hit] = []
-        self._folded: list[_FoldedHit] = []
-        self._positions = 0  # hits so far, with the folded ones
-        self._last_position = 0  # of a hit that is returned
-        self._counts: Counter[tuple[str, str]] = Counter()  # hits by document
-        self._hits_by_file: dict[str, list[Hit]] = {}
+        self._selection = selection
+        self._folders = dict(selection.folders)
+        self._innermost_first = list(self._folders)
+        self._returned: list[_Candidate] = []
+        self._folded: list[_Candidate] = []
+        self._counts: Counter[tuple[str, str]] = Counter()  # returned hits by document
+        self._candidates_by_file: dict[str, list[_Candidate]] = {}
+        self._hits_after_last = 0
 
     @property
     def is_complete(self) -> bool:
         """Return whether no further hit changes what is returned."""
-        return len(self._hits) >= self._selection.limit
+        if len(self._returned) < self._selection.limit:
+            return False
+        # The same passage in another tool follows closely, if not at once.
+        return not self._folders or self._hits_after_last >= self._selection.limit
 
     def add(self, hit: Hit) -> None:
         """Add the next hit of the ranking."""
@@ -147,27 +151,62 @@ class _SelectedHits:
         has_phrases = selection.phrases or selection.excluded
         if has_phrases and not _allows_text(selection, hit.chunk.text_to_index(hit.title)):
             return
-        self._positions += 1
-        document = (hit.tool, hit.uri)
-        if selection.per_document is not None and self._counts[document] >= selection.per_document:
-            self._folded.append(_FoldedHit(hit, self._positions))
+        if self._folders and self._replace_repeated(hit):
             return
-        self._counts[document] += 1
-        self._hits.append(hit)
-        self._last_position = self._positions
+        if len(self._returned) >= selection.limit:
+            self._hits_after_last += 1
+            return
+        candidate = _Candidate(hit, len(self._returned) + len(self._folded) + 1)
+        if hit.tool in self._folders:
+            self._candidates_by_file.setdefault(self._file_of(hit), []).append(candidate)
+        document = self._document_of(hit)
+        if selection.per_document is not None and self._counts[document] >= selection.per_document:
+            self._folded.append(candidate)
+        else:
+            self._counts[document] += 1
+            self._returned.append(candidate)
 
     def finish(self) -> list[Hit]:
         """Return the hits; the last of a document has the number of those that were folded."""
         limit = self._selection.limit
-        missing = limit - len(self._hits) if self._selection.fill_up else 0
-        self._hits += [folded.hit for folded in self._folded[:missing]]
-        # Hits that would not have been returned anyway are not counted.
-        last_position = max(limit, self._last_position)
+        last_position = max(limit, self._returned[-1].position) if self._returned else 0
+        missing = limit - len(self._returned) if self._selection.fill_up else 0
+        hits = [candidate.hit for candidate in (*self._returned, *self._folded[:missing])]
         counts = Counter(
-            (folded.hit.tool, folded.hit.uri) for folded in self._folded[missing:] if folded.position <= last_position
+            self._document_of(candidate.hit)
+            for candidate in self._folded[missing:]
+            if candidate.position <= last_position  # the others would not have been returned anyway
         )
-        for index in range(len(self._hits) - 1, -1, -1):
-            hit = self._hits[index]
-            if count := counts.pop((hit.tool, hit.uri), 0):
-                self._hits[index] = replace(hit, more_in_document=count)
-        return self._hits
+        for index in reversed(range(len(hits))):
+            if count := counts.pop(self._document_of(hits[index]), 0):
+                hits[index] = replace(hits[index], more_in_document=count)
+        return hits
+
+    def _replace_repeated(self, hit: Hit) -> bool:
+        """Return whether another tool has found the same passage; the innermost folder is named."""
+        if hit.tool not in self._folders:
+            return False
+        text = _without_blanks(hit.text)
+        for candidate in self._candidates_by_file.get(self._file_of(hit), ()):
+            other = candidate.hit
+            other_text = _without_blanks(other.text)
+            if hit.tool != other.tool and (text in other_text or other_text in text):
+                if text == other_text and self._is_inside(hit, other):
+                    candidate.hit = hit
+                return True
+        return False
+
+    def _is_inside(self, hit: Hit, other: Hit) -> bool:
+        return self._innermost_first.index(hit.tool) < self._innermost_first.index(other.tool)
+
+    def _document_of(self, hit: Hit) -> tuple[str, str]:
+        return (hit.tool, hit.uri) if hit.tool not in self._folders else ("", f"{self._folders[hit.tool]}/{hit.uri}")
+
+    def _file_of(self, hit: Hit) -> str:
+        path = f"{self._folders[hit.tool]}/{hit.uri}"
+        file, mark, entry = path.rpartition("#")
+        return path if not mark or "." in entry or "/" in entry else file
+
+
+def _without_blanks(text: str) -> str:
+    return "".join(text.split())
