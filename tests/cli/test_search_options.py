@@ -74,3 +74,27 @@ def test_several_names_search_those_tools_and_the_results_say_which(run: Run, th
     unknown = run("search", "索引の話", "-n", "garden", "-n", "cellar", "--library", three_tools)
     assert unknown.code != 0
     assert "'cellar'" in unknown.err
+
+
+def test_results_below_a_score_are_left_out_and_nothing_left_is_told(run: Run, long_and_short: Path) -> None:
+    search = ("search", "索引の話", "--docs-dir", long_and_short, "--mode", "bm25", "--per-document", "0", "-k", "10")
+    scores = [result["score"] for result in results(run(*search, "--json"))]
+    assert scores[0] > scores[-1]
+    above = [result["score"] for result in results(run(*search, "--json", "--min-score", str(scores[0])))]
+    assert above == [score for score in scores if score == scores[0]]
+    nothing = run(*search, "--min-score", str(scores[0] + 1))
+    assert nothing.out.startswith("No results among")
+    assert f"All results have a score below {scores[0] + 1:g}; the best has {scores[0]:.4f}." in nothing.err
+
+
+def test_quotes_and_hyphens_work_on_the_command_line(run: Run, long_and_short: Path) -> None:
+    (long_and_short / "e.md").write_text(f"# e\n\n索引と話。目次の話。{FILLER}\n", encoding="utf-8")
+    search = ("search", "--docs-dir", long_and_short, "--json", "-k", "20")
+    quoted = {result["file_path"] for result in results(run(*search, '"索引の話"'))}
+    assert quoted == {"long.md", "a.md", "b.md", "c.md", "d.md"}
+    without = run(*search, "話 -索引の話")
+    assert {result["file_path"] for result in results(without)} == {"e.md"}
+    assert 'Results with "索引の話" are left out.' in without.err
+    only = run("search", "--docs-dir", long_and_short, "--", "-索引")
+    assert only.code != 0
+    assert "Add words to search for" in only.err

@@ -9,25 +9,64 @@ from itertools import pairwise
 from pathlib import Path
 
 from bunko.errors import QueryError
-from bunko.search.request import RankRequest, SearchRequest, Selection
+from bunko.search.query_syntax import ParsedQuery, parse_query
+from bunko.search.request import RankRequest, SearchRequest, Selection, clean_query
 from bunko.sources import find_kind
-from bunko.types import Tool
+from bunko.text.labels import clean_label
+from bunko.types import Hit, Tool
+
+# A longer phrase is recognised by its beginning.
+_MAX_QUOTED_CHARS = 80
 
 
 def add_selection(
     request: RankRequest, search_request: SearchRequest, tools: Sequence[Tool], limit: int
 ) -> RankRequest:
     """Return a request for `limit` hits, with a selection if the first ones are not all that is asked for."""
-    per_document = search_request.per_document
+    per_document, min_score = search_request.per_document, search_request.min_score
     if per_document is not None and per_document < 1:
         raise QueryError(
             f"{per_document} hits of a document cannot be returned", hint="Ask for 1 or more, or leave it out."
         )
-    folders = shared_folders(tools)
-    if per_document is None and not folders:
+    query = clean_query(request.query)
+    parsed = parse_query(query) if search_request.operators else ParsedQuery(query)
+    if parsed.excluded and not parsed.words:
+        raise QueryError(
+            "The query only says what to leave out", hint="Add words to search for, such as: kyoto -temple."
+        )
+    folders = shared_folders(tools) if len(tools) > 1 else ()
+    if not (parsed.phrases or parsed.excluded or folders) and per_document is None and min_score is None:
         return request if limit == request.top_k else replace(request, top_k=limit)
-    selection = Selection(limit, per_document=per_document, fill_up=search_request.fill_up, folders=folders)
-    return replace(request, selection=selection)
+    selection = Selection(
+        limit, parsed.phrases, parsed.excluded, min_score, per_document, search_request.fill_up, folders
+    )
+    return replace(request, query=parsed.words, selection=selection)
+
+
+def selection_notices(selection: Selection, hits: Sequence[Hit], best_score: float | None) -> list[str]:
+    """Return what to tell about words and scores for which results were left out.
+
+    `best_score` is that of the best result if all of them have too low a score.
+    """
+    notices = []
+    if selection.excluded:
+        notices.append(f"Results with {_quote(selection.excluded, 'or')} are left out.")
+        words = [clean_label(word, _MAX_QUOTED_CHARS) for word in selection.excluded]
+        options = [word for word in words if word.isascii() and " " not in word]
+        if options:  # somebody may have searched for an option of a command, such as -rf
+            notices[0] += f' To search for -{options[0]} itself, quote it: "-{options[0]}".'
+    if best_score is not None:
+        notices.append(f"All results have a score below {selection.min_score:g}; the best has {best_score:.4f}.")
+    elif selection.phrases and not hits:
+        pronoun = "its" if len(selection.phrases) == 1 else "their"
+        notices.append(
+            f"No result contains {_quote(selection.phrases, 'and')}. Without the quotes, {pronoun} words are searched."
+        )
+    return notices
+
+
+def _quote(phrases: Sequence[str], conjunction: str) -> str:
+    return f" {conjunction} ".join(f'"{clean_label(phrase, _MAX_QUOTED_CHARS)}"' for phrase in phrases)
 
 
 def shared_folders(tools: Sequence[Tool]) -> tuple[tuple[str, str], ...]:

@@ -30,6 +30,7 @@ class Page:
     """One page of search results."""
 
     query: str
+    searched_query: str  # rewritten by a model, and without what the query excludes
     rewritten_query: str  # the query as rewritten by a model; empty if it was not rewritten
     mode: Mode
     results: list[PageItem]
@@ -48,11 +49,6 @@ class Page:
     def truncated(self) -> bool:
         """Whether another page follows, or a passage is not complete."""
         return bool(self.next_cursor) or not all(item.has_start and item.has_end for item in self.results)
-
-    @property
-    def searched_query(self) -> str:
-        """The query that was actually searched."""
-        return self.rewritten_query or self.query
 
     def display_texts(self) -> list[str]:
         """Return the texts as readers see them: query terms marked in snippets, and omissions indicated."""
@@ -96,6 +92,7 @@ class Pager:
         extract = request.extract
         return Page(
             query=request.query,
+            searched_query=answer.searched_query,
             rewritten_query=answer.rewritten_query,
             mode=answer.mode,
             results=items,

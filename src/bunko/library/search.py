@@ -15,7 +15,7 @@ from bunko.errors import BunkoError, EmbedderError, LibraryDamaged, LibraryTooNe
 from bunko.library import catalog, web_defaults
 from bunko.library.build_config import ToolConfig
 from bunko.library.embedder_choice import NO_EMBEDDER, EmbedderChoice, choose_embedder, words_only_notice
-from bunko.library.hit_selection import add_selection
+from bunko.library.hit_selection import add_selection, selection_notices
 from bunko.library.llm import ChatModels
 from bunko.library.missing_vectors import MissingVectors
 from bunko.library.newest import newest_hits
@@ -32,6 +32,7 @@ from bunko.search.request import (
     RankingOptions,
     RankRequest,
     SearchRequest,
+    Selection,
     tool_search_settings,
 )
 from bunko.settings import Settings
@@ -102,7 +103,8 @@ class Searcher:
         elif choice.embedder and use_tool_settings and _sections(tools) == {"memos"}:
             request = _with_noise_floor(request, choice.embedder)
         names = {selected.id: selected.name for selected in tools}
-        rewritten, notice = self._chat_models.rewrite_query(query[:MAX_QUERY_CHARS], search_request.rewrite)
+        words = request.query
+        rewritten, notice = self._chat_models.rewrite_query(words[:MAX_QUERY_CHARS], search_request.rewrite)
         notices += [notice] if notice else []
         if rewritten:
             request = replace(request, query=rewritten)
@@ -110,7 +112,9 @@ class Searcher:
         if rewritten and not hits:
             rewritten = ""
             notices.append("The rewritten query found nothing, so the original query was searched.")
-            view, hits, request = self._search_or_fall_back(names, choice, replace(request, query=query), notices)
+            view, hits, request = self._search_or_fall_back(names, choice, replace(request, query=words), notices)
+        if request.selection is not None:
+            notices += self._selection_notices(names, choice, request, request.selection, hits)
         if len(query) > MAX_QUERY_CHARS:
             notices.append(f"Only the first {MAX_QUERY_CHARS} characters of the query were used.")
         if choice.embedder is not None and choice.embedder.is_remote:
@@ -124,7 +128,7 @@ class Searcher:
         hits = web_defaults.add_provenance(self._store, tools, hits)
         if self._settings.log.debug:
             log_answer(query, hits)
-        return Answer(query, request.mode, hits, view.size, freshness, list(dict.fromkeys(notices)), rewritten)
+        return Answer(query, request.mode, hits, view.size, freshness, list(dict.fromkeys(notices)), rewritten, words)
 
     def _fit_mode_to_tools(self, request: RankRequest, tools: Sequence[Tool], notices: list[str]) -> RankRequest:
         """Return a request that tools without vectors can answer, and add a notice."""
@@ -166,6 +170,20 @@ class Searcher:
                 self._outages.end(choice.embedder)
                 return view, hits, request
         return *self._search_with_repair(names, choice, request), request
+
+    def _selection_notices(
+        self,
+        names: dict[int, str],
+        choice: EmbedderChoice,
+        request: RankRequest,
+        selection: Selection,
+        hits: Sequence[Hit],
+    ) -> list[str]:
+        best: Sequence[Hit] = ()
+        if selection.min_score is not None and not hits:
+            request = replace(request, selection=replace(selection, limit=1, min_score=None))
+            best = self._search_or_fall_back(names, choice, request, [])[1]
+        return selection_notices(selection, hits, best[0].score if best else None)
 
     def _search_with_repair(
         self, names: dict[int, str], choice: EmbedderChoice, request: RankRequest

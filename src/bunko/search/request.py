@@ -60,6 +60,8 @@ class SearchRequest:
     bridge: bool | None = None
     where: Filter = NO_FILTER  # dates as people write them: 2024-01, today, 2w
     explain: bool = False
+    operators: bool = True  # "a phrase" must be in a text, -word must not
+    min_score: float | None = None
     per_document: int | None = None  # at most this many hits of a document; hits of others take their place
     fill_up: bool = False  # return more hits of a document after all if others have too few
     refresh: bool = True  # import changes first if a check is due

@@ -146,7 +146,8 @@ class _SelectedHits:
     def add(self, hit: Hit) -> None:
         """Add the next hit of the ranking."""
         selection = self._selection
-        if selection.min_score is not None and hit.score < selection.min_score:
+        # Scores are shown with four digits, and people copy what they see.
+        if selection.min_score is not None and round(hit.score, 4) < selection.min_score:
             return
         has_phrases = selection.phrases or selection.excluded
         if has_phrases and not _allows_text(selection, hit.chunk.text_to_index(hit.title)):

@@ -53,6 +53,7 @@ _PER_DOCUMENT = 2
     help="Search only this tool; may be repeated.",
     shell_complete=complete_tool_names,
 )
+@click.option("--min-score", type=float, metavar="N", help="Leave out results with a lower score.")
 @click.option("--path", metavar="GLOB", help="Only documents whose path matches: 'guide/**', '*.md'.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only documents with this tag; may be repeated.")
 @click.option(
@@ -84,11 +85,15 @@ _PER_DOCUMENT = 2
 def command(query: str, **options: Any) -> None:
     """Search documents in Japanese and English.
 
+    A "quoted phrase" must be in the text as it is written; a -word or -"phrase" must not be in it. To search for a word
+    with a hyphen before it, quote it: "-Wall". The hyphens of re-render, --amend and -x have no special meaning.
+
     \b
     Example:
       bunko search "環境構築の方法" --docs-dir ~/notes
       bunko search "form validation" --docs-dir ./docs --mode bm25 --explain
-      bunko search "予算" -n memos --since 6m --extract snippet --summary
+      bunko search "予算" -n memos -n notes --since 6m --extract snippet --summary
+      bunko search '"form validation" react -angular'
     """
     shared = pop_shared_options(options)
     with shared.open(create=shared.docs_dir is not None) as library:
@@ -163,6 +168,7 @@ def _build_request(query: str, options: dict[str, Any]) -> SearchRequest:
         top_k=options["top_k"],
         per_document=_PER_DOCUMENT if per_document is None else per_document or None,
         fill_up=per_document is None,
+        min_score=options["min_score"],
         where=Filter(
             options["path"] or "",
             tuple(normalise_tag(tag) for tag in options["tags"]),

@@ -32,7 +32,8 @@ def build_folder_tools(
             "search",
             "Search documents",
             f"Search {subject}. Finds Japanese and English by words, identifiers and meaning, in either language, and "
-            "answers with passages and citations (path:L12-L30). Use it before answering questions about them.",
+            "answers with passages and citations (path:L12-L30). Use it before answering questions about them. "
+            '"A phrase" must be in a text, -word must not.',
             (
                 search_tool.QUERY_PARAM,
                 search_tool.top_k_param(top_k),
