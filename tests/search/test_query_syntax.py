@@ -134,7 +134,7 @@ def test_a_query_of_exclusions_alone_is_an_error_that_says_what_to_add(pages: Pa
 def test_what_was_left_out_and_a_phrase_that_is_nowhere_are_told(pages: Path, open_docs: Opener) -> None:
     library = open_docs()
     [notice] = library.search("validation -react -server").notices
-    assert notice == 'Results with "react" or "server" are left out. To search for -react itself, quote it: "-react".'
+    assert notice == 'Results with "react" or "server" are left out; to search for -react itself, put it in quotes.'
     [notice] = library.search('"validation form"').notices
     assert notice == 'No result contains "validation form". Without the quotes, its words are searched.'
     assert library.search('京都 -"金閣寺"').notices == ['Results with "金閣寺" are left out.']

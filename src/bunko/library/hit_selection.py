@@ -50,14 +50,14 @@ def selection_notices(selection: Selection, hits: Sequence[Hit], best_score: flo
     """
     notices = []
     if selection.excluded:
-        notices.append(f"Results with {_quote(selection.excluded, 'or')} are left out.")
         words = [clean_label(word, _MAX_QUOTED_CHARS) for word in selection.excluded]
-        options = [word for word in words if word.isascii() and " " not in word]
-        if options:  # somebody may have searched for an option of a command, such as -rf
-            notices[0] += f' To search for -{options[0]} itself, quote it: "-{options[0]}".'
+        # Somebody may have searched for an option of a command, such as -rf.
+        option = next((word for word in words if word.isascii() and " " not in word), None)
+        advice = f"; to search for -{option} itself, put it in quotes" if option else ""
+        notices.append(f"Results with {_quote(selection.excluded, 'or')} are left out{advice}.")
     if best_score is not None:
         notices.append(f"All results have a score below {selection.min_score:g}; the best has {best_score:.4f}.")
-    elif selection.phrases and not hits:
+    elif selection.phrases and not selection.excluded and not hits:
         pronoun = "its" if len(selection.phrases) == 1 else "their"
         notices.append(
             f"No result contains {_quote(selection.phrases, 'and')}. Without the quotes, {pronoun} words are searched."
