@@ -93,6 +93,30 @@ def test_a_quoted_phrase_must_be_in_the_text(pages: Path, open_docs: Opener, mod
     assert {hit.uri for hit in library.search('京都 "寺"', mode=mode).hits} == {"kyoto.md"}
 
 
+def test_a_phrase_that_is_in_very_many_texts_is_required_too(
+    pages: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bunko.search.selection._MAX_PHRASE_ROWS", 2)
+    for mode in MODES:
+        found = {hit.uri for hit in open_docs().search('"form validation"', mode=mode).hits}
+        assert found == {"validation.md", "react.md"}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ('"of the"', {"order.md"}), ('"of a" form', {"both.md"}), ('"と"', {"kyoto.md"}), ('"、金"', {"kyoto.md"}),
+        ('"。" 京都', {"kyoto.md", "garden.md", "network.md"}), ('"REACT"', {"react.md"}), ('"re-"', {"react.md"}),
+        ('"a form" -"of a form"', set()),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", MODES)
+def test_a_phrase_may_be_any_characters(
+    pages: Path, open_docs: Opener, query: str, expected: set[str], mode: Mode
+) -> None:
+    assert {hit.uri for hit in open_docs().search(query, mode=mode).hits} == expected
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_an_excluded_word_is_in_no_result(pages: Path, open_docs: Opener, mode: Mode) -> None:
     library = open_docs()

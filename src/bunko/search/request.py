@@ -63,7 +63,7 @@ class SearchRequest:
     operators: bool = True  # "a phrase" must be in a text, -word must not
     min_score: float | None = None
     per_document: int | None = None  # at most this many hits of a document; hits of others take their place
-    fill_up: bool = False  # return more hits of a document after all if others have too few
+    fill_up: bool = False  # return more of a document after all if others have too few; for a list without pages
     refresh: bool = True  # import changes first if a check is due
     rewrite: bool | None = False  # let a chat model rewrite the query; None: if the settings enable it
     use_tool_settings: bool = True
