@@ -48,8 +48,9 @@ def test_the_exported_names_are_these() -> None:
 SIGNATURES = {
     "open": "(path: 'str | PathLike[str] | None' = None, *, read_only: 'bool' = False,"
     " environ: 'Mapping[str, str] | None' = None, **settings: 'object') -> 'Library'",
-    "Library.search": "(self, query: 'str', *, tool: 'str | None' = None, kinds: 'Sequence[str]' = (),"
-    " mode: 'Mode | None' = None, top_k: 'int | None' = None, where: 'Filter' = NO_FILTER, explain: 'bool' = False,"
+    "Library.search": "(self, query: 'str', *, tool: 'str | Sequence[str] | None' = None, kinds: 'Sequence[str]' = (),"
+    " mode: 'Mode | None' = None, top_k: 'int | None' = None, per_document: 'int | None' = None,"
+    " min_score: 'float | None' = None, operators: 'bool' = True, where: 'Filter' = NO_FILTER, explain: 'bool' = False,"
     " refresh: 'bool' = True, rewrite: 'bool | None' = False, use_tool_settings: 'bool' = True,"
     " **ranking: 'Unpack[RankingOptions]') -> 'Answer'",
     "Library.page": "(self, request: 'SearchRequest', *, overhead_tokens: 'Callable[[Passage], int]' = …) -> 'Page'",

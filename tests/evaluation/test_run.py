@@ -179,3 +179,11 @@ def test_two_evaluations_give_the_same_numbers() -> None:
     assert [run.values for run in one.runs] == [run.values for run in two.runs]
     assert one.main_run.intervals == two.main_run.intervals
     assert one.comparisons == two.comparisons
+
+
+def test_quotes_and_hyphens_of_judged_queries_have_no_meaning() -> None:
+    with judged_library(DOCUMENTS, SMALL) as library:
+        asked = [JudgedQuery("q", '"動物 遊ぶ" -猫', {DOG: 1.0})]
+        found = run_queries(library, asked, mode="bm25", n_results=3).results[0]
+        assert library.search(asked[0].text, mode="bm25", refresh=False).hits == []
+    assert [one.uri for one in found.documents] == [DOG, CAT]

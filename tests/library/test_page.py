@@ -47,7 +47,7 @@ def test_neighbouring_chunks_are_joined_unless_the_request_keeps_them_apart(sect
 
 
 def test_only_the_best_hit_of_a_document_is_returned_on_request(sections: Path, open_docs: Opener) -> None:
-    page = open_docs().page(SearchRequest("索引の話", top_k=10, unique_documents=True, join_chunks=False))
+    page = open_docs().page(SearchRequest("索引の話", top_k=10, per_document=1, join_chunks=False))
     assert sorted(item.passage.hit.uri for item in page.results) == ["a.md", "b.md"]
 
 

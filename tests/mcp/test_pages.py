@@ -164,3 +164,20 @@ def test_neighbouring_chunks_come_as_one_result(docs: Path, open_docs: Opener) -
     [one] = search(ToolRegistry(open_docs, folder=str(docs)), "索引の話")["results"]
     assert one["content"] == text.rstrip()
     assert one["citation"] == "a.md:L1-L11"
+
+
+def test_an_assistant_can_ask_for_fewer_hits_of_a_document_and_is_told_of_the_others(
+    docs: Path, open_docs: Opener
+) -> None:
+    long_documents(docs, 2)
+    registry = ToolRegistry(open_docs, folder=str(docs))
+    result = call(registry, "search", {"query": "索引の話", "top_k": 4, "per_document": 1})
+    results = structure_of(result)["results"]
+    assert len({one["citation"].partition(":")[0] for one in results}) == len(results) == 2
+    counts = [one["more_in_document"] for one in results if "more_in_document" in one]
+    assert counts
+    assert f"{counts[0]} more in this document" in text_of(result)
+    pages = read_all_pages(registry, {"query": "索引の話", "top_k": 1, "per_document": 1})
+    citations = [one["citation"] for page in pages for one in structure_of(page)["results"]]
+    assert len({citation.partition(":")[0] for citation in citations}) == len(citations) == 2
+    assert "from 1 to 50" in error_of(call(registry, "search", {"query": "索引の話", "per_document": 0}))

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from bunko.errors import QueryError
 from bunko.library.library import Library
 from bunko.records import Filter
+from bunko.search.query_syntax import parse_query
 from bunko.search.request import RankingOptions
-from bunko.types import Answer, Hit
+from bunko.types import Answer
 from tests.conftest import Opener
 
 PAGES = {
@@ -247,10 +248,15 @@ def test_equal_scores_come_in_the_same_order_every_time(docs: Path, open_docs: O
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(st.text(max_size=200).filter(str.strip))
-def test_no_query_breaks_a_search(pages: Path, open_docs: Opener, query: str) -> None:
+@given(st.text(max_size=200).filter(str.strip), st.booleans())
+def test_no_query_breaks_a_search(pages: Path, open_docs: Opener, query: str, operators: bool) -> None:
     library = open_docs()
     for mode in ("bm25", "hybrid"):
-        hits: list[Hit] = library.search(query, mode=mode, explain=True, refresh=False).hits
-        assert all(hit.score >= 0 for hit in hits)
+        try:
+            answer = library.search(query, mode=mode, explain=True, refresh=False, operators=operators)
+        except QueryError:
+            assert operators
+            assert parse_query(query).excluded
+        else:
+            assert all(hit.score >= 0 for hit in answer.hits)
     library.close()

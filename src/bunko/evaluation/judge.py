@@ -35,7 +35,9 @@ def pool_hits(library: Library, tool: Tool, query: str, *, depth: int, refresh: 
     modes = MODES if library.embedder_of(tool) is not None else ("bm25",)
     best_hits: dict[str, tuple[int, Hit]] = {}
     for index, mode in enumerate(modes):
-        answer = library.search(query, tool=tool.name, mode=mode, top_k=depth, refresh=refresh and not index)
+        answer = library.search(
+            query, tool=tool.name, mode=mode, top_k=depth, operators=False, refresh=refresh and not index
+        )
         for rank, hit in enumerate(answer.hits):
             if hit.uri not in best_hits or rank < best_hits[hit.uri][0]:
                 best_hits[hit.uri] = rank, hit

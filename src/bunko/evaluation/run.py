@@ -113,7 +113,14 @@ def run_queries(
 
     def search(query: JudgedQuery, top_k: int) -> Answer:
         answer = library.search(
-            query.text, tool=tool, mode=mode, top_k=top_k, refresh=False, use_tool_settings=False, **options
+            query.text,
+            tool=tool,
+            mode=mode,
+            top_k=top_k,
+            operators=False,
+            refresh=False,
+            use_tool_settings=False,
+            **options,
         )
         if answer.mode != mode:  # the figures would be those of another mode
             raise EmbedderError(f"The mode {mode} cannot be measured", hint=" ".join(answer.notices))

@@ -87,6 +87,7 @@ def _concise_result(item: PageItem, *, show_tool: bool) -> dict[str, Any]:
     result |= {"place": single_line(passage.place)} if passage.place else {}
     result |= {"tool": single_line(hit.tool)} if show_tool else {}
     result |= {"trust": hit.trust, "fetched_at": hit.fetched_at} if hit.trust else {}
+    result |= {"more_in_document": item.more_in_document} if item.more_in_document else {}
     return result | ({} if item.has_start and item.has_end else {"truncated": True})
 
 
@@ -112,6 +113,8 @@ def _result_to_dict(item: PageItem, *, for_model: bool) -> dict[str, Any]:
         result |= {"trust": hit.trust, "fetched_at": hit.fetched_at}
     if passage.place:
         result["place"] = name(passage.place)
+    if item.more_in_document:
+        result["more_in_document"] = item.more_in_document
     if not (item.has_start and item.has_end):
         result["truncated"] = True
     result |= {

@@ -70,9 +70,11 @@ def get_tool(store: Store, name: str) -> Tool:
     raise UnknownName(f"There is no tool called {name!r}", hint=f"Tools of this library: {names}.")
 
 
-def select_tools(store: Store, name: str | None) -> list[Tool]:
-    """Return the tools to search: the one of that name, or all active ones."""
-    return [tool for tool in tools(store) if tool.active] if name is None else [get_tool(store, name)]
+def select_tools(store: Store, names: str | Sequence[str] | None) -> list[Tool]:
+    """Return the tools to search: those of a name or of several, or all active ones."""
+    if names is None:
+        return [tool for tool in tools(store) if tool.active]
+    return [get_tool(store, name) for name in dict.fromkeys([names] if isinstance(names, str) else names)]
 
 
 def resolve_tool(store: Store, name: str | None) -> Tool:

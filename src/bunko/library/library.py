@@ -123,10 +123,13 @@ class Library:
         self,
         query: str,
         *,
-        tool: str | None = None,
+        tool: str | Sequence[str] | None = None,
         kinds: Sequence[str] = (),
         mode: Mode | None = None,
         top_k: int | None = None,
+        per_document: int | None = None,
+        min_score: float | None = None,
+        operators: bool = True,
         where: Filter = NO_FILTER,
         explain: bool = False,
         refresh: bool = True,
@@ -134,20 +137,17 @@ class Library:
         use_tool_settings: bool = True,
         **ranking: Unpack[RankingOptions],
     ) -> Answer:
-        """Search one tool, all active ones, or those of some kinds, and return the best hits."""
+        """Search one tool, several, all active ones, or those of some kinds, and return the best hits.
+
+        `per_document` limits the hits of one document: hits of other documents take their place. Without `operators`,
+        quotes and hyphens have no meaning.
+        """
+        names = tool if tool is None or isinstance(tool, str) else tuple(tool)
         request = SearchRequest(
-            query,
-            tool,
-            tuple(kinds),
-            mode,
-            top_k,
-            where=where,
-            explain=explain,
-            refresh=refresh,
-            rewrite=rewrite,
-            use_tool_settings=use_tool_settings,
-            **ranking,
-        )
+            query, names, tuple(kinds), mode, top_k, per_document=per_document, min_score=min_score,
+            operators=operators, where=where, explain=explain, refresh=refresh, rewrite=rewrite,
+            use_tool_settings=use_tool_settings, **ranking,
+        )  # fmt: skip
         return self._searcher.answer(request)
 
     def page(self, request: SearchRequest, *, overhead_tokens: Callable[[Passage], int] = lambda _: 0) -> Page:

@@ -30,6 +30,7 @@ class Page:
     """One page of search results."""
 
     query: str
+    searched_query: str  # rewritten by a model, and without what the query excludes
     rewritten_query: str  # the query as rewritten by a model; empty if it was not rewritten
     mode: Mode
     results: list[PageItem]
@@ -48,11 +49,6 @@ class Page:
     def truncated(self) -> bool:
         """Whether another page follows, or a passage is not complete."""
         return bool(self.next_cursor) or not all(item.has_start and item.has_end for item in self.results)
-
-    @property
-    def searched_query(self) -> str:
-        """The query that was actually searched."""
-        return self.rewritten_query or self.query
 
     def display_texts(self) -> list[str]:
         """Return the texts as readers see them: query terms marked in snippets, and omissions indicated."""
@@ -91,10 +87,12 @@ class Pager:
             tokens_per_passage=request.tokens_per_passage,
             overhead_tokens=overhead_tokens,
         )
+        items = _add_folded_counts(items, passages, answer.hits)
         next_start = next_in_hits or next_start
         extract = request.extract
         return Page(
             query=request.query,
+            searched_query=answer.searched_query,
             rewritten_query=answer.rewritten_query,
             mode=answer.mode,
             results=items,
@@ -118,7 +116,7 @@ class Pager:
         count = request.top_k or self._searcher.default_top_k(request)
         while True:
             hit_count = min(start.first_hit + count, MAX_HITS)
-            answer = self._searcher.answer(request if request.top_k == hit_count else replace(request, top_k=hit_count))
+            answer = self._searcher.answer(request, limit=hit_count)
             # Sections and documents of earlier pages are not returned again; chunks are all different.
             already_returned = 0 if request.extract == "chunk" else start.first_hit
             hits = answer.hits if already_returned else answer.hits[start.first_hit :]
@@ -133,7 +131,7 @@ class Pager:
         self, request: SearchRequest, answer: Answer, hits: Sequence[Hit], already_returned: int
     ) -> list[Passage]:
         return self._searcher.passages(
-            _best_hit_per_document(hits) if request.unique_documents else hits,
+            hits,
             request.extract,
             already_returned=already_returned,
             query=answer.searched_query,
@@ -157,8 +155,14 @@ def _budget_beside_summary(max_tokens: int | None, summary: Summary | None) -> i
     return max(max_tokens - 2 * estimate_tokens(format_summary(summary)), max_tokens // 2)
 
 
-def _best_hit_per_document(hits: Sequence[Hit]) -> list[Hit]:
-    return list({(hit.tool, hit.uri): hit for hit in reversed(hits)}.values())[::-1]
+def _add_folded_counts(items: list[PageItem], passages: Sequence[Passage], hits: Sequence[Hit]) -> list[PageItem]:
+    """Return the items; the last passage of a document has the number of hits of it that were folded."""
+    counts = {(hit.tool, hit.uri): hit.more_in_document for hit in hits if hit.more_in_document}
+    if not counts:
+        return items
+    last_passages = {(passage.hit.tool, passage.hit.uri): passage for passage in passages}
+    count_by_passage = {id(last_passages[key]): count for key, count in counts.items() if key in last_passages}
+    return [replace(item, more_in_document=count_by_passage.get(id(item.passage), 0)) for item in items]
 
 
 def _display_text(item: PageItem, extract: Extract, terms: SnippetTerms) -> str:

@@ -15,8 +15,10 @@ from bunko.errors import BunkoError, EmbedderError, LibraryDamaged, LibraryTooNe
 from bunko.library import catalog, web_defaults
 from bunko.library.build_config import ToolConfig
 from bunko.library.embedder_choice import NO_EMBEDDER, EmbedderChoice, choose_embedder, words_only_notice
+from bunko.library.hit_selection import add_selection, selection_notices
 from bunko.library.llm import ChatModels
 from bunko.library.missing_vectors import MissingVectors
+from bunko.library.newest import newest_hits
 from bunko.library.outages import Outages
 from bunko.library.refresh import Refresher
 from bunko.protocols import Embedder, Index, IndexView, Store
@@ -30,6 +32,7 @@ from bunko.search.request import (
     RankingOptions,
     RankRequest,
     SearchRequest,
+    Selection,
     tool_search_settings,
 )
 from bunko.settings import Settings
@@ -70,18 +73,20 @@ class Searcher:
         self._read_only, self._notices = read_only, notices
         self._tool_ids: dict[str, int] = {}
 
-    def answer(self, search_request: SearchRequest) -> Answer:
-        """Search one tool, all active ones, or those of some kinds, importing changes first if a check is due.
+    def answer(self, search_request: SearchRequest, *, limit: int | None = None) -> Answer:
+        """Search some tools, all active ones, or those of some kinds, importing changes first if a check is due.
 
         A tool's own settings apply if it is searched alone or with tools that have the same settings, unless
         `use_tool_settings` is false. With `rewrite`, or if it is None and the settings enable it, a chat model rewrites
-        the query first; if that fails or finds nothing, the original query is searched.
+        the query first; if that fails or finds nothing, the original query is searched. For pages of `top_k` hits,
+        `limit` is the number of hits up to the end of a page.
         """
         query, use_tool_settings = search_request.query, search_request.use_tool_settings
         if not (query.strip() or search_request.where):
             raise QueryError("The query is empty", hint="Give words or a question, or filter by path, tag or date.")
         tools = self._select_tools(search_request.tool, search_request.kinds)
         request = self.resolve_request(search_request, tools if use_tool_settings else ())
+        request = add_selection(request, search_request, tools, limit or request.top_k)
         notices = list(self._notices)
         self._tool_ids.update({selected.name: selected.id for selected in tools})
         if search_request.refresh and not self._read_only:
@@ -98,7 +103,8 @@ class Searcher:
         elif choice.embedder and use_tool_settings and _sections(tools) == {"memos"}:
             request = _with_noise_floor(request, choice.embedder)
         names = {selected.id: selected.name for selected in tools}
-        rewritten, notice = self._chat_models.rewrite_query(query[:MAX_QUERY_CHARS], search_request.rewrite)
+        words = request.query
+        rewritten, notice = self._chat_models.rewrite_query(words[:MAX_QUERY_CHARS], search_request.rewrite)
         notices += [notice] if notice else []
         if rewritten:
             request = replace(request, query=rewritten)
@@ -106,7 +112,9 @@ class Searcher:
         if rewritten and not hits:
             rewritten = ""
             notices.append("The rewritten query found nothing, so the original query was searched.")
-            view, hits, request = self._search_or_fall_back(names, choice, replace(request, query=query), notices)
+            view, hits, request = self._search_or_fall_back(names, choice, replace(request, query=words), notices)
+        if request.selection is not None:
+            notices += self._selection_notices(names, choice, request, request.selection, hits)
         if len(query) > MAX_QUERY_CHARS:
             notices.append(f"Only the first {MAX_QUERY_CHARS} characters of the query were used.")
         if choice.embedder is not None and choice.embedder.is_remote:
@@ -120,7 +128,7 @@ class Searcher:
         hits = web_defaults.add_provenance(self._store, tools, hits)
         if self._settings.log.debug:
             log_answer(query, hits)
-        return Answer(query, request.mode, hits, view.size, freshness, list(dict.fromkeys(notices)), rewritten)
+        return Answer(query, request.mode, hits, view.size, freshness, list(dict.fromkeys(notices)), rewritten, words)
 
     def _fit_mode_to_tools(self, request: RankRequest, tools: Sequence[Tool], notices: list[str]) -> RankRequest:
         """Return a request that tools without vectors can answer, and add a notice."""
@@ -140,21 +148,8 @@ class Searcher:
 
     def _newest(self, tools: Sequence[Tool], request: RankRequest, notices: list[str]) -> Answer:
         """Answer an empty query with the newest documents that match its filter, each with its first chunk."""
-        documents = [
-            (tool, document)
-            for tool in tools
-            for document in self._store.stats.recent_documents(tool.id, limit=request.top_k, where=request.where)
-        ]
-        documents.sort(key=lambda item: item[1].date, reverse=True)
-        hits = []
-        for tool, document in documents[: request.top_k]:
-            for prepared in self._store.documents.export(tool.id, [document.uri]):
-                hits.append(
-                    Hit(
-                        tool.name, document.uri, document.title, document.date, document.tags,
-                        prepared.document.content_hash, prepared.chunks[0], 0.0,
-                    )
-                )  # fmt: skip
+        limit = request.selection.limit if request.selection else request.top_k
+        hits = newest_hits(self._store, tools, request.where, limit)
         hits = web_defaults.add_provenance(self._store, tools, hits)
         with self._store.read_transaction():
             view = self._index.view([tool.id for tool in tools])
@@ -175,6 +170,20 @@ class Searcher:
                 self._outages.end(choice.embedder)
                 return view, hits, request
         return *self._search_with_repair(names, choice, request), request
+
+    def _selection_notices(
+        self,
+        names: dict[int, str],
+        choice: EmbedderChoice,
+        request: RankRequest,
+        selection: Selection,
+        hits: Sequence[Hit],
+    ) -> list[str]:
+        best: Sequence[Hit] = ()
+        if selection.min_score is not None and not hits:
+            request = replace(request, selection=replace(selection, limit=1, min_score=None))
+            best = self._search_or_fall_back(names, choice, request, [])[1]
+        return selection_notices(selection, hits, best[0].score if best else None)
 
     def _search_with_repair(
         self, names: dict[int, str], choice: EmbedderChoice, request: RankRequest
@@ -336,9 +345,9 @@ class Searcher:
         zone = time_zone(self._settings.search.timezone)
         return datetime.now(zone) if zone else datetime.now()
 
-    def _select_tools(self, name: str | None, kinds: Sequence[str]) -> list[Tool]:
+    def _select_tools(self, names: str | Sequence[str] | None, kinds: Sequence[str]) -> list[Tool]:
         """Return the tools to search; raise if `kinds` are given and no active tool is of them."""
-        tools = [tool for tool in catalog.select_tools(self._store, name) if not kinds or tool.kind in kinds]
+        tools = [tool for tool in catalog.select_tools(self._store, names) if not kinds or tool.kind in kinds]
         if kinds and not tools:
             kind = sources.find_kind(kinds[0])
             raise UnknownName(
@@ -347,21 +356,22 @@ class Searcher:
             )
         return tools
 
-    def select_fresh_tools(self, name: str | None, kinds: Sequence[str]) -> list[Tool]:
+    def select_fresh_tools(self, names: str | Sequence[str] | None, kinds: Sequence[str]) -> list[Tool]:
         """Return the tools to search after importing their changes."""
-        tools = self._select_tools(name, kinds)
+        tools = self._select_tools(names, kinds)
         if not self._read_only:
             for tool in tools:
                 self._refresh_tool(tool, vectors=False)
         return tools
 
-    def log_search(self, query: str, tool: str | None = None) -> None:
+    def log_search(self, query: str, tool: str | Sequence[str] | None = None) -> None:
         """Log a search of a person or an assistant if the settings enable it; never wait for the library."""
         text = " ".join(escape_surrogates(query).split())
         if not self._settings.log.keep_searches or self._read_only or not text:
             return
         try:
-            logged = self._store.cache.log_search(text[:MAX_QUERY_CHARS], tool or "", now(), limit=_MAX_LOGGED_SEARCHES)
+            name = tool if isinstance(tool, str) else ""  # a search of several tools is one of the library
+            logged = self._store.cache.log_search(text[:MAX_QUERY_CHARS], name, now(), limit=_MAX_LOGGED_SEARCHES)
         except BunkoError as error:
             _log.warning("The search was not logged: %s", error.message)
         else:

@@ -65,6 +65,7 @@ class PageItem:
     text: str
     has_start: bool  # starts at the passage's beginning, not where the last page stopped
     has_end: bool
+    more_in_document: int = 0  # hits of the same document that were left out in favour of others
 
 
 def build_page(

@@ -44,7 +44,7 @@ class SearchRequest:
     """A search as it was requested; None stands for the tool's own setting, else the library's."""
 
     query: str
-    tool: str | None = None  # None: all active tools
+    tool: str | tuple[str, ...] | None = None  # one or several; None: all active tools
     kinds: tuple[str, ...] = ()  # only tools of these kinds
     mode: Mode | None = None
     top_k: int | None = None
@@ -60,6 +60,10 @@ class SearchRequest:
     bridge: bool | None = None
     where: Filter = NO_FILTER  # dates as people write them: 2024-01, today, 2w
     explain: bool = False
+    operators: bool = True  # "a phrase" must be in a text, -word must not
+    min_score: float | None = None
+    per_document: int | None = None  # at most this many hits of a document; hits of others take their place
+    fill_up: bool = False  # return more of a document after all if others have too few; for a list without pages
     refresh: bool = True  # import changes first if a check is due
     rewrite: bool | None = False  # let a chat model rewrite the query; None: if the settings enable it
     use_tool_settings: bool = True
@@ -67,12 +71,24 @@ class SearchRequest:
     extract: Extract | None = None
     max_chars: int | None = None  # cut longer passages after a sentence
     join_chunks: bool = True  # join neighbouring chunks of a document to one passage
-    unique_documents: bool = False  # only the best hit of each document
     summary: bool = False
     cursor: str = ""
     continue_past_top_k: bool = True  # pages go on after the first `top_k` hits
     token_budget: int | None = None  # for the whole page; None: all passages, as they are stored
     tokens_per_passage: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which of the ranked hits are returned."""
+
+    limit: int
+    phrases: tuple[str, ...] = ()  # that a text must contain
+    excluded: tuple[str, ...] = ()  # words and phrases that it must not contain
+    min_score: float | None = None
+    per_document: int | None = None
+    fill_up: bool = False
+    folders: tuple[tuple[str, str], ...] = ()  # of tools that may have the same files, by name; the innermost first
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +110,8 @@ class RankRequest:
     bridge: bool = True  # also search for translations of the words
     where: Filter = NO_FILTER
     explain: bool = False
+    depth: int | None = None  # rows of each arm; None: enough for `top_k`
+    selection: Selection | None = None  # None: the first `top_k`
 
     def __post_init__(self) -> None:
         """Reject invalid values and name the allowed ones."""
@@ -107,7 +125,14 @@ class RankRequest:
     @property
     def rows_per_arm(self) -> int:
         """Return how many rows each arm contributes."""
-        return self.top_k if self.mode != "hybrid" else max(3 * self.top_k, _MIN_FETCH)
+        if self.depth is not None:
+            return self.depth
+        return self.top_k if self.mode != "hybrid" else self.rows_to_select_from
+
+    @property
+    def rows_to_select_from(self) -> int:
+        """Return how many rows of an arm a fusion or a selection of the best needs."""
+        return max(3 * self.top_k, _MIN_FETCH)
 
     @property
     def has_combined_score(self) -> bool:

@@ -263,6 +263,7 @@ class Hit:
     explanation: Explanation | None = None
     trust: str = ""  # web: written by somebody else; empty if the user chose the documents
     fetched_at: str = ""  # when it was fetched from the web
+    more_in_document: int = 0  # hits of the same document that were left out in favour of others
 
     @property
     def text(self) -> str:
@@ -305,11 +306,12 @@ class Answer:
     freshness: Freshness = field(default_factory=lambda: Freshness(generation=0))
     notices: list[str] = field(default_factory=list)
     rewritten_query: str = ""  # the query as rewritten by a model; empty if it was not rewritten
+    words: str = ""  # of the query, without what it excludes
 
     @property
     def searched_query(self) -> str:
         """Return the query that was actually searched."""
-        return self.rewritten_query or self.query
+        return self.rewritten_query or self.words or self.query
 
 
 @dataclass(slots=True)

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from bunko.search.request import SearchRequest
 
 
+# More results of one document hide the others on the first screen.
+_PER_DOCUMENT = 2
+
+
 @click.command()
 @click.argument("query")
 @click.option(
@@ -35,12 +39,21 @@ if TYPE_CHECKING:
     "--top-k", "-k", type=click.IntRange(1, 1000), metavar="N", help="Number of results. [5; memos 10, web 3]"
 )
 @click.option(
+    "--per-document",
+    type=click.IntRange(0),
+    metavar="N",
+    help="At most N results of one document; 0 for no limit. [2, if other documents match too]",
+)
+@click.option(
     "--name",
     "-n",
+    "names",
+    multiple=True,
     metavar="TOOL",
-    help="Search only this tool.",
+    help="Search only this tool; may be repeated.",
     shell_complete=complete_tool_names,
 )
+@click.option("--min-score", type=float, metavar="N", help="Leave out results with a lower score.")
 @click.option("--path", metavar="GLOB", help="Only documents whose path matches: 'guide/**', '*.md'.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only documents with this tag; may be repeated.")
 @click.option(
@@ -72,11 +85,15 @@ if TYPE_CHECKING:
 def command(query: str, **options: Any) -> None:
     """Search documents in Japanese and English.
 
+    A "quoted phrase" must be in the text as it is written; a -word or -"phrase" must not be in it. To search for a word
+    with a hyphen before it, quote it: "-Wall". The hyphens of re-render, --amend and -x have no special meaning.
+
     \b
     Example:
       bunko search "環境構築の方法" --docs-dir ~/notes
       bunko search "form validation" --docs-dir ./docs --mode bm25 --explain
-      bunko search "予算" -n memos --since 6m --extract snippet --summary
+      bunko search "予算" -n memos -n notes --since 6m --extract snippet --summary
+      bunko search '"form validation" react -angular'
     """
     shared = pop_shared_options(options)
     with shared.open(create=shared.docs_dir is not None) as library:
@@ -89,7 +106,7 @@ def command(query: str, **options: Any) -> None:
             print_json(page_to_dict(page))
             return
         # Two tools may both have a README.md.
-        _print_page(page, show_tool_names=options["name"] is None and len(library.tools()) > 1)
+        _print_page(page, show_tool_names=len(options["names"]) != 1 and len(library.tools()) > 1)
 
 
 def _print_notices(library: Library, page: Page) -> None:
@@ -143,11 +160,15 @@ def _build_request(query: str, options: dict[str, Any]) -> SearchRequest:
     from bunko.search.request import SearchRequest
     from bunko.text.tags import normalise_tag
 
+    names, per_document = options["names"], options["per_document"]
     return SearchRequest(
         query,
-        options["name"],
+        names[0] if len(names) == 1 else names or None,
         mode=options["mode"],
         top_k=options["top_k"],
+        per_document=_PER_DOCUMENT if per_document is None else per_document or None,
+        fill_up=per_document is None,
+        min_score=options["min_score"],
         where=Filter(
             options["path"] or "",
             tuple(normalise_tag(tag) for tag in options["tags"]),

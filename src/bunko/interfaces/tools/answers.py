@@ -92,5 +92,6 @@ def _result_facts(item: PageItem, result: dict[str, Any], *, show_tool: bool) ->
     facts += [f"trust {result['trust']}, fetched {result['fetched_at']}"] if "trust" in result else []
     facts += [f"date {result['date']}"] if result.get("date") else []
     facts += [f"matched {' '.join(result['matched'])}"] if "matched" in result else []
+    facts += [f"{item.more_in_document} more in this document"] if item.more_in_document else []
     facts += [] if item.has_start else ["continued from the last page"]
     return facts if item.has_end else [*facts, "cut: continues with the cursor"]

@@ -26,6 +26,7 @@ PATH_PARAM = Param("path", "string", "Glob, e.g. guide/**")
 TAG_PARAM = Param("tag", "string", "Only with this tag")
 # Without it, each tool's setting applies.
 EXTRACT_PARAM = Param("extract", "string", "How much of each hit", choices=EXTRACTS)
+PER_DOCUMENT_PARAM = Param("per_document", "integer", "Most hits of one document", minimum=1, maximum=MAX_RESULTS)
 OUTPUT_PARAMS = (
     Param("response_format", "string", "Fields of each hit", default="concise", choices=("concise", "detailed")),
     CURSOR_PARAM,
@@ -71,6 +72,7 @@ def search(call: ToolCall, tool: str | None) -> ToolReply:
         tool,
         mode=arguments.get("mode"),
         top_k=arguments["top_k"],
+        per_document=arguments.get("per_document"),
         where=filter_from(arguments),
         explain=detailed,
         extract=arguments.get("extract"),

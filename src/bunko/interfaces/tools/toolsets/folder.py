@@ -32,10 +32,12 @@ def build_folder_tools(
             "search",
             "Search documents",
             f"Search {subject}. Finds Japanese and English by words, identifiers and meaning, in either language, and "
-            "answers with passages and citations (path:L12-L30). Use it before answering questions about them.",
+            "answers with passages and citations (path:L12-L30). Use it before answering questions about them. "
+            '"A phrase" must be in a text, -word must not.',
             (
                 search_tool.QUERY_PARAM,
                 search_tool.top_k_param(top_k),
+                search_tool.PER_DOCUMENT_PARAM,
                 *((replace(search_tool.TOOL_PARAM, choices=tuple(tool_choices)),) if tool_choices else ()),
                 *search_tool.FILTER_PARAMS,
                 search_tool.EXTRACT_PARAM,

@@ -101,7 +101,7 @@ def _query_memos(call: ToolCall) -> ToolReply:
         rewrite=arguments.get("enable_rewrite"),
         extract=arguments["extract"],
         max_chars=arguments.get("max_chars"),
-        unique_documents=True,
+        per_document=1,
         summary=arguments["summary"],
         cursor=arguments.get("cursor") or "",
         continue_past_top_k=False,
