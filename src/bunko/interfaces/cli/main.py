@@ -12,6 +12,8 @@ import click
 
 from bunko import __version__
 from bunko.errors import BunkoError, SettingsError
+from bunko.interfaces.cli.help_formatter import TranslatedFormatter
+from bunko.interfaces.cli.language import detect_language, translate
 from bunko.interfaces.cli.output import OutputError, discard_output, prepare_streams
 
 if TYPE_CHECKING:
@@ -151,6 +153,8 @@ def main(arguments: list[str] | None = None) -> Any:
     # Our matrix products are small: on a busy machine, a second BLAS thread spins and costs milliseconds of waiting.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     prepare_streams()
+    detect_language()
+    click.Context.formatter_class = TranslatedFormatter
     try:
         _check_unicode(sys.argv[1:] if arguments is None else arguments)
         bunko.main(args=arguments, prog_name="bunko", standalone_mode=False)
@@ -158,7 +162,7 @@ def main(arguments: list[str] | None = None) -> Any:
     except BunkoError as error:
         from bunko.interfaces.cli.options import print_stderr
 
-        print_stderr(f"Error: {error.message}")
+        print_stderr(f"{translate('Error')}: {translate(error.message)}")
         if error.hint:
             print_stderr(error.hint)
         sys.exit(EXIT_CODES[error.code])
@@ -166,7 +170,7 @@ def main(arguments: list[str] | None = None) -> Any:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted. Finished work is saved; run the command again to continue.", err=True)
+        click.echo(translate("Interrupted. Finished work is saved; run the command again to continue."), err=True)
         sys.exit(INTERRUPTED_EXIT_CODE)
     except BrokenPipeError:
         # The reader of our output has exited (| head); flushing at exit would only raise again.

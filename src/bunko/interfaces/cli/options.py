@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from bunko.interfaces.cli.language import set_language, translate
+
 if TYPE_CHECKING:
     from bunko.library.library import Library
     from bunko.library.paths import LibraryPaths
@@ -76,6 +78,7 @@ class SharedOptions:
             self.library_paths(), environ=os.environ, config=self.config, create=create, read_only=read_only
         )
         _configure_logging(self.verbose, debug=library.settings.log.debug)
+        set_language(library.settings.display.language)
         for notice in library.notices:
             print_stderr(notice)
         return library
@@ -163,8 +166,13 @@ def print_json(value: Any) -> None:
 
 
 def print_stderr(message: str) -> None:
-    """Print a message that is not part of the answer to stderr."""
-    click.echo(replace_controls(message), err=True)
+    """Print a message that is not part of the answer to stderr, in the user's language."""
+    click.echo(replace_controls(translate(message)), err=True)
+
+
+def say(message: str) -> None:
+    """Print a message for people to stdout, in the user's language."""
+    click.echo(replace_controls(translate(message)))
 
 
 def replace_controls(text: str) -> str:
