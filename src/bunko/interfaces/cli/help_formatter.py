@@ -87,7 +87,7 @@ def _pieces(text: str) -> Iterator[str]:
         is_wide = east_asian_width(char) in "WF"
         previous = piece[-1:]
         may_break = piece and (
-            previous == " " or (is_wide or east_asian_width(previous) in "WF") and previous not in _NO_END
+            previous == " " or ((is_wide or east_asian_width(previous) in "WF") and previous not in _NO_END)
         )
         if may_break and char not in _NO_START and char != " ":
             yield piece

@@ -1,4 +1,4 @@
-"""Say messages in the user's language: a catalogue translates what the commands print, English stays what has no entry."""
+"""Say messages in the language of the user, by a catalogue; what has no entry stays English."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Template(NamedTuple):
 
 def set_language(language: str | None) -> None:
     """Choose the language of messages; None is English."""
-    global _language  # noqa: PLW0603 - a process has one user
+    global _language
     _language = "ja" if language == "ja" else "en"
 
 
