@@ -114,6 +114,7 @@ def _catalogue() -> tuple[dict[str, str], list[_Template]]:
 
 def read_catalogue() -> Iterator[tuple[str, str]]:
     """Yield the English messages, with {} for values, and their translations."""
-    data = files("bunko.interfaces.cli").joinpath("japanese.toml").read_text(encoding="utf-8")
-    for section in tomllib.loads(data).values():
-        yield from section.items()
+    for name in ("help.toml", "messages.toml"):
+        text = files("bunko.interfaces.cli").joinpath("japanese", name).read_text(encoding="utf-8")
+        for section in tomllib.loads(text).values():
+            yield from section.items()
