@@ -145,16 +145,21 @@ def pop_shared_options(options: dict[str, Any]) -> SharedOptions:
 
 
 def complete_tool_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Return the tool names that a shell may complete to; none, without an error, if there is no library."""
-    from bunko.library.open import tool_names
-
+    """Return the tool names that a shell may complete to."""
     location = {name: ctx.params.get(name) for name in ("library", "database", "docs_dir", "data_dir", "config")}
+    return [name for name in find_tool_names(**location) if name.startswith(incomplete)]
+
+
+def find_tool_names(**location: Any) -> list[str]:
+    """Return the names of a library's tools; none, without an error, if there is no library. Nothing is created."""
+    from bunko.library.tool_names import tool_names
+
+    options = dict.fromkeys(("library", "database", "docs_dir", "data_dir", "config")) | location
     try:
-        paths = SharedOptions(**location, as_json=False, verbose=False).library_paths()
-        names = tool_names(paths, environ=os.environ, config=location["config"])
+        paths = SharedOptions(**options, as_json=False, verbose=False).library_paths()
+        return tool_names(paths, environ=os.environ, config=options["config"])
     except Exception:  # an error message would garble the command line that is being typed
         return []
-    return [name for name in names if name.startswith(incomplete)]
 
 
 def print_json(value: Any) -> None:

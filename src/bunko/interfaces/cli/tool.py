@@ -50,7 +50,7 @@ class _KindChoice(click.Choice):  # type: ignore[type-arg]  # click 8.1 has no C
 
 @click.group(name="tool")
 def command() -> None:
-    """Manage tools: named and described folders that assistants search.
+    """Manage tools: the named folders that assistants search.
 
     \b
     Example:
