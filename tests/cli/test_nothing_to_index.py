@@ -106,5 +106,5 @@ def test_the_files_of_memos_that_were_looked_for_are_named(run: Run, docs: Path)
     write(docs, "a.pdf")
     run("tool", "add", "-n", "diary", "-d", "What we did on which day", "-s", docs, "--kind", "memos")
     ran = run("import", "-n", "diary")
-    assert f"No memos found in {docs}: it has 1 .pdf" in ran.err
+    assert f"No memos found in {docs}: its files are not read: 1 .pdf" in ran.err
     assert ".jsonl" in ran.err

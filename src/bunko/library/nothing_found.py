@@ -44,7 +44,7 @@ def explain_nothing(tool: Tool, survey: Survey, command: str) -> tuple[str, str]
     opening = f"There is nothing to index in {tool.source}" if is_folder else f"No memos found in {tool.source}"
     reasons = []
     if survey.unread:
-        reasons.append(f"it has {count_endings(survey)}, which are not read")
+        reasons.append(f"its files are not read: {count_endings(survey)}")
     if survey.readable:
         files = "1 file is" if survey.readable == 1 else f"{survey.readable:,} files are"
         has_patterns = tool.options.include or tool.options.exclude

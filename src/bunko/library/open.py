@@ -40,10 +40,10 @@ def open_library(
     except OSError as error:  # a parent folder is not accessible, or a name is too long
         raise _creation_error(paths, error.strerror or str(error)) from error
     if not (create or exists):
-        command = f"bunko tool add -n NAME -d TEXT -s DIR{paths.cli_flags() if paths.docs_dir is None else ''}"
+        command = f"bunko add DIR{paths.cli_flags() if paths.docs_dir is None else ''}"
         raise LibraryError(
             f"{paths.database} is an empty file" if is_empty else f"There is no library at {paths.display_path}",
-            hint=f"Add a folder: {command}; or index one: bunko reindex --docs-dir DIR.",
+            hint=f"Add a folder: {command}; or keep the index in the folder: bunko reindex --docs-dir DIR.",
         )
     try:
         store = stores.build(kind, paths.database, read_only=read_only)

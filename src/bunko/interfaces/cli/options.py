@@ -88,12 +88,23 @@ class SharedOptions:
 
 def shared_options(command: F) -> F:
     """Add the shared options to a command, which reads them with `pop_shared_options`."""
+    command = library_options(command)
     for option in reversed(
         (
             click.option("--docs-dir", type=PATH, metavar="DIR", help="Folder of documents with its own index."),
             click.option(
                 "--data-dir", type=PATH, metavar="DIR", help="Folder for the index of --docs-dir. [DIR/.rag-index]"
             ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def library_options(command: F) -> F:
+    """Add the shared options without those for a folder with its own index."""
+    for option in reversed(
+        (
             click.option(
                 "--library", type=PATH, metavar="DIR", help="Library folder. [$BUNKO_LIBRARY, or your data folder]"
             ),
@@ -141,7 +152,7 @@ def chunking_options(command: F) -> F:
 
 def pop_shared_options(options: dict[str, Any]) -> SharedOptions:
     """Remove the shared options from a command's arguments and return them."""
-    return SharedOptions(**{name: options.pop(name) for name in SharedOptions.__dataclass_fields__})
+    return SharedOptions(**{name: options.pop(name, None) for name in SharedOptions.__dataclass_fields__})
 
 
 def complete_tool_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
