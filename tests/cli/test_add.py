@@ -40,6 +40,11 @@ def tools(run: Run) -> dict[str, dict[str, object]]:
     return {tool["name"]: tool for tool in json.loads(run("tool", "ls", "--json").out)}
 
 
+def count_documents(run: Run) -> int:
+    (tool,) = json.loads(run("status", "--json").out)["tools"]
+    return int(tool["documents"])
+
+
 def test_a_folder_is_told_named_imported_and_what_to_type_next(add: Callable[..., Ran], run: Run, notes: Path) -> None:
     ran = add(notes)
     assert ran.code == 0, ran.err
@@ -112,9 +117,7 @@ def test_a_file_is_recognised(
     (tool,) = tools(run).values()
     assert tool["kind"] == kind
     assert run("search", "Secret", "--mode", "bm25").out.startswith("No results")
-    assert run("status", "--json").json()["tools"][0]["documents"] == (
-        6 if content == MEMOS else 2 if "entries" in shape else 1
-    )  # type: ignore[index]
+    assert count_documents(run) == (6 if content == MEMOS else 2 if "entries" in shape else 1)
 
 
 def test_documents_of_one_folder_become_one_tool(add: Callable[..., Ran], run: Run, tmp_path: Path) -> None:
@@ -140,7 +143,7 @@ def test_adding_the_same_path_again_updates_it(add: Callable[..., Ran], run: Run
     assert tools(run)["docs"]["description"] == described
     add(notes, "-d", "What we noted", "--exclude", "*.txt")
     assert tools(run)["docs"]["description"] == "What we noted"
-    assert run("status", "--json").json()["tools"][0]["documents"] == 3  # type: ignore[index]
+    assert count_documents(run) == 3
 
 
 def test_a_path_that_is_a_tool_is_not_added_under_another_name(add: Callable[..., Ran], run: Run, notes: Path) -> None:
@@ -150,6 +153,33 @@ def test_a_path_that_is_a_tool_is_not_added_under_another_name(add: Callable[...
     assert f"{notes} is already the tool 'docs'" in ran.err
     assert "leave out -n" in ran.err
     assert list(tools(run)) == ["docs"]
+
+
+def test_a_name_that_is_taken_is_an_error_before_anything_is_imported(
+    add: Callable[..., Ran], run: Run, notes: Path, tmp_path: Path
+) -> None:
+    add(notes)
+    ran = add(write(tmp_path / "b", **{"b.md": "# B\n\nRoses.\n"}), "-n", "docs")
+    assert (ran.code, ran.out) == (2, "")
+    assert "already exists" in ran.err
+    assert add(tmp_path / "b", "-n", "search").code == 2
+    assert list(tools(run)) == ["docs"]
+
+
+def test_a_memo_file_of_bunko_build_is_updated(add: Callable[..., Ran], run: Run, tmp_path: Path) -> None:
+    write(tmp_path, ChangeLog=MEMOS)
+    assert run("build", "--input", tmp_path / "ChangeLog").code == 0
+    assert "Updated memos: 0 added" in add(tmp_path / "ChangeLog").out
+    assert list(tools(run)) == ["memos"]
+
+
+def test_an_import_that_was_interrupted_is_described_when_it_is_continued(
+    add: Callable[..., Ran], run: Run, tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "garden", **{"a.md": "# Watering roses\n\nRoses need water.\n"})
+    run("tool", "add", "-n", "garden", "-d", "Documents in garden", "-s", folder)
+    add(folder)
+    assert "Watering roses" in str(tools(run)["garden"]["description"])
 
 
 def test_a_document_of_a_tool_is_not_added_twice(add: Callable[..., Ran], run: Run, notes: Path) -> None:
@@ -181,6 +211,7 @@ def test_a_wrong_path_creates_nothing(add: Callable[..., Ran], notes: Path, tmp_
     assert f"There is no file or folder {tmp_path / 'nowhere'}" in ran.err
     assert not (tmp_path / "lib").exists()
     assert "https://example.com/docs" in add("example.com/docs").err
+    assert "http:// and https://" in add("ftp://example.com/docs").err
 
 
 def test_a_folder_with_nothing_to_read_creates_nothing_and_says_what_reads_it(
@@ -226,12 +257,12 @@ def test_several_paths_take_no_name_and_patterns_are_for_folders(
 
 
 def test_json_says_all_of_it(add: Callable[..., Ran], notes: Path) -> None:
-    (tool,) = add(notes, "--json").json()["tools"]  # type: ignore[misc]
+    (tool,) = json.loads(add(notes, "--json").out)["tools"]
     assert (tool["name"], tool["kind"], tool["added"], tool["documents"]) == ("docs", "folder", True, 3)
     assert tool["formats"] == {"Markdown": 2, "text": 1}
     assert tool["found"] == "a folder with 3 documents: 2 Markdown, 1 text"
     assert tool["import"]["added"] == 3
-    (tool,) = add(notes, "--json").json()["tools"]  # type: ignore[misc]
+    (tool,) = json.loads(add(notes, "--json").out)["tools"]
     assert tool["added"] is False
 
 

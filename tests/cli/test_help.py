@@ -81,6 +81,15 @@ def test_bunko_at_a_terminal_names_what_there_is_to_search(run: Run, docs: Path,
     assert "Your library has 1 tool: handbook" in at_a_terminal(env=environment)
 
 
+def test_the_names_of_tools_are_found_without_the_search_engine(tmp_path: Path) -> None:
+    program = "import sys, bunko.library.tool_names, bunko.stores.sqlite; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, encoding="utf-8", check=True, env=subprocess_environment(tmp_path),
+    )  # fmt: skip
+    assert not {"numpy", "fugashi", "rich", "bunko.library.library"} & set(done.stdout.split())
+
+
 def test_bunko_in_a_pipe_prints_the_help_and_fails(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bunko"],

@@ -70,6 +70,9 @@ def command(
     from bunko.sources.detect import detect_sources
 
     urls = [target for target in targets if target.lower().startswith(("http://", "https://"))]
+    for target in targets:
+        if "://" in target and target not in urls:
+            raise click.UsageError(f"{target} cannot be added: only http:// and https:// addresses can")
     # Every path is checked before anything is created.
     sources = detect_sources([Path(target) for target in targets if target not in urls])
     _check_options(urls, sources, name, description, [*include, *exclude])
