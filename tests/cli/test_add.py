@@ -224,6 +224,7 @@ def test_a_folder_with_nothing_to_read_creates_nothing_and_says_what_reads_it(
         f"There is nothing to index in {folder}: its files are not read: 1 .py; the folder data is skipped" in ran.err
     )
     assert f"bunko add {folder} --include '*.py'" in ran.err
+    assert f"To read data, add it by itself: bunko add {folder}/data" in ran.err
     assert not (tmp_path / "lib").exists()
     ran = add(folder, "--include", "*.py")
     assert f"{folder}: a folder with 1 document: 1 source code" in ran.out
@@ -240,7 +241,10 @@ def test_a_file_that_cannot_be_read_creates_nothing(add: Callable[..., Ran], tmp
 
 
 def test_files_that_are_not_read_are_counted(add: Callable[..., Ran], notes: Path) -> None:
-    write(notes, **{"a.png": b"\x89PNG\0", "b.png": b"\x89PNG\0", "c.zip": b"PK\0", ".DS_Store": b"x"})
+    write(
+        notes,
+        **{"a.png": b"\x89PNG\0", "b.png": b"\x89PNG\0", "c.zip": b"PK\0", ".DS_Store": b"x", ".cache/d.zip": b"x"},
+    )
     assert "Not read: 2 .png, 1 .zip" in add(notes).out
 
 

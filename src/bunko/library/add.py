@@ -200,6 +200,9 @@ def _nothing_error(library: Library, source: DetectedSource, tool: Tool, content
         )
     command = f"bunko add {shlex.quote(source.label)}{library.paths.cli_flags()}"
     message, hint = explain_nothing(tool, contents.survey, command)
+    for folder in contents.survey.skipped_folders[:1]:
+        path = shlex.quote(str(Path(source.label, folder)))
+        hint = f"{hint} To read {folder}, add it by itself: bunko add {path}{library.paths.cli_flags()}".lstrip()
     return SourceError(message, hint=hint or "Put documents into it, or add another folder.")
 
 

@@ -34,6 +34,7 @@ def survey_folder(
     survey, excluded = Survey(), {name.rstrip("/") for name in exclude_dirs}
     for folder, folders, files in os.walk(root):
         prefix = "" if Path(folder) == root else f"{PurePath(os.path.relpath(folder, root)).as_posix()}/"
+        is_hidden = prefix.startswith(".") or "/." in prefix
         survey.skipped_folders += sorted(prefix + name for name in folders if name in excluded - MACHINE_FOLDERS)
         folders[:] = sorted(
             name
@@ -43,7 +44,7 @@ def survey_folder(
         for name in sorted(files):
             if name.lower().endswith(endings):
                 survey.readable += 1
-            elif not name.startswith((".", "~$")):
+            elif not is_hidden and not name.startswith((".", "~$")):
                 suffix = PurePath(name).suffix.lower()
                 ending = suffix if _ENDING.fullmatch(suffix) else ""
                 survey.unread[ending] += 1
