@@ -41,20 +41,14 @@ def command(ctx: click.Context, names: Sequence[str]) -> None:
 
 def start_page(ctx: click.Context) -> str:
     """Return the commands to begin with, the others by group, and what the library holds."""
-    from bunko.interfaces.cli.main import COMMANDS, GROUPS
+    from bunko.interfaces.cli.main import GROUPS
 
     formatter = ctx.make_formatter()
     formatter.write_text("Search your own documents in Japanese and English, on your own machine.")
     with formatter.section("Begin"):
         formatter.write_dl(_FIRST_STEPS, col_max=40)
     with formatter.section("Commands"):
-        formatter.write_dl(
-            [
-                (title, ", ".join(name for name in names if name in COMMANDS))
-                for title, names in GROUPS.items()
-                if title != "Begin"
-            ]
-        )
+        formatter.write_dl([(title, ", ".join(names)) for title, names in GROUPS.items() if title != "Begin"])
     formatter.write_paragraph()
     if tools := _describe_tools():
         formatter.write_text(tools)

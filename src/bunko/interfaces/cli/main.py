@@ -52,7 +52,7 @@ COMMANDS = {
     "watch": "Import files as they change, until Ctrl-C.",
 }
 
-# How help lists them. A name without a command is left out.
+# How help lists them.
 GROUPS = {
     "Begin": ("add", "search", "connect", "help"),
     "Search and read": ("find", "get", "open", "ls", "recent", "tags"),
@@ -106,7 +106,7 @@ class LazyCommands(click.Group):
         width = max(map(len, COMMANDS))
         for title, names in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), COMMANDS[name]) for name in names if name in COMMANDS])
+                formatter.write_dl([(name.ljust(width), COMMANDS[name]) for name in names])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; without any, show at a terminal how to begin."""
