@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -10,18 +11,28 @@ from importlib.resources import files
 from typing import Literal, NamedTuple
 
 from bunko.errors import BunkoError
+from bunko.interfaces.text import join_sentences
 
 Language = Literal["en", "ja"]
 
 _VARIABLE = "BUNKO_DISPLAY_LANGUAGE"
-# A value in a message may be a message, such as a count in a report, but not a whole page.
-_MAX_DEPTH = 3
+_PLACEHOLDER = re.compile(r"\{n?\}")
+_SIMPLE_VALUE = re.compile(r"\{(\d+)\}")
+_NUMBER = re.compile(r"[\d,.]+%?")
+# Where a message may be cut into lines, sentences and clauses, and what stands there in a translation.
+_PARTS = ((re.compile(r"\n"), "\n"), (re.compile(r"(?<=[.?!]) (?=\S)"), ""), (re.compile("; "), "。"))
 _language: Language = "en"
 
 
 class _Template(NamedTuple):
     parts: tuple[str, ...]  # the English text around its values
+    numbers: tuple[int, ...]  # which values are numbers
     translation: str  # with {0}, {1} … for the values
+
+
+class _Catalogue(NamedTuple):
+    exact: dict[str, str]
+    templates: list[_Template]
 
 
 def set_language(language: str | None) -> None:
@@ -62,7 +73,10 @@ def _language_of_user() -> str | None:
 
 
 def translate(text: str) -> str:
-    """Return a message in the user's language; unchanged if the catalogue does not have it."""
+    """Return a message in the user's language; unchanged if the catalogue does not have it.
+
+    A message may be several lines or sentences that the catalogue has one by one.
+    """
     if _language == "en" or not text:
         return text
     found = _translate(text)
@@ -71,22 +85,75 @@ def translate(text: str) -> str:
     return found or text
 
 
-def _translate(text: str, depth: int = 0) -> str | None:
-    exact, templates = _catalogue()
+def translate_reason(reason: str) -> str:
+    """Return why a document has a problem, which may be a message and a hint on lines of their own, on one line."""
+    if _language == "en":
+        return join_sentences(reason)
+    text = ""
+    for line in map(translate, reason.splitlines()):
+        if text and not text.endswith(("。", "？", "！")):
+            text += " " if text.endswith((".", ":", "?", "!")) else "。"
+        text += line
+    return text
+
+
+class _Value(str):
+    """A value in a message; `{0:t}` in a translation is the value in the user's language."""
+
+    __slots__ = ()
+
+    def __format__(self, form: str) -> str:
+        return _translate_value(self) if form == "t" else str(self)
+
+
+def _translate_value(value: str) -> str:
+    """Return a value in the user's language: a message, or a list of them."""
+    if (found := _translate(value)) is not None:
+        return found
+    parts = [_translate(part) for part in value.split(", ")]
+    return value if None in parts else "、".join(filter(None, parts))
+
+
+def _translate(text: str) -> str | None:
     stripped = text.strip()
-    if (found := exact.get(stripped)) is not None:
-        return text.replace(stripped, found)
-    for template in templates:
-        if (values := _match(template.parts, stripped)) is not None:
-            if depth < _MAX_DEPTH:
-                values = [_translate(value, depth + 1) or value for value in values]
-            return text.replace(stripped, template.translation.format(*values))
+    translated = _find_entry(stripped)
+    if translated is None and stripped.endswith("."):  # a message or a remedy, written as a sentence
+        message = stripped[:-1]
+        translated = _find_entry(message) or _find_entry(f"{message[:1].lower()}{message[1:]}")
+        translated = None if translated is None else f"{translated}。"
+    if translated is None:
+        return None
+    indent = len(text) - len(text.lstrip())
+    return text[:indent] + translated + text[indent + len(stripped) :]
+
+
+def _find_entry(text: str) -> str | None:
+    catalogue = _catalogue()
+    if (translated := catalogue.exact.get(text) or _translate_parts(text)) is not None:
+        return translated
+    for template in catalogue.templates:
+        if (values := _match(template, text)) is not None:
+            return template.translation.format(*map(_Value, values))
     return None
 
 
-def _match(parts: tuple[str, ...], text: str) -> list[str] | None:
+def _translate_parts(text: str) -> str | None:
+    """Return the lines, sentences or clauses of a text in the user's language if the catalogue has all of them.
+
+    They come before templates: the value of a template could be the whole rest of the text.
+    """
+    for pattern, joint in _PARTS:
+        parts = pattern.split(text)
+        if len(parts) > 1:
+            translated = [_translate(part) if part.strip() else part for part in parts]
+            if None not in translated:
+                return joint.join(part or "" for part in translated)
+    return None
+
+
+def _match(template: _Template, text: str) -> list[str] | None:
     """Return the values between the parts of a template, or None if it does not match."""
-    first, *middle, last = parts
+    first, *middle, last = template.parts
     if len(text) < len(first) + len(last) or not (text.startswith(first) and text.endswith(last)):
         return None
     values, position, end = [], len(first), len(text) - len(last)
@@ -96,25 +163,36 @@ def _match(parts: tuple[str, ...], text: str) -> list[str] | None:
             return None
         values.append(text[position:found])
         position = found + len(part)
-    return [*values, text[position:end]]
+    values.append(text[position:end])
+    if any(not _NUMBER.fullmatch(values[index]) for index in template.numbers):
+        return None
+    return values
 
 
 @cache
-def _catalogue() -> tuple[dict[str, str], list[_Template]]:
+def _catalogue() -> _Catalogue:
     """Return the translations of whole messages, and those of messages with values, the most specific first."""
     exact, templates = {}, []
     for english, translation in read_catalogue():
-        if "{}" in english:
-            templates.append(_Template(tuple(english.split("{}")), translation))
+        if _PLACEHOLDER.search(english):
+            parts = tuple(_PLACEHOLDER.split(english))
+            numbers = [index for index, name in enumerate(_PLACEHOLDER.findall(english)) if name == "{n}"]
+            templates.append(_Template(parts, tuple(numbers), translation))
         else:
             exact[english] = translation
     templates.sort(key=lambda template: -sum(map(len, template.parts)))
-    return exact, templates
+    return _Catalogue(exact, templates)
 
 
 def read_catalogue() -> Iterator[tuple[str, str]]:
-    """Yield the English messages, with {} for values, and their translations."""
-    for name in ("help.toml", "messages.toml"):
-        text = files("bunko.interfaces.cli").joinpath("japanese", name).read_text(encoding="utf-8")
-        for section in tomllib.loads(text).values():
-            yield from section.items()
+    """Yield the English messages, with {} for a value and {n} for a number, and their translations.
+
+    A noun that ends in (s) stands for the two messages with one and with several of it.
+    """
+    for file in sorted(files("bunko.interfaces.cli").joinpath("japanese").iterdir(), key=lambda file: file.name):
+        for section in tomllib.loads(file.read_text(encoding="utf-8")).values():
+            for english, translation in section.items():
+                if file.name == "help.toml":  # its values are the words of click, never those of a user
+                    translation = _SIMPLE_VALUE.sub(r"{\1:t}", translation)
+                for form in ("", "s") if "(s)" in english else ("",):
+                    yield english.replace("(s)", form), translation
