@@ -10,7 +10,7 @@ from typing import Any
 
 from bunko.errors import SourceError
 from bunko.evaluation.dataset import load_queries, read_text_file
-from bunko.library.catalog import safe_name
+from bunko.library.assistant_names import file_name
 from bunko.library.library import Library
 from bunko.records import LoggedSearch
 from bunko.temporary_files import write_text_file
@@ -24,7 +24,7 @@ GRADES = {"y": 1, "n": 0, "1": 1, "2": 2, "3": 3}
 
 def default_file(library: Library, tool: Tool) -> Path:
     """Return the default file for the judgements about a tool, in the library's folder."""
-    return library.paths.folder / "judged" / f"{safe_name(tool.name)}.json"
+    return library.paths.folder / "judged" / f"{file_name(tool)}.json"
 
 
 def pool_hits(library: Library, tool: Tool, query: str, *, depth: int, refresh: bool = False) -> list[Hit]:

@@ -40,6 +40,11 @@ def move_command(paths: LibraryPaths, tool: Tool) -> str:
     return f"bunko tool update -n {shlex.quote(tool.name)} -s PATH{paths.cli_flags()}"
 
 
+def enable_command(paths: LibraryPaths, tool: Tool) -> str:
+    """Return the command that shows a tool to assistants again."""
+    return shlex.join(["bunko", "tool", "enable", "-n", tool.name, *paths.cli_arguments()])
+
+
 def vector_command(paths: LibraryPaths, tool: Tool) -> str:
     """Return the command that computes the vectors of a tool with the embedder of the settings."""
     if tool.options.embedder == "none":  # chosen when it was imported

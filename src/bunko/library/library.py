@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
 
+    from bunko.library.assistant_names import AssistantNames
     from bunko.library.describe import DescriptionProposal, Language
     from bunko.library.doctor import Finding
     from bunko.library.documents import Documents
@@ -337,6 +338,10 @@ class Library:
     def tools(self) -> list[Tool]:
         """Return all tools, sorted by name."""
         return catalog.tools(self.store)
+
+    def assistant_names(self) -> AssistantNames:
+        """Return the name of each tool that assistants see, by its real one."""
+        return self._searcher.assistant_names()
 
     def add(self, source: str | Path, *, name: str, description: str = "", kind: str = "folder") -> Tool:
         """Add a folder or file as a tool; `import_` or the first search imports it."""

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from bunko.errors import SettingsError, SourceError
 from bunko.library import catalog
+from bunko.library.assistant_names import safe_name
 from bunko.library.library import Library
 from bunko.library.memo_input import input_folder, store_input
 from bunko.observer import NO_OBSERVER, Observer
@@ -91,7 +92,7 @@ def keep_both_hint(library: Library, source: Path | None) -> str:
     if source is None:
         return "To keep both, save standard input to a file and add it with: bunko tool add --kind memos."
     names = {tool.name.casefold() for tool in library.tools()}
-    plain = catalog.safe_name(source.expanduser().resolve().stem).lower() or "notes"
+    plain = safe_name(source.expanduser().resolve().stem).lower() or "notes"
     name = next(name for name in (plain, *(f"{plain}-{number}" for number in range(2, 1000))) if name not in names)
     flags = library.paths.cli_arguments() if library.paths.from_flag else []
     add = ["bunko", "tool", "add", "--kind", "memos", "-n", name, "-d", _describe(source), "-s", str(source), *flags]

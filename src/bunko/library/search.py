@@ -13,6 +13,7 @@ from typing import Any, Unpack
 from bunko import sources
 from bunko.errors import BunkoError, EmbedderError, LibraryDamaged, LibraryTooNew, QueryError, UnknownName
 from bunko.library import catalog, web_defaults
+from bunko.library.assistant_names import AssistantNames, assistant_names
 from bunko.library.build_config import ToolConfig
 from bunko.library.embedder_choice import NO_EMBEDDER, EmbedderChoice, choose_embedder, words_only_notice
 from bunko.library.hit_selection import add_selection, selection_notices
@@ -339,6 +340,10 @@ class Searcher:
         ]
         documents.sort(key=lambda item: item[1].date, reverse=True)
         return documents[:limit]
+
+    def assistant_names(self) -> AssistantNames:
+        """Return the name of each tool that assistants see, by its real one."""
+        return assistant_names(catalog.tools(self._store))
 
     def local_time(self) -> datetime:
         """Return the current time in the time zone of the settings, else of the system."""

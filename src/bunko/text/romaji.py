@@ -15,12 +15,11 @@ _VOWELS = "aiueo"
 _ROMAJI = dict(
     zip(
         "アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヰヱヲン"
-        "ガギグゲゴザジズゼゾダヂヅデドバビブベボパピプペポヴヷヸヹヺァィゥェォャュョヮヵヶッー",
+        "ガギグゲゴザジズゼゾダヂヅデドバビブベボパピプペポヴヷヸヹヺァィゥェォャュョヮヵヶ",
         "a i u e o ka ki ku ke ko sa shi su se so ta chi tsu te to na ni nu ne no ha hi fu he ho"
         " ma mi mu me mo ya yu yo ra ri ru re ro wa i e o n"
         " ga gi gu ge go za ji zu ze zo da ji zu de do ba bi bu be bo pa pi pu pe po vu va vi ve vo"
-        " a i u e o ya yu yo wa ka ke".split()
-        + ["", ""],
+        " a i u e o ya yu yo wa ka ke".split(),
         strict=True,
     )
 )

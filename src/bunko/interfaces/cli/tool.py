@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -122,8 +122,7 @@ def add(
             ),
         )
         files = library.count_importable(tool)
-        assistant_name = catalog.public_name(name)
-        alias = f" Assistants see it as {assistant_name}." if assistant_name != name else ""
+        alias = _describe_alias(tool)
         arguments = f"-n {shlex.quote(name)}{shared.library_flags(library)}"
         noun, nouns = source_kind.noun
         if source_kind.root == "none":
@@ -132,7 +131,7 @@ def add(
             count = format_count(files, noun, nouns)
             object_pronoun = "it" if files == 1 else "them"
             message = f"Added {name}: {count} to import.{alias} Import {object_pronoun} with: bunko import {arguments}"
-        _print_result(shared, tool, message, files=files, assistant_name=assistant_name)
+        _print_result(shared, tool, message, files=files)
 
 
 @command.command()
@@ -338,16 +337,27 @@ def check(**options: Any) -> None:
 
 def tool_to_dict(tool: Tool) -> dict[str, Any]:
     """Return a tool as a plain dictionary."""
+    from bunko.library.assistant_names import assistant_name
+
     return {
         "name": tool.name,
+        "assistant_name": assistant_name(tool),
         "kind": tool.kind,
         "description": tool.description,
         "source": tool.source,
         "active": tool.active,
         "created_at": tool.created_at,
         "last_import": tool.imported_at,
-        **tool.options.to_json(),
+        **replace(tool.options, alias=None).to_json(),
     }
+
+
+def _describe_alias(tool: Tool) -> str:
+    """Return a sentence about the name that assistants see, if it is another one."""
+    from bunko.library.assistant_names import assistant_name
+
+    seen_name = assistant_name(tool)
+    return f" Assistants see it as {seen_name}." if seen_name != tool.name else ""
 
 
 def _confirm(question: str) -> None:
