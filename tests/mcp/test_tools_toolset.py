@@ -133,6 +133,7 @@ def change_elsewhere(library: Library, change: Change) -> None:
 
 CHANGES: dict[str, tuple[Change, Callable[[set[str]], bool]]] = {
     "added": (lambda store: store.tools.put(Tool("fresh")), lambda names: "fresh" in names),
+    "renamed": (lambda store: catalog.rename_tool(store, "recipes", "レシピ"), lambda names: "reshipi" in names),
     "disabled": (disable_recipes, lambda names: "recipes" not in names),
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bunko.errors import SettingsError, SourceError, UnknownName
+from bunko.errors import SettingsError, SourceError, UnknownName, name_taken_error
 from bunko.library.assistant_names import (
     MAX_STORED_NAME_LENGTH,
     assistant_name,
@@ -159,6 +159,23 @@ def update_tool(
     if source is not None:
         tool = replace(tool, source=_resolve_source(tool.kind, source))
     return store.tools.put(tool)
+
+
+def rename_tool(store: Store, name: str, new_name: str) -> Tool:
+    """Give a tool and its unfinished rebuild another name; documents, vectors and index stay as they are."""
+    tool = get_tool(store, name)
+    others = [other for other in tools(store) if other.id != tool.id]
+    if any(other.name == new_name for other in others):
+        raise name_taken_error(new_name)
+    _check_name(others, new_name)
+    renamed = _with_alias(replace(tool, name=new_name), others)
+    shadows = [
+        replace(shadow, name=SHADOW_PREFIX + new_name)
+        for shadow in store.tools.all()
+        if shadow.name == SHADOW_PREFIX + tool.name
+    ]
+    store.tools.rename(renamed, *shadows)
+    return renamed
 
 
 def set_tool_active(store: Store, name: str, *, active: bool) -> Tool:

@@ -118,7 +118,9 @@ class Importer:
                 for field in _SUMMED_FIELDS:
                     setattr(total, field, getattr(total, field) + getattr(report, field))
                 several = len(names) > 1
-                total.problems += [replace(problem, tool=name) if several else problem for problem in report.problems]
+                total.problems += [
+                    replace(problem, tool=tool.name) if several else problem for problem in report.problems
+                ]
                 total.skipped_folders += report.skipped_folders
                 total.notices += report.notices
                 total.notices += notices_about_nothing(self._tool_config, tool, report, self._paths)
@@ -228,7 +230,7 @@ class Importer:
             not in (config.new_chunker_settings(tool), config.chunker_settings(tool))
         ):
             raise LibraryMismatch(
-                f"{name} was imported with another chunker, and a tool cannot mix two chunkers",
+                f"{tool.name} was imported with another chunker, and a tool cannot mix two chunkers",
                 hint="Use --mode replace to rebuild it with the new one.",
             )
         return result

@@ -351,6 +351,10 @@ class Library:
         """Return the tool of that name, or the only tool if no name is given."""
         return catalog.resolve_tool(self.store, name)
 
+    def rename_tool(self, name: str, new_name: str, *, observer: Observer = NO_OBSERVER) -> Tool:
+        """Give a tool another name; its documents, vectors and index stay as they are."""
+        return self._maintenance.rename_tool(name, new_name, observer=observer)
+
     def delete_tool(self, name: str, *, observer: Observer = NO_OBSERVER) -> None:
         """Delete a tool, its index and its derived files; its folder is not touched."""
         self._maintenance.delete_tool(name, observer=observer)

@@ -375,7 +375,8 @@ class Searcher:
         if not self._settings.log.keep_searches or self._read_only or not text:
             return
         try:
-            name = tool if isinstance(tool, str) else ""  # a search of several tools is one of the library
+            # A search of several tools is one of the library.
+            name = catalog.get_tool(self._store, tool).name if isinstance(tool, str) else ""
             logged = self._store.cache.log_search(text[:MAX_QUERY_CHARS], name, now(), limit=_MAX_LOGGED_SEARCHES)
         except BunkoError as error:
             _log.warning("The search was not logged: %s", error.message)

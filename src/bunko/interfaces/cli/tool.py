@@ -182,6 +182,33 @@ def update(
 
 
 @command.command()
+@click.argument("name", metavar="OLD", shell_complete=complete_tool_names)
+@click.argument("new_name", metavar="NEW")
+@shared_options
+def rename(name: str, new_name: str, **options: Any) -> None:
+    """Give a tool another name; nothing is imported again.
+
+    Running servers announce the new name to their assistants. Commands and scripts that use the old name have to be
+    changed.
+
+    \b
+    Example:
+      bunko tool rename notes 日記
+    """
+    shared = pop_shared_options(options)
+    from bunko.evaluation.judge import rename_judgements
+    from bunko.interfaces.tools.toolsets import check_tool_name
+    from bunko.library import catalog
+
+    with _open_library(shared) as library:
+        tool = catalog.get_tool(library.store, name)
+        check_tool_name(library, new_name)
+        renamed = library.rename_tool(tool.name, new_name, observer=Observer(on_wait=print_stderr))
+        rename_judgements(library, tool, renamed)
+        _print_result(shared, renamed, f"Renamed {tool.name} to {renamed.name}.{_describe_alias(renamed)}")
+
+
+@command.command()
 @_name_option
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @shared_options
