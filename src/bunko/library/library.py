@@ -397,6 +397,10 @@ class Library:
         """Return what an import of a tool's source would find; the tool need not be registered."""
         return self._maintenance.inspect_source(tool)
 
+    def overlap_notices(self, tool: Tool) -> list[str]:
+        """Return a notice for each other tool that reads files of a tool's source, or the other way round."""
+        return self._maintenance.overlap_notices(tool)
+
     def diagnose(self) -> list[Finding]:
         """Check the database file, the derived indexes, and that searches find the indexed texts."""
         return self._maintenance.diagnose()

@@ -66,6 +66,12 @@ class Maintenance:
 
         return inspect_source(self._tool_config, tool, self._paths)
 
+    def overlap_notices(self, tool: Tool) -> list[str]:
+        """Return a notice for each other tool that reads files of a tool's source, or the other way round."""
+        from bunko.library.overlaps import overlap_notices
+
+        return overlap_notices(self._paths, self._store, self._tool_config, tool, catalog.tools(self._store))
+
     def diagnose(self) -> list[doctor.Finding]:
         """Check the database file, the derived indexes, and that searches find the indexed texts."""
         findings = doctor.check_storage(self._store)

@@ -131,7 +131,7 @@ def add(
             count = format_count(files, noun, nouns)
             object_pronoun = "it" if files == 1 else "them"
             message = f"Added {name}: {count} to import.{alias} Import {object_pronoun} with: bunko import {arguments}"
-        _print_result(shared, tool, message, files=files)
+        _print_result(shared, tool, message, files=files, notices=library.overlap_notices(tool))
 
 
 @command.command()
@@ -178,7 +178,8 @@ def update(
         if source is not None or include or exclude:
             flags = shared.library_flags(library)
             message += f" Update its documents with: bunko import -n {shlex.quote(name)} --mode update{flags}"
-        _print_result(shared, tool, message)
+        notices = library.overlap_notices(tool) if source is not None else []
+        _print_result(shared, tool, message, notices=notices)
 
 
 @command.command()
@@ -410,8 +411,12 @@ def _open_library(shared: SharedOptions) -> Library:
     return shared.open(create=shared.docs_dir is not None)
 
 
-def _print_result(shared: SharedOptions, tool: Tool, message: str, **fields: Any) -> None:
+def _print_result(
+    shared: SharedOptions, tool: Tool, message: str, *, notices: Sequence[str] = (), **fields: Any
+) -> None:
     if shared.as_json:
-        print_json(tool_to_dict(tool) | fields)
-    else:
-        click.echo(replace_controls(message))
+        print_json(tool_to_dict(tool) | fields | ({"notices": notices} if notices else {}))
+        return
+    click.echo(replace_controls(message))
+    for notice in notices:
+        print_stderr(notice)
