@@ -46,8 +46,12 @@ def test_a_folder_inside_that_of_another_tool_is_announced_with_what_follows(lib
 def test_a_folder_around_that_of_another_tool_is_announced(library: Library, notes: Path) -> None:
     library.add(notes / "work", name="work")
     [notice] = library.overlap_notices(library.add(notes, name="all"))
-    assert notice.startswith(f"{notes} contains {notes / 'work'}, the folder of work. The documents of work are in both")
-    assert f"To leave it out of all: bunko tool update -n all --exclude /work/ --library {library.paths.folder}" in notice
+    assert notice.startswith(
+        f"{notes} contains {notes / 'work'}, the folder of work. The documents of work are in both"
+    )
+    assert (
+        f"To leave it out of all: bunko tool update -n all --exclude /work/ --library {library.paths.folder}" in notice
+    )
 
 
 def test_the_same_folder_is_announced(library: Library, notes: Path) -> None:
@@ -88,7 +92,9 @@ def test_memos_inside_a_folder_of_documents_are_announced(library: Library, note
     (notes / "ChangeLog").write_text("* [2024-01-15] 会議\n予算を決めた。\n", encoding="utf-8")
     library.add(notes, name="all")
     [notice] = library.overlap_notices(library.add(notes / "log.md", name="log", kind="memos"))
-    assert notice.startswith(f"{notes / 'log.md'} is inside {notes}, the folder of all. Its documents are in both tools.")
+    assert notice.startswith(
+        f"{notes / 'log.md'} is inside {notes}, the folder of all. Its documents are in both tools."
+    )
     assert "--exclude /log.md " in notice
     assert library.overlap_notices(library.add(notes / "ChangeLog", name="changes", kind="memos")) == []
 

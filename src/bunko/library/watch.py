@@ -19,6 +19,7 @@ from bunko.errors import (
     UnknownName,
 )  # fmt: skip
 from bunko.library import catalog
+from bunko.library.commands import move_command
 from bunko.library.library import Library
 from bunko.library.scan_settings import ScanSettings
 from bunko.observer import ImportProgress, Observer
@@ -241,7 +242,8 @@ class _WatchSession:
         """Import the changes of one tool; return whether it is up to date for now."""
         if source.file_id is None:
             message = f"{source.source} does not exist; its index is kept, and watching resumes when it is back."
-            self._reporter.report_problem(name, message)
+            hint = f"If it has moved: {move_command(self._library.paths, Tool(name))}"
+            self._reporter.report_problem(name, message, hint)
             return True
         try:
             report = self._library.import_changes(
