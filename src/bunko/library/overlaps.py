@@ -51,7 +51,7 @@ def _exclude_command(paths: LibraryPaths, *, outer: Tool, inner: Tool) -> str:
     location = Path(inner.source)
     pattern = f"/{location.relative_to(outer.source).as_posix()}{'/' if location.is_dir() else ''}"
     exclude = [argument for glob in (*outer.options.exclude, pattern) for argument in ("--exclude", glob)]
-    return shlex.join(["bunko", "tool", "update", "-n", outer.name, *exclude, *paths.cli_arguments()])
+    return shlex.join(["bunko", "tool", "update", "-n", outer.name, *exclude]) + paths.cli_flags()
 
 
 def _reads(store: Store, config: ToolConfig, *, outer: Tool, inner: Tool) -> bool:

@@ -15,6 +15,7 @@ from bunko.errors import BunkoError, EmbedderError, LibraryDamaged, LibraryTooNe
 from bunko.library import catalog, web_defaults
 from bunko.library.assistant_names import AssistantNames, assistant_names
 from bunko.library.build_config import ToolConfig
+from bunko.library.disabled_tools import disabled_notices, enable_hint
 from bunko.library.embedder_choice import NO_EMBEDDER, EmbedderChoice, choose_embedder, words_only_notice
 from bunko.library.hit_selection import add_selection, selection_notices
 from bunko.library.llm import ChatModels
@@ -88,7 +89,7 @@ class Searcher:
         tools = self._select_tools(search_request.tool, search_request.kinds)
         request = self.resolve_request(search_request, tools if use_tool_settings else ())
         request = add_selection(request, search_request, tools, limit or request.top_k)
-        notices = [*self._notices, *self._disabled_notices(search_request, tools)]
+        notices = [*self._notices, *disabled_notices(self._store, self._tool_config, tools)]
         self._tool_ids.update({selected.name: selected.id for selected in tools})
         if search_request.refresh and not self._read_only:
             for selected in tools:
@@ -140,7 +141,7 @@ class Searcher:
         command = self._tool_config.vector_command(lexical_tools[0])
         if request.mode == "semantic" and len(lexical_tools) == len(tools):
             raise QueryError(
-                f"{names} was imported without vectors", hint=f"Use --mode bm25, or compute vectors: {command}"
+                f"{names} was imported without vectors", hint=f"Search with mode bm25, or compute vectors: {command}"
             )
         notices.append(
             f"{names} was imported without vectors, so only its words are searched. To compute them: {command}"
@@ -355,26 +356,13 @@ class Searcher:
         tools = [tool for tool in catalog.select_tools(self._store, names) if not kinds or tool.kind in kinds]
         if kinds and not tools:
             kind = sources.find_kind(kinds[0])
-            disabled = next((tool for tool in catalog.tools(self._store) if tool.kind in kinds), None)
+            disabled = [tool for tool in catalog.tools(self._store) if tool.kind in kinds]
             raise UnknownName(
                 f"This library has no active tool of kind {' or '.join(kinds)}",
-                hint=f"To enable {disabled.name}: {self._tool_config.enable_command(disabled)}"
-                if disabled
-                else f"Import one with: {kind.import_command if kind else 'bunko import'}.",
+                hint=enable_hint(self._tool_config, disabled)
+                or f"Import one with: {kind.import_command if kind else 'bunko import'}.",
             )
         return tools
-
-    def _disabled_notices(self, request: SearchRequest, tools: Sequence[Tool]) -> list[str]:
-        """Return how to enable a tool that is searched by its name, or the first one if none is enabled."""
-        if request.tool is None and not tools:
-            for tool in catalog.tools(self._store)[:1]:
-                return [f"No tool is enabled. To enable {tool.name}: {self._tool_config.enable_command(tool)}"]
-        return [
-            f"{tool.name} is disabled: assistants and searches over all tools leave it out. To enable it:"
-            f" {self._tool_config.enable_command(tool)}"
-            for tool in tools
-            if not tool.active
-        ]
 
     def select_fresh_tools(self, names: str | Sequence[str] | None, kinds: Sequence[str]) -> list[Tool]:
         """Return the tools to search after importing their changes."""
