@@ -59,7 +59,7 @@ def test_an_assistant_that_searches_or_updates_a_moved_folder_can_tell_the_user_
 def test_an_import_of_a_moved_folder_names_the_command(library: Library, command: str, tmp_path: Path) -> None:
     for mode in ("update", "replace"):
         with pytest.raises(SourceError) as caught:
-            library.import_tools(["日記"], mode)  # type: ignore[arg-type]
+            library.import_tools(["日記"], mode)
         assert command in caught.value.hint
         assert "bunko tool delete -n '日記'" in caught.value.hint
     library.add(tmp_path / "moved", name="new")
