@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.pictures import Terminal
 from tests.conftest import Run
 
 TEXT = "# 京都\n\n京都の寺を三日かけて巡った。庭園の紅葉がとても美しかったことを覚えている。\n"
@@ -55,6 +56,11 @@ def test_every_command_takes_either_name(
 def test_the_list_of_tools_has_both_names(run: Run, flags: tuple[str, str]) -> None:
     [tool] = json.loads(run("tool", "ls", "--json", *flags).out)
     assert (tool["name"], tool["assistant_name"]) == ("日記", "nikki")
+
+
+def test_the_table_of_tools_has_both_names(terminal: Terminal, flags: tuple[str, str]) -> None:
+    rows = terminal("tool", "ls", "--all", *flags, width=80).rows
+    assert any("日記 (nikki)" in row for row in rows), rows
 
 
 def test_a_result_names_the_tool_as_people_do_and_its_address_as_assistants_do(
