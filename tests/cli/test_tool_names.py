@@ -32,6 +32,8 @@ def flags(run: Run, tmp_path: Path) -> tuple[str, str]:
         ("search", "京都"),
         ("status",),
         ("recent",),
+        ("ls",),
+        ("get", "a.md"),
         ("tags",),
         ("reindex",),
         ("import", "--mode", "update"),

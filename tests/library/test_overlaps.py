@@ -12,6 +12,7 @@ from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
+from bunko.types.tool_options import ToolOptions
 from tests.conftest import Run
 
 TEXT = "# 京都\n\n京都の寺を三日かけて巡った。庭園の紅葉がとても美しかったことを覚えている。\n"
@@ -60,6 +61,19 @@ def test_the_same_folder_is_announced(library: Library, notes: Path) -> None:
     assert notice == f"all reads {notes} too. {BOTH}"
 
 
+def test_two_documents_of_one_folder_are_not_announced_and_a_shared_one_is(library: Library, notes: Path) -> None:
+    (notes / "e.md").write_text(TEXT, encoding="utf-8")
+    for name, include in (("a", ["/a.md"]), ("e", ["/e.md"]), ("both", ["/a.md", "/e.md"])):
+        options = ToolOptions(include=tuple(include), exclude=("/*/",))
+        catalog.add_tool(library.store, name, "x", notes, options=options)
+    a, both, e = library.tools()
+    assert library.overlap_notices(e) == [f"both reads {notes} too. {BOTH}"]
+    found = [notice.partition(";")[0] for notice in library.overlap_notices(both)]
+    assert found == [f"{name} reads {notes} too. 1 of its documents is in both tools" for name in ("a", "e")]
+    assert library.overlap_notices(library.add(notes / "work", name="work")) == []
+    assert len(library.overlap_notices(a)) == 1
+
+
 def test_the_command_keeps_what_the_other_tool_leaves_out_already(library: Library, notes: Path) -> None:
     library.add(notes, name="all")
     catalog.update_tool(library.store, "all", exclude=["drafts/"])
@@ -97,6 +111,13 @@ def test_memos_inside_a_folder_of_documents_are_announced(library: Library, note
     )
     assert "--exclude /log.md " in notice
     assert library.overlap_notices(library.add(notes / "ChangeLog", name="changes", kind="memos")) == []
+
+
+def test_one_verb_announces_it_too(run: Run, notes: Path, tmp_path: Path) -> None:
+    flags = ("--library", tmp_path / "library")
+    run("add", notes, *flags)
+    added = run("add", notes / "work", *flags)
+    assert f"{notes / 'work'} is inside {notes}, the folder of notes. {BOTH}" in added.err
 
 
 def test_adding_and_moving_a_tool_on_the_command_line_announces_it(run: Run, notes: Path, tmp_path: Path) -> None:

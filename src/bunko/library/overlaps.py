@@ -23,27 +23,45 @@ def overlap_notices(
         if not (other.active and other.source and tool.source) or other.id == tool.id:
             continue
         if other.source == tool.source:
-            notices.append(f"{other.name} reads {tool.source} too. {_consequence('Its documents', tool, other)}")
+            if documents := _shared_documents(config, tool, other):
+                notices.append(f"{other.name} reads {tool.source} too. {_consequence(documents, tool, other)}")
         elif _reads(store, config, outer=other, inner=tool):
             command = _exclude_command(paths, outer=other, inner=tool)
             notices.append(
                 f"{tool.source} is inside {other.source}, the folder of {other.name}."
-                f" {_consequence('Its documents', tool, other)} To read it as {tool.name} only: {command}"
+                f" {_consequence('Its documents are', tool, other)} To read it as {tool.name} only: {command}"
             )
         elif _reads(store, config, outer=tool, inner=other):
-            command = _exclude_command(paths, outer=tool, inner=other)
-            notices.append(
+            notice = (
                 f"{tool.source} contains {other.source}, the folder of {other.name}."
-                f" {_consequence(f'The documents of {other.name}', tool, other)} To leave it out of {tool.name}:"
-                f" {command}"
+                f" {_consequence(f'The documents of {other.name} are', tool, other)}"
             )
+            if not other.options.include:
+                command = _exclude_command(paths, outer=tool, inner=other)
+                notice = f"{notice} To leave it out of {tool.name}: {command}"
+            notices.append(notice)
     return notices
+
+
+def _shared_documents(config: ToolConfig, tool: Tool, other: Tool) -> str:
+    """Return which documents of a tool are those of another of the same source, as a subject; empty if none."""
+    if tool.kind == other.kind and tool.options.include == other.options.include == ():
+        return "Its documents are"
+    uris, other_uris = ({entry.uri for entry in config.source(each).scan({}).added} for each in (tool, other))
+    shared = uris & other_uris
+    if not shared:
+        return ""
+    return (
+        "Its documents are"
+        if shared == uris
+        else f"{len(shared)} of its documents {'is' if len(shared) == 1 else 'are'}"
+    )
 
 
 def _consequence(documents: str, tool: Tool, other: Tool) -> str:
     # A document and the memos in it are different texts, so both are shown.
     ending = "; a search over all tools shows each once." if tool.kind == other.kind else "."
-    return f"{documents} are in both tools{ending}"
+    return f"{documents} in both tools{ending}"
 
 
 def _exclude_command(paths: LibraryPaths, *, outer: Tool, inner: Tool) -> str:
@@ -71,7 +89,9 @@ def _reads(store: Store, config: ToolConfig, *, outer: Tool, inner: Tool) -> boo
     if not is_folder and (kind is None or kind.uses_extensions) and not uri.name.lower().endswith(scan.endings()):
         return False
     # What was imported shows what .gitignore and --include leave out.
+    prefix = f"{uri}/" if is_folder else str(uri)
+    if outer.options.include and not outer.imported_at:
+        return any(entry.uri.startswith(prefix) for entry in config.source(outer).scan({}).added)
     if not outer.imported_at or not config.source(inner).scan({}).added:
         return True
-    prefix = f"{uri}/" if is_folder else str(uri)
     return any(imported.startswith(prefix) for imported in store.documents.fingerprints(outer.id))
