@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from bunko.library.assistant_names import AssistantNames
 from bunko.library.llm import ChatModels
 from bunko.library.search import Searcher
 from bunko.search.paging import Cursor, PageItem, build_page, check_cursor, parse_cursor
@@ -44,6 +45,7 @@ class Page:
     first_number: int  # of the first result among these passages, counted from 1
     is_first: bool
     several_tools: bool  # whether the hits are from several tools
+    assistant_names: AssistantNames
 
     @property
     def truncated(self) -> bool:
@@ -106,6 +108,7 @@ class Pager:
             first_number=start.passage_index + 1,
             is_first=not request.cursor,
             several_tools=len({hit.tool for hit in answer.hits}) > 1,
+            assistant_names=self._searcher.assistant_names(),
         )
 
     def _fetch(self, request: SearchRequest, start: Cursor) -> tuple[Answer, list[Passage], Cursor, Cursor | None]:
