@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
@@ -19,6 +19,8 @@ _LOG_VALUE = re.compile(r"%(?:\.\d)?[sdgf]")
 _LOG_METHODS = {"debug", "info", "exception"}
 # One text with several conditions in it is several messages; more than this are not one message any more.
 _MAX_FORMS = 24
+_VALUE = ["{}"]
+_Names = Mapping[str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class SourceText:
 def collect_texts(paths: Iterable[Path]) -> Iterator[SourceText]:
     """Yield the texts of modules, without docstrings, decorators, help and log messages of details."""
     for path in paths:
-        for text, line in _texts(ast.parse(path.read_text(encoding="utf-8"))):
+        for text, line in _texts(ast.parse(path.read_text(encoding="utf-8")), {}):
             yield SourceText(text.strip(), path.relative_to(ROOT).as_posix(), line)
 
 
@@ -50,69 +52,95 @@ def collect_column_names(paths: Iterable[Path]) -> Iterator[SourceText]:
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and _name(node.func) in ("Column", "number") and node.args:
-                for text in _forms(node.args[0]):
+                for text in _forms(node.args[0], {}):
                     if text and text != "{}":
                         yield SourceText(text, path.relative_to(ROOT).as_posix(), node.lineno)
 
 
-def _texts(node: ast.AST) -> Iterator[tuple[str, int]]:
+def _texts(node: ast.AST, names: _Names) -> Iterator[tuple[str, int]]:
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        body = node.body
-        if isinstance(body[0] if body else None, ast.Expr) and isinstance(body[0].value, ast.Constant):  # type: ignore[attr-defined]
-            body = body[1:]
-        for statement in body:
-            yield from _texts(statement)
-    elif isinstance(node, ast.JoinedStr) or _is_text(node):
-        for form in _forms(node):
-            yield form, node.lineno  # type: ignore[attr-defined]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names = _variables(node)
+        for statement in node.body[1:] if ast.get_docstring(node) is not None else node.body:
+            yield from _texts(statement, names)
+    elif isinstance(node, ast.Assign) and (target := _single_name(node)) in names:
+        return  # it is part of the texts that contain the variable
+    elif isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+        for form in _forms(node, names):
+            yield form, node.lineno
         for value in node.values if isinstance(node, ast.JoinedStr) else ():
-            if isinstance(value, ast.FormattedValue) and _forms(value.value) == ["{}"]:
-                yield from _texts(value.value)
+            if isinstance(value, ast.FormattedValue) and _forms(value.value, names) == _VALUE:
+                yield from _texts(value.value, names)
     elif isinstance(node, ast.Call):
-        yield from _call_texts(node)
+        yield from _call_texts(node, names)
     else:
         for child in ast.iter_child_nodes(node):
-            yield from _texts(child)
+            yield from _texts(child, names)
 
 
-def _call_texts(call: ast.Call) -> Iterator[tuple[str, int]]:
+def _call_texts(call: ast.Call, names: _Names) -> Iterator[tuple[str, int]]:
     name = _name(call.func)
     if name in _LOG_METHODS:
         return
     if name == "format_count":
-        nouns = [form for argument in call.args[1:] for form in _forms(argument) if form != "{}"]
+        nouns = [form for argument in call.args[1:] for form in _forms(argument, names) if form != "{}"]
         for noun in nouns if len(nouns) == 2 else [form for noun in nouns for form in (noun, f"{noun}s")]:
             yield f"{{}} {noun}", call.lineno
         return
     for argument in call.args:
-        for text, line in _texts(argument):
-            yield _LOG_VALUE.sub("{}", text) if name == "warning" else text, line
+        for text, line in _texts(argument, names):
+            yield _LOG_VALUE.sub("{}", text) if name in ("warning", "error") else text, line
     for keyword in call.keywords:
         if keyword.arg != "help":
-            yield from _texts(keyword.value)
-    yield from _texts(call.func)
+            yield from _texts(keyword.value, names)
+    yield from _texts(call.func, names)
 
 
-def _forms(node: ast.AST) -> list[str]:
+def _variables(function: ast.FunctionDef | ast.AsyncFunctionDef) -> _Names:
+    """Return the variables that a text of a function contains, and the texts that they may hold."""
+    assigned: dict[str, list[ast.expr]] = {}
+    others = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
+    used = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and (target := _single_name(node)):
+            assigned.setdefault(target, []).append(node.value)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            assigned.setdefault(node.id, [])
+        elif isinstance(node, ast.AugAssign):
+            others |= {name.id for name in ast.walk(node.target) if isinstance(name, ast.Name)}
+        elif isinstance(node, ast.FormattedValue) and isinstance(node.value, ast.Name):
+            used.add(node.value.id)
+    names: dict[str, list[str]] = {}
+    for name in sorted(used & assigned.keys() - others):
+        forms = [_forms(value, {}) for value in assigned[name]]
+        if forms and _VALUE not in forms:
+            names[name] = [form for alternatives in forms for form in alternatives]
+    return names
+
+
+def _forms(node: ast.AST, names: _Names) -> list[str]:
     """Return the texts that an expression may have: a condition between texts gives several, anything else is {}."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return [node.value]
+    if isinstance(node, ast.Name):
+        return names.get(node.id, _VALUE)
     if isinstance(node, ast.IfExp):
-        forms = _forms(node.body) + _forms(node.orelse)
-        return ["{}"] if "{}" in forms else forms
+        forms = [*_forms(node.body, names), *_forms(node.orelse, names)]
+        return _VALUE if "{}" in forms else forms
     if isinstance(node, ast.JoinedStr):
-        parts = [
-            _forms(value.value) if isinstance(value, ast.FormattedValue) and value.format_spec is None
-            else ["{}"] if isinstance(value, ast.FormattedValue) else _forms(value)
-            for value in node.values
-        ]  # fmt: skip
-        return ["".join(form) for form in islice(product(*parts), _MAX_FORMS)]
-    return ["{}"]
+        parts = [_forms(value, names) for value in node.values]
+        return list(dict.fromkeys("".join(form) for form in islice(product(*parts), _MAX_FORMS)))
+    if isinstance(node, ast.FormattedValue) and node.format_spec is None and node.conversion == -1:
+        return _forms(node.value, names)
+    return _VALUE
 
 
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+def _single_name(assignment: ast.Assign) -> str:
+    target = assignment.targets[0]
+    return target.id if len(assignment.targets) == 1 and isinstance(target, ast.Name) else ""
 
 
 def _name(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""

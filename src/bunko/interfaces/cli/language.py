@@ -19,8 +19,14 @@ _VARIABLE = "BUNKO_DISPLAY_LANGUAGE"
 _PLACEHOLDER = re.compile(r"\{n?\}")
 _SIMPLE_VALUE = re.compile(r"\{(\d+)\}")
 _NUMBER = re.compile(r"[\d,.]+%?")
-# Where a message may be cut into lines, sentences and clauses, and what stands there in a translation.
-_PARTS = ((re.compile(r"\n"), "\n"), (re.compile(r"(?<=[.?!]) (?=\S)"), ""), (re.compile("; "), "。"))
+# Where a message may be cut into lines, sentences, clauses and items, and what stands there in a translation.
+_PARTS = (
+    (re.compile(r"\n"), "\n"),
+    (re.compile(r"(?<=[.?!]) (?=\S)"), ""),
+    (re.compile("; "), "。"),
+    (re.compile(", "), "、"),
+)
+_NAME_END = re.compile(", | and | or ")
 _language: Language = "en"
 
 
@@ -98,20 +104,14 @@ def translate_reason(reason: str) -> str:
 
 
 class _Value(str):
-    """A value in a message; `{0:t}` in a translation is the value in the user's language."""
+    """A value in a message: in a translation, `{0:t}` is the value in that language and `{0:list}` a list of names."""
 
     __slots__ = ()
 
     def __format__(self, form: str) -> str:
-        return _translate_value(self) if form == "t" else str(self)
-
-
-def _translate_value(value: str) -> str:
-    """Return a value in the user's language: a message, or a list of them."""
-    if (found := _translate(value)) is not None:
-        return found
-    parts = [_translate(part) for part in value.split(", ")]
-    return value if None in parts else "、".join(filter(None, parts))
+        if form == "list":
+            return "、".join(_NAME_END.split(self))
+        return _translate(self) or self if form == "t" else str(self)
 
 
 def _translate(text: str) -> str | None:
@@ -138,16 +138,20 @@ def _find_entry(text: str) -> str | None:
 
 
 def _translate_parts(text: str) -> str | None:
-    """Return the lines, sentences or clauses of a text in the user's language if the catalogue has all of them.
+    """Return the lines, sentences, clauses or items of a text in the user's language if the catalogue has all of them.
 
     They come before templates: the value of a template could be the whole rest of the text.
     """
     for pattern, joint in _PARTS:
         parts = pattern.split(text)
         if len(parts) > 1:
-            translated = [_translate(part) if part.strip() else part for part in parts]
-            if None not in translated:
-                return joint.join(part or "" for part in translated)
+            translated: list[str] = []
+            for part in parts:
+                if (found := _translate(part) if part.strip() else part) is None:
+                    break
+                translated.append(found)
+            else:
+                return joint.join(translated)
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import replace_controls
 
 Cell = str | Text
@@ -62,10 +63,11 @@ def show_table(
 ) -> None:
     """Show a table that is no wider than the terminal; empty columns and those without room are left out."""
     console = console or new_console()
+    columns = [replace(column, name=translate(column.name)) for column in columns]
     cells = [[_make_cell(cell, column) for cell, column in zip(row, columns, strict=True)] for row in rows]
     widths = _column_widths(columns, cells, console.width)
     if title:
-        console.print(plain_text(title, "bold"))
+        console.print(plain_text(translate(title), "bold"))
     table = Table(
         box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="bold",
     )  # fmt: skip
@@ -91,8 +93,8 @@ def _make_cell(cell: Cell, column: Column) -> Text:
 
 
 def print_message(text: str, style: str = "", *, console: Console | None = None) -> None:
-    """Print sentences; a command at their end that does not fit goes on a line of its own, to be copied whole."""
-    console = console or new_console()
+    """Print sentences in the user's language; a command at their end that does not fit gets a line of its own."""
+    console, text = console or new_console(), translate(text)
     command = _COMMAND.search(text)
     if command is None or cell_len(text) <= console.width:
         console.print(plain_text(text, style))
@@ -210,15 +212,15 @@ def format_age(timestamp: str) -> str:
     try:
         time = datetime.fromisoformat(timestamp).astimezone()
     except ValueError:
-        return timestamp
+        return translate(timestamp)  # "never"
     seconds = (current_time() - time).total_seconds()
     if not -_MINUTE < seconds < (_MAX_DAYS + 1) * _DAY:
         return time.strftime("%Y-%m-%d")
     if seconds < _MINUTE:
-        return "just now"
+        return translate("just now")
     if seconds < _HOUR:
-        return f"{seconds // _MINUTE:.0f} min ago"
+        return translate(f"{seconds // _MINUTE:.0f} min ago")
     if seconds < _DAY:
-        return f"{seconds // _HOUR:.0f} h ago"
+        return translate(f"{seconds // _HOUR:.0f} h ago")
     days = seconds // _DAY
-    return "1 day ago" if days == 1 else f"{days:.0f} days ago"
+    return translate("1 day ago" if days == 1 else f"{days:.0f} days ago")

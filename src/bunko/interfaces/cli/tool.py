@@ -16,12 +16,14 @@ from bunko.interfaces.cli.options import (
     SharedOptions,
     chunking_options,
     complete_tool_names,
+    confirm,
     escape_controls,
     is_terminal,
     pop_shared_options,
     print_json,
+    print_labelled,
     print_stderr,
-    replace_controls,
+    say,
     shared_options,
 )
 from bunko.interfaces.text import format_count
@@ -329,9 +331,9 @@ def describe(name: str, write: bool, language: Literal["ja", "en"] | None, **opt
             }
         )
         return
-    click.echo(replace_controls(f"current:  {proposal.tool.description or '(none)'}"))
-    click.echo(replace_controls(f"proposal: {proposal.description}"))
-    click.echo(replace_controls(f"phrases:  {', '.join(phrase.text for phrase in proposal.phrases)}"))
+    phrases = ", ".join(phrase.text for phrase in proposal.phrases)
+    facts = {"current": proposal.tool.description or "(none)", "proposal": proposal.description, "phrases": phrases}
+    print_labelled(facts, in_language=is_terminal())
     update = f"bunko tool update -n {shlex.quote(name)} -d TEXT{flags}"
     print_stderr(f"Updated {name}." if write else f"Save it with --write, or write your own with: {update}")
 
@@ -391,7 +393,7 @@ def _describe_alias(tool: Tool) -> str:
 def _confirm(question: str) -> None:
     """Ask the user, and raise an error unless the answer is yes."""
     try:
-        confirmed = click.confirm(replace_controls(question), err=True)
+        confirmed = confirm(question)
     except click.Abort:  # Ctrl-C, or stdin is closed
         click.echo(err=True)
         raise click.ClickException("Nothing was deleted; use -y to delete without confirmation") from None
@@ -417,6 +419,6 @@ def _print_result(
     if shared.as_json:
         print_json(tool_to_dict(tool) | fields | ({"notices": notices} if notices else {}))
         return
-    click.echo(replace_controls(message))
+    say(message)
     for notice in notices:
         print_stderr(notice)
