@@ -145,3 +145,18 @@ def test_a_text_of_an_extent_that_was_asked_for_is_shown_whole(terminal: Termina
     asked = ("search", "寺", "--docs-dir", docs, "--extract", "full")
     assert any("39. 寺の庭" in row for row in terminal(*asked, width=80).rows)
     assert len(blocks(terminal(*asked, "--lines", "4", width=80))[0]) == 4
+
+
+def test_results_that_were_folded_are_counted_in_a_row_of_their_document(
+    terminal: Terminal, run: Run, docs: Path
+) -> None:
+    sections = "".join(f"## {number}日目\n\n{'京都の寺の庭を巡った日の記録です。' * 5}\n\n" for number in range(1, 5))
+    (docs / "a.md").write_text(f"# 旅\n\n{sections}", encoding="utf-8")
+    for name in ("b", "c", "d"):
+        (docs / f"{name}.md").write_text(f"# {name}\n\n京都の寺。\n", encoding="utf-8")
+    asked = ("search", "京都の寺の庭", "--docs-dir", docs)
+    for lines in (3, 6):
+        shown = blocks(terminal(*asked, "--lines", str(lines), width=80))
+        assert sum("    2 more in this document" in block for block in shown) == 1
+        assert max(map(len, shown)) <= lines
+    assert "\n(2 more in this document)\n" in run(*asked).out

@@ -34,6 +34,12 @@ def test_a_web_page_and_a_document_without_a_folder_have_no_file() -> None:
     assert document_file(tool("folder", ""), "a.md") is None
 
 
+def test_a_link_that_leaves_the_folder_has_no_file(docs: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.md").touch()
+    (docs / "a.md").symlink_to(tmp_path / "secret.md")
+    assert document_file(tool("folder", docs), "a.md") is None
+
+
 @pytest.mark.parametrize("uri", ["/etc/passwd", "../secret.md", "guide/../../secret.md"])
 def test_a_path_that_leaves_the_folder_has_no_file(docs: Path, uri: str) -> None:
     assert document_file(tool("folder", docs), uri) is None

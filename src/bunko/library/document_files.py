@@ -22,6 +22,7 @@ def document_file(tool: Tool, uri: str) -> Path | None:
     relative = PurePosixPath(containing_file(uri, "" if is_folder else root.name))
     if relative.is_absolute() or ".." in relative.parts:
         return None
-    if is_folder:
-        return root.joinpath(*relative.parts)
-    return root if str(relative) == root.name else None
+    if not is_folder:
+        return root if str(relative) == root.name else None
+    file = root.joinpath(*relative.parts)
+    return file if file.resolve().is_relative_to(root.resolve()) else None  # a link may lead out of the folder

@@ -73,12 +73,13 @@ class _View:
         """Return the rows of a result: what it is, the headings above it, and the part of its text that matches."""
         first, *labels = self._head_rows(rank, item)
         explanation = self._explanation_rows(item)
-        more = [self._indented(f"{count} more in this document", "dim")] if (count := _folded_count(item)) else []
+        more = [self._indented(f"{count} more in this document", "dim")] if (count := item.more_in_document) else []
         if max_rows is None:
             return [first, *labels, *explanation, *self._excerpt_rows(item, None), *more]
         # Of little room, the text gets the most: its headings give way first, then what else is in the document.
         room = max_rows - 1 - len(explanation)
-        labels, more = labels if room > len(labels) else [], more if room > len(labels) + len(more) else []
+        more = more if room > len(more) else []
+        labels = labels if room > len(labels) + len(more) else []
         excerpt = self._excerpt_rows(item, room - len(labels) - len(more))
         rows = [first, *labels, *explanation, *excerpt, *more]
         if len(rows) > max_rows or (not excerpt and item.text.strip()):
@@ -163,8 +164,3 @@ class _View:
 
     def _indented(self, text: str, style: str) -> Text:
         return plain_text(" " * _INDENT + text, style)
-
-
-def _folded_count(item: PageItem) -> int:
-    count: int = getattr(item, "more_in_document", 0)
-    return count

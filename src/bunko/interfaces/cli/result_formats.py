@@ -55,8 +55,8 @@ def to_text(page: Page, *, tools: Tools | None = None, show_tool_names: bool = F
             lines.append(f"why: {explanation_text(hit.explanation)}")
         titles = (hit.title,) if is_memo(hit, tools) else ()
         lines.append(replace_controls(body_text(item, text=text, titles=titles)))
-        if count := getattr(item, "more_in_document", 0):
-            lines.append(f"({count} more in this document)")
+        if item.more_in_document:
+            lines.append(f"({item.more_in_document} more in this document)")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
