@@ -160,3 +160,18 @@ def test_results_that_were_folded_are_counted_in_a_row_of_their_document(
         assert sum("    2 more in this document" in block for block in shown) == 1
         assert max(map(len, shown)) <= lines
     assert "\n(2 more in this document)\n" in run(*asked).out
+
+
+def test_a_result_that_is_only_a_heading_is_complete(terminal: Terminal, docs: Path) -> None:
+    (docs / "a.md").write_text("# 京都の寺\n", encoding="utf-8")
+    [rows] = blocks(terminal("search", "京都", "--docs-dir", docs, width=80))
+    assert rows[1:] == ["    京都の寺"]
+
+
+def test_a_memo_without_a_title_shows_its_date_and_tags(terminal: Terminal, run: Run, tmp_path: Path) -> None:
+    memo = '{"date": "2024-03-01", "tags": ["寺"], "text": "京都の寺の庭を巡った。"}\n'
+    (tmp_path / "log.jsonl").write_text(memo, encoding="utf-8")
+    run("build", "-i", tmp_path / "log.jsonl", "--library", tmp_path / "library")
+    screen = terminal("search", "京都", "--library", tmp_path / "library", width=80)
+    assert re.fullmatch(r" 1  log\.jsonl#2024-03-01-\S+:L1   0\.\d{3}   2024-03-01   #寺", screen.rows[0])
+    assert screen.rows[1] == "    京都の寺の庭を巡った。"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,12 +19,14 @@ from bunko.search.passages import PARTIAL_EXTRACTS, snippet_terms
 from bunko.text.snippets import find_matches
 
 if TYPE_CHECKING:
+    from bunko.interfaces.cli.rows import Row
     from bunko.library.page import Page
     from bunko.search.paging import PageItem
-    from bunko.text.snippets import SnippetTerms
+    from bunko.text.snippets import SnippetTerms, TermMatch
 
 # Enough of a hit to recognise it, and three hits on a small terminal; --json prints all of it.
 DEFAULT_LINES = 6
+EXPLANATION_LINES = 3  # more with --explain
 _INDENT = 4
 _TAB = "    "
 _MAX_TOOL_CELLS = 20
@@ -82,7 +84,7 @@ class _View:
         labels = labels if room > len(labels) + len(more) else []
         excerpt = self._excerpt_rows(item, room - len(labels) - len(more))
         rows = [first, *labels, *explanation, *excerpt, *more]
-        if len(rows) > max_rows or (not excerpt and item.text.strip()):
+        if len(rows) > max_rows or (not excerpt and self._body(item).strip()):
             rows = rows[:max_rows]
             rows[-1] = self._cut(rows[-1])
         return rows
@@ -96,9 +98,12 @@ class _View:
             facts.append((f"{hit.trust}, fetched {format_age(hit.fetched_at)}", "yellow"))
         number = f"{rank:>2}".ljust(_INDENT)
         if is_memo(hit, self.tools):
-            tags = " ".join(f"#{tag}" for tag in hit.tags)
-            yield self._linked_row(hit.title, number, [(hit.date[:10], "green"), (tags, "magenta")], item)
-            number = " " * _INDENT
+            memo_facts = [(hit.date[:10], "green"), (" ".join(f"#{tag}" for tag in hit.tags), "magenta")]
+            if hit.title:
+                yield self._linked_row(hit.title, number, memo_facts, item)
+                number = " " * _INDENT
+            else:
+                facts += memo_facts
         elif not titles and hit.title and hit.title not in hit.uri:
             titles = [hit.title]
         yield self._linked_row(location(item.passage), number, facts, item)
@@ -122,9 +127,7 @@ class _View:
 
     def _excerpt_rows(self, item: PageItem, count: int | None) -> list[Text]:
         """Return `count` rows of a result's text that show the matches, or all rows."""
-        passage, extract = item.passage, self.page.extract
-        titles = (passage.hit.title,) if is_memo(passage.hit, self.tools) or not passage.headings else ()
-        text = join_paragraphs(replace_controls(body_text(item, titles=titles)).replace("\t", _TAB))
+        passage, extract, text = item.passage, self.page.extract, self._body(item)
         is_cut_before = extract == "snippet" and passage.chars_before > 0
         is_cut_after = extract in PARTIAL_EXTRACTS and passage.chars_after > 0
         if count is not None and len(text) > _MAX_EXCERPT_CHARS:
@@ -141,18 +144,18 @@ class _View:
             is_cut_before = is_cut_before or start > 0
             is_cut_after = is_cut_after or start + count < len(rows)
             rows = rows[start : start + count]
-        texts = []
-        for row in rows:
-            line = Text(text[row.start : row.end])
-            for match in matches:
-                if match.start < row.end and match.end > row.start:
-                    line.stylize(_MATCH_STYLE, max(0, match.start - row.start), match.end - row.start)
-            texts.append(Text.assemble(" " * _INDENT, line))
+        texts = [Text.assemble(" " * _INDENT, _highlight(text, row, matches)) for row in rows]
         if texts and is_cut_before:
             texts[0] = Text.assemble((f"{self.ellipsis:>{_INDENT - 1}} ", "dim"), texts[0][_INDENT:])
         if texts and is_cut_after:
             texts[-1] = self._cut(texts[-1])
         return texts
+
+    def _body(self, item: PageItem) -> str:
+        """Return the text of a result without what the rows above it show."""
+        hit = item.passage.hit
+        titles = (hit.title,) if is_memo(hit, self.tools) or not item.passage.headings else ()
+        return join_paragraphs(replace_controls(body_text(item, titles=titles)).replace("\t", _TAB))
 
     def _cut(self, row: Text) -> Text:
         """Return a row that ends with an ellipsis."""
@@ -164,3 +167,11 @@ class _View:
 
     def _indented(self, text: str, style: str) -> Text:
         return plain_text(" " * _INDENT + text, style)
+
+
+def _highlight(text: str, row: Row, matches: Sequence[TermMatch]) -> Text:
+    line = Text(text[row.start : row.end])
+    for match in matches:
+        if match.start < row.end and match.end > row.start:
+            line.stylize(_MATCH_STYLE, max(0, match.start - row.start), match.end - row.start)
+    return line

@@ -49,7 +49,7 @@ def link(hit: Hit, tools: Tools) -> str:
 def is_memo(hit: Hit, tools: Tools) -> bool:
     """Return whether a hit is a memo, which people know by its title and date."""
     tool = tools.get(hit.tool)
-    return tool is not None and section_of(tool.kind) == "memos" and bool(hit.title or hit.date)
+    return tool is not None and section_of(tool.kind) == "memos"
 
 
 def memo_label(hit: Hit) -> str:

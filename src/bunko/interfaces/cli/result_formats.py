@@ -47,8 +47,8 @@ def to_text(page: Page, *, tools: Tools | None = None, show_tool_names: bool = F
         lines = [f"[{rank}] {escape_controls(location(item.passage))}  score={hit.score:.4f}{tool}"]
         if hit.trust:
             lines.append(f"trust: {hit.trust}, fetched {hit.fetched_at}")
-        if is_memo(hit, tools):
-            lines.append(escape_controls(memo_label(hit)))
+        if is_memo(hit, tools) and (memo := memo_label(hit)):
+            lines.append(escape_controls(memo))
         if labels := heading_labels(item.passage):
             lines.append(escape_controls(" > ".join(labels)))
         if hit.explanation is not None:

@@ -95,7 +95,7 @@ _PER_DOCUMENT = 2
     "--lines",
     type=click.IntRange(1),
     metavar="N",
-    help="At a terminal, show each result on at most N rows. [6; with --extract, all of its text]",
+    help="At a terminal, show each result on at most N rows. [6, with --explain 9, with --extract all]",
 )
 @click.option(
     "--format",
@@ -152,12 +152,14 @@ def _output_format(output_format: str | None, *, as_json: bool) -> str:
 
 def _max_rows(options: dict[str, Any]) -> int | None:
     """Return how many rows a result may take; a text of an extent that was asked for is shown whole."""
-    from bunko.interfaces.cli.render_results import DEFAULT_LINES
+    from bunko.interfaces.cli.render_results import DEFAULT_LINES, EXPLANATION_LINES
 
     if options["lines"] is not None:
         lines: int = options["lines"]
         return lines
-    return None if options["extract"] or options["max_chars"] else DEFAULT_LINES
+    if options["extract"] or options["max_chars"]:
+        return None
+    return DEFAULT_LINES + (EXPLANATION_LINES if options["explain"] else 0)
 
 
 def _may_use_folder(shared: SharedOptions, options: dict[str, Any]) -> bool:
