@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from bunko.library.assistant_names import AssistantNames
 from bunko.library.llm import ChatModels
 from bunko.library.search import Searcher
 from bunko.observer import NO_OBSERVER, Observer
@@ -45,6 +46,7 @@ class Page:
     first_number: int  # of the first result among these passages, counted from 1
     is_first: bool
     several_tools: bool  # whether the hits are from several tools
+    assistant_names: AssistantNames
 
     @property
     def truncated(self) -> bool:
@@ -113,6 +115,7 @@ class Pager:
             first_number=start.passage_index + 1,
             is_first=not request.cursor,
             several_tools=len({hit.tool for hit in answer.hits}) > 1,
+            assistant_names=self._searcher.assistant_names(),
         )
 
     def _fetch(

@@ -47,6 +47,7 @@ class Refresher:
         lacks_vectors: Callable[[Tool], bool],  # whether documents lack vectors that can be computed now
         embed_missing: Callable[[Tool, Observer], None],
         cancel_embedding: Callable[[], None],
+        move_command: Callable[[Tool], str],  # that tells a tool where its folder is now
         refresh_interval: float,
         wait_seconds: float,
     ) -> None:
@@ -56,6 +57,7 @@ class Refresher:
             embed_missing,
             cancel_embedding,
         )
+        self._move_command = move_command
         self._refresh_interval, self._wait_seconds = refresh_interval, wait_seconds
         self._checks: dict[int, SourceCheck] = {}
         self._check_lock = threading.Lock()
@@ -101,7 +103,10 @@ class Refresher:
                     self._store.documents.fingerprints(tool.id),
                 )
                 if source.has_vanished(fingerprints):
-                    return [f"{tool.source} is missing or empty; results come from the existing index."]
+                    return [
+                        f"{tool.source} is missing or empty; results come from the existing index."
+                        f" If it has moved: {self._move_command(tool)}"
+                    ]
                 with timer("file_scan", _log):
                     scan = source.scan(fingerprints)
                 changed = len(scan.added) + len(scan.updated) + len(scan.deleted) - len(scan.moved)
