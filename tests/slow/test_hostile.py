@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from bunko.errors import BunkoError
+from bunko.errors import BunkoError, QueryError
 from bunko.interfaces import serialize
-from bunko.interfaces.cli import render, render_results
-from bunko.interfaces.cli import search as cli_search
+from bunko.interfaces.cli import render, render_results, result_formats
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.library.library import Library
 from bunko.records import Filter
@@ -184,13 +183,17 @@ def test_every_string_can_be_searched_for_in_every_mode_and_shown(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     for string in (*HOSTILE, *BROKEN, "".join(HOSTILE), "\x00" * 10):
+        if not string.strip():
+            with pytest.raises(QueryError, match="empty"):
+                imported.library.page(SearchRequest(string))
+            continue
         for mode in MODES:
             request = SearchRequest(string, mode=mode, top_k=3, explain=True, refresh=False, join_chunks=False)
             page = imported.library.page(request)
             assert len(page.results) <= 3
             printed = json.dumps(serialize.page_to_dict(page), ensure_ascii=False)
             assert json.loads(printed)["query"] == string
-            cli_search.format_page(page)
+            result_formats.to_text(page)
         render_results.show_page(page)
     shown = capsys.readouterr().out
     assert "\x1b]0;" not in shown, "a document can change the title of the terminal"

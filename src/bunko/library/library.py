@@ -152,12 +152,19 @@ class Library:
         )  # fmt: skip
         return self._searcher.answer(request)
 
-    def page(self, request: SearchRequest, *, overhead_tokens: Callable[[Passage], int] = lambda _: 0) -> Page:
+    def page(
+        self,
+        request: SearchRequest,
+        *,
+        overhead_tokens: Callable[[Passage], int] = lambda _: 0,
+        observer: Observer = NO_OBSERVER,
+    ) -> Page:
         """Answer a search request with one page of passages that fits its token budget.
 
-        `overhead_tokens` estimates what a caller adds to each passage when it renders the page.
+        `overhead_tokens` estimates what a caller adds to each passage when it renders the page. The observer is told
+        of changes that are imported first.
         """
-        return self._pager.page(request, overhead_tokens=overhead_tokens)
+        return self._pager.page(request, overhead_tokens=overhead_tokens, observer=observer)
 
     def build_request(
         self,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from bunko.library.assistant_names import AssistantNames
 from bunko.library.llm import ChatModels
 from bunko.library.search import Searcher
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.search.paging import Cursor, PageItem, build_page, check_cursor, parse_cursor
 from bunko.search.passages import PARTIAL_EXTRACTS, Extract, Passage, render_extract, snippet_terms
 from bunko.search.request import MAX_HITS, SearchRequest
@@ -66,14 +67,20 @@ class Pager:
     def __init__(self, searcher: Searcher, chat_models: ChatModels) -> None:
         self._searcher, self._chat_models = searcher, chat_models
 
-    def page(self, request: SearchRequest, *, overhead_tokens: Callable[[Passage], int] = lambda _: 0) -> Page:
+    def page(
+        self,
+        request: SearchRequest,
+        *,
+        overhead_tokens: Callable[[Passage], int] = lambda _: 0,
+        observer: Observer = NO_OBSERVER,
+    ) -> Page:
         """Search, extract passages, and return those that fit the budget; a new search is logged if that is enabled.
 
-        `overhead_tokens` returns what a passage costs besides its text.
+        `overhead_tokens` returns what a passage costs besides its text. The observer is told of an import of changes.
         """
         start, digest = parse_cursor(request.cursor) if request.cursor else (Cursor(), "")
         previous_generation = start.generation
-        answer, passages, start, next_start = self._fetch(request, start)
+        answer, passages, start, next_start = self._fetch(request, start, observer)
         if request.cursor:
             check_cursor(digest, _request_key(request, answer))
         else:
@@ -111,10 +118,12 @@ class Pager:
             assistant_names=self._searcher.assistant_names(),
         )
 
-    def _fetch(self, request: SearchRequest, start: Cursor) -> tuple[Answer, list[Passage], Cursor, Cursor | None]:
+    def _fetch(
+        self, request: SearchRequest, start: Cursor, observer: Observer
+    ) -> tuple[Answer, list[Passage], Cursor, Cursor | None]:
         """Return an answer, its passages from `start` on, where they start, and where those after them start."""
         if not request.continue_past_top_k:
-            answer = self._searcher.answer(request)
+            answer = self._searcher.answer(request, observer=observer)
             return answer, self._passages(request, answer, answer.hits, 0), start, None
         count = request.top_k or self._searcher.default_top_k(request)
         while True:

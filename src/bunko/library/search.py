@@ -23,6 +23,7 @@ from bunko.library.missing_vectors import MissingVectors
 from bunko.library.newest import newest_hits
 from bunko.library.outages import Outages
 from bunko.library.refresh import Refresher
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Embedder, Index, IndexView, Store
 from bunko.records import NO_FILTER, DatedDocument, Filter, StoredDocument
 from bunko.search.citations import CITATION_STATUSES, CitationCheck, verify_citation
@@ -75,7 +76,9 @@ class Searcher:
         self._read_only, self._notices = read_only, notices
         self._tool_ids: dict[str, int] = {}
 
-    def answer(self, search_request: SearchRequest, *, limit: int | None = None) -> Answer:
+    def answer(
+        self, search_request: SearchRequest, *, limit: int | None = None, observer: Observer = NO_OBSERVER
+    ) -> Answer:
         """Search some tools, all active ones, or those of some kinds, importing changes first if a check is due.
 
         A tool's own settings apply if it is searched alone or with tools that have the same settings, unless
@@ -93,7 +96,7 @@ class Searcher:
         self._tool_ids.update({selected.name: selected.id for selected in tools})
         if search_request.refresh and not self._read_only:
             for selected in tools:
-                notices += self._refresh_tool(selected, vectors=request.mode != "bm25")
+                notices += self._refresh_tool(selected, vectors=request.mode != "bm25", observer=observer)
         notices += self._tool_config.difference_notices(tools, vectors=request.mode != "bm25")
         if not query.strip():
             return self._newest(tools, request, notices)
@@ -214,10 +217,10 @@ class Searcher:
             view = self._index.view(list(names), without_vectors=tuple(without_vectors))
             return view, search(self._store, view, names, embedder, request)
 
-    def _refresh_tool(self, tool: Tool, *, vectors: bool) -> list[str]:
+    def _refresh_tool(self, tool: Tool, *, vectors: bool, observer: Observer = NO_OBSERVER) -> list[str]:
         """Import changes; a problem of the source or the embedder becomes a notice, as the index can be searched."""
         try:
-            return self._refresher.refresh_tool(tool, vectors=vectors)
+            return self._refresher.refresh_tool(tool, vectors=vectors, observer=observer)
         except (LibraryDamaged, LibraryTooNew):
             raise
         except BunkoError as error:

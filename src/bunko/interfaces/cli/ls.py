@@ -177,9 +177,9 @@ def _show(listing: Listing) -> None:
 def _document_to_dict(tool: Tool, document: ListedDocument) -> dict[str, Any]:
     from bunko.interfaces.serialize import readable_address
     from bunko.library.assistant_names import assistant_name
-    from bunko.library.find_document import document_file
+    from bunko.library.document_files import document_file
 
-    file = document_file(tool, document.uri, document.lines)
+    file = document_file(tool, document.uri)
     result: dict[str, Any] = {
         "tool": tool.name,
         "file_path": document.uri,
