@@ -46,11 +46,14 @@ def demo() -> None:
     shutil.copytree(SAMPLE, COPY)
     print_line("bunko: search your own documents, in Japanese and English, offline.", "1")
     print_line(f"A small sample library is now in {COPY}/. The demo imports it, then searches it.")
-    run_command(f"reindex --docs-dir {COPY}")
+    # Not the library of whoever runs the demo.
+    os.environ["BUNKO_LIBRARY"] = str(COPY / ".library")
+    print_line(f"\n$ export BUNKO_LIBRARY={os.environ['BUNKO_LIBRARY']}", "1;36")
+    run_command(f"add {COPY}")
     for meaning, search in SEARCHES:
         if meaning:
             print_line(f"\n{meaning}", "33")
-        run_command(f"search {search} --docs-dir {COPY}")
+        run_command(f"search {search}")
     print_next_steps()
 
 
@@ -77,18 +80,19 @@ def run_command(command: str) -> None:
 
 def print_next_steps() -> None:
     """Print what to run next."""
-    print_line("\nNow your own folder (Markdown and text files):", "1")
+    print_line("\nNow your own folder, in a new shell:", "1")
     print_line("  source .venv/bin/activate")
-    print_line("  bunko reindex --docs-dir ~/notes")
-    print_line('  bunko search "環境構築の方法" --docs-dir ~/notes')
-    print_line("The index is in ~/notes/.rag-index. To remove it, delete that folder.")
-    print_line("The next search picks up changed files; you do not need to reindex by hand.")
+    print_line("  bunko add ~/notes")
+    print_line('  bunko search "環境構築の方法"')
+    print_line(
+        "bunko only reads your folder; its library is in your data folder. The next search picks up changed files."
+    )
     print_line("\nFor an assistant:", "1")
     if "serve" in COMMANDS:
-        print_line("  bunko serve --docs-dir ~/notes                # an MCP server over stdin and stdout")
+        print_line("  bunko serve                # an MCP server over stdin and stdout")
     if "connect" in COMMANDS:
-        print_line("  bunko connect claude-code --docs-dir ~/notes  # prints the configuration for the assistant")
-    print_line("  bunko search QUERY --docs-dir ~/notes --json  # any assistant that has a shell can call this")
+        print_line("  bunko connect claude-code  # prints the configuration for the assistant")
+    print_line("  bunko search QUERY --json  # any assistant that has a shell can call this")
     print_line("\nMore: README.md, README.ja.md, bunko --help")
 
 

@@ -315,7 +315,7 @@ def test_the_help_of_every_command_says_what_it_does_and_shows_an_example(run: R
 
 def test_help_waits_for_no_search_engine(tmp_path: Path) -> None:
     told = "import sys; from bunko.interfaces.cli.main import main\ntry: main()\nfinally: print(*sorted(sys.modules))"
-    for arguments in (["--help"], ["--version"], ["search", "--help"]):
+    for arguments in (["--help"], ["--version"], ["search", "--help"], ["add", "--help"], ["help", "add"]):
         done = subprocess.run(
             [sys.executable, "-c", told, *arguments],
             capture_output=True, text=True, encoding="utf-8", check=True, env=subprocess_environment(tmp_path),

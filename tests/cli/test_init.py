@@ -111,7 +111,7 @@ def test_init_makes_a_library_and_says_what_to_do_next(tmp_path: Path) -> None:
     assert (library / "bunko.toml").read_text(encoding="utf-8") == starter_config()
     assert (library / "library.db").exists()
     place = f"--library '{library}'"
-    for step in ("bunko tool add -n NAME", f"bunko import -n NAME {place}", "bunko connect claude-code"):
+    for step in (f"bunko add FOLDER {place}", f'bunko search "…" {place}', f"bunko connect claude-code {place}"):
         assert step in done.stdout
     assert bunko(tmp_path, "status", "--library", library).returncode == 0
     assert sorted(path.name for path in library.iterdir() if ".tmp" in path.name) == []

@@ -13,6 +13,7 @@ from bunko.library.describe import MAX_DESCRIPTION_LENGTH, describe_tool, main_l
 from bunko.records import ChunkRow
 from bunko.search.keyphrases import Phrase, extract_phrases
 from bunko.types import Chunk, Tool
+from bunko.types.tool_options import ToolOptions
 
 
 def found(texts: Sequence[str], *, title: str = "", headings: Sequence[str] = ()) -> list[ChunkRow]:
@@ -161,6 +162,16 @@ def test_a_description_names_folder_number_topics_and_use_in_either_language() -
     assert describe_tool(tool, some[:1], documents=1, language="en") == (
         "1 document from the folder network-guide, mainly about load balancer."
     )
+
+
+def test_a_description_without_a_number_names_memos_and_a_single_document_by_their_file() -> None:
+    topic = [Phrase("load balancer", 1.0, "en")]
+    memos = Tool("net", "memos", source="/srv/ChangeLog")
+    file = Tool("net", source="/srv", options=ToolOptions(include=("/a \\[1].pdf",), exclude=("/*/",)))
+    assert describe_tool(memos, topic, language="en") == "Memos in ChangeLog, mainly about load balancer."
+    assert describe_tool(memos, topic, language="ja") == "「ChangeLog」のメモ。主な内容はload balancer。"
+    assert describe_tool(file, topic, language="en") == "The document a [1].pdf, mainly about load balancer."
+    assert describe_tool(file, topic, language="ja") == "文書「a [1].pdf」。主な内容はload balancer。"
 
 
 @given(st.lists(st.text(min_size=1, max_size=40), max_size=12), st.sampled_from(["ja", "en"]))

@@ -8,8 +8,9 @@ import pytest
 
 from bunko import stores
 from bunko.errors import LibraryError, UnknownName
-from bunko.library.open import open_library, tool_names
+from bunko.library.open import open_library
 from bunko.library.paths import locate_library, paths_for_folder
+from bunko.library.tool_names import tool_names
 from bunko.settings import load_settings
 from bunko.types import Tool
 

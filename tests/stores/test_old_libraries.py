@@ -238,7 +238,7 @@ def replace_with_other_database(database: Path) -> None:
         (zero_pages, LibraryDamaged, "Delete {database} or move it away"),
         (drop_table("meta"), LibraryDamaged, "Delete {database} or move it away"),
         (drop_table("chunks"), LibraryDamaged, "Delete {database} or move it away"),
-        (empty, LibraryError, "bunko tool add -n NAME"),
+        (empty, LibraryError, "bunko add DIR"),
         (replace_with_other_database, LibraryDamaged, "Name another file or folder with --database or --library"),
     ],
     ids=["newer", "letter", "truncated", "a few bytes", "zeroed", "no meta", "no chunks", "emptied", "somebody else's"],

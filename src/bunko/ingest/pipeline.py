@@ -166,6 +166,7 @@ def _initial_report(scan: Scan, failed_uris: set[str]) -> Report:
         deleted=len(set(scan.deleted) - set(scan.moved.values()) - failed_uris),
         moved=len(scan.moved),
         problems=list(scan.problems),
+        skipped_folders=list(scan.skipped_folders),
     )
     _log.debug(
         "[reindex] scan result: %d files (new=%d, updated=%d, deleted=%d, unchanged=%d)",

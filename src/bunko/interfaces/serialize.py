@@ -205,6 +205,8 @@ def report_to_dict(report: Report) -> dict[str, Any]:
             for problem in report.problems
         ],
     }
+    if report.skipped_folders:
+        result["skipped_folders"] = report.skipped_folders
     if report.failures:
         result["failures"] = [asdict(failure) for failure in report.failures]
     if report.notices:

@@ -181,6 +181,11 @@ def delete_tool(store: Store, name: str) -> None:
             store.tools.drop(candidate.id)
 
 
+def check_new_name(store: Store, name: str) -> None:
+    """Raise an error if a new tool may not have this name."""
+    _check_name(store, name)
+
+
 def _check_name(store: Store, name: str) -> None:
     plain = safe_name(name)
     if name != clean_name(name):

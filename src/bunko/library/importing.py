@@ -96,6 +96,8 @@ class Importer:
         keep_going: bool = False,  # report a tool that fails and continue with the next one
     ) -> Report:
         """Import tools for the first time, from scratch, or only their changes."""
+        from bunko.library.nothing_found import notices_about_nothing  # here: a search imports this module too
+
         total = Report()
         import_tool = self._rebuild_tool if mode == "replace" else self._update_tool
         with self.write_lock(observer):
@@ -117,7 +119,9 @@ class Importer:
                     setattr(total, field, getattr(total, field) + getattr(report, field))
                 several = len(names) > 1
                 total.problems += [replace(problem, tool=name) if several else problem for problem in report.problems]
+                total.skipped_folders += report.skipped_folders
                 total.notices += report.notices
+                total.notices += notices_about_nothing(self._tool_config, tool, report, self._paths)
                 if report.interrupted:
                     total.interrupted = True
                     break

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from bunko.library.pack import Pack
     from bunko.library.reembed import Reembedder
     from bunko.library.scan_settings import ScanSettings
+    from bunko.library.source_contents import SourceContents
     from bunko.library.status import LibraryStatus, ToolDetails
     from bunko.library.tool_routing import RoutingReport
     from bunko.library.web import WebCollector
@@ -383,13 +384,19 @@ class Library:
         """Return how many files or entries an import of a tool would add."""
         return self._maintenance.count_importable(tool)
 
+    def inspect_source(self, tool: Tool) -> SourceContents:
+        """Return what an import of a tool's source would find; the tool need not be registered."""
+        return self._maintenance.inspect_source(tool)
+
     def diagnose(self) -> list[Finding]:
         """Check the database file, the derived indexes, and that searches find the indexed texts."""
         return self._maintenance.diagnose()
 
-    def propose_description(self, name: str, *, language: Language | None = None) -> DescriptionProposal:
+    def propose_description(
+        self, name: str, *, language: Language | None = None, with_count: bool = True
+    ) -> DescriptionProposal:
         """Return a description generated from a tool's documents, by default in the language of most of them."""
-        return self._maintenance.propose_description(name, language=language)
+        return self._maintenance.propose_description(name, language=language, with_count=with_count)
 
     def measure_routing(self) -> RoutingReport:
         """Measure with questions from headings whether descriptions distinguish the active tools."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from bunko.library.paths import LibraryPaths, user_config_folder
+from bunko.library.paths import LibraryPaths, paths_for_file, paths_for_folder, user_config_folder
 from bunko.settings import LoadedSettings, load_settings
 
 
@@ -35,3 +36,26 @@ def load_library_settings(
         trusted_folders=[user_folder],
         all_providers=all_providers,
     )
+
+
+def paths_from_settings(paths: LibraryPaths, loaded: LoadedSettings) -> LibraryPaths:
+    """Return the library named by a config file, unless a flag or the environment named one.
+
+    The config file in a library folder may name its database; a config file among the documents may not.
+    """
+    base = loaded.config_file.parent if loaded.config_file else Path()
+    if paths.is_explicit:
+        in_library = (
+            paths.docs_dir is None and base == paths.folder and paths_for_folder(base).database == paths.database
+        )
+        from_file = loaded.config_file is not None and str(loaded.config_file) in loaded.origins["database.path"]
+        if not (in_library and from_file and loaded.settings.database.path):
+            return paths
+        return replace(
+            paths_for_file(base / Path(loaded.settings.database.path).expanduser()), from_flag=paths.from_flag
+        )
+    if loaded.settings.library.path:
+        return paths_for_folder(base / Path(loaded.settings.library.path).expanduser())
+    if loaded.settings.database.path:
+        return paths_for_file(base / Path(loaded.settings.database.path).expanduser())
+    return paths

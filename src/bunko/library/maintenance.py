@@ -20,6 +20,7 @@ from bunko.types import Tool
 
 if TYPE_CHECKING:
     from bunko.library.describe import DescriptionProposal
+    from bunko.library.source_contents import SourceContents
     from bunko.library.tool_routing import RoutingReport
 
 # Chunks that are read to describe a tool: more would take over a second and add little.
@@ -56,6 +57,12 @@ class Maintenance:
     def count_importable(self, tool: Tool) -> int:
         """Return how many files or entries an import of a tool would add."""
         return len(self._tool_config.source(tool).scan({}).added)
+
+    def inspect_source(self, tool: Tool) -> SourceContents:
+        """Return what an import of a tool's source would find."""
+        from bunko.library.source_contents import inspect_source
+
+        return inspect_source(self._tool_config, tool, self._paths)
 
     def diagnose(self) -> list[doctor.Finding]:
         """Check the database file, the derived indexes, and that searches find the indexed texts."""
@@ -114,7 +121,9 @@ class Maintenance:
                 chunks |= self._store.documents.chunks(ids[start : start + _READ_BATCH])
         return [chunks[chunk_id] for chunk_id in ids if chunk_id in chunks]
 
-    def propose_description(self, name: str, *, language: Literal["ja", "en"] | None = None) -> DescriptionProposal:
+    def propose_description(
+        self, name: str, *, language: Literal["ja", "en"] | None = None, with_count: bool = True
+    ) -> DescriptionProposal:
         """Return a description generated from a tool's documents, by default in the language of most of them."""
         from bunko.library.describe import DescriptionProposal, describe_tool, main_language
         from bunko.search.keyphrases import extract_phrases
@@ -131,7 +140,7 @@ class Maintenance:
         ]
         phrases = extract_phrases(chunks, background=background)
         language = language or main_language(chunks)
-        documents = self._store.stats.totals(tool.id).documents
+        documents = self._store.stats.totals(tool.id).documents if with_count else None
         return DescriptionProposal(
             tool, describe_tool(tool, phrases, documents=documents, language=language), language, phrases
         )

@@ -67,10 +67,6 @@ def import_memos(
         observer=observer,
     )
     report.problems.sort(key=lambda problem: _file_position(problem.uri))
-    if not report.problems and not report.added + report.updated + report.moved + report.unchanged:
-        report.notices.append(
-            f"No memos found in {path}: expected files ending in {', '.join(EXTENSIONS)}, or a ChangeLog."
-        )
     return report
 
 

@@ -10,14 +10,13 @@ from pathlib import Path
 
 from bunko import stores
 from bunko.errors import LibraryError, LibraryMismatch, LibraryReadOnly, rebuild_hint
-from bunko.library.catalog import SHADOW_PREFIX, tools
+from bunko.library.catalog import tools
 from bunko.library.docs_cache import DocsCache
 from bunko.library.docs_tools import DocsTools
 from bunko.library.library import Library
-from bunko.library.load_settings import load_library_settings
-from bunko.library.paths import DOCUMENTS_TOOL, LibraryPaths, paths_for_file, paths_for_folder
+from bunko.library.load_settings import load_library_settings, paths_from_settings
+from bunko.library.paths import DOCUMENTS_TOOL, LibraryPaths
 from bunko.protocols import Store
-from bunko.settings import LoadedSettings
 from bunko.timing import now
 from bunko.types import Tool
 
@@ -33,7 +32,7 @@ def open_library(
 ) -> Library:
     """Open a library with the settings that apply to it; a `docs_dir` becomes its tool `documents`."""
     loaded = load_library_settings(paths, environ=environ, flags=flags, config=config)
-    paths, kind = _paths_from_settings(paths, loaded), loaded.settings.storage.kind
+    paths, kind = paths_from_settings(paths, loaded), loaded.settings.storage.kind
     try:
         _check_paths(paths, kind)
         missing, exists = stores.missing_paths(kind, paths.database), stores.exists(kind, paths.database)
@@ -41,10 +40,10 @@ def open_library(
     except OSError as error:  # a parent folder is not accessible, or a name is too long
         raise _creation_error(paths, error.strerror or str(error)) from error
     if not (create or exists):
-        command = f"bunko tool add -n NAME -d TEXT -s DIR{paths.cli_flags() if paths.docs_dir is None else ''}"
+        command = f"bunko add DIR{paths.cli_flags() if paths.docs_dir is None else ''}"
         raise LibraryError(
             f"{paths.database} is an empty file" if is_empty else f"There is no library at {paths.display_path}",
-            hint=f"Add a folder: {command}; or index one: bunko reindex --docs-dir DIR.",
+            hint=f"Add a folder: {command}; or keep the index in the folder: bunko reindex --docs-dir DIR.",
         )
     try:
         store = stores.build(kind, paths.database, read_only=read_only)
@@ -114,39 +113,6 @@ def remove_new_library_on_error(library: Library) -> Iterator[None]:
                 for folder in library.created_paths[1:]:
                     folder.rmdir()
         raise
-
-
-def tool_names(paths: LibraryPaths, *, environ: Mapping[str, str], config: Path | None = None) -> list[str]:
-    """Return the names of a library's tools without creating or changing a file."""
-    loaded = load_library_settings(paths, environ=environ, config=config)
-    location = _paths_from_settings(paths, loaded).database
-    names = stores.tool_names(loaded.settings.storage.kind, location)
-    if paths.is_among_documents:
-        return [name for name in names if name == DOCUMENTS_TOOL]
-    return [name for name in names if not name.startswith(SHADOW_PREFIX)]
-
-
-def _paths_from_settings(paths: LibraryPaths, loaded: LoadedSettings) -> LibraryPaths:
-    """Return the library named by a config file, unless a flag or the environment named one.
-
-    The config file in a library folder may name its database; a config file among the documents may not.
-    """
-    base = loaded.config_file.parent if loaded.config_file else Path()
-    if paths.is_explicit:
-        in_library = (
-            paths.docs_dir is None and base == paths.folder and paths_for_folder(base).database == paths.database
-        )
-        from_file = loaded.config_file is not None and str(loaded.config_file) in loaded.origins["database.path"]
-        if not (in_library and from_file and loaded.settings.database.path):
-            return paths
-        return replace(
-            paths_for_file(base / Path(loaded.settings.database.path).expanduser()), from_flag=paths.from_flag
-        )
-    if loaded.settings.library.path:
-        return paths_for_folder(base / Path(loaded.settings.library.path).expanduser())
-    if loaded.settings.database.path:
-        return paths_for_file(base / Path(loaded.settings.database.path).expanduser())
-    return paths
 
 
 def _prepare_documents_tool(store: Store, paths: LibraryPaths, *, read_only: bool) -> list[str]:

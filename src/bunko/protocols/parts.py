@@ -104,6 +104,7 @@ class Scan:
     touched: list[SourceEntry] = field(default_factory=list)  # same content, new timestamp or lines; stored last
     unchanged: int = 0
     problems: list[Problem] = field(default_factory=list)
+    skipped_folders: list[str] = field(default_factory=list)  # absolute paths of folders excluded by their names
     # Returns the given entries in order, with the texts that the scan omitted.
     load_texts: Callable[[Iterable[SourceEntry]], Iterator[SourceEntry]] = iter
 

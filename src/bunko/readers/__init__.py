@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from bunko.readers.reader import Reader
@@ -14,7 +15,9 @@ from bunko.text.dates import date_in_name
 if TYPE_CHECKING:
     from bunko.types import Text
 
-__all__ = ["Reader", "builtin_readers", "default_suffixes", "plugin_readers", "read", "unavailable_readers"]
+__all__ = [
+    "Reader", "builtin_readers", "default_suffixes", "format_label", "plugin_readers", "read", "unavailable_readers",
+]  # fmt: skip
 
 ENTRY_POINT_GROUP = "bunko.readers"
 # Modules that readers share, or that read entries for sources; the search for readers does not import them.
@@ -31,12 +34,15 @@ def read(data: bytes, name: str) -> Text:
 
     A file that states no date has the one that its name begins with, as daily notes do.
     """
-    file_name = name.casefold()
-    reader = _find_reader(file_name, builtin_readers())
-    if reader is None and "." in file_name.rpartition("/")[2]:
-        reader = _find_reader(file_name, plugin_readers())
+    reader = _reader_of(name)
     text = (reader or builtin_readers()[_FALLBACK]).read(data)
     return replace(text, date=date) if not text.date and (date := date_in_name(name)) else text
+
+
+def format_label(name: str) -> str:
+    """Return what people call the format of a file, by the suffix of its name; of an unknown one, the suffix."""
+    reader = _reader_of(name)
+    return (reader.label if reader else "") or PurePosixPath(name).suffix.lower() or "text"
 
 
 def default_suffixes() -> tuple[str, ...]:
@@ -65,6 +71,14 @@ def plugin_readers() -> Mapping[str, Reader]:
 
     plugins = load_plugins(ENTRY_POINT_GROUP).items()
     return {key: reader for name, plugin in plugins for key, reader in _declared_readers(name, plugin).items()}
+
+
+def _reader_of(name: str) -> Reader | None:
+    file_name = name.casefold()
+    reader = _find_reader(file_name, builtin_readers())
+    if reader is None and "." in file_name.rpartition("/")[2]:
+        reader = _find_reader(file_name, plugin_readers())
+    return reader
 
 
 def _find_reader(file_name: str, readers: Mapping[str, Reader]) -> Reader | None:

@@ -49,7 +49,7 @@ def _build_reader(language: Language) -> Reader:
         text, encoding = decode(data)
         return Text(text=text, media_type=language.media_type, encoding=encoding)
 
-    return Reader(read_file, suffixes=language.suffixes, media_type=language.media_type)
+    return Reader(read_file, suffixes=language.suffixes, media_type=language.media_type, label="source code")
 
 
 # No folder imports source code unless it is asked to: in the notes of a project it would outnumber the notes.

@@ -22,4 +22,5 @@ READER = Reader(
     suffixes=(".docx", ".docm", ".dotx", ".dotm"),
     media_type="application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     default_suffixes=(".docx", ".docm"),
+    label="Word",
 )

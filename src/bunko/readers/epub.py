@@ -22,4 +22,5 @@ READER = Reader(
     suffixes=(".epub",),
     media_type="application/epub+zip",
     default_suffixes=(".epub",),
+    label="EPUB",
 )

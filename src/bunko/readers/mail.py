@@ -156,4 +156,5 @@ READER = Reader(
     suffixes=(".eml", *MAILBOX_SUFFIXES),
     media_type=MEDIA_TYPE,
     default_suffixes=(".eml", *MAILBOX_SUFFIXES),
+    label="mail",
 )

@@ -161,4 +161,5 @@ READER = Reader(
     suffixes=(".md", ".markdown", ".mdown", ".mkd"),
     media_type="text/markdown",
     default_suffixes=(".md",),
+    label="Markdown",
 )

@@ -220,4 +220,4 @@ def _damaged_error(reason: str) -> SourceError:
     )
 
 
-READER = Reader(read_file, suffixes=(".ipynb",), media_type=MEDIA_TYPE, default_suffixes=(".ipynb",))
+READER = Reader(read_file, suffixes=(".ipynb",), media_type=MEDIA_TYPE, default_suffixes=(".ipynb",), label="notebook")

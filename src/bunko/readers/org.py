@@ -135,4 +135,4 @@ def read_file(data: bytes) -> Text:
     return read(*decode(data))
 
 
-READER = Reader(read_file, suffixes=(".org",), media_type=MEDIA_TYPE, default_suffixes=(".org",))
+READER = Reader(read_file, suffixes=(".org",), media_type=MEDIA_TYPE, default_suffixes=(".org",), label="Org")

@@ -22,4 +22,5 @@ READER = Reader(
     suffixes=(".txt", ".text", ".changelog"),
     media_type="text/plain",
     default_suffixes=(".txt",),
+    label="text",
 )

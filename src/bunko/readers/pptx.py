@@ -22,4 +22,5 @@ READER = Reader(
     suffixes=(".pptx", ".pptm", ".ppsx", ".ppsm", ".potx"),
     media_type="application/vnd.openxmlformats-officedocument.presentationml.presentation",
     default_suffixes=(".pptx", ".pptm", ".ppsx"),
+    label="PowerPoint",
 )

@@ -20,6 +20,7 @@ class Reader:
     default_suffixes: tuple[str, ...] = ()  # that a folder imports unless the settings say otherwise
     extra: str = ""  # of bunko, with the packages it needs; empty if there is none
     package: str = ""  # that is imported to read a file, of the extra
+    label: str = ""  # of the format, as people call it
 
     def is_available(self) -> bool:
         """Return whether the package that it needs is installed."""

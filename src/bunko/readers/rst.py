@@ -136,4 +136,6 @@ def read_file(data: bytes) -> Text:
     return read(*decode(data))
 
 
-READER = Reader(read_file, suffixes=(".rst", ".rest"), media_type=MEDIA_TYPE, default_suffixes=(".rst",))
+READER = Reader(
+    read_file, suffixes=(".rst", ".rest"), media_type=MEDIA_TYPE, default_suffixes=(".rst",), label="reStructuredText"
+)

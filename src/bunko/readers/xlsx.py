@@ -22,4 +22,5 @@ READER = Reader(
     suffixes=(".xlsx", ".xlsm", ".xltx", ".xltm"),
     media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     default_suffixes=(".xlsx", ".xlsm"),
+    label="Excel",
 )

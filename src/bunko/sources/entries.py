@@ -102,6 +102,7 @@ class EntryFiles:
             }
         )
         scan = Scan(problems=list(files.problems), load_texts=self._restore_texts, moved=dict(files.moved))
+        scan.skipped_folders = files.skipped_folders
         scan.deleted = [uri for file_uri in files.deleted for uri in by_file[file_uri]]
         scan.touched = [file for file in files.touched if not self._has_entries(file.uri)]
         text_budget = _TEXT_BUDGET_CHARS

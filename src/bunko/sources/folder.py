@@ -22,7 +22,7 @@ from bunko.readers.line_stream import MAX_READ_BYTES
 from bunko.sources.gitignore import PathPatterns, parse_patterns
 from bunko.sources.kind import SourceKind, SourceSpec
 from bunko.sources.vaults import is_vault_internal
-from bunko.sources.walk_result import WalkResult
+from bunko.sources.walk_result import MACHINE_FOLDERS, WalkResult
 from bunko.types import Fingerprint, SourceEntry
 
 _READ_ATTEMPTS = 3
@@ -97,6 +97,7 @@ class Folder:
         )
         self._add_new_files(scan, added, fingerprints, walk)
         scan.problems = sorted(walk.problems, key=_by_uri)
+        scan.skipped_folders = [self._root_prefix + uri for uri in sorted(walk.skipped)]
         return scan
 
     def read(self, entry: SourceEntry) -> tuple[bytes, SourceEntry]:
@@ -261,7 +262,11 @@ class Folder:
         try:
             is_folder = entry.is_dir(follow_symlinks=False)
             is_link = entry.is_symlink()
-            if not (name_matches or is_folder or is_link) or ((is_folder or is_link) and name in self._exclude_dirs):
+            if (is_folder or is_link) and name in self._exclude_dirs:
+                if is_folder and name not in MACHINE_FOLDERS:
+                    walk.skipped.append(uri)
+                return
+            if not (name_matches or is_folder or is_link):
                 return
             if (is_folder and is_vault_internal(uri)) or self._is_ignored(uri, name, rules, is_folder=is_folder):
                 return

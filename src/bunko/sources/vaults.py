@@ -20,7 +20,14 @@ def is_vault_internal(uri: str) -> bool:
 
 def is_vault(folder: Path) -> bool:
     """Return whether a folder is a vault of Obsidian or a graph of Logseq."""
+    return bool(vault_program(folder))
+
+
+def vault_program(folder: Path) -> str:
+    """Return the program whose vault a folder is: Obsidian, Logseq, or an empty string."""
     try:
-        return (folder / ".obsidian").is_dir() or (folder / "logseq" / "config.edn").is_file()
+        if (folder / ".obsidian").is_dir():
+            return "Obsidian"
+        return "Logseq" if (folder / "logseq" / "config.edn").is_file() else ""
     except OSError:
-        return False
+        return ""

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from bunko.readers import unavailable_readers
 from bunko.types import Problem
 
+# Folders that programs fill: if they are skipped, nobody misses a document.
+MACHINE_FOLDERS = frozenset({".git", ".rag-index", "__pycache__"})
+
 
 @dataclass(slots=True)
 class WalkResult:
@@ -16,6 +19,7 @@ class WalkResult:
     files: dict[str, os.stat_result] = field(default_factory=dict)
     unreadable: set[str] = field(default_factory=set)  # exist, but cannot be read
     unlisted: list[str] = field(default_factory=list)  # folders, with a trailing slash
+    skipped: list[str] = field(default_factory=list)  # folders that are excluded by their names
     problems: list[Problem] = field(default_factory=list)
 
     def report_problem(self, uri: str, problem: str, remedy: str) -> None:

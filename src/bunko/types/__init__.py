@@ -326,6 +326,7 @@ class Report:
     total_chunks: int = 0
     embedded: int = 0  # texts that had to be embedded; the other vectors were already stored
     problems: list[Problem] = field(default_factory=list)
+    skipped_folders: list[str] = field(default_factory=list)  # absolute paths of folders excluded by their names
     notices: list[str] = field(default_factory=list)
     interrupted: bool = False
     failures: list[ToolFailure] = field(default_factory=list)  # tools that failed; the others were imported

@@ -55,7 +55,8 @@ def command(
 
     The memos become the tool `memos`. They are changelogs (`* Title 2024-01-15`, or items below a date), notes with a
     heading for each day (`## 2024-01-15`), Markdown files with front matter, and JSON lines with title, date, tags and
-    text. The tool has one source: to index a second folder beside the first, use `bunko tool add --kind memos`.
+    text. The tool has one source. `bunko add FILE` does the same with a tool named after the file, beside other ones;
+    for a second folder of memos, use `bunko tool add --kind memos`.
 
     \b
     Example:

@@ -13,7 +13,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(shell: str, as_json: bool) -> None:
-    """Print a shell script that completes commands, options and tool names.
+    """Print a script that completes commands in your shell.
 
     \b
     To install it permanently, run one of these and open a new terminal:

@@ -50,7 +50,7 @@ def command(
     path: Path | None,
     **options: Any,
 ) -> None:
-    """Print or write the configuration that connects an assistant to bunko.
+    """Connect an assistant: print or write its configuration.
 
     \b
     Example:

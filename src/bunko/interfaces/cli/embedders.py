@@ -28,7 +28,7 @@ _COLUMNS = ("embedder", "state", "model", "install", "key", "description")
 @shared_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """List the embedding providers and what each one needs, or test one.
+    """List the embedders and what each one needs, or test one.
 
     Listing embeds no text, loads no model and costs nothing: it looks for packages and keys, and asks servers that
     need no key for their models.

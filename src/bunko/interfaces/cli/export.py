@@ -24,7 +24,7 @@ from bunko.interfaces.text import format_count
 @click.option("--output", "-o", type=PATH, metavar="FILE", help="File to write, or its folder. [NAME.bunko]")
 @shared_options
 def command(name: str | None, output: Path | None, **options: Any) -> None:
-    """Export a tool to one file that can be imported on another machine.
+    """Export a tool to one file, to import it on another machine.
 
     The file contains the tool's definition, documents and index: the other machine does not need the folder and
     embeds nothing again. It contains no settings and no keys, but it contains all texts: share it only with people

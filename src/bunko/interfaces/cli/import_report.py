@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from bunko.types import Report
 
 _MAX_PROBLEMS = 10
+_MAX_SKIPPED = 3
 # A log should show that an import is alive without filling up: a shorter import prints only its summary.
 _SECONDS_BETWEEN_LINES = 2.0
 
@@ -68,6 +70,19 @@ def problem_lines(report: Report) -> Iterator[str]:
         yield f"  {tool}{escape_controls(problem.uri)}: {join_sentences(problem.reason)}"
     if len(report.problems) > _MAX_PROBLEMS:
         yield f"  … and {len(report.problems) - _MAX_PROBLEMS} more; use --json to list all."
+    if report.skipped_folders:
+        yield skipped_line(report.skipped_folders)
+
+
+def skipped_line(folders: Sequence[str]) -> str:
+    """Return how many folders were skipped by their names, the first of them, and how to read one."""
+    named = ", ".join(escape_controls(folder) for folder in folders[:_MAX_SKIPPED])
+    more = f", … and {len(folders) - _MAX_SKIPPED} more" if len(folders) > _MAX_SKIPPED else ""
+    count = "1 folder by its name" if len(folders) == 1 else f"{len(folders):,} folders by their names"
+    return (
+        f"Skipped {count} (scanner.exclude_dirs): {named}{more}."
+        f" To read one, add it by itself: bunko add {shlex.quote(escape_controls(folders[0]))}"
+    )
 
 
 @contextmanager

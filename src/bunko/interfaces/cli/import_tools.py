@@ -45,7 +45,8 @@ def command(
 ) -> None:
     """Import a tool's documents into the library.
 
-    With --all, tools that fail are reported and the rest are still imported.
+    With --all, tools that fail are reported and the rest are still imported. `bunko add PATH` adds and imports a tool,
+    or imports its changes.
 
     \b
     Example:

@@ -53,8 +53,8 @@ def command(force: bool, **options: Any) -> None:
         return
     click.echo(f"Wrote {path}{f' (backup: {backup})' if backup else ''}.")
     click.echo(f"The library is {database}. Next steps:")
-    click.echo(f"  bunko tool add -n NAME -d 'What the documents are about' -s FOLDER {flags}")
-    click.echo(f"  bunko import -n NAME {flags}")
+    click.echo(f"  bunko reindex {flags}" if paths.docs_dir else f"  bunko add FOLDER {flags}")
+    click.echo(f'  bunko search "…" {flags}')
     click.echo(f"  bunko connect claude-code {flags}")
     if paths.docs_dir is not None and folder.is_relative_to(paths.docs_dir):
         from bunko.library.paths import user_config_folder

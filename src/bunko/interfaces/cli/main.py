@@ -21,18 +21,20 @@ if TYPE_CHECKING:
 
 # Named, not imported: `bunko --help` must not wait for a search engine to load.
 COMMANDS = {
+    "add": "Add a folder, a file or a web page, and import it.",
     "build": "Import memos into the library, or update them.",
     "config": "Show the current settings and where each comes from.",
-    "completion": "Print a shell script that completes commands, options and tool names.",
-    "connect": "Print or write the configuration that connects an assistant to bunko.",
-    "embedders": "List the embedding providers and what each one needs, or test one.",
-    "export": "Export a tool to one file that can be imported on another machine.",
+    "completion": "Print a script that completes commands in your shell.",
+    "connect": "Connect an assistant: print or write its configuration.",
+    "embedders": "List the embedders and what each one needs, or test one.",
+    "export": "Export a tool to one file, to import it on another machine.",
     "find": "Search as you type, and open what you find.",
     "get": "Print a document, or the lines that a citation names.",
     "import": "Import a tool's documents into the library.",
     "import-pack": "Import a tool from a file written by `bunko export`.",
     "init": "Create a library and a settings file to edit.",
     "doctor": "Check a library for problems.",
+    "help": "Explain a command.",
     "evaluate": "Measure search quality on questions with known answers.",
     "init-test-db": "Create a library of test documents for bunko evaluate.",
     "judge": "Judge search results with single keys, for bunko evaluate.",
@@ -44,12 +46,22 @@ COMMANDS = {
     "search": "Search documents in Japanese and English.",
     "serve": "Run an MCP server for assistants.",
     "status": "Show what is indexed.",
-    "sweep": "Find the settings that score best on questions with known answers.",
+    "sweep": "Find the settings that score best on known answers.",
     "tags": "List the tags of documents and memos, most used first.",
-    "tool": "Manage tools: named and described folders that assistants search.",
+    "tool": "Manage tools: the named folders that assistants search.",
     "tune": "Find the best search settings for a tool, without judgements.",
     "web": "Collect web pages and keep them up to date.",
     "watch": "Import files as they change, until Ctrl-C.",
+}
+
+# How help lists them.
+GROUPS = {
+    "Begin": ("add", "search", "connect", "help"),
+    "Search and read": ("find", "get", "open", "ls", "recent", "tags"),
+    "Library": ("status", "tool", "import", "reindex", "build", "watch", "export", "import-pack"),
+    "Web and assistants": ("web", "serve"),
+    "Quality": ("evaluate", "judge", "tune", "sweep", "init-test-db"),
+    "Maintenance": ("config", "embedders", "reembed", "doctor", "init", "completion"),
 }
 
 # A module name cannot be a Python keyword or contain a dash.
@@ -92,9 +104,20 @@ class LazyCommands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands with their descriptions."""
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(COMMANDS.items()))
+        """Write the commands with their descriptions, in groups."""
+        width = max(map(len, COMMANDS))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), COMMANDS[name]) for name in names])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; without any, show at a terminal how to begin."""
+        if not args and sys.stdout.isatty():
+            from bunko.interfaces.cli.help import start_page
+
+            click.echo(start_page(ctx))
+            ctx.exit()
+        return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete commands, without importing them, and the top-level options."""
@@ -126,8 +149,8 @@ def bunko() -> None:
 
     \b
     Example:
-      bunko reindex --docs-dir ~/notes
-      bunko search "環境構築の方法" --docs-dir ~/notes
+      bunko add ~/notes
+      bunko search "環境構築の方法"
     """
 
 

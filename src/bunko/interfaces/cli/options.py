@@ -91,12 +91,23 @@ class SharedOptions:
 
 def shared_options(command: F) -> F:
     """Add the shared options to a command, which reads them with `pop_shared_options`."""
+    command = library_options(command)
     for option in reversed(
         (
             click.option("--docs-dir", type=PATH, metavar="DIR", help="Folder of documents with its own index."),
             click.option(
                 "--data-dir", type=PATH, metavar="DIR", help="Folder for the index of --docs-dir. [DIR/.rag-index]"
             ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def library_options(command: F) -> F:
+    """Add the shared options without those for a folder with its own index."""
+    for option in reversed(
+        (
             click.option(
                 "--library", type=PATH, metavar="DIR", help="Library folder. [$BUNKO_LIBRARY, or your data folder]"
             ),
@@ -144,20 +155,25 @@ def chunking_options(command: F) -> F:
 
 def pop_shared_options(options: dict[str, Any]) -> SharedOptions:
     """Remove the shared options from a command's arguments and return them."""
-    return SharedOptions(**{name: options.pop(name) for name in SharedOptions.__dataclass_fields__})
+    return SharedOptions(**{name: options.pop(name, None) for name in SharedOptions.__dataclass_fields__})
 
 
 def complete_tool_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Return the tool names that a shell may complete to; none, without an error, if there is no library."""
-    from bunko.library.open import tool_names
-
+    """Return the tool names that a shell may complete to."""
     location = {name: ctx.params.get(name) for name in ("library", "database", "docs_dir", "data_dir", "config")}
+    return [name for name in find_tool_names(**location) if name.startswith(incomplete)]
+
+
+def find_tool_names(**location: Any) -> list[str]:
+    """Return the names of a library's tools; none, without an error, if there is no library. Nothing is created."""
+    from bunko.library.tool_names import tool_names
+
+    options = dict.fromkeys(("library", "database", "docs_dir", "data_dir", "config")) | location
     try:
-        paths = SharedOptions(**location, as_json=False, verbose=False).library_paths()
-        names = tool_names(paths, environ=os.environ, config=location["config"])
+        paths = SharedOptions(**options, as_json=False, verbose=False).library_paths()
+        return tool_names(paths, environ=os.environ, config=options["config"])
     except Exception:  # an error message would garble the command line that is being typed
         return []
-    return [name for name in names if name.startswith(incomplete)]
 
 
 def print_json(value: Any) -> None:

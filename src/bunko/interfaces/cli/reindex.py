@@ -18,6 +18,8 @@ from bunko.interfaces.cli.options import complete_tool_names, pop_shared_options
 def command(force: bool, name: str | None, workers: int | None, **options: Any) -> None:
     """Index a folder, or update its index.
 
+    The index is kept in the folder. `bunko add DIR` does the same with your own library, beside other folders.
+
     \b
     Example:
       bunko reindex --docs-dir ~/notes

@@ -81,7 +81,7 @@ _SECONDS_BETWEEN_LINES = 2.0
 @shared_options
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> None:
-    """Find the settings that score best on questions with known answers.
+    """Find the settings that score best on known answers.
 
     One half of the questions chooses the best settings, the other half checks whether they are really better than the
     current ones. Your library is not changed; --library and --docs-dir only select the settings.

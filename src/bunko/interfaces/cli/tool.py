@@ -50,7 +50,7 @@ class _KindChoice(click.Choice):  # type: ignore[type-arg]  # click 8.1 has no C
 
 @click.group(name="tool")
 def command() -> None:
-    """Manage tools: named and described folders that assistants search.
+    """Manage tools: the named folders that assistants search.
 
     \b
     Example:
@@ -92,7 +92,8 @@ def add(
 ) -> None:
     """Add a folder or file as a tool; import its documents with `bunko import`.
 
-    A tool of web pages has no source: add its pages with `bunko web`.
+    `bunko add PATH` does both, and finds the kind, a name and a description by itself. A tool of web pages has no
+    source: add its pages with `bunko web`.
 
     \b
     Example:

@@ -119,7 +119,7 @@ def _no_questions_message(name: str) -> str:
 
 def _no_warnings_message(routing: RoutingReport) -> str:
     if not routing.routes:
-        return "No active tools to check. Add one with bunko tool add, or enable one with bunko tool enable."
+        return "No active tools to check. Add one with bunko add, or enable one with bunko tool enable."
     return "An assistant can tell these tools apart." if len(routing.routes) > 1 else "The description is fine."
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko.interfaces.cli.import_report import show_import_progress
+from bunko.interfaces.cli.fetch_progress import show_fetch_progress
 from bunko.interfaces.cli.options import (
     complete_tool_names,
     escape_controls,
@@ -28,10 +25,8 @@ from bunko.observer import Observer
 if TYPE_CHECKING:
     from bunko.library.library import Library
     from bunko.library.web import CollectResult
-    from bunko.observer import CrawlProgress, ImportProgress
 
 _MAX_PROBLEMS = 10
-_SECONDS_BETWEEN_LINES = 2.0
 _name_option = click.option(
     "--name", "-n", metavar="TOOL", help="Tool that holds the pages. [knowledge]", shell_complete=complete_tool_names
 )
@@ -57,7 +52,7 @@ def command() -> None:
 @_name_option
 @shared_options
 def add(urls: Sequence[str], name: str | None, **options: Any) -> None:
-    """Fetch single pages and import them.
+    """Fetch single pages and import them; `bunko add URL` does the same.
 
     Pages that fail are reported and the rest are still imported. The first failure sets the exit code.
 
@@ -66,16 +61,16 @@ def add(urls: Sequence[str], name: str | None, **options: Any) -> None:
       bunko web add https://example.com/guide https://example.com/faq
     """
     shared = pop_shared_options(options)
-    with shared.open() as library, _show_fetch_progress("Fetching") as observer:
+    with shared.open() as library, show_fetch_progress("Fetching") as observer:
         _check_name(library, name)
         result = library.web.add_pages(urls, tool=name, observer=observer)
     if shared.as_json:
-        print_json(_result_to_dict(result))
+        print_json(result_to_dict(result))
     else:
         for url in result.outcome.stored_urls:
             chunks = format_count(result.chunk_counts.get(url, 0), "chunk")
             click.echo(replace_controls(f"Added {escape_controls(url)} ({chunks})"))
-    _report_problems(result, exit_on_problem=True)
+    report_problems(result, exit_on_problem=True)
 
 
 @command.command()
@@ -109,7 +104,7 @@ def crawl(
       bunko web crawl https://example.com --sitemap -n example
     """
     shared = pop_shared_options(options)
-    with shared.open() as library, _show_fetch_progress("Crawling") as observer:
+    with shared.open() as library, show_fetch_progress("Crawling") as observer:
         _check_name(library, name)
         result = library.web.crawl_site(
             url,
@@ -121,13 +116,13 @@ def crawl(
             observer=observer,
         )
     if shared.as_json:
-        print_json(_result_to_dict(result))
+        print_json(result_to_dict(result))
     else:
         click.echo(_summary_line(result))
         if result.outcome.omitted_links:
             links = format_count(result.outcome.omitted_links, "more link")
             print_stderr(f"{links} not followed; raise --max-pages to include them.")
-    _report_problems(result, exit_on_problem=not result.outcome.stored_urls)
+    report_problems(result, exit_on_problem=not result.outcome.stored_urls)
 
 
 @command.command()
@@ -145,13 +140,13 @@ def refresh(urls: Sequence[str], name: str | None, **options: Any) -> None:
       bunko web refresh https://example.com/guide
     """
     shared = pop_shared_options(options)
-    with shared.open(create=False) as library, _show_fetch_progress("Refreshing") as observer:
+    with shared.open(create=False) as library, show_fetch_progress("Refreshing") as observer:
         result = library.web.refresh_pages(urls, tool=name, observer=observer)
     if shared.as_json:
-        print_json(_result_to_dict(result))
+        print_json(result_to_dict(result))
     else:
         click.echo(_summary_line(result))
-    _report_problems(result, exit_on_problem=not result.outcome.stored_urls)
+    report_problems(result, exit_on_problem=not result.outcome.stored_urls)
 
 
 @command.command()
@@ -211,7 +206,8 @@ def _check_name(library: Library, name: str | None) -> None:
         check_tool_name(library, name)
 
 
-def _result_to_dict(result: CollectResult) -> dict[str, Any]:
+def result_to_dict(result: CollectResult) -> dict[str, Any]:
+    """Return the result of collecting pages as a plain dictionary."""
     from bunko.interfaces.serialize import report_to_dict
 
     outcome = result.outcome
@@ -249,7 +245,7 @@ def _summary_line(result: CollectResult) -> str:
     return ", ".join([*parts, format_count(result.errors, "error")])
 
 
-def _report_problems(result: CollectResult, *, exit_on_problem: bool) -> None:
+def report_problems(result: CollectResult, *, exit_on_problem: bool) -> None:
     """Print problems; with `exit_on_problem`, the first one sets the exit code."""
     outcome = result.outcome
     for problem in outcome.problems[:_MAX_PROBLEMS]:
@@ -266,70 +262,3 @@ def _report_problems(result: CollectResult, *, exit_on_problem: bool) -> None:
         from bunko.interfaces.cli.main import EXIT_CODES
 
         sys.exit(EXIT_CODES[next(iter(outcome.errors.values())).code])
-
-
-@contextmanager
-def _show_fetch_progress(label: str) -> Iterator[Observer]:
-    """Show the progress of fetching, then importing: a bar on a terminal, a line every few seconds in a pipe."""
-    last: CrawlProgress | None = None
-    has_bar = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    import_observers: list[Observer] = []
-
-    def report_fetch(progress: CrawlProgress) -> None:
-        nonlocal last
-        last = progress
-        update(progress)
-
-    def report_import(progress: ImportProgress) -> None:
-        if not import_observers:  # a terminal shows one bar at a time: fetching has ended by now
-            import_observers.append(stack.enter_context(show_import_progress()))
-        import_observers[0].on_progress(progress)
-
-    try:
-        with ExitStack() as stack:
-            update = stack.enter_context(_progress_bar(label) if has_bar else _progress_lines(label))
-            yield Observer(on_progress=report_import, on_crawl=report_fetch, on_wait=print_stderr)
-    except KeyboardInterrupt:
-        if last is not None:
-            print_stderr(f"Stopped after {last.pages:,} of {format_count(last.total, 'page', number_format=',')}.")
-        raise
-
-
-@contextmanager
-def _progress_bar(label: str) -> Iterator[Callable[[CrawlProgress], None]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    bar = Bar(
-        TextColumn(label), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f} pages"),
-        TextColumn("{task.fields[problems]} errors"), TimeRemainingColumn(),
-        console=Console(stderr=True), transient=True,
-    )  # fmt: skip
-    task = bar.add_task("crawl", total=1, problems=0)
-
-    def update(progress: CrawlProgress) -> None:
-        if not bar.live.is_started:
-            bar.start()
-        bar.update(task, completed=progress.pages, total=progress.total, problems=progress.problems)
-        if progress.pages == progress.total:
-            bar.stop()
-
-    try:
-        yield update
-    finally:
-        bar.stop()
-
-
-@contextmanager
-def _progress_lines(label: str) -> Iterator[Callable[[CrawlProgress], None]]:
-    last_line = time.monotonic()
-
-    def update(progress: CrawlProgress) -> None:
-        nonlocal last_line
-        if time.monotonic() - last_line >= _SECONDS_BETWEEN_LINES:
-            last_line = time.monotonic()
-            pages = f"{progress.pages:,}/{format_count(progress.total, 'page', number_format=',')}"
-            print_stderr(f"{label}: {pages}, {format_count(progress.problems, 'error')}")
-
-    yield update

@@ -79,4 +79,5 @@ READER = Reader(
     suffixes=(".html", ".htm", ".xhtml"),
     media_type="text/html",
     default_suffixes=(".html", ".htm", ".xhtml"),
+    label="HTML",
 )

@@ -92,4 +92,5 @@ READER = Reader(
     default_suffixes=(".pdf",),
     extra="pdf",
     package="pypdfium2",
+    label="PDF",
 )

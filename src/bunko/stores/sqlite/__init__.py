@@ -32,10 +32,11 @@ def file_paths(location: Path) -> list[Path]:
 
 
 def delete(location: Path) -> None:
-    """Delete the file, the files that SQLite keeps beside it, and the lock of imports."""
+    """Delete the file, the files that SQLite keeps beside it, and the locks of imports and crawls."""
     from bunko.stores.sqlite.files import SqliteFiles, wal_files
 
-    for path in (location, *wal_files(location), SqliteFiles(location).lock_file()):
+    files = SqliteFiles(location)
+    for path in (location, *wal_files(location), files.lock_file(), files.lock_file("web")):
         path.unlink(missing_ok=True)
 
 
