@@ -190,7 +190,9 @@ def main(arguments: list[str] | None = None) -> Any:
             print_stderr(error.hint)
         sys.exit(EXIT_CODES[error.code])
     except click.ClickException as error:
-        error.show()
+        from bunko.interfaces.cli.usage_errors import show_click_error
+
+        show_click_error(error)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo(translate("Interrupted. Finished work is saved; run the command again to continue."), err=True)
