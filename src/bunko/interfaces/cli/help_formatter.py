@@ -15,9 +15,9 @@ _MIN_WIDTH = 20
 _MAX_FIRST_COLUMN = 30
 _NO_LIMIT = 1000  # in characters; longer than any sentence
 # These do not begin a line, and those do not end one.
-_NO_START = frozenset("。、，．・：；！？）」』】〉》ーぁぃぅぇぉっゃゅょァィゥェォッャュョ,.:;!?)]}")
-_NOTE = re.compile(r"(\[[^]]*\]+ ?)")
+_NO_START = frozenset("。、，．・：；！？）」』】〉》ー々〜…ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ,.:;!?)]}")
 _NO_END = frozenset("（「『【〈《([{")
+_NOTE = re.compile(r"(\[[^]]*\]+ ?)")
 
 
 class TranslatedFormatter(click.HelpFormatter):
