@@ -17,7 +17,8 @@ from bunko.settings.docs import settings_reference
 HEAD = """\
 # The command line
 
-Output is plain text in a pipe and JSON with `--json`. Notices, progress and errors go to stderr.
+Output is plain text in a pipe and JSON with `--json`. Notices, progress and errors go to stderr. With `--json`, an
+error is also [an object on stdout](json.md#errors).
 """
 EXITS = """
 ## Exit codes
@@ -26,7 +27,7 @@ An error message says what happened and what to do next. Each kind of error has 
 
 | exit | code | meaning |
 |---:|---|---|
-| 0 | | Success. A search without results is not an error. |
+| 0 | | Success. |
 """
 
 
@@ -53,6 +54,7 @@ def _helps(context: click.Context) -> Iterator[tuple[str, str]]:
 def _exits() -> Iterator[tuple[int, str, str]]:
     descriptions = {error.code: error.__doc__ or "" for error in _tree(BunkoError)}
     rows = [(exit, f"`{code}`", descriptions[code]) for code, exit in EXIT_CODES.items()]
+    rows.append((1, "", "`bunko search` found nothing. An error begins with `Error:` on stderr, this does not."))
     rows.append((1, "", "`bunko doctor` found an error."))
     rows.append((2, "", "The command line is invalid."))
     rows.append((INTERRUPTED_EXIT_CODE, "", "Ctrl-C. Finished work is saved; run the command again to continue."))

@@ -153,6 +153,11 @@ class DiskFull(LibraryError):
     code = "disk-full"
 
 
+def name_taken_error(name: str) -> SettingsError:
+    """Return the error for a name that another tool has."""
+    return SettingsError(f"A tool named {name!r} already exists", hint="Choose another name.")
+
+
 # For a library that lacks what an import can read again.
 INCOMPLETE_HINT = (
     "Rebuild the index: bunko reindex --force, with the same --docs-dir or --library. Your documents are not affected."

@@ -53,7 +53,8 @@ SIGNATURES = {
     " min_score: 'float | None' = None, operators: 'bool' = True, where: 'Filter' = NO_FILTER, explain: 'bool' = False,"
     " refresh: 'bool' = True, rewrite: 'bool | None' = False, use_tool_settings: 'bool' = True,"
     " **ranking: 'Unpack[RankingOptions]') -> 'Answer'",
-    "Library.page": "(self, request: 'SearchRequest', *, overhead_tokens: 'Callable[[Passage], int]' = …) -> 'Page'",
+    "Library.page": "(self, request: 'SearchRequest', *, overhead_tokens: 'Callable[[Passage], int]' = …,"
+    " observer: 'Observer' = …) -> 'Page'",
     "Library.read": "(self, location: 'str', *, tool: 'str | None' = None) -> 'str'",
     "Library.tools": "(self) -> 'list[Tool]'",
     "Library.add": "(self, source: 'str | Path', *, name: 'str', description: 'str' = '', kind: 'str' = 'folder')"

@@ -29,7 +29,7 @@ def test_the_endings_that_were_seen_are_counted_with_what_reads_them(run: Run, d
     assert "scanner.source_code" in ran.err
     assert "Read .xyz as plain text: add it to scanner.file_extensions" in ran.err
     assert "png" not in ran.err.partition("without an ending")[2]
-    assert run("search", "gardens", "--docs-dir", docs).code == 0
+    assert run("search", "gardens", "--docs-dir", docs).code == 1  # nothing is found, and it is no error
 
 
 def test_the_command_that_reads_the_files_of_a_tool_is_named_and_works(run: Run, docs: Path) -> None:

@@ -70,6 +70,19 @@ def test_a_terminal_gets_colours_tables_and_a_progress_bar(notes: Path, tmp_path
     assert json.loads(as_json)["results"]
 
 
+def test_the_first_search_of_a_large_folder_shows_a_progress_bar(docs: Path, tmp_path: Path) -> None:
+    for number in range(120):
+        (docs / f"{number}.md").write_text(f"# {number}\n\n京都の寺を巡った{number}日目の記録です。", encoding="utf-8")
+    terminal = subprocess_environment(tmp_path, TERM="xterm-256color", COLUMNS="120")
+    asked = ("search", "京都", "--docs-dir", docs, "-k", "1")
+    first = at_a_terminal(*asked, env=terminal)
+    assert "Indexing" in first
+    assert "120/120 files" in first
+    assert first.index("Indexing") < first.index(".md:L1")
+    (docs / "0.md").write_text("# 0\n\n京都の鐘。", encoding="utf-8")
+    assert "Indexing" not in at_a_terminal(*asked, env=terminal), "a bar would only flicker"
+
+
 @pytest.mark.slow
 def test_a_document_cannot_steer_the_terminal_it_is_shown_on(docs: Path, tmp_path: Path) -> None:
     (docs / "evil.md").write_text("# 京都 \x1b]0;owned\x07\n\n京都の寺 \x1b[2J\x1b[H \x9b31m です。", encoding="utf-8")

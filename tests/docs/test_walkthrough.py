@@ -23,10 +23,10 @@ pty = pytest.importorskip("pty", reason="there are no terminals to open on this 
 ROWS, COLUMNS = 50, 400
 MOST_SECONDS = 60.0
 
-_PIECE = re.compile(r"\x1b\[\??[\d;]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+")
+_PIECE = re.compile(r"\x1b\[\??[\d;]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\|[\r\n]|[^\x1b\r\n]+")
 _WHEN = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|\d\d:\d\d:\d\d|just now|\d+ min ago")
 _SIZE = re.compile(r"\b[\d.]+ k?B\b")
-_SCORE = re.compile(r"(?<=hybrid )[\d.]+")
+_SCORE = re.compile(r"(?<=   )0\.\d{3}\b")
 _RULE = re.compile(r"[━─]+")
 
 

@@ -33,6 +33,8 @@ def test_an_assistant_gets_the_object_that_the_command_line_prints(garden: Path,
     printed: Any = run("search", "京都の庭", "--docs-dir", garden, "--explain", "--json").json()
     structured = search_as_assistant(open_docs, garden, response_format="detailed")
     assert structured["results"][0].pop("matched") == ["京都", "庭"]
+    # A script opens files; an assistant reads them through the server.
+    assert printed["results"][0].pop("absolute_path") == str(garden / "a.md")
     for answer in (printed, structured):
         answer["freshness"].pop("checked_at")
     assert structured == printed

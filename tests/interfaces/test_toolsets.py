@@ -14,6 +14,7 @@ from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import LIST_TOOL_NAME, READ_TOOL_NAME
 from bunko.interfaces.tools.toolsets import TOOLSET_NAMES, load_toolset, reserved_names
 from bunko.interfaces.tools.toolsets.tools import safe_names
+from bunko.types import Tool
 from tests.conftest import Opener, Run
 
 
@@ -39,7 +40,7 @@ def test_the_names_of_every_toolset_are_reserved(name: str, docs: Path, open_doc
     assert offered <= {*load_toolset(name).tool_names, JOB_TOOL_NAME, READ_TOOL_NAME, LIST_TOOL_NAME}
     assert {READ_TOOL_NAME, LIST_TOOL_NAME} <= offered
     assert offered <= reserved_names()
-    assert not set(safe_names(sorted(offered)).values()) & offered
+    assert not set(safe_names([Tool(tool_name) for tool_name in sorted(offered)]).values()) & offered
 
 
 @pytest.mark.parametrize("name", ["search", "Reindex", "rag_search", "query_memos", "job", "read", "List"])
@@ -50,6 +51,13 @@ def test_no_tool_of_a_library_gets_the_name_of_a_built_in_one(
     ran = run(*command, "-n", name, "--library", tmp_path / "library")
     assert ran.code != 0
     assert f"{name!r} is the name of a built-in tool" in ran.err
+
+
+@pytest.mark.parametrize("name", ["séarch", "list!"])
+def test_no_tool_of_a_library_is_seen_by_the_name_of_a_built_in_one(run: Run, tmp_path: Path, name: str) -> None:
+    ran = run("tool", "add", "-d", "x", "-s", ".", "-n", name, "--library", tmp_path / "library")
+    assert ran.code != 0
+    assert f"Assistants would see {name!r} as " in ran.err
 
 
 def test_tools_are_built_once_until_the_tools_of_the_library_change(docs: Path, open_docs: Opener) -> None:

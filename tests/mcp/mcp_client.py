@@ -18,9 +18,11 @@ from bunko.interfaces.tools.jobs import JOB_TOOL_NAME
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import LIST_TOOL_NAME, READ_TOOL_NAME
 from bunko.interfaces.tools.toolsets import load_toolset
+from bunko.library.assistant_names import choose_alias
 from bunko.library.library import Library
 from bunko.stores.sqlite.store import Sqlite
 from bunko.types import Tool
+from bunko.types.tool_options import ToolOptions
 
 ERAS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 FOLDER_TOOL_NAMES = sorted((JOB_TOOL_NAME, READ_TOOL_NAME, LIST_TOOL_NAME, *load_toolset("folder").tool_names))
@@ -96,7 +98,8 @@ def write_document(docs: Path, name: str, text: str, *, age: int = 0) -> None:
 def add_tool(library: Library, name: str, about: str, words: str, *, active: bool = True) -> Tool:
     folder = library.paths.folder.parent / "sources" / name.replace("/", "_")
     write_document(folder, "one.md", f"# {name}\n\n{words}{FILLER}\n")
-    return library.store.tools.put(Tool(name, "folder", about, str(folder), active))
+    options = ToolOptions(alias=choose_alias(name, library.tools()))
+    return library.store.tools.put(Tool(name, "folder", about, str(folder), active, options=options))
 
 
 def assert_matches_snapshot(name: str, registry: ToolRegistry) -> None:

@@ -55,7 +55,7 @@ def test_tools_are_listed_by_clean_names_and_can_be_called_by_them(tool_library:
         assert len(tool.title or "") <= 100
         assert len(tool.description or "") <= 1000
     choices = tools["search"].input_schema["properties"]["tool"]["enum"]
-    [choice] = [name for name in choices if name not in ("recipes", "search", "旅の記録")]
+    [choice] = [name for name in choices if name not in ("recipes", "search", "tabi_no_kiroku")]
     found = structure_of(call(registry, "search", {"query": "寺院", "tool": choice}))
     [result] = found["results"]
     assert result["citation"].startswith("one.md:L1-L")

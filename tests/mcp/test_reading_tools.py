@@ -248,9 +248,9 @@ def test_of_several_tools_one_is_chosen_by_name_or_by_address(tool_library: Libr
     assert read(registry, "bunko://recipes/one.md")["text"].startswith("# recipes")
     assert listed(registry, tool="recipes") == ["one.md"]
     rows = structure_of(call(registry, "list", {}))["documents"]
-    assert {row["tool"] for row in rows} == {"recipes", "search", "旅の記録"}
+    assert {row["tool"] for row in rows} == {"recipes", "search", "tabi_no_kiroku"}
     said = error_of(call(registry, "read", {"document": "one.md", "tool": "nothing"}))
-    assert said == "There is no tool 'nothing'. Use one of: recipes, search, 旅の記録."
+    assert said == "There is no tool 'nothing'. Use one of: recipes, search, tabi_no_kiroku."
 
 
 def test_a_tool_whose_name_hides_characters_is_chosen_by_a_clean_one(tool_library: Library) -> None:
@@ -258,7 +258,7 @@ def test_a_tool_whose_name_hides_characters_is_chosen_by_a_clean_one(tool_librar
     tool_library.reindex()
     registry = ToolRegistry(lambda: tool_library)
     names = list_tools(registry)["search"].input_schema["properties"]["tool"]["enum"]
-    [name] = set(names) - {"recipes", "search", "旅の記録"}
+    [name] = set(names) - {"recipes", "search", "tabi_no_kiroku"}
     assert "寺院" in read(registry, "one.md", tool=name)["text"]
     assert listed(registry, tool=name) == ["one.md"]
 

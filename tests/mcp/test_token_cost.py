@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,18 +55,30 @@ def test_a_default_answer_costs_at_most_1_6_times_its_text(docs: Path, open_docs
 
 
 @pytest.fixture
-def five_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
+def five_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
+    """A library with five tools."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    library = open_library(locate_library(library=tmp_path / "library", environ={}), environ={})
-    for name, description in FOLDERS.items():
-        add_tool(library, name, description, "本文。")
-    return library
+    with open_library(locate_library(library=tmp_path / "library", environ={}), environ={}) as library:
+        for name, description in FOLDERS.items():
+            add_tool(library, name, description, "本文。")
+        yield library
+
+
+def list_all_tools(library: Library) -> dict[str, dict[str, Any]]:
+    """Return the tools of all toolsets as a server sends them, by name."""
+    tools = ToolRegistry(lambda: library, toolsets=TOOLSET_NAMES).tools()
+    return {tool.name: tool_to_mcp(tool).model_dump(by_alias=True, mode="json", exclude_none=True) for tool in tools}
 
 
 def test_all_toolsets_with_five_folders_cost_at_most_3000_tokens(five_folders: Library) -> None:
-    tools = ToolRegistry(lambda: five_folders, toolsets=TOOLSET_NAMES).tools()
-    assert {tool.name for tool in tools} > FOLDERS.keys()
-    sent = compact([tool_to_mcp(tool).model_dump(by_alias=True, mode="json", exclude_none=True) for tool in tools])
+    tools = list_all_tools(five_folders)
+    assert tools.keys() > FOLDERS.keys()
     # The estimate counts the punctuation of JSON a quarter too high; tests/slow counts with real vocabularies.
-    assert estimate_tokens(sent) <= 3000 * 1.25
-    five_folders.close()
+    assert estimate_tokens(compact(list(tools.values()))) <= 3000 * 1.25
+
+
+def test_the_output_schema_of_a_folder_is_a_small_part_of_what_it_costs(five_folders: Library) -> None:
+    tools = list_all_tools(five_folders)
+    for name in FOLDERS:
+        output = estimate_tokens(compact(tools[name]["outputSchema"]))
+        assert output <= 0.1 * estimate_tokens(compact(tools[name]))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema  # type: ignore[import-untyped]
@@ -85,3 +87,16 @@ def test_the_folder_toolset_is_listed_as_in_its_snapshot(open_docs: Opener) -> N
 
 def test_the_tools_toolset_is_listed_as_in_its_snapshot(tool_library: Library) -> None:
     assert_matches_snapshot("tools", ToolRegistry(lambda: tool_library))
+
+
+def test_a_library_with_japanese_names_lists_its_tools_without_loading_a_dictionary(tool_library: Library) -> None:
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from bunko.interfaces.tools.registry import ToolRegistry\n"
+        "from bunko.library.open import open_library; from bunko.library.paths import locate_library\n"
+        "paths = locate_library(library=Path(sys.argv[1]), environ={})\n"
+        "with open_library(paths, environ={}, read_only=True) as library:\n"
+        "    print([tool.name for tool in ToolRegistry(lambda: library).tools()][-2:], 'fugashi' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, tool_library.paths.folder], capture_output=True, text=True)
+    assert ran.stdout == "['tabi_no_kiroku', 'verify'] False\n", ran.stderr

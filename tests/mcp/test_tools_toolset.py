@@ -45,10 +45,11 @@ def test_each_tool_of_the_library_can_be_called_under_its_description(tool_libra
     own = {tool.title: tool for name, tool in tools.items() if name not in reserved_names()}
     assert {title: tool.description for title, tool in own.items()} == {
         "recipes": "Recipes of the house.",
-        "旅の記録": "旅先で書いた記録。",
+        "旅の記録": "旅の記録: 旅先で書いた記録。",
         "search": "A tool whose name is taken.",
     }
     assert own["recipes"].name == "recipes"
+    assert own["旅の記録"].name == "tabi_no_kiroku"
     assert list(tools["recipes"].input_schema["properties"]) == ["query", "top_k", "cursor"]
     found = structure_of(call(registry, own["旅の記録"].name, {"query": "京都 玉葱"}))
     assert [one["content"][:6] for one in found["results"]] == ["# 旅の記録"]
@@ -59,37 +60,45 @@ def test_a_search_over_all_tools_says_which_answered_and_can_be_narrowed(tool_li
     assert list_tools(registry)["search"].input_schema["properties"]["tool"]["enum"] == [
         "recipes",
         "search",
-        "旅の記録",
+        "tabi_no_kiroku",
     ]
     result = call(registry, "search", {"query": "京都 玉葱"})
-    assert sorted(one["tool"] for one in structure_of(result)["results"]) == ["recipes", "旅の記録"]
-    assert "tool 旅の記録" in text_of(result)
-    [one] = search(registry, "京都 玉葱", tool="旅の記録")["results"]
-    assert one["content"].startswith("# 旅の記録")
+    assert sorted(one["tool"] for one in structure_of(result)["results"]) == ["recipes", "tabi_no_kiroku"]
+    assert "tool tabi_no_kiroku" in text_of(result)
+    for name in ("tabi_no_kiroku", "旅の記録"):
+        [one] = search(registry, "京都 玉葱", tool=name)["results"]
+        assert one["content"].startswith("# 旅の記録")
+        assert one["uri"] == "bunko://tabi_no_kiroku/one.md"
 
 
 def test_an_unknown_tool_to_search_is_refused_with_the_known_ones(tool_library: Library) -> None:
     said = error_of(call(ToolRegistry(lambda: tool_library), "search", {"query": "京都", "tool": "nothing"}))
     assert "'nothing'" in said
-    assert "recipes, search, 旅の記録" in said
+    assert "recipes, search, tabi_no_kiroku" in said
+
+
+def test_a_disabled_tool_to_search_is_refused_with_the_command_that_enables_it(tool_library: Library) -> None:
+    disable_recipes(tool_library.store)  # type: ignore[arg-type]
+    said = error_of(call(ToolRegistry(lambda: tool_library), "search", {"query": "玉葱", "tool": "recipes"}))
+    assert said.startswith("The tool 'recipes' is disabled. The user can enable it with: bunko tool enable -n recipes")
 
 
 @given(st.lists(st.text(max_size=60), unique=True, max_size=12))
 def test_names_are_made_safe_and_all_different(names: list[str]) -> None:
-    safe = safe_names(names)
+    safe = safe_names([Tool(name) for name in names])
     assert set(safe) == set(names)
     assert len(set(safe.values())) == len(names)
     assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", name) for name in safe.values())
-    assert not reserved_names() & set(safe.values())
+    assert not reserved_names() & {name.lower() for name in safe.values()}
     for name in names:
-        assert safe_names([name])[name] == safe[name]
+        assert safe_names([Tool(name)])[name] == safe[name]
 
 
 def test_names_that_need_no_change_keep_theirs_and_long_ones_stay_apart() -> None:
-    assert safe_names(["notes-2024", "my_docs"]) == {"notes-2024": "notes-2024", "my_docs": "my_docs"}
-    long = ["a" * 60 + "1", "a" * 60 + "2"]
+    assert safe_names([Tool("notes-2024"), Tool("my_docs")]) == {"notes-2024": "notes-2024", "my_docs": "my_docs"}
+    long = [Tool("a" * 60 + "1"), Tool("a" * 60 + "2")]
     assert len(set(safe_names(long).values())) == 2
-    assert safe_names(long)[long[1]] == safe_names(long[1:])[long[1]]
+    assert safe_names(long)[long[1].name] == safe_names(long[1:])[long[1].name]
 
 
 def test_schemas_that_cost_too_much_fold_into_search_and_the_log_says_so(
@@ -101,7 +110,7 @@ def test_schemas_that_cost_too_much_fold_into_search_and_the_log_says_so(
     registry = ToolRegistry(lambda: small)
     tools = list_tools(registry)
     assert list(tools) == FOLDER_TOOL_NAMES
-    for words in ("recipes (Recipes of the house.)", "旅の記録 (旅先で書いた記録。)"):
+    for words in ("recipes (Recipes of the house.)", "tabi_no_kiroku (旅先で書いた記録。)"):
         assert words in (tools["search"].description or "")
     assert search(registry, "京都", tool="旅の記録")["results"]
     said = [record.getMessage() for record in captured_log.records if "max_schema_tokens" in record.getMessage()]
@@ -124,6 +133,7 @@ def change_elsewhere(library: Library, change: Change) -> None:
 
 CHANGES: dict[str, tuple[Change, Callable[[set[str]], bool]]] = {
     "added": (lambda store: store.tools.put(Tool("fresh")), lambda names: "fresh" in names),
+    "renamed": (lambda store: catalog.rename_tool(store, "recipes", "レシピ"), lambda names: "reshipi" in names),
     "disabled": (disable_recipes, lambda names: "recipes" not in names),
 }
 

@@ -14,8 +14,7 @@ import pytest
 
 from bunko.errors import BunkoError
 from bunko.interfaces import serialize
-from bunko.interfaces.cli import render, render_results
-from bunko.interfaces.cli import search as cli_search
+from bunko.interfaces.cli import render, render_results, result_formats
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.library.library import Library
 from bunko.records import Filter
@@ -190,7 +189,7 @@ def test_every_string_can_be_searched_for_in_every_mode_and_shown(
             assert len(page.results) <= 3
             printed = json.dumps(serialize.page_to_dict(page), ensure_ascii=False)
             assert json.loads(printed)["query"] == string
-            cli_search.format_page(page)
+            result_formats.to_text(page)
         render_results.show_page(page)
     shown = capsys.readouterr().out
     assert "\x1b]0;" not in shown, "a document can change the title of the terminal"

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
+from bunko.library.library import Library
 from bunko.text.token_count import estimate_tokens
-from tests.mcp.test_token_cost import FOLDERS
+from tests.mcp.test_token_cost import five_folders, list_all_tools
 from tests.slow import corpus, npm, serving
 
 pytestmark = pytest.mark.slow
 
 MOST_FOLDER, MOST_ALL = 1_200, 3_000
+__all__ = ["five_folders"]  # a fixture
 COUNT = Path(__file__).parent / "node" / "count_tokens.js"
 
 
@@ -51,11 +53,9 @@ def test_the_folder_toolset_is_cheap(docs: Path) -> None:
     assert max(found.values()) <= MOST_FOLDER, found
 
 
-def test_all_toolsets_with_five_folders_are_cheap(docs: Path) -> None:
-    tools = {tool["name"]: tool for tool in listed(docs, "--toolsets", "all")}
-    folder = tools.pop("documents")
-    tools |= {name: folder | {"name": name, "description": about} for name, about in FOLDERS.items()}
-    found = {name: counts[0] for name, counts in counted([compact({"tools": list(tools.values())})]).items()}
+def test_all_toolsets_with_five_folders_are_cheap(five_folders: Library) -> None:
+    sent = compact({"tools": list(list_all_tools(five_folders).values())})
+    found = {name: counts[0] for name, counts in counted([sent]).items()}
     assert max(found.values()) <= MOST_ALL, found
 
 

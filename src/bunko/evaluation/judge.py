@@ -10,7 +10,7 @@ from typing import Any
 
 from bunko.errors import SourceError
 from bunko.evaluation.dataset import load_queries, read_text_file
-from bunko.library.catalog import safe_name
+from bunko.library.assistant_names import file_name
 from bunko.library.library import Library
 from bunko.records import LoggedSearch
 from bunko.temporary_files import write_text_file
@@ -24,7 +24,15 @@ GRADES = {"y": 1, "n": 0, "1": 1, "2": 2, "3": 3}
 
 def default_file(library: Library, tool: Tool) -> Path:
     """Return the default file for the judgements about a tool, in the library's folder."""
-    return library.paths.folder / "judged" / f"{safe_name(tool.name)}.json"
+    return library.paths.folder / "judged" / f"{file_name(tool)}.json"
+
+
+def rename_judgements(library: Library, tool: Tool, renamed: Tool) -> None:
+    """Let the default file of a tool's judgements follow its new name; one that is there already stays."""
+    old, new = default_file(library, tool), default_file(library, renamed)
+    if not old.exists() or (new != old and new.exists()):
+        return
+    Judgements(old, tool.name).move(new, renamed.name)
 
 
 def pool_hits(library: Library, tool: Tool, query: str, *, depth: int, refresh: bool = False) -> list[Hit]:
@@ -99,6 +107,14 @@ class Judgements:
         """Return the number of queries and the number of judgements."""
         rows = self._data["queries"]
         return len(rows), sum(len(row.get("grades") or row.get("expected_sources", ())) for row in rows)
+
+    def move(self, path: Path, tool: str) -> None:
+        """Write the judgements to another file, as those of a renamed tool, and delete this one."""
+        old_path, self.path = self.path, path
+        self._data["tool"] = tool
+        self._write()
+        if path != old_path:
+            old_path.unlink(missing_ok=True)
 
     def _ensure_row(self, query: str) -> dict[str, Any]:
         if not self.has_query(query):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from bunko.interfaces.text import UNTRUSTED_NOTE, single_line
-from bunko.library.catalog import ADDRESS_SCHEME, public_name
+from bunko.library.catalog import ADDRESS_SCHEME
 from bunko.search.passages import PARTIAL_EXTRACTS, display_label, snippet_terms
 from bunko.text.snippets import highlight_ranges
 from bunko.types import ArmScore, Explanation, Report
@@ -30,7 +30,7 @@ def page_to_dict(page: Page, *, for_model: bool = False) -> dict[str, Any]:
     fake other parts of a reply.
     """
     result: dict[str, Any] = {
-        "results": [_result_to_dict(item, for_model=for_model) for item in page.results],
+        "results": [_result_to_dict(page, item, for_model=for_model) for item in page.results],
         "total_chunks": page.total_chunks,
         "query": page.query,
         "mode": page.mode,
@@ -51,7 +51,7 @@ def page_to_concise_dict(page: Page, *, show_tools: bool) -> dict[str, Any]:
 
     The order of the results is their rank, and a result's citation contains its path.
     """
-    results = [_concise_result(item, show_tool=show_tools) for item in page.results]
+    results = [_concise_result(page, item, show_tool=show_tools) for item in page.results]
     return {"results": results, "note": UNTRUSTED_NOTE} | _page_extras(page)
 
 
@@ -66,32 +66,33 @@ def _page_extras(page: Page) -> dict[str, Any]:
     return result
 
 
-def resource_address(tool: str, uri: str) -> str:
-    """Return the address of a document as an MCP resource."""
-    return f"{ADDRESS_SCHEME}://{public_name(tool)}/{quote(uri)}"
+def resource_address(assistant_name: str, uri: str) -> str:
+    """Return the address of a document as an MCP resource, by the name that assistants see its tool by."""
+    return f"{ADDRESS_SCHEME}://{assistant_name}/{quote(uri)}"
 
 
-def readable_address(tool: str, uri: str) -> str:
+def readable_address(assistant_name: str, uri: str) -> str:
     """Return the same address with the letters of all languages as they are: encoded, each would cost many tokens."""
     path = "".join(char if char.isalnum() else quote(char) for char in uri)
-    return f"{ADDRESS_SCHEME}://{public_name(tool)}/{path}"
+    return f"{ADDRESS_SCHEME}://{assistant_name}/{path}"
 
 
-def _concise_result(item: PageItem, *, show_tool: bool) -> dict[str, Any]:
+def _concise_result(page: Page, item: PageItem, *, show_tool: bool) -> dict[str, Any]:
     passage, hit = item.passage, item.passage.hit
     heading = display_label(hit.chunk.heading)
     result: dict[str, Any] = {"citation": single_line(passage.citation)}
     # Most passages contain their heading.
     result |= {"heading": heading} if heading and heading not in item.text else {}
-    result |= {"content": item.text, "hash": passage.hash, "uri": readable_address(hit.tool, hit.uri)}
+    tool = page.assistant_names[hit.tool]
+    result |= {"content": item.text, "hash": passage.hash, "uri": readable_address(tool, hit.uri)}
     result |= {"place": single_line(passage.place)} if passage.place else {}
-    result |= {"tool": single_line(hit.tool)} if show_tool else {}
+    result |= {"tool": tool} if show_tool else {}
     result |= {"trust": hit.trust, "fetched_at": hit.fetched_at} if hit.trust else {}
     result |= {"more_in_document": item.more_in_document} if item.more_in_document else {}
     return result | ({} if item.has_start and item.has_end else {"truncated": True})
 
 
-def _result_to_dict(item: PageItem, *, for_model: bool) -> dict[str, Any]:
+def _result_to_dict(page: Page, item: PageItem, *, for_model: bool) -> dict[str, Any]:
     passage, hit, chunk = item.passage, item.passage.hit, item.passage.hit.chunk
     label: Callable[[str], str] = display_label if for_model else str
     name: Callable[[str], str] = single_line if for_model else str
@@ -106,8 +107,8 @@ def _result_to_dict(item: PageItem, *, for_model: bool) -> dict[str, Any]:
         "line_start": passage.first_line,
         "line_end": passage.last_line,
         "hash": passage.hash,
-        "uri": readable_address(hit.tool, hit.uri),
-        "tool": name(hit.tool),
+        "uri": readable_address(page.assistant_names[hit.tool], hit.uri),
+        "tool": page.assistant_names[hit.tool] if for_model else hit.tool,
     }
     if hit.trust:
         result |= {"trust": hit.trust, "fetched_at": hit.fetched_at}

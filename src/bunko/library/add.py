@@ -56,7 +56,7 @@ def plan_addition(
     """
     existing, is_part = _find_existing(library, source)
     if existing is not None:
-        if name not in (None, existing.name):
+        if name is not None and catalog.find_tool([existing], name) is None:
             raise SettingsError(
                 f"{source.label} is already the tool {existing.name!r}",
                 hint="To update it, leave out -n. To index it a second time, use: bunko tool add.",
@@ -163,8 +163,6 @@ def _choose_name(
             return False
         return name.casefold() not in used and not is_reserved(name)
 
-    if plain and plain.casefold() not in used and not is_free(plain) and not re.search(r"[a-zA-Z0-9]", plain):
-        plain = ""  # it cannot be a name, and a number would not make it one
     plain = plain or _FALLBACK_NAMES.get(source.kind, "documents")
     numbered_names = (f"{plain}-{number}" for number in range(2, 10_000))
     return next(name for name in (plain, *numbered_names) if is_free(name))

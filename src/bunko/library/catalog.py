@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bunko.errors import SettingsError, SourceError, UnknownName
+from bunko.errors import SettingsError, SourceError, UnknownName, name_taken_error
+from bunko.library.assistant_names import (
+    MAX_STORED_NAME_LENGTH,
+    assistant_name,
+    choose_alias,
+    clean_name,
+    is_safe,
+    shown_name,
+)
 from bunko.protocols import Store
 from bunko.sources import find_kind
 from bunko.text.labels import clean_label
@@ -17,42 +24,11 @@ from bunko.types import Tool
 from bunko.types.build_info import NOT_BUILT
 from bunko.types.tool_options import NO_OPTIONS, Extract, ToolOptions
 
-# Kinds that are searched like memos: dated entries, many per file.
 # Prefix of the shadow tool that a rebuild writes to; the names of users' tools never start with it.
 SHADOW_PREFIX = "~"
-MAX_NAME_LENGTH = 40
-_MAX_STORED_NAME_LENGTH = 100  # a name in Japanese or with spaces may be longer than what assistants see of it
 # Assistants read every description with every call; `bunko tool check` warns of shorter ones already.
 MAX_DESCRIPTION_LENGTH = 1000
 ADDRESS_SCHEME = "bunko"  # of a document as a resource: bunko://tool/path
-_UNSAFE_CHARS = re.compile(r"[^a-zA-Z0-9_-]+")
-
-
-def safe_name(name: str) -> str:
-    """Return a name that every client accepts: letters, digits, _ and -, at most 40; possibly empty."""
-    return _UNSAFE_CHARS.sub("_", name).strip("_")[:MAX_NAME_LENGTH]
-
-
-def clean_name(name: str) -> str:
-    """Return a name as assistants and people may see it, whoever wrote it."""
-    return clean_label(name, _MAX_STORED_NAME_LENGTH)
-
-
-def public_name(name: str) -> str:
-    """Return the name assistants see: the tool's name if every client accepts it, else a hashed one."""
-    plain = safe_name(name)
-    return plain if plain and plain == name else hashed_name(name)
-
-
-def hashed_name(name: str) -> str:
-    """Return a stable name that every client accepts, ending in a hash of the real name."""
-    plain, digest = safe_name(name), hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:6]
-    return f"{plain[: MAX_NAME_LENGTH - 7]}_{digest}" if plain else f"tool_{digest}"
-
-
-def names_to_choose(names: Sequence[str]) -> dict[str, str]:
-    """Return the real name of each tool by the one to choose it by: the same, unless it hides characters."""
-    return {name if name == clean_name(name) else hashed_name(name): name for name in names}
 
 
 def tools(store: Store) -> list[Tool]:
@@ -61,20 +37,29 @@ def tools(store: Store) -> list[Tool]:
 
 
 def get_tool(store: Store, name: str) -> Tool:
-    """Return the tool of that name, or raise an error that lists the existing ones."""
+    """Return the tool of a name, its own or the one that assistants see, or raise an error that lists all tools."""
     candidates = tools(store)
-    for tool in candidates:
-        if tool.name == name:
-            return tool
-    names = ", ".join(tool.name for tool in candidates) or "none yet"
-    raise UnknownName(f"There is no tool called {name!r}", hint=f"Tools of this library: {names}.")
+    if tool := find_tool(candidates, name):
+        return tool
+    raise UnknownName(f"There is no tool called {name!r}", hint=f"Tools of this library: {_list_names(candidates)}.")
+
+
+def find_tool(candidates: Sequence[Tool], name: str) -> Tool | None:
+    """Return the tool of that name, else the one that assistants see by that name."""
+    by_name = next((tool for tool in candidates if tool.name == name), None)
+    return by_name or next((tool for tool in candidates if assistant_name(tool) == name), None)
+
+
+def _list_names(candidates: Sequence[Tool]) -> str:
+    return ", ".join(map(shown_name, candidates)) or "none yet"
 
 
 def select_tools(store: Store, names: str | Sequence[str] | None) -> list[Tool]:
     """Return the tools to search: those of a name or of several, or all active ones."""
     if names is None:
         return [tool for tool in tools(store) if tool.active]
-    return [get_tool(store, name) for name in dict.fromkeys([names] if isinstance(names, str) else names)]
+    selected = [get_tool(store, name) for name in ([names] if isinstance(names, str) else names)]
+    return list({tool.id: tool for tool in selected}.values())
 
 
 def resolve_tool(store: Store, name: str | None) -> Tool:
@@ -83,7 +68,7 @@ def resolve_tool(store: Store, name: str | None) -> Tool:
         return get_tool(store, name)
     candidates = tools(store)
     if len(candidates) != 1:
-        names = ", ".join(tool.name for tool in candidates) or "none yet"
+        names = _list_names(candidates)
         raise UnknownName("No tool was named", hint=f"Choose one with -n. Tools of this library: {names}.")
     return candidates[0]
 
@@ -98,16 +83,21 @@ def add_tool(
     options: ToolOptions = NO_OPTIONS,
 ) -> Tool:
     """Register a folder or file as a tool, or a tool of web pages, which has no source; nothing is imported yet."""
-    _check_name(store, name)
-    tool = Tool(
-        name, kind, _check_description(description), _resolve_source(kind, source), created_at=now(), options=options
-    )
-    return store.tools.put(tool)
+    others = tools(store)
+    _check_name(others, name)
+    tool = Tool(name, kind, _check_description(description), _resolve_source(kind, source), created_at=now())
+    return store.tools.put(_with_alias(replace(tool, options=options), others))
+
+
+def _with_alias(tool: Tool, others: Sequence[Tool]) -> Tool:
+    return replace(tool, options=replace(tool.options, alias=choose_alias(tool.name, others)))
 
 
 def copy_tool(store: Store, tool: Tool) -> Tool:
     """Register a copy of another library's tool; nothing is imported yet."""
-    _check_name(store, tool.name)
+    others = tools(store)
+    _check_name(others, tool.name)
+    tool = _with_alias(tool, others)
     return store.tools.put(replace(tool, id=0, created_at=now(), imported_at="", checked_at="", built=NOT_BUILT))
 
 
@@ -124,16 +114,19 @@ def adapt_foreign_tool(
 
     A search imports the files of a tool's folder, so a path written by somebody else must not choose that folder.
     """
-    existing = next((candidate for candidate in tools(store) if candidate.name == name), None)
+    others = tools(store)
+    existing = next((candidate for candidate in others if candidate.name == name), None)
     if existing is None:
-        _check_name(store, name)
+        _check_name(others, name)
     elif not replace_existing:
         raise SettingsError(
             f"A tool named {name!r} already exists", hint="Replace it with --replace, or choose another name with -n."
         )
+    alias = choose_alias(name, others) if existing is None else existing.options.alias
     return replace(
         tool,
         name=name,
+        options=replace(tool.options, alias=alias),
         description=_check_description(tool.description if description is None else description),
         source="" if source is None else str(_resolve_folder(source)),
         active=tool.active if existing is None else existing.active,
@@ -168,6 +161,23 @@ def update_tool(
     return store.tools.put(tool)
 
 
+def rename_tool(store: Store, name: str, new_name: str) -> Tool:
+    """Give a tool and its unfinished rebuild another name; documents, vectors and index stay as they are."""
+    tool = get_tool(store, name)
+    others = [other for other in tools(store) if other.id != tool.id]
+    if any(other.name == new_name for other in others):
+        raise name_taken_error(new_name)
+    _check_name(others, new_name)
+    renamed = _with_alias(replace(tool, name=new_name), others)
+    shadows = [
+        replace(shadow, name=SHADOW_PREFIX + new_name)
+        for shadow in store.tools.all()
+        if shadow.name == SHADOW_PREFIX + tool.name
+    ]
+    store.tools.rename(renamed, *shadows)
+    return renamed
+
+
 def set_tool_active(store: Store, name: str, *, active: bool) -> Tool:
     """Show a tool to assistants or hide it; its index stays."""
     return store.tools.put(replace(get_tool(store, name), active=active))
@@ -183,24 +193,21 @@ def delete_tool(store: Store, name: str) -> None:
 
 def check_new_name(store: Store, name: str) -> None:
     """Raise an error if a new tool may not have this name."""
-    _check_name(store, name)
+    _check_name(tools(store), name)
 
 
-def _check_name(store: Store, name: str) -> None:
-    plain = safe_name(name)
+def _check_name(others: Sequence[Tool], name: str) -> None:
     if name != clean_name(name):
         raise SettingsError(
             f"{clean_name(name)!r} was given with line breaks, invisible characters or more than"
-            f" {_MAX_STORED_NAME_LENGTH} characters",
+            f" {MAX_STORED_NAME_LENGTH} characters",
             hint="Choose another name.",
         )
-    if not plain or name.startswith(SHADOW_PREFIX):
+    if name.startswith(SHADOW_PREFIX) or not any(map(_is_letter, name)):
         raise SettingsError(
-            f"{name!r} cannot be a tool's name",
-            hint="Use at least one ASCII letter or digit, and no ~ at the beginning. Assistants see ASCII letters,"
-            f" digits, _ and -, at most {MAX_NAME_LENGTH}; other characters become _.",
+            f"{name!r} cannot be a tool's name", hint="Use at least one letter or digit, and no ~ at the beginning."
         )
-    for tool in tools(store):
+    for tool in others:
         if tool.name == name:
             raise SettingsError(f"A tool named {name!r} already exists", hint="Change it with: bunko tool update.")
         if tool.name.lower() == name.lower():
@@ -208,12 +215,15 @@ def _check_name(store: Store, name: str) -> None:
                 f"{name!r} and {tool.name!r} differ only in case, which assistants may ignore",
                 hint="Choose another name.",
             )
-        if safe_name(tool.name).lower() == plain.lower():
+        if is_safe(name) and assistant_name(tool).lower() == name.lower():
             raise SettingsError(
-                f"{name!r} and {tool.name!r} would look the same to an assistant: {plain}",
-                hint="Choose another name: assistants see letters, digits, _ and -, "
-                f"the first {MAX_NAME_LENGTH} of them.",
+                f"{name!r} and {tool.name!r} would look the same to an assistant: {assistant_name(tool)}",
+                hint="Choose another name.",
             )
+
+
+def _is_letter(char: str) -> bool:
+    return char.isalnum() or unicodedata.category(char) == "So"  # an emoji is a name too
 
 
 def clean_description(description: str) -> str:

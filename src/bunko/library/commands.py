@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
+from pathlib import Path
 
 from bunko.library.paths import LibraryPaths
 from bunko.sources import find_kind
@@ -35,8 +37,16 @@ def import_command(paths: LibraryPaths, tool: Tool) -> str:
     return command + paths.cli_flags()
 
 
+def enable_command(paths: LibraryPaths, tool: Tool) -> str:
+    """Return the command that shows a tool to assistants again."""
+    return f"bunko tool enable -n {shlex.quote(tool.name)}{paths.cli_flags()}"
+
+
 def move_command(paths: LibraryPaths, tool: Tool) -> str:
     """Return the command that tells a tool where its folder or file is now."""
+    if paths.docs_dir is not None:
+        new_paths = replace(paths, docs_dir=Path("PATH"))
+        return shlex.join(["bunko", "reindex", *new_paths.cli_arguments()])
     return f"bunko tool update -n {shlex.quote(tool.name)} -s PATH{paths.cli_flags()}"
 
 

@@ -31,6 +31,10 @@ class DocsCache:
         """Delete the search log; return how many searches it had."""
         return self._cache.clear_searches()
 
+    def rename_tool(self, name: str, new_name: str) -> None:
+        """Make the logged searches of a tool those of its new name."""
+        self._cache.rename_tool(name, new_name)
+
     def cached_answer(self, kind: str, key: bytes, now: float) -> str | None:
         """Return a cached model answer, or None if there is none or it expired; `now` is in seconds since 1970."""
         return self._cache.cached_answer(kind, self._own_key(key), now) if self._secret else None

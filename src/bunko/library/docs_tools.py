@@ -45,6 +45,13 @@ class DocsTools:
         """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
         self._tools.update_build_info(tool_id, built=built, imported_at=imported_at)
 
+    def rename(self, *tools: Tool) -> None:
+        """Raise an error: the tool of the folder has a fixed name."""
+        raise SettingsError(
+            f"The tool of {self._docs_dir} cannot be renamed",
+            hint="Add the folder to your own library under another name: bunko tool add.",
+        )
+
     def drop(self, tool_id: int) -> None:
         """Delete a tool with its documents, pages and pinned vectors."""
         self._tools.drop(tool_id)

@@ -81,6 +81,6 @@ class Documents:
         location = location.strip()
         if location.startswith(f"{catalog.ADDRESS_SCHEME}://"):
             address_tool, _, path = location.partition("://")[2].partition("/")
-            names = {catalog.public_name(listed.name): listed.name for listed in catalog.tools(self._store)}
+            names = {seen: name for name, seen in self._searcher.assistant_names().items()}
             tool, location = names.get(address_tool, address_tool), unquote(path)
         return find_document(self._store, self._searcher.select_fresh_tools(tool, kinds), location)

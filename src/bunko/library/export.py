@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from bunko.embedders import as_remote
 from bunko.errors import BunkoError
 from bunko.library import catalog
+from bunko.library.assistant_names import file_name
 from bunko.library.build_config import ToolConfig, has_vectors
 from bunko.library.importing import Importer
 from bunko.observer import NO_OBSERVER, Observer
@@ -34,7 +35,7 @@ class PackTransfer:
 
         tool = catalog.resolve_tool(self._store, name)
         path = path.expanduser()
-        path = path / f"{catalog.safe_name(tool.name)}{pack.SUFFIX}" if path.is_dir() else path
+        path = path / f"{file_name(tool)}{pack.SUFFIX}" if path.is_dir() else path
         return tool, path, pack.write_pack(self._store, tool, path)
 
     def import_pack(

@@ -1,4 +1,4 @@
-"""Find a document by what a person or an assistant calls it, and the file that it comes from."""
+"""Find a document by what a person or an assistant calls it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import NamedTuple
 from unicodedata import normalize
 
 from bunko.errors import UnknownName
+from bunko.library.document_files import document_file
 from bunko.protocols import Store
 from bunko.readers.outline import unify_line_ends
 from bunko.readers.places import place_of
@@ -19,7 +20,7 @@ from bunko.search.citations import Citation, parse_citation
 from bunko.search.reading import section_lines
 from bunko.search.wiki_links import resolve_wiki_link
 from bunko.sources import find_kind
-from bunko.types import LineSpan, Tool
+from bunko.types import Tool
 
 _WIKI_LINK = re.compile(r"!?\[\[.+\]\]|\(\(.+\)\)")
 # As compilers, editors and grep write it: path:12, path:12-30 or path:12:5 with a column.
@@ -57,7 +58,7 @@ class FoundDocument:
     @property
     def file(self) -> Path | None:
         """The file of the document, whether it still exists or not; None if the tool has no files."""
-        return document_file(self.tool, self.uri, self.document.lines)
+        return document_file(self.tool, self.uri)
 
     @property
     def line(self) -> int:
@@ -82,19 +83,6 @@ class FoundDocument:
         """Whether its file is a text with the same lines; HTML, PDF and office documents are converted."""
         media_type = self.document.media_type
         return bool(self.document.lines.last) or (media_type.startswith("text/") and media_type != "text/html")
-
-
-def document_file(tool: Tool, uri: str, lines: LineSpan) -> Path | None:
-    """Return the file of a document, whether it still exists or not; None if the tool has no files."""
-    if not tool.source or _is_web_page(tool, uri):
-        return None
-    root = Path(tool.source)
-    name = uri.rpartition("#")[0] or uri if lines.last else uri  # one of many entries of a file, or a file
-    if root.is_file() or (not root.is_dir() and root.name == name):
-        return root
-    # A library that came with its documents may name any file of the user.
-    folder, file = root.resolve(), (root / name).resolve()
-    return root / name if file.is_relative_to(folder) and file != folder else None
 
 
 def _is_web_page(tool: Tool, uri: str) -> bool:

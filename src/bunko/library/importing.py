@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
@@ -67,6 +68,7 @@ class Importer:
             lacks_vectors=self.missing_vectors.can_embed,
             embed_missing=self._embed_missing_now,
             cancel_embedding=tool_config.cancel_embedding,
+            move_command=tool_config.move_command,
             refresh_interval=refresh_interval,
             wait_seconds=wait_seconds,
         )
@@ -118,7 +120,9 @@ class Importer:
                 for field in _SUMMED_FIELDS:
                     setattr(total, field, getattr(total, field) + getattr(report, field))
                 several = len(names) > 1
-                total.problems += [replace(problem, tool=name) if several else problem for problem in report.problems]
+                total.problems += [
+                    replace(problem, tool=tool.name) if several else problem for problem in report.problems
+                ]
                 total.skipped_folders += report.skipped_folders
                 total.notices += report.notices
                 total.notices += notices_about_nothing(self._tool_config, tool, report, self._paths)
@@ -138,7 +142,7 @@ class Importer:
             self._store.generation(),
             self._store.documents.fingerprints(tool.id),
         )
-        check_source_exists(self._store, source, tool, self._paths.cli_flags())
+        check_source_exists(self._store, source, tool, self._paths)
         scan = source.scan(fingerprints)
         has_changes = scan.added or scan.updated or scan.deleted or scan.touched
         if tool.imported_at and not has_changes and not self.missing_vectors.can_embed(tool):
@@ -214,9 +218,10 @@ class Importer:
         """Return the tool as it will be after the import; raise if it cannot be imported that way."""
         tool = catalog.get_tool(self._store, name)
         if mode == "new" and tool.imported_at:
+            command, flags = f"bunko import -n {shlex.quote(tool.name)} --mode", self._paths.cli_flags()
             raise LibraryError(
-                f"{name} is already imported",
-                hint="Use --mode update to import the changes, or --mode replace to rebuild it.",
+                f"{tool.name} is already imported",
+                hint=f"To import its changes:\n  {command} update{flags}\nTo rebuild it:\n  {command} replace{flags}",
             )
         result = replace(tool, options=options_of(tool))
         config = self._tool_config
@@ -228,7 +233,7 @@ class Importer:
             not in (config.new_chunker_settings(tool), config.chunker_settings(tool))
         ):
             raise LibraryMismatch(
-                f"{name} was imported with another chunker, and a tool cannot mix two chunkers",
+                f"{tool.name} was imported with another chunker, and a tool cannot mix two chunkers",
                 hint="Use --mode replace to rebuild it with the new one.",
             )
         return result
@@ -295,7 +300,7 @@ class Importer:
             tool = replace(tool, built=replace(tool.built, words=None, grams=None))
         else:
             tool = replace(tool, built=NOT_BUILT)
-        check_source_exists(self._store, config.source(tool), tool, self._paths.cli_flags())
+        check_source_exists(self._store, config.source(tool), tool, self._paths)
         shadow = Tool(
             f"{catalog.SHADOW_PREFIX}{tool.name}",
             tool.kind,
@@ -359,7 +364,7 @@ class Importer:
     ) -> Report:
         config = self._tool_config
         source = config.source(tool)
-        check_source_exists(self._store, source, tool, self._paths.cli_flags())
+        check_source_exists(self._store, source, tool, self._paths)
         _log.info("Importing %s from %s", tool.name, tool.source)
         _log.debug("[reindex] scanning docs_dir=%s", tool.source)
         if tool.kind == "web" and not self._store.is_persistent:

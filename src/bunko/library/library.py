@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
 
+    from bunko.library.assistant_names import AssistantNames
     from bunko.library.describe import DescriptionProposal, Language
     from bunko.library.doctor import Finding
     from bunko.library.documents import Documents
@@ -151,12 +152,19 @@ class Library:
         )  # fmt: skip
         return self._searcher.answer(request)
 
-    def page(self, request: SearchRequest, *, overhead_tokens: Callable[[Passage], int] = lambda _: 0) -> Page:
+    def page(
+        self,
+        request: SearchRequest,
+        *,
+        overhead_tokens: Callable[[Passage], int] = lambda _: 0,
+        observer: Observer = NO_OBSERVER,
+    ) -> Page:
         """Answer a search request with one page of passages that fits its token budget.
 
-        `overhead_tokens` estimates what a caller adds to each passage when it renders the page.
+        `overhead_tokens` estimates what a caller adds to each passage when it renders the page. The observer is told
+        of changes that are imported first.
         """
-        return self._pager.page(request, overhead_tokens=overhead_tokens)
+        return self._pager.page(request, overhead_tokens=overhead_tokens, observer=observer)
 
     def build_request(
         self,
@@ -338,6 +346,10 @@ class Library:
         """Return all tools, sorted by name."""
         return catalog.tools(self.store)
 
+    def assistant_names(self) -> AssistantNames:
+        """Return the name of each tool that assistants see, by its real one."""
+        return self._searcher.assistant_names()
+
     def add(self, source: str | Path, *, name: str, description: str = "", kind: str = "folder") -> Tool:
         """Add a folder or file as a tool; `import_` or the first search imports it."""
         return catalog.add_tool(self.store, name, description or name, Path(source).expanduser(), kind=kind)
@@ -345,6 +357,10 @@ class Library:
     def resolve_tool(self, name: str | None) -> Tool:
         """Return the tool of that name, or the only tool if no name is given."""
         return catalog.resolve_tool(self.store, name)
+
+    def rename_tool(self, name: str, new_name: str, *, observer: Observer = NO_OBSERVER) -> Tool:
+        """Give a tool another name; its documents, vectors and index stay as they are."""
+        return self._maintenance.rename_tool(name, new_name, observer=observer)
 
     def delete_tool(self, name: str, *, observer: Observer = NO_OBSERVER) -> None:
         """Delete a tool, its index and its derived files; its folder is not touched."""
@@ -387,6 +403,10 @@ class Library:
     def inspect_source(self, tool: Tool) -> SourceContents:
         """Return what an import of a tool's source would find; the tool need not be registered."""
         return self._maintenance.inspect_source(tool)
+
+    def overlap_notices(self, tool: Tool) -> list[str]:
+        """Return a notice for each other tool that reads files of a tool's source, or the other way round."""
+        return self._maintenance.overlap_notices(tool)
 
     def diagnose(self) -> list[Finding]:
         """Check the database file, the derived indexes, and that searches find the indexed texts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,6 +11,7 @@ from bunko.errors import UnknownName
 from bunko.library import catalog, commands, doctor
 from bunko.library.build_config import ToolConfig
 from bunko.library.importing import Importer
+from bunko.library.lock import hold_lock
 from bunko.library.paths import LibraryPaths
 from bunko.library.status import LibraryStatus, ToolDetails, library_status, source_state, tool_details
 from bunko.observer import NO_OBSERVER, Observer
@@ -46,7 +48,7 @@ class Maintenance:
     def tool_status(self, name: str, *, page: int = 1, page_size: int = 20) -> ToolDetails:
         """Return the details of one tool with a page of its documents; its source is scanned, nothing is imported."""
         tool = catalog.get_tool(self._store, name)
-        source, rebuild = self._tool_config.source(tool), self._unfinished_rebuilds().get(name)
+        source, rebuild = self._tool_config.source(tool), self._unfinished_rebuilds().get(tool.name)
         return tool_details(self._store, tool, rebuild, source, self._index, page=page, page_size=page_size)
 
     def _unfinished_rebuilds(self) -> dict[str, Tool]:
@@ -63,6 +65,12 @@ class Maintenance:
         from bunko.library.source_contents import inspect_source
 
         return inspect_source(self._tool_config, tool, self._paths)
+
+    def overlap_notices(self, tool: Tool) -> list[str]:
+        """Return a notice for each other tool that reads files of a tool's source, or the other way round."""
+        from bunko.library.overlaps import overlap_notices
+
+        return overlap_notices(self._paths, self._store, self._tool_config, tool, catalog.tools(self._store))
 
     def diagnose(self) -> list[doctor.Finding]:
         """Check the database file, the derived indexes, and that searches find the indexed texts."""
@@ -132,7 +140,7 @@ class Maintenance:
         chunks = self._sample_chunks(tool.id, _SAMPLE_SIZE)
         if not chunks:
             hint = f"Import them with: {commands.import_command(self._paths, tool)}"
-            raise UnknownName(f"{name} has no documents yet", hint=hint)
+            raise UnknownName(f"{tool.name} has no documents yet", hint=hint)
         other_ids = [other.id for other in catalog.tools(self._store) if other.id != tool.id]
         background = [
             self._sample_chunks(other_id, max(_SAMPLE_SIZE // len(other_ids), _MIN_SAMPLE_SIZE))
@@ -159,10 +167,24 @@ class Maintenance:
         tool_options = replace(tool.options, search=tool_search_settings(dict(options)))
         return self._store.tools.put(replace(tool, options=tool_options))
 
+    def rename_tool(self, name: str, new_name: str, *, observer: Observer = NO_OBSERVER) -> Tool:
+        """Give a tool another name; its documents and the log of its searches follow, nothing is imported again."""
+        tool = catalog.get_tool(self._store, name)
+        with ExitStack() as locks:
+            if tool.kind == "web":  # a crawl finds its tool by name; it may take hours, so it is not waited for
+                web_lock = self._store.files.lock_file("web")
+                locks.enter_context(
+                    hold_lock(web_lock, wait_seconds=0, observer=observer, activity="collecting pages for")
+                )
+            locks.enter_context(self._importer.write_lock(observer))
+            renamed = catalog.rename_tool(self._store, tool.name, new_name)
+            self._store.cache.rename_tool(tool.name, new_name)
+        return renamed
+
     def delete_tool(self, name: str, *, observer: Observer = NO_OBSERVER) -> None:
         """Delete a tool, its index and its derived files; its folder is not touched."""
         tool = catalog.get_tool(self._store, name)
         with self._importer.write_lock(observer):
-            catalog.delete_tool(self._store, name)
+            catalog.delete_tool(self._store, tool.name)
             self._store.vectors.delete_orphans()
         self._index.drop(tool.id)

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from bunko.errors import SettingsError, SourceError
 from bunko.library import catalog
+from bunko.library.assistant_names import safe_name
 from bunko.library.library import Library
 from bunko.library.memo_input import input_folder, store_input
 from bunko.observer import NO_OBSERVER, Observer
@@ -33,7 +34,8 @@ def import_memos(
     A stream is copied into the library first. The memos of another source are removed only with `replace_source`; else
     that is an error. Whether the tool has vectors is stored with it, so that searches know it too.
     """
-    path, tool = source if isinstance(source, Path) else None, _find_tool(library)
+    path = source if isinstance(source, Path) else None
+    tool = _find_tool(library, path)
     if tool is not None and tool.kind == "folder":
         raise SettingsError(
             f"The tool {MEMOS_TOOL!r} of this library indexes a folder of documents",
@@ -57,11 +59,11 @@ def import_memos(
             )
         has_default_description = tool.description in (_describe(Path(tool.source)), _describe(None))
         tool = catalog.update_tool(
-            library.store, MEMOS_TOOL, source=path, description=description if has_default_description else None
+            library.store, tool.name, source=path, description=description if has_default_description else None
         )
     embedder_changed = (tool.options.embedder or "") != embedder
     report = library.import_tools(
-        [MEMOS_TOOL],
+        [tool.name],
         "replace" if rebuild or (embedder_changed and tool.is_built) else "update",
         options_of=lambda tool: replace(tool.options, embedder=embedder),
         observer=observer,
@@ -72,18 +74,23 @@ def import_memos(
 
 def replaced_memos(library: Library, source: Path | None) -> str:
     """Return a sentence if importing a source would remove the memos of another; None is standard input."""
-    tool = _find_tool(library)
+    tool = _find_tool(library, source)
     count = library.store.stats.totals(tool.id).documents if tool else 0
     if tool is None or not count or (source and not source.expanduser().exists()):
         return ""
-    if source is None:
-        is_same = Path(tool.source).parent == input_folder(library.paths).resolve()
-    else:
-        is_same = Path(tool.source) == source.expanduser().resolve()
     memos = "its only memo" if count == 1 else f"its {count:,} memos"
     return (
-        "" if is_same else f"{MEMOS_TOOL!r} indexes {tool.source}; {source or 'standard input'} would replace {memos}"
+        ""
+        if _has_source(library, tool, source)
+        else f"{MEMOS_TOOL!r} indexes {tool.source}; {source or 'standard input'} would replace {memos}"
     )
+
+
+def _has_source(library: Library, tool: Tool, source: Path | None) -> bool:
+    """Return whether a tool holds the memos of a source; None is standard input."""
+    if source is None:
+        return Path(tool.source).parent == input_folder(library.paths).resolve()
+    return Path(tool.source) == source.expanduser().resolve()
 
 
 def keep_both_hint(library: Library, source: Path | None) -> str:
@@ -91,7 +98,7 @@ def keep_both_hint(library: Library, source: Path | None) -> str:
     if source is None:
         return "To keep both, save standard input to a file and add it with: bunko tool add --kind memos."
     names = {tool.name.casefold() for tool in library.tools()}
-    plain = catalog.safe_name(source.expanduser().resolve().stem).lower() or "notes"
+    plain = safe_name(source.expanduser().resolve().stem).lower() or "notes"
     name = next(name for name in (plain, *(f"{plain}-{number}" for number in range(2, 1000))) if name not in names)
     flags = library.paths.cli_arguments() if library.paths.from_flag else []
     add = ["bunko", "tool", "add", "--kind", "memos", "-n", name, "-d", _describe(source), "-s", str(source), *flags]
@@ -103,8 +110,11 @@ def _describe(source: Path | None) -> str:
     return f"Dated memos in {source.name}" if source else "Dated memos from standard input"
 
 
-def _find_tool(library: Library) -> Tool | None:
-    return next((tool for tool in library.tools() if tool.name == MEMOS_TOOL), None)
+def _find_tool(library: Library, source: Path | None) -> Tool | None:
+    """Return the tool `memos`, else a tool of these memos, which may be `memos` under a new name."""
+    tools = library.tools()
+    by_source = (tool for tool in tools if tool.kind == "memos" and _has_source(library, tool, source))
+    return next((tool for tool in tools if tool.name == MEMOS_TOOL), None) or next(by_source, None)
 
 
 def _file_position(uri: str) -> tuple[str, int]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from bunko.library.assistant_names import AssistantNames
 from bunko.library.llm import ChatModels
 from bunko.library.search import Searcher
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.search.paging import Cursor, PageItem, build_page, check_cursor, parse_cursor
 from bunko.search.passages import PARTIAL_EXTRACTS, Extract, Passage, render_extract, snippet_terms
 from bunko.search.request import MAX_HITS, SearchRequest
@@ -44,6 +46,7 @@ class Page:
     first_number: int  # of the first result among these passages, counted from 1
     is_first: bool
     several_tools: bool  # whether the hits are from several tools
+    assistant_names: AssistantNames
 
     @property
     def truncated(self) -> bool:
@@ -64,14 +67,20 @@ class Pager:
     def __init__(self, searcher: Searcher, chat_models: ChatModels) -> None:
         self._searcher, self._chat_models = searcher, chat_models
 
-    def page(self, request: SearchRequest, *, overhead_tokens: Callable[[Passage], int] = lambda _: 0) -> Page:
+    def page(
+        self,
+        request: SearchRequest,
+        *,
+        overhead_tokens: Callable[[Passage], int] = lambda _: 0,
+        observer: Observer = NO_OBSERVER,
+    ) -> Page:
         """Search, extract passages, and return those that fit the budget; a new search is logged if that is enabled.
 
-        `overhead_tokens` returns what a passage costs besides its text.
+        `overhead_tokens` returns what a passage costs besides its text. The observer is told of an import of changes.
         """
         start, digest = parse_cursor(request.cursor) if request.cursor else (Cursor(), "")
         previous_generation = start.generation
-        answer, passages, start, next_start = self._fetch(request, start)
+        answer, passages, start, next_start = self._fetch(request, start, observer)
         if request.cursor:
             check_cursor(digest, _request_key(request, answer))
         else:
@@ -106,12 +115,15 @@ class Pager:
             first_number=start.passage_index + 1,
             is_first=not request.cursor,
             several_tools=len({hit.tool for hit in answer.hits}) > 1,
+            assistant_names=self._searcher.assistant_names(),
         )
 
-    def _fetch(self, request: SearchRequest, start: Cursor) -> tuple[Answer, list[Passage], Cursor, Cursor | None]:
+    def _fetch(
+        self, request: SearchRequest, start: Cursor, observer: Observer
+    ) -> tuple[Answer, list[Passage], Cursor, Cursor | None]:
         """Return an answer, its passages from `start` on, where they start, and where those after them start."""
         if not request.continue_past_top_k:
-            answer = self._searcher.answer(request)
+            answer = self._searcher.answer(request, observer=observer)
             return answer, self._passages(request, answer, answer.hits, 0), start, None
         count = request.top_k or self._searcher.default_top_k(request)
         while True:

@@ -83,8 +83,8 @@ def locate_library(
         docs_dir = docs_dir.resolve()
         if (printable := escape_surrogates(str(docs_dir))) != str(docs_dir):
             raise SourceError(f"The name of {printable} is not valid Unicode", hint="Rename the folder.")
-        folder = data_dir.expanduser().absolute() if data_dir else docs_dir / _DATA_FOLDER
-        return replace(paths_for_folder(folder, docs_dir=docs_dir), from_flag=True)
+        paths = paths_for_folder(data_dir, docs_dir=docs_dir) if data_dir else paths_for_docs(docs_dir)
+        return replace(paths, from_flag=True)
     if data_dir is not None:
         raise SettingsError("--data-dir requires --docs-dir", hint="Use --library to choose a library.")
     if library is not None and database is not None:
@@ -118,6 +118,11 @@ def paths_for_folder(folder: Path, *, docs_dir: Path | None = None, is_explicit:
     """Return the paths of a library in a folder."""
     folder = folder.expanduser().absolute()
     return LibraryPaths(folder / _DATABASE_NAME, folder / "index", docs_dir, is_explicit)
+
+
+def paths_for_docs(docs_dir: Path) -> LibraryPaths:
+    """Return the paths of the index in a folder of documents."""
+    return paths_for_folder(docs_dir / _DATA_FOLDER, docs_dir=docs_dir)
 
 
 def paths_for_file(database: Path) -> LibraryPaths:

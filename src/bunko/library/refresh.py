@@ -6,10 +6,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from bunko.errors import DiskFull, LibraryBusy, LibraryReadOnly
-from bunko.observer import Observer
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Scan, Source, Store
 from bunko.sources import find_kind
 from bunko.timing import now, timer
@@ -46,6 +47,7 @@ class Refresher:
         lacks_vectors: Callable[[Tool], bool],  # whether documents lack vectors that can be computed now
         embed_missing: Callable[[Tool, Observer], None],
         cancel_embedding: Callable[[], None],
+        move_command: Callable[[Tool], str],  # that tells a tool where its folder is now
         refresh_interval: float,
         wait_seconds: float,
     ) -> None:
@@ -55,14 +57,18 @@ class Refresher:
             embed_missing,
             cancel_embedding,
         )
+        self._move_command = move_command
         self._refresh_interval, self._wait_seconds = refresh_interval, wait_seconds
         self._checks: dict[int, SourceCheck] = {}
         self._check_lock = threading.Lock()
         self._running_import: _ImportThread | None = None
 
-    def refresh_tool(self, tool: Tool, *, vectors: bool = False) -> list[str]:
-        """Import the changes of a tool's folder, with `vectors` also those missing; return notices for the user."""
-        notices = self._import_changes(tool)
+    def refresh_tool(self, tool: Tool, *, vectors: bool = False, observer: Observer = NO_OBSERVER) -> list[str]:
+        """Import the changes of a tool's folder, with `vectors` also those missing; return notices for the user.
+
+        The observer is told of an import that this call starts, also after it has returned.
+        """
+        notices = self._import_changes(tool, observer)
         if vectors and not self.is_importing() and self._lacks_vectors(tool):
             self._start_import(lambda observer: self._embed_missing(tool, observer))
             if self._running_import is not None:
@@ -79,7 +85,7 @@ class Refresher:
             finally:
                 self._check_lock.release()
 
-    def _import_changes(self, tool: Tool) -> list[str]:
+    def _import_changes(self, tool: Tool, observer: Observer) -> list[str]:
         if find_kind(tool.kind) is None:
             return []
         # One check at a time: a second import would only wait for the first. A check may hang on a dead network drive.
@@ -97,7 +103,10 @@ class Refresher:
                     self._store.documents.fingerprints(tool.id),
                 )
                 if source.has_vanished(fingerprints):
-                    return [f"{tool.source} is missing or empty; results come from the existing index."]
+                    return [
+                        f"{tool.source} is missing or empty; results come from the existing index."
+                        f" If it has moved: {self._move_command(tool)}"
+                    ]
                 with timer("file_scan", _log):
                     scan = source.scan(fingerprints)
                 changed = len(scan.added) + len(scan.updated) + len(scan.deleted) - len(scan.moved)
@@ -105,7 +114,7 @@ class Refresher:
                 if not changed and not scan.touched:
                     return []
                 running = self._running_import = _ImportThread(
-                    lambda observer: self._import_scan(tool, scan, generation, observer), tool.name
+                    lambda observer: self._import_scan(tool, scan, generation, observer), tool.name, observer
                 )
                 running.start()
         finally:
@@ -159,9 +168,9 @@ class Refresher:
 class _ImportThread(threading.Thread):
     """An import started by a search, which may continue after the search has returned."""
 
-    def __init__(self, work: Callable[[Observer], None], tool: str = "") -> None:
+    def __init__(self, work: Callable[[Observer], None], tool: str = "", observer: Observer = NO_OBSERVER) -> None:
         super().__init__(name="bunko-import", daemon=True)
-        self._work, self.tool = work, tool
+        self._work, self.tool, self._observer = work, tool, observer
         self._started_at = time.monotonic()
         self.stop_event = threading.Event()
         self.error: Exception | None = None
@@ -173,6 +182,6 @@ class _ImportThread(threading.Thread):
     def run(self) -> None:
         """Import, and store an exception for the searching thread."""
         try:
-            self._work(Observer(is_cancelled=self.stop_event.is_set))
+            self._work(replace(self._observer, is_cancelled=self.stop_event.is_set))
         except Exception as error:
             self.error = error

@@ -13,7 +13,9 @@ from typing import Any, Unpack
 from bunko import sources
 from bunko.errors import BunkoError, EmbedderError, LibraryDamaged, LibraryTooNew, QueryError, UnknownName
 from bunko.library import catalog, web_defaults
+from bunko.library.assistant_names import AssistantNames, assistant_names
 from bunko.library.build_config import ToolConfig
+from bunko.library.disabled_tools import disabled_notices, enable_hint
 from bunko.library.embedder_choice import NO_EMBEDDER, EmbedderChoice, choose_embedder, words_only_notice
 from bunko.library.hit_selection import add_selection, selection_notices
 from bunko.library.llm import ChatModels
@@ -21,6 +23,7 @@ from bunko.library.missing_vectors import MissingVectors
 from bunko.library.newest import newest_hits
 from bunko.library.outages import Outages
 from bunko.library.refresh import Refresher
+from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Embedder, Index, IndexView, Store
 from bunko.records import NO_FILTER, DatedDocument, Filter, StoredDocument
 from bunko.search.citations import CITATION_STATUSES, CitationCheck, verify_citation
@@ -73,7 +76,9 @@ class Searcher:
         self._read_only, self._notices = read_only, notices
         self._tool_ids: dict[str, int] = {}
 
-    def answer(self, search_request: SearchRequest, *, limit: int | None = None) -> Answer:
+    def answer(
+        self, search_request: SearchRequest, *, limit: int | None = None, observer: Observer = NO_OBSERVER
+    ) -> Answer:
         """Search some tools, all active ones, or those of some kinds, importing changes first if a check is due.
 
         A tool's own settings apply if it is searched alone or with tools that have the same settings, unless
@@ -87,11 +92,11 @@ class Searcher:
         tools = self._select_tools(search_request.tool, search_request.kinds)
         request = self.resolve_request(search_request, tools if use_tool_settings else ())
         request = add_selection(request, search_request, tools, limit or request.top_k)
-        notices = list(self._notices)
+        notices = [*self._notices, *disabled_notices(self._store, self._tool_config, tools)]
         self._tool_ids.update({selected.name: selected.id for selected in tools})
         if search_request.refresh and not self._read_only:
             for selected in tools:
-                notices += self._refresh_tool(selected, vectors=request.mode != "bm25")
+                notices += self._refresh_tool(selected, vectors=request.mode != "bm25", observer=observer)
         notices += self._tool_config.difference_notices(tools, vectors=request.mode != "bm25")
         if not query.strip():
             return self._newest(tools, request, notices)
@@ -139,7 +144,7 @@ class Searcher:
         command = self._tool_config.vector_command(lexical_tools[0])
         if request.mode == "semantic" and len(lexical_tools) == len(tools):
             raise QueryError(
-                f"{names} was imported without vectors", hint=f"Use --mode bm25, or compute vectors: {command}"
+                f"{names} was imported without vectors", hint=f"Search with mode bm25, or compute vectors: {command}"
             )
         notices.append(
             f"{names} was imported without vectors, so only its words are searched. To compute them: {command}"
@@ -212,10 +217,10 @@ class Searcher:
             view = self._index.view(list(names), without_vectors=tuple(without_vectors))
             return view, search(self._store, view, names, embedder, request)
 
-    def _refresh_tool(self, tool: Tool, *, vectors: bool) -> list[str]:
+    def _refresh_tool(self, tool: Tool, *, vectors: bool, observer: Observer = NO_OBSERVER) -> list[str]:
         """Import changes; a problem of the source or the embedder becomes a notice, as the index can be searched."""
         try:
-            return self._refresher.refresh_tool(tool, vectors=vectors)
+            return self._refresher.refresh_tool(tool, vectors=vectors, observer=observer)
         except (LibraryDamaged, LibraryTooNew):
             raise
         except BunkoError as error:
@@ -340,6 +345,10 @@ class Searcher:
         documents.sort(key=lambda item: item[1].date, reverse=True)
         return documents[:limit]
 
+    def assistant_names(self) -> AssistantNames:
+        """Return the name of each tool that assistants see, by its real one."""
+        return assistant_names(catalog.tools(self._store))
+
     def local_time(self) -> datetime:
         """Return the current time in the time zone of the settings, else of the system."""
         zone = time_zone(self._settings.search.timezone)
@@ -350,9 +359,11 @@ class Searcher:
         tools = [tool for tool in catalog.select_tools(self._store, names) if not kinds or tool.kind in kinds]
         if kinds and not tools:
             kind = sources.find_kind(kinds[0])
+            disabled = [tool for tool in catalog.tools(self._store) if tool.kind in kinds]
             raise UnknownName(
                 f"This library has no active tool of kind {' or '.join(kinds)}",
-                hint=f"Import one with: {kind.import_command if kind else 'bunko import'}.",
+                hint=enable_hint(self._tool_config, disabled)
+                or f"Import one with: {kind.import_command if kind else 'bunko import'}.",
             )
         return tools
 
@@ -370,7 +381,8 @@ class Searcher:
         if not self._settings.log.keep_searches or self._read_only or not text:
             return
         try:
-            name = tool if isinstance(tool, str) else ""  # a search of several tools is one of the library
+            # A search of several tools is one of the library.
+            name = catalog.get_tool(self._store, tool).name if isinstance(tool, str) else ""
             logged = self._store.cache.log_search(text[:MAX_QUERY_CHARS], name, now(), limit=_MAX_LOGGED_SEARCHES)
         except BunkoError as error:
             _log.warning("The search was not logged: %s", error.message)

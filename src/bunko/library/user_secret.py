@@ -8,7 +8,7 @@ import secrets
 from pathlib import Path
 
 from bunko.errors import SettingsError
-from bunko.library.catalog import safe_name
+from bunko.library.assistant_names import safe_name
 from bunko.library.paths import LibraryPaths, user_data_folder
 
 

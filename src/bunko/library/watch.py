@@ -19,6 +19,7 @@ from bunko.errors import (
     UnknownName,
 )  # fmt: skip
 from bunko.library import catalog
+from bunko.library.commands import move_command
 from bunko.library.library import Library
 from bunko.library.scan_settings import ScanSettings
 from bunko.observer import ImportProgress, Observer
@@ -123,6 +124,7 @@ class _WatchSession:
         self, library: Library, reporter: _EventReporter, stop: StopSignal, name: str | None, poll: float | None
     ) -> None:
         self._library, self._reporter, self._stop, self._name, self._poll = library, reporter, stop, name, poll
+        self._tool_id = 0  # of the tool of that name, which may get another one
         self._poll_seconds = _POLL_SECONDS if poll is None else poll
         self._sources: dict[str, _WatchedSource] = {}
         self._poll_reasons: dict[str, str] = {}
@@ -163,14 +165,22 @@ class _WatchSession:
 
     def _current_sources(self) -> dict[str, _WatchedSource]:
         sources = {}
-        for tool in self._library.tools():
-            if _is_watchable(tool) and (tool.active if self._name is None else tool.name == self._name):
+        for tool in self._selected_tools():
+            if _is_watchable(tool):
                 root = os.path.realpath(tool.source)
                 scan = self._library.scan_settings(tool)
                 sources[tool.name] = _WatchedSource(
                     tool.source, tool.kind, tool.options, scan, root, _file_id(Path(root))
                 )
         return sources
+
+    def _selected_tools(self) -> list[Tool]:
+        tools = self._library.tools()
+        if self._name is None:
+            return [tool for tool in tools if tool.active]
+        named = catalog.find_tool(tools, self._name)
+        self._tool_id = named.id if named else self._tool_id
+        return [tool for tool in tools if tool.id == self._tool_id]
 
     def _start_watch(self, sources: dict[str, _WatchedSource]) -> None:
         previous, self._sources = self._sources, sources
@@ -232,7 +242,8 @@ class _WatchSession:
         """Import the changes of one tool; return whether it is up to date for now."""
         if source.file_id is None:
             message = f"{source.source} does not exist; its index is kept, and watching resumes when it is back."
-            self._reporter.report_problem(name, message)
+            hint = f"If it has moved: {move_command(self._library.paths, Tool(name))}"
+            self._reporter.report_problem(name, message, hint)
             return True
         try:
             report = self._library.import_changes(

@@ -172,9 +172,7 @@ class WebCollector:
 
     def _find_page(self, url: str, tool: str | None) -> tuple[Tool, WebPage]:
         """Return a page and its tool: the named one, or the first that has the page."""
-        owners = [owner for owner in self._web_tools() if tool is None or owner.name == tool]
-        if tool is not None and not owners:
-            self._get_tool(tool)  # raises with the reason
+        owners = self._web_tools() if tool is None else [self._get_tool(tool)]
         for owner in owners:
             with suppress(UnknownName):
                 return owner, self._get_page(owner, url)
@@ -328,9 +326,9 @@ class WebCollector:
         """Return the tool of a name, or the default tool if none is named; None if it does not exist."""
         web_tools = self._web_tools()
         tool_name = name or (web_tools[0].name if len(web_tools) == 1 else DEFAULT_TOOL)
-        tool = next((candidate for candidate in catalog.tools(self._store) if candidate.name == tool_name), None)
+        tool = catalog.find_tool(catalog.tools(self._store), tool_name)
         if tool is not None and tool.kind != "web":
-            raise SettingsError(f"{tool_name} is not a tool of web pages", hint="Choose another one with -n.")
+            raise SettingsError(f"{tool.name} is not a tool of web pages", hint="Choose another one with -n.")
         return tool
 
     def _get_tool(self, name: str | None) -> Tool:

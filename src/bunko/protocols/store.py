@@ -47,6 +47,9 @@ class ToolStore(Protocol):
     def update_build_info(self, tool_id: int, *, built: BuildInfo | None = None, imported_at: str = "") -> None:
         """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
 
+    def rename(self, *tools: Tool) -> None:
+        """Store the names and options of existing tools atomically; raise SettingsError if another has such a name."""
+
     def drop(self, tool_id: int) -> None:
         """Delete a tool with its documents, pages and pinned vectors."""
 
@@ -202,6 +205,9 @@ class CacheStore(Protocol):
 
     def clear_searches(self) -> int:
         """Delete the search log; return how many searches it had."""
+
+    def rename_tool(self, name: str, new_name: str) -> None:
+        """Make the logged searches of a tool those of its new name, in the place of those of a tool that had it."""
 
     def cached_answer(self, kind: str, key: bytes, now: float) -> str | None:
         """Return a cached answer, or None if there is none or it expired; `now` is in seconds since 1970."""

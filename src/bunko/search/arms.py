@@ -97,7 +97,7 @@ def rank_semantic(
     if embedder is None:
         raise QueryError(
             "This search needs vectors, but embedding.provider is none",
-            hint="Use --mode bm25, or set embedding.provider and import again.",
+            hint="Search with mode bm25, or set embedding.provider and import again.",
         )
     if not view.size or not query.strip():
         return None

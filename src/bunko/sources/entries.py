@@ -93,7 +93,7 @@ class EntryFiles:
         by_file: dict[str, dict[str, Fingerprint]] = {}
         single_file = self._single_file()
         for uri, fingerprint in fingerprints.items():
-            file_uri = _file_uri(uri, single_file)
+            file_uri = containing_file(uri, single_file)
             by_file.setdefault(file_uri if self._has_entries(file_uri) else uri, {})[uri] = fingerprint
         files = self._scan_files(
             {
@@ -247,7 +247,7 @@ class EntryFiles:
         return "" if self.root.is_dir() else self.root.name
 
     def _file_of(self, entry: SourceEntry) -> str:
-        file = _file_uri(entry.uri, self._single_file())
+        file = containing_file(entry.uri, self._single_file())
         return file if self._has_entries(file) else entry.uri
 
     def _reread_entries(self, uri: str, entries: Iterator[SourceEntry]) -> Iterator[SourceEntry]:
@@ -287,7 +287,7 @@ def _entry_parts(item: Memo | Text, encoding: str) -> tuple[Text, LineSpan, str 
     return text, LineSpan(item.first_line, item.last_line), _entry_name(item)
 
 
-def _file_uri(uri: str, single_file: str) -> str:
+def containing_file(uri: str, single_file: str) -> str:
     """Return the uri of the file that contains an entry."""
     if single_file and (uri == single_file or uri.startswith(f"{single_file}#")):
         return single_file

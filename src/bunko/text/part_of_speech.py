@@ -1,4 +1,4 @@
-"""Split Japanese text into words with their part of speech."""
+"""Split Japanese text into words with their part of speech and their reading."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ def parse_run(run: str) -> tuple[tuple[str, str], ...]:
     """Return the words of a run of Japanese characters, each with its part of speech in UniDic."""
     rows = (line.split("\t") for line in _parser()(run).split("\n"))
     return tuple((row[0], row[4]) for row in rows if len(row) > 4)
+
+
+def parse_readings(run: str) -> list[tuple[str, str, str]]:
+    """Return the words of a run of Japanese characters, each with its pronunciation in katakana and part of speech."""
+    rows = (line.split("\t") for line in _parser()(run).split("\n"))
+    return [(row[0], row[1], row[4]) for row in rows if len(row) > 4]
 
 
 @cache

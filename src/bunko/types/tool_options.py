@@ -14,7 +14,7 @@ MIN_CHUNK_TOKENS, MAX_CHUNK_TOKENS = 512, 4096
 
 _TYPES: dict[str, type] = {
     "include": list, "exclude": list, "extract": str, "embedder": str,
-    "chunker": str, "chunk_size": int, "chunk_overlap": int, "search": dict, "crawls": dict,
+    "chunker": str, "chunk_size": int, "chunk_overlap": int, "alias": str, "search": dict, "crawls": dict,
 }  # fmt: skip
 _EXTRACTS = ("chunk", "snippet", "entry", "section", "full")
 
@@ -30,6 +30,7 @@ class ToolOptions:
     chunker: str | None = None
     chunk_size: int | None = None  # in tokens
     chunk_overlap: int | None = None
+    alias: str | None = None  # the name that assistants see, if the tool's own does not suit them
     search: Mapping[str, Any] = field(default_factory=dict)  # the tool's own search settings
     crawls: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # rules of unfinished crawls, by URL
     other: Mapping[str, Any] = field(default_factory=dict)  # written by a newer version; kept as they are

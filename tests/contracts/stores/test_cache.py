@@ -51,3 +51,12 @@ def test_a_store_caches_many_answers_at_once_each_with_its_own_time(store: Store
     assert store.cache.cached_answers("robots", [b"0"], 0.0) == {b"0": "rules"}
     assert store.cache.cached_answers("robots", [], 0.0) == {}
     assert store.generation() == 0
+
+
+def test_kept_searches_follow_a_tool_that_is_renamed(store: Store) -> None:
+    store.cache.rename_tool("old", "new")
+    for query, tool in (("寺", "old"), ("寺", "old"), ("寺", "new"), ("庭", ""), ("山", "other")):
+        store.cache.log_search(query, tool, "2024-05-01T00:00:00", limit=10)
+    store.cache.rename_tool("old", "new")
+    found = {(search.query, search.tool): search.count for search in store.cache.logged_searches()}
+    assert found == {("寺", "new"): 2, ("庭", ""): 1, ("山", "other"): 1}

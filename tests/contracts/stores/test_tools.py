@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from bunko.errors import SettingsError
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
 from bunko.records import FailedDocument
@@ -84,3 +89,25 @@ def test_a_shadow_becomes_a_tool_in_one_step(store: Store) -> None:
     assert [uri for uri, *_ in search_results(store, second, live, "奈良")] == ["b.md"]
     assert len(store.tools.all()) == 2
     assert list(store.documents.fingerprints(other.id)) == ["k.md"]
+
+
+def test_a_renamed_tool_keeps_its_id_its_documents_and_its_index(store: Store) -> None:
+    tool, shadow = store.tools.put(Tool("docs")), store.tools.put(Tool("~docs"))
+    live = ToolIndex(store, tool.id, None)
+    store.documents.write(tool.id, upsert=[prepared("a.md", "京都の寺")])
+    generation = store.generation()
+    options = ToolOptions(alias="bunsho")
+    store.tools.rename(replace(tool, name="文書", options=options), replace(shadow, name="~文書"))
+    assert {(stored.id, stored.name) for stored in store.tools.all()} == {(tool.id, "文書"), (shadow.id, "~文書")}
+    assert [stored.options for stored in store.tools.all() if stored.name == "文書"] == [options]
+    assert [uri for uri, *_ in search_results(store, tool, live, "京都")] == ["a.md"]
+    assert store.generation() == generation
+
+
+def test_a_tool_is_never_renamed_to_the_name_of_another(store: Store) -> None:
+    first, _ = store.tools.put(Tool("one")), store.tools.put(Tool("two"))
+    with pytest.raises(SettingsError, match="A tool named 'two' already exists"):
+        store.tools.rename(replace(first, name="two"))
+    assert [tool.name for tool in store.tools.all()] == ["one", "two"]
+    store.tools.rename(replace(first, name="One"))
+    assert {tool.name for tool in store.tools.all()} == {"One", "two"}

@@ -159,7 +159,7 @@ def _add_source(library: Library, addition: Addition, shared: SharedOptions) -> 
         tool, report, phrase = import_addition(library, addition, observer=observer)
     if not shared.as_json:
         click.echo(replace_controls(_summary(library, addition, tool, report)))
-        for line in problem_lines(report):
+        for line in (*problem_lines(report), *(library.overlap_notices(tool) if addition.is_new else ())):
             print_stderr(line)
     return _tool_to_dict(addition, tool, report, found), phrase
 
@@ -208,14 +208,14 @@ def _date_range(first: str, last: str) -> str:
 def _summary(library: Library, addition: Addition, tool: Tool, report: Report) -> str:
     if not addition.is_new:
         return f"Updated {tool.name}: {summary_line(report)}"
-    from bunko.library.catalog import public_name
+    from bunko.library.assistant_names import assistant_name
     from bunko.sources import section_of
 
     documents = library.store.stats.totals(tool.id).documents
     noun = ("entry", "entries") if section_of(tool.kind) == "memos" else ("document", "documents")
     chunks = format_count(report.total_chunks, "chunk", number_format=",")
     counts = f"{format_count(documents, *noun, number_format=',')}, {chunks}"
-    name = public_name(tool.name)
+    name = assistant_name(tool)
     alias = f". Assistants see it as {name}" if name != tool.name else ""
     return f"Added {tool.name}: {counts}{alias}"
 

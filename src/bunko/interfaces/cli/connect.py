@@ -6,14 +6,15 @@ import os
 import re
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from bunko.errors import SettingsError
+from bunko.errors import BunkoError, SettingsError
 from bunko.interfaces.cli.assistants import ASSISTANTS, Assistant
-from bunko.interfaces.cli.options import pop_shared_options, print_json, print_stderr, shared_options
+from bunko.interfaces.cli.options import SharedOptions, pop_shared_options, print_json, print_stderr, shared_options
 from bunko.interfaces.tools.toolsets import ALL_TOOLSETS, TOOLSET_NAMES, parse_toolsets
 
 # Environments of `uvx` and `pipx run`, which the next cleaning of the cache removes.
@@ -76,6 +77,18 @@ def command(
         _print_configuration(target, assistant, name, server_command)
     if skill_file is not None:
         _install_skill(skill_file)
+    _print_assistant_names(shared)
+
+
+def _print_assistant_names(shared: SharedOptions) -> None:
+    """Say which tools the assistant sees by another name; a library that cannot be opened has none."""
+    if not shared.library_paths().database.exists():
+        return
+    with suppress(BunkoError), shared.open(create=False, read_only=True) as library:
+        active_names = {tool.name for tool in library.tools() if tool.active}
+        for name, seen_name in library.assistant_names().items():
+            if name in active_names and seen_name != name:
+                print_stderr(f"The assistant sees {name} as {seen_name}.")
 
 
 def _write(target: Path, assistant: Assistant, name: str, server_command: list[str]) -> None:

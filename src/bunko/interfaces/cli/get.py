@@ -119,6 +119,7 @@ def _page(text: str) -> None:
 
 def _reading_to_dict(found: FoundDocument, reading: Reading) -> dict[str, Any]:
     from bunko.interfaces.serialize import readable_address
+    from bunko.library.assistant_names import assistant_name
 
     result: dict[str, Any] = {
         "tool": reading.tool,
@@ -135,6 +136,6 @@ def _reading_to_dict(found: FoundDocument, reading: Reading) -> dict[str, Any]:
         "media_type": reading.media_type,
         "text": reading.text,
         "hash": reading.hash,
-        "uri": readable_address(reading.tool, reading.uri),
+        "uri": readable_address(assistant_name(found.tool), reading.uri),
     }
     return {name: value for name, value in result.items() if value or name in ("title", "date", "tags", "text")}

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from bunko.interfaces.cli.options import escape_controls, print_json, print_stderr
 from bunko.interfaces.text import format_count, join_sentences
-from bunko.observer import Observer
+from bunko.observer import NO_OBSERVER, Observer
 
 if TYPE_CHECKING:
     from bunko.observer import ImportProgress
@@ -24,6 +25,8 @@ _MAX_PROBLEMS = 10
 _MAX_SKIPPED = 3
 # A log should show that an import is alive without filling up: a shorter import prints only its summary.
 _SECONDS_BETWEEN_LINES = 2.0
+# A search imports fewer files in a moment, in which a bar would only flicker.
+_LARGE_IMPORT_FILES, _LARGE_IMPORT_BYTES = 100, 1_000_000
 
 
 def print_report(report: Report, *, as_json: bool) -> None:
@@ -85,6 +88,10 @@ def skipped_line(folders: Sequence[str]) -> str:
     )
 
 
+def _is_stderr_terminal() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
 @contextmanager
 def show_import_progress(label: str = "Importing") -> Iterator[Observer]:
     """Show the progress of an import: a bar on a terminal, a line every few seconds in a pipe.
@@ -92,9 +99,7 @@ def show_import_progress(label: str = "Importing") -> Iterator[Observer]:
     On Ctrl-C the last line says how many files are done: every reported batch is stored.
     """
     last: ImportProgress | None = None
-    display = (
-        _progress_bar(label) if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else _progress_lines(label)
-    )
+    display = _progress_bar(label) if _is_stderr_terminal() else _progress_lines(label)
 
     def report_progress(progress: ImportProgress) -> None:
         nonlocal last
@@ -108,6 +113,31 @@ def show_import_progress(label: str = "Importing") -> Iterator[Observer]:
         if last is not None and last.total_files:
             print_stderr(f"Stopped after {last.files:,} of {last.total_files:,} files.")
         raise
+
+
+@contextmanager
+def show_search_progress() -> Iterator[Observer]:
+    """Show a bar while a search waits for a large import, on a terminal only."""
+    if not _is_stderr_terminal():
+        yield NO_OBSERVER
+        return
+    lock, is_waiting, update = threading.Lock(), True, None
+
+    # The import reports from a thread of its own, and continues when the search has its answer.
+    def report_progress(progress: ImportProgress) -> None:
+        nonlocal update
+        with lock:
+            is_large = progress.total_files >= _LARGE_IMPORT_FILES or progress.total_bytes >= _LARGE_IMPORT_BYTES
+            if is_waiting and is_large:
+                update = update or display.enter_context(_progress_bar("Indexing"))
+                update(progress)
+
+    with ExitStack() as display:
+        try:
+            yield Observer(on_progress=report_progress)
+        finally:
+            with lock:
+                is_waiting = False
 
 
 @contextmanager
@@ -125,10 +155,10 @@ def _progress_bar(label: str) -> Iterator[Callable[[ImportProgress], None]]:
 
         def update(progress: ImportProgress) -> None:
             if not progress.files:  # the next tool begins
-                bar.reset(task, total=progress.total_bytes)
+                bar.reset(task)
             # Files differ in size, so bytes predict the remaining time better than the number of files.
             files, chunks = f"{progress.files:,}/{progress.total_files:,}", f"{progress.chunks:,}"
-            bar.update(task, completed=progress.bytes, files=files, chunks=chunks)
+            bar.update(task, total=progress.total_bytes, completed=progress.bytes, files=files, chunks=chunks)
 
         yield update
 

@@ -84,9 +84,10 @@ def _open_library(shared: SharedOptions, name: str | None) -> Library:
         # Looked up before the new file is created: an unknown tool must not leave one behind.
         definition = _tool_from_default_library(shared, name)
     library = shared.open()
-    if all(tool.name != name for tool in library.tools()):
-        check_tool_name(library, name)
-        catalog.copy_tool(library.store, definition or _tool_from_default_library(shared, name))
+    if catalog.find_tool(library.tools(), name) is None:
+        definition = definition or _tool_from_default_library(shared, name)
+        check_tool_name(library, definition.name)
+        catalog.copy_tool(library.store, definition)
     return library
 
 

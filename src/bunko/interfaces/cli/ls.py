@@ -175,9 +175,10 @@ def _show(listing: Listing) -> None:
 
 def _document_to_dict(tool: Tool, document: ListedDocument) -> dict[str, Any]:
     from bunko.interfaces.serialize import readable_address
-    from bunko.library.find_document import document_file
+    from bunko.library.assistant_names import assistant_name
+    from bunko.library.document_files import document_file
 
-    file = document_file(tool, document.uri, document.lines)
+    file = document_file(tool, document.uri)
     result: dict[str, Any] = {
         "tool": tool.name,
         "file_path": document.uri,
@@ -187,6 +188,6 @@ def _document_to_dict(tool: Tool, document: ListedDocument) -> dict[str, Any]:
         "tags": list(document.tags),
         "media_type": document.media_type,
         "bytes": document.size,
-        "uri": readable_address(tool.name, document.uri),
+        "uri": readable_address(assistant_name(tool), document.uri),
     }
     return {name: value for name, value in result.items() if name != "absolute_path" or value}

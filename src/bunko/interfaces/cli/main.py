@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -171,6 +172,44 @@ def _check_unicode(arguments: list[str]) -> None:
             ) from None
 
 
+def _run(arguments: list[str]) -> int:
+    """Run a command and return its exit code; an error is a message on stderr, with --json also an object on stdout."""
+    try:
+        _check_unicode(arguments)
+        exit_code = bunko.main(args=arguments, prog_name="bunko", standalone_mode=False)
+        return exit_code if isinstance(exit_code, int) else 0
+    except BunkoError as error:
+        from bunko.interfaces.cli.options import print_stderr
+
+        print_stderr(f"{translate('Error')}: {translate(error.message)}")
+        if error.hint:
+            print_stderr(error.hint)
+        _print_json_error(arguments, error.code, error.message, error.hint)
+        return EXIT_CODES[error.code]
+    except click.ClickException as error:
+        from bunko.interfaces.cli.usage_errors import show_click_error
+
+        show_click_error(error)
+        usage = error.ctx if isinstance(error, click.UsageError) else None
+        code = "usage" if isinstance(error, click.UsageError) else "error"
+        hint = f"Run: {usage.command_path} --help." if usage else ""
+        _print_json_error(arguments, code, error.format_message().rstrip("."), hint)
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo(translate("Interrupted. Finished work is saved; run the command again to continue."), err=True)
+        _print_json_error(arguments, "interrupted", "Interrupted", "Run the command again to continue.")
+        return INTERRUPTED_EXIT_CODE
+
+
+def _print_json_error(arguments: list[str], code: str, message: str, hint: str) -> None:
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if "--json" in options or "--format=json" in options or ("--format", "json") in pairwise(options):
+        import json
+
+        # On one line, because some commands print an object per line.
+        click.echo(json.dumps({"error": {"code": code, "message": message, "hint": hint}}, ensure_ascii=False))
+
+
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line, and print errors that the user can act on as messages."""
     # Our matrix products are small: on a busy machine, a second BLAS thread spins and costs milliseconds of waiting.
@@ -178,25 +217,12 @@ def main(arguments: list[str] | None = None) -> Any:
     prepare_streams()
     detect_language()
     click.Context.formatter_class = TranslatedFormatter
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        _check_unicode(sys.argv[1:] if arguments is None else arguments)
-        bunko.main(args=arguments, prog_name="bunko", standalone_mode=False)
+        exit_code = _run(arguments)
         sys.stdout.flush()
-    except BunkoError as error:
-        from bunko.interfaces.cli.options import print_stderr
-
-        print_stderr(f"{translate('Error')}: {translate(error.message)}")
-        if error.hint:
-            print_stderr(error.hint)
-        sys.exit(EXIT_CODES[error.code])
-    except click.ClickException as error:
-        from bunko.interfaces.cli.usage_errors import show_click_error
-
-        show_click_error(error)
-        sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo(translate("Interrupted. Finished work is saved; run the command again to continue."), err=True)
-        sys.exit(INTERRUPTED_EXIT_CODE)
+        if exit_code:
+            sys.exit(exit_code)
     except BrokenPipeError:
         # The reader of our output has exited (| head); flushing at exit would only raise again.
         sys.stderr.close()

@@ -39,6 +39,10 @@ class SharedOptions:
     as_json: bool
     verbose: bool
 
+    def names_library(self) -> bool:
+        """Return whether an option names the library or folder to use."""
+        return any(path is not None for path in (self.library, self.database, self.docs_dir, self.data_dir))
+
     def library_paths(self) -> LibraryPaths:
         """Return the paths of the selected library."""
         from bunko.library.paths import locate_library

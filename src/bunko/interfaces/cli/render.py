@@ -182,7 +182,9 @@ def _bar(share: float, *, ascii_only: bool) -> str:
 
 
 def show_tools(tools: list[Tool]) -> None:
-    """Show tools with their state, source and description."""
+    """Show tools with the names that assistants see, their state, source and description."""
+    from bunko.library.assistant_names import shown_name
+
     columns = (
         _TOOL_COLUMN,
         Column("state", "keep", 2),
@@ -192,7 +194,7 @@ def show_tools(tools: list[Tool]) -> None:
     )
     rows = (
         (
-            tool.name,
+            shown_name(tool),
             "active" if tool.active else Text("disabled", style="yellow"),
             tool.description,
             display_path(source_text(tool)),

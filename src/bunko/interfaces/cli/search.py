@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.interfaces.cli.import_report import show_search_progress
 from bunko.interfaces.cli.options import (
+    SharedOptions,
     complete_tool_names,
     escape_controls,
     is_terminal,
@@ -19,11 +23,14 @@ from bunko.interfaces.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from bunko.interfaces.cli.result_fields import Tools
+    from bunko.library.current_folder import FolderScope
     from bunko.library.library import Library
     from bunko.library.page import Page
     from bunko.search.request import SearchRequest
 
-
+# Like grep: scripts can tell "nothing found" from an answer. Errors have codes of their own.
+NOTHING_FOUND_EXIT_CODE = 1
 # More results of one document hide the others on the first screen.
 _PER_DOCUMENT = 2
 
@@ -81,6 +88,21 @@ _PER_DOCUMENT = 2
 )
 @click.option("--explain", is_flag=True, help="Show why each result matches.")
 @click.option("--no-refresh", is_flag=True, help="Do not check for changed files first.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Search all tools, not only the one whose folder is the current folder."
+)
+@click.option(
+    "--lines",
+    type=click.IntRange(1),
+    metavar="N",
+    help="At a terminal, show each result on at most N rows. [6, with --explain 9, with --extract all]",
+)
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json", "paths", "csv", "md"]),
+    help="Print text, JSON (as --json does), one path per document for xargs, CSV, or a Markdown list of links. [text]",
+)
 @shared_options
 def command(query: str, **options: Any) -> None:
     """Search documents in Japanese and English.
@@ -88,25 +110,96 @@ def command(query: str, **options: Any) -> None:
     A "quoted phrase" must be in the text as it is written; a -word or -"phrase" must not be in it. To search for a word
     with a hyphen before it, quote it: "-Wall". The hyphens of re-render, --amend and -x have no special meaning.
 
+    Inside a folder that is indexed, search that folder. The exit code is 1 if nothing is found.
+
     \b
     Example:
       bunko search "環境構築の方法" --docs-dir ~/notes
       bunko search "form validation" --docs-dir ./docs --mode bm25 --explain
       bunko search "予算" -n memos -n notes --since 6m --extract snippet --summary
       bunko search '"form validation" react -angular'
+      bunko search "release notes" --format paths | xargs wc -w
     """
     shared = pop_shared_options(options)
+    output_format = _output_format(options["output_format"], as_json=shared.as_json)
+    use_folder = _may_use_folder(shared, options)
+    if use_folder:
+        shared = _use_folder_index(shared)
     with shared.open(create=shared.docs_dir is not None) as library:
         library.local_time()  # a wrong search.timezone is an error even if no date is given
-        page = library.page(_build_request(query, options))
+        request = _build_request(query, options)
+        if use_folder and (scope := _find_scope(library)):
+            request = _limit_request(request, scope)
+        with show_search_progress() as observer:
+            page = library.page(request, observer=observer)
         _print_notices(library, page)
-        if shared.as_json:
-            from bunko.interfaces.serialize import page_to_dict
+        tools = {tool.name: tool for tool in library.tools()}
+        if output_format == "text":
+            # Two tools may both have a README.md.
+            show_tool_names = not isinstance(request.tool, str) and len(tools) > 1
+            _print_page(page, tools, show_tool_names=show_tool_names, max_rows=_max_rows(options))
+        else:
+            _print_formatted(page, tools, output_format)
+    if not page.results:
+        click.get_current_context().exit(NOTHING_FOUND_EXIT_CODE)
 
-            print_json(page_to_dict(page))
-            return
-        # Two tools may both have a README.md.
-        _print_page(page, show_tool_names=len(options["names"]) != 1 and len(library.tools()) > 1)
+
+def _output_format(output_format: str | None, *, as_json: bool) -> str:
+    if as_json and output_format not in (None, "json"):
+        raise click.UsageError(f"--json cannot be used with --format {output_format}.")
+    return "json" if as_json else output_format or "text"
+
+
+def _max_rows(options: dict[str, Any]) -> int | None:
+    """Return how many rows a result may take; a text of an extent that was asked for is shown whole."""
+    from bunko.interfaces.cli.render_results import DEFAULT_LINES, EXPLANATION_LINES
+
+    if options["lines"] is not None:
+        lines: int = options["lines"]
+        return lines
+    if options["extract"] or options["max_chars"]:
+        return None
+    return DEFAULT_LINES + (EXPLANATION_LINES if options["explain"] else 0)
+
+
+def _may_use_folder(shared: SharedOptions, options: dict[str, Any]) -> bool:
+    """Return whether the current folder chooses what is searched: if no option does."""
+    if options["everything"] and options["names"]:
+        raise click.UsageError("--all cannot be used with --name.")
+    return not (options["everything"] or options["names"] or shared.names_library())
+
+
+def _use_folder_index(shared: SharedOptions) -> SharedOptions:
+    """Return the options with --docs-dir if the current folder, or one above it, has its own index."""
+    from bunko.library.current_folder import find_indexed_folder
+
+    if shared.config is not None or shared.library_paths().is_explicit:
+        return shared
+    folder = _current_folder()
+    return replace(shared, docs_dir=find_indexed_folder(folder)) if folder else shared
+
+
+def _find_scope(library: Library) -> FolderScope | None:
+    from bunko.library.current_folder import find_scope
+
+    folder = _current_folder()
+    return find_scope(library.store, folder) if folder else None
+
+
+def _current_folder() -> Path | None:
+    try:
+        return Path.cwd()
+    except OSError:  # it was deleted
+        return None
+
+
+def _limit_request(request: SearchRequest, scope: FolderScope) -> SearchRequest:
+    """Return a request for the documents in a folder, and say so; --path chooses among all documents of the tool."""
+    from bunko.interfaces.cli.tables import display_path
+
+    print_stderr(f"Searching this folder: {display_path(str(scope.folder))}. Search everything with --all.")
+    where = request.where if request.where.path else replace(request.where, path=scope.path)
+    return replace(request, tool=scope.tool, where=where)
 
 
 def _print_notices(library: Library, page: Page) -> None:
@@ -118,7 +211,7 @@ def _print_notices(library: Library, page: Page) -> None:
         print_stderr(f"Changes are not all indexed yet. Index them with: bunko reindex {location}")
 
 
-def _print_page(page: Page, *, show_tool_names: bool) -> None:
+def _print_page(page: Page, tools: Tools, *, show_tool_names: bool, max_rows: int | None) -> None:
     if page.rewritten_query:
         click.echo(f"searched: {escape_controls(page.rewritten_query)}\n")
     if page.summary is not None and page.results:
@@ -128,31 +221,22 @@ def _print_page(page: Page, *, show_tool_names: bool) -> None:
     if is_terminal():
         from bunko.interfaces.cli.render_results import show_page
 
-        show_page(page, show_tool_names=show_tool_names)
+        show_page(page, tools=tools, show_tool_names=show_tool_names, max_rows=max_rows)
     else:
-        click.echo(replace_controls(format_page(page, show_tool_names=show_tool_names)))
+        from bunko.interfaces.cli.result_formats import to_text
+
+        click.echo(to_text(page, tools=tools, show_tool_names=show_tool_names))
 
 
-def format_page(page: Page, *, show_tool_names: bool = False) -> str:
-    """Return a page of results as text for a pipe, with the names of tools if there are several."""
-    from bunko.interfaces.serialize import explanation_text
+def _print_formatted(page: Page, tools: Tools, output_format: str) -> None:
+    from bunko.interfaces.cli.result_formats import to_csv, to_json, to_markdown, to_paths
 
-    if not page.results:
-        return f"No results among {page.total_chunks} chunks."
-    blocks = []
-    for rank, (item, text) in enumerate(zip(page.results, page.display_texts(), strict=True), 1):
-        hit = item.passage.hit
-        tool = f"  tool={escape_controls(hit.tool)}" if show_tool_names else ""
-        lines = [f"[{rank}] {escape_controls(item.passage.citation)}  score={hit.score:.4f}{tool}"]
-        if hit.trust:
-            lines.append(f"trust: {hit.trust}, fetched {hit.fetched_at}")
-        if hit.chunk.heading_path:
-            lines.append(escape_controls(" > ".join(hit.chunk.heading_path)))
-        if hit.explanation is not None:
-            lines.append(f"why: {explanation_text(hit.explanation)}")
-        lines.append(text.replace("\r\n", "\n"))  # a lone carriage return would move a terminal's cursor
-        blocks.append("\n".join(lines))
-    return "\n\n".join(blocks)
+    if output_format == "json":
+        print_json(to_json(page, tools))
+        return
+    text = {"paths": to_paths, "csv": to_csv, "md": to_markdown}[output_format](page, tools)
+    if text:
+        click.echo(text)
 
 
 def _build_request(query: str, options: dict[str, Any]) -> SearchRequest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -123,8 +123,7 @@ def add(
             ),
         )
         files = library.count_importable(tool)
-        assistant_name = catalog.public_name(name)
-        alias = f" Assistants see it as {assistant_name}." if assistant_name != name else ""
+        alias = _describe_alias(tool)
         arguments = f"-n {shlex.quote(name)}{shared.library_flags(library)}"
         noun, nouns = source_kind.noun
         if source_kind.root == "none":
@@ -133,7 +132,7 @@ def add(
             count = format_count(files, noun, nouns)
             object_pronoun = "it" if files == 1 else "them"
             message = f"Added {name}: {count} to import.{alias} Import {object_pronoun} with: bunko import {arguments}"
-        _print_result(shared, tool, message, files=files, assistant_name=assistant_name)
+        _print_result(shared, tool, message, files=files, notices=library.overlap_notices(tool))
 
 
 @command.command()
@@ -180,7 +179,35 @@ def update(
         if source is not None or include or exclude:
             flags = shared.library_flags(library)
             message += f" Update its documents with: bunko import -n {shlex.quote(name)} --mode update{flags}"
-        _print_result(shared, tool, message)
+        notices = library.overlap_notices(tool) if source is not None else []
+        _print_result(shared, tool, message, notices=notices)
+
+
+@command.command()
+@click.argument("name", metavar="OLD", shell_complete=complete_tool_names)
+@click.argument("new_name", metavar="NEW")
+@shared_options
+def rename(name: str, new_name: str, **options: Any) -> None:
+    """Give a tool another name; nothing is imported again.
+
+    Running servers announce the new name to their assistants. Commands and scripts that use the old name have to be
+    changed.
+
+    \b
+    Example:
+      bunko tool rename notes 日記
+    """
+    shared = pop_shared_options(options)
+    from bunko.evaluation.judge import rename_judgements
+    from bunko.interfaces.tools.toolsets import check_tool_name
+    from bunko.library import catalog
+
+    with _open_library(shared) as library:
+        tool = catalog.get_tool(library.store, name)
+        check_tool_name(library, new_name)
+        renamed = library.rename_tool(tool.name, new_name, observer=Observer(on_wait=print_stderr))
+        rename_judgements(library, tool, renamed)
+        _print_result(shared, renamed, f"Renamed {tool.name} to {renamed.name}.{_describe_alias(renamed)}")
 
 
 @command.command()
@@ -339,16 +366,27 @@ def check(**options: Any) -> None:
 
 def tool_to_dict(tool: Tool) -> dict[str, Any]:
     """Return a tool as a plain dictionary."""
+    from bunko.library.assistant_names import assistant_name
+
     return {
         "name": tool.name,
+        "assistant_name": assistant_name(tool),
         "kind": tool.kind,
         "description": tool.description,
         "source": tool.source,
         "active": tool.active,
         "created_at": tool.created_at,
         "last_import": tool.imported_at,
-        **tool.options.to_json(),
+        **replace(tool.options, alias=None).to_json(),
     }
+
+
+def _describe_alias(tool: Tool) -> str:
+    """Return a sentence about the name that assistants see, if it is another one."""
+    from bunko.library.assistant_names import assistant_name
+
+    seen_name = assistant_name(tool)
+    return f" Assistants see it as {seen_name}." if seen_name != tool.name else ""
 
 
 def _confirm(question: str) -> None:
@@ -374,8 +412,12 @@ def _open_library(shared: SharedOptions) -> Library:
     return shared.open(create=shared.docs_dir is not None)
 
 
-def _print_result(shared: SharedOptions, tool: Tool, message: str, **fields: Any) -> None:
+def _print_result(
+    shared: SharedOptions, tool: Tool, message: str, *, notices: Sequence[str] = (), **fields: Any
+) -> None:
     if shared.as_json:
-        print_json(tool_to_dict(tool) | fields)
-    else:
-        click.echo(replace_controls(message))
+        print_json(tool_to_dict(tool) | fields | ({"notices": notices} if notices else {}))
+        return
+    click.echo(replace_controls(message))
+    for notice in notices:
+        print_stderr(notice)

@@ -13,7 +13,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from bunko.interfaces.serialize import resource_address
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.library.catalog import public_name
 from bunko.records import ListedDocument
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.labels import clean_label
@@ -28,13 +27,14 @@ def list_resources(registry: ToolRegistry, cursor: str | None) -> types.ListReso
     library = registry.library()
     tools = [tool for tool in library.tools() if tool.active]
     first_tool, after_uri = _decode_cursor(cursor)
+    names = library.assistant_names()
     page: list[types.Resource] = []
     for index, tool in enumerate(tools):
         if index < first_tool:
             continue
         documents = library.store.documents.page(tool.id, after=after_uri, limit=_PAGE_SIZE - len(page))
         after_uri = ""
-        page += [_resource(tool.name, document) for document in documents]
+        page += [_resource(names[tool.name], document) for document in documents]
         if len(page) == _PAGE_SIZE:
             return types.ListResourcesResult(resources=page, next_cursor=_encode_cursor(index, documents[-1].uri))
     return types.ListResourcesResult(resources=page)
@@ -74,7 +74,8 @@ def read_resource(registry: ToolRegistry, address: str, protocol_version: str) -
     scheme, _, location = address.partition("://")
     host, _, path = location.partition("/")
     library = registry.library()
-    tool = next((tool for tool in library.tools() if tool.active and public_name(tool.name) == host), None)
+    names = library.assistant_names()
+    tool = next((tool for tool in library.tools() if tool.active and names.get(tool.name) == host), None)
     if scheme == "bunko" and tool is not None:
         document = library.store.documents.get(tool.id, unquote(path))
         if document is not None:

@@ -52,8 +52,8 @@ def document_links(page: Page) -> list[DocumentLink]:
     """Return a link to each document of a page."""
     hits = {(item.passage.hit.tool, item.passage.hit.uri): item.passage.hit for item in page.results}
     return [
-        DocumentLink(resource_address(hit.tool, hit.uri), single_line(hit.uri), display_label(hit.title))
-        for hit in hits.values()
+        DocumentLink(resource_address(page.assistant_names[tool], uri), single_line(uri), display_label(hit.title))
+        for (tool, uri), hit in hits.items()
     ]
 
 

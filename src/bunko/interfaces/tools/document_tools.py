@@ -35,7 +35,6 @@ from bunko.records import ListedDocument
 from bunko.search.passages import display_label
 from bunko.search.reading import Reading, ReadRequest
 from bunko.text.token_count import estimate_tokens
-from bunko.types import Tool
 
 # Tokens for the address, the labels and the field names around a text or a list.
 _OVERHEAD_TOKENS = 200
@@ -104,13 +103,14 @@ def _read(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
         cursor=arguments.get("cursor") or "",
     )
     reading = library.documents.read(request, kinds=kinds)
+    tool_name = library.assistant_names()[reading.tool]
     link = DocumentLink(
-        resource_address(reading.tool, reading.uri), single_line(reading.uri), display_label(reading.title)
+        resource_address(tool_name, reading.uri), single_line(reading.uri), display_label(reading.title)
     )
-    return ToolReply(_reading_text(reading), _reading_to_dict(reading), [link])
+    return ToolReply(_reading_text(reading), _reading_to_dict(reading, tool_name), [link])
 
 
-def _reading_to_dict(reading: Reading) -> dict[str, Any]:
+def _reading_to_dict(reading: Reading, tool_name: str) -> dict[str, Any]:
     result: dict[str, Any] = {
         "citation": single_line(reading.citation),
         "place": single_line(reading.place),
@@ -120,7 +120,7 @@ def _reading_to_dict(reading: Reading) -> dict[str, Any]:
         "text": reading.text,
         "hash": reading.hash,
         "total_lines": reading.total_lines,
-        "uri": readable_address(reading.tool, reading.uri),
+        "uri": readable_address(tool_name, reading.uri),
         "note": UNTRUSTED_NOTE,
     }
     if reading.next_cursor:
@@ -158,8 +158,11 @@ def _list(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
         arguments.get("cursor") or "",
     )
     listing = call.library.documents.list_documents(request)
-    several_tools = len({tool.name for tool, _ in listing.documents}) > 1
-    rows = [_listed_to_dict(tool, document, show_tool=several_tools) for tool, document in listing.documents]
+    several_tools, names = len({tool.name for tool, _ in listing.documents}) > 1, call.library.assistant_names()
+    rows = [
+        _listed_to_dict(document) | ({"tool": names[tool.name]} if several_tools else {})
+        for tool, document in listing.documents
+    ]
     fitting = _fitting_rows(rows, call.library.settings.serve.max_result_tokens)
     if len(fitting) < len(rows):
         rows, listing = fitting, call.library.documents.list_documents(replace(request, limit=len(fitting)))
@@ -183,14 +186,13 @@ def _fitting_rows(rows: list[dict[str, Any]], token_budget: int) -> list[dict[st
     return rows
 
 
-def _listed_to_dict(tool: Tool, document: ListedDocument, *, show_tool: bool) -> dict[str, Any]:
+def _listed_to_dict(document: ListedDocument) -> dict[str, Any]:
     result: dict[str, Any] = {
         "path": single_line(document.uri),
         "title": display_label(document.title),
         "date": document.date[:16],
         "tags": [display_label(tag) for tag in document.tags[:MAX_TAGS]],
     }
-    result |= {"tool": single_line(tool.name)} if show_tool else {}
     return {name: value for name, value in result.items() if value not in ("", [])}
 
 
@@ -214,7 +216,7 @@ def _outline(call: ToolCall, tool_name: str | None, kinds: Sequence[str]) -> Too
         "document": single_line(document.uri),
         "headings": rows,
         "total": len(headings),
-        "uri": readable_address(tool.name, document.uri),
+        "uri": readable_address(call.library.assistant_names()[tool.name], document.uri),
         "note": UNTRUSTED_NOTE,
     }
     lines = [f"L{row['line']} {'#' * row['level']} {row['heading']}" for row in rows]

@@ -29,6 +29,7 @@ class Param:
     required: bool = False
     default: Any = None
     choices: tuple[str, ...] = ()
+    accepts_others: bool = False  # whether the tool itself checks a value that is no choice
     minimum: int | None = None
     maximum: int | None = None
 
@@ -61,7 +62,7 @@ class Param:
             )
         if isinstance(value, str) and len(value) > MAX_TEXT_CHARS:
             raise QueryError(f"{self.name} has {len(value):,} characters", hint=f"Use at most {MAX_TEXT_CHARS:,}.")
-        if self.choices and value not in self.choices:
+        if self.choices and value not in self.choices and not self.accepts_others:
             raise QueryError(
                 f"{self.name} cannot be {str(value)[:80]!r}", hint=f"Use one of: {', '.join(self.choices)}."
             )

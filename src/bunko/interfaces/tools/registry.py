@@ -15,7 +15,7 @@ from bunko.interfaces.tools.jobs import JOB_TOOL_NAME, Jobs
 from bunko.interfaces.tools.params import validate_arguments
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
 from bunko.interfaces.tools.toolsets import ToolsetContext, load_toolset, parse_toolsets
-from bunko.library.catalog import names_to_choose
+from bunko.library.assistant_names import assistant_names
 from bunko.sources import kinds_of_section
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class ToolRegistry:
             f"the documents in {self._folder}" if self._folder else "all documents of this library",
             self._library.settings if self._library is not None else None,
             library_tools,
-            names_to_choose([tool.name for tool in library_tools]),
+            {seen: name for name, seen in assistant_names(library_tools).items()},
             searched_kinds,
             self._exceeds_schema_budget,
         )

@@ -10,6 +10,8 @@ from bunko.errors import UnknownName
 from bunko.interfaces.tools import answers
 from bunko.interfaces.tools.params import Param
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
+from bunko.library.catalog import find_tool
+from bunko.library.commands import enable_command
 from bunko.records import Filter
 from bunko.search.passages import EXTRACTS
 from bunko.search.request import SearchRequest
@@ -45,11 +47,19 @@ def top_k_param(default: int) -> Param:
 
 
 def chosen_tool(call: ToolCall, tool_choices: Mapping[str, str]) -> str | None:
-    """Return the real name of the tool that the arguments of a call choose."""
+    """Return the real name of the tool that the arguments of a call choose, by the name assistants see or its own."""
     name = call.arguments.get("tool")
-    if name and name not in tool_choices:
-        raise UnknownName(f"There is no tool {name[:80]!r}", hint=f"Use one of: {', '.join(tool_choices)}.")
-    return tool_choices[name] if name else None
+    if not name:
+        return None
+    if name in tool_choices:
+        return tool_choices[name]
+    if name in tool_choices.values():
+        return str(name)
+    disabled = find_tool([tool for tool in call.library.tools() if not tool.active], name)
+    if disabled is not None:
+        command = enable_command(call.library.paths, disabled)
+        raise UnknownName(f"The tool {name[:80]!r} is disabled", hint=f"The user can enable it with: {command}")
+    raise UnknownName(f"There is no tool {name[:80]!r}", hint=f"Use one of: {', '.join(tool_choices)}.")
 
 
 def filter_from(arguments: Mapping[str, Any]) -> Filter:

@@ -27,7 +27,8 @@ import numpy as np
 from bunko import __version__
 from bunko.errors import DiskFull, LibraryError, LibraryTooNew, SourceError
 from bunko.failpoints import reach_failpoint
-from bunko.library.catalog import clean_description, clean_name
+from bunko.library.assistant_names import clean_name
+from bunko.library.catalog import clean_description
 from bunko.library.pack import records
 from bunko.library.pack.records import PackDamaged, PackRecord
 from bunko.protocols import Store

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from bunko.records import LoggedSearch
 from bunko.stores.memory.data import MemoryTables, with_lock
@@ -36,6 +37,13 @@ class MemoryCache:
         count = len(self._tables.searches)
         self._tables.searches = {}
         return count
+
+    @with_lock
+    def rename_tool(self, name: str, new_name: str) -> None:
+        """Make the logged searches of a tool those of its new name, in the place of those of a tool that had it."""
+        searches = [search for search in self._tables.searches.values() if search.tool != new_name]
+        searches = [replace(search, tool=new_name) if search.tool == name else search for search in searches]
+        self._tables.searches = {(search.query, search.tool): search for search in searches}
 
     @with_lock
     def cached_answer(self, kind: str, key: bytes, now: float) -> str | None:

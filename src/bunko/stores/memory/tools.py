@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bunko.errors import name_taken_error
 from bunko.stores.memory.data import MemoryTables, with_lock
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
@@ -46,6 +47,18 @@ class MemoryTools:
                 if imported_at:
                     updated = replace(updated, imported_at=imported_at, checked_at=imported_at)
                 self._tables.tools[name] = updated
+
+    @with_lock
+    def rename(self, *tools: Tool) -> None:
+        """Store the names and options of existing tools atomically; raise SettingsError if another has such a name."""
+        stored = {tool.id: tool for tool in self._tables.tools.values()}
+        for tool in tools:
+            existing = self._tables.tools.get(tool.name)
+            if existing is not None and existing.id != tool.id:
+                raise name_taken_error(tool.name)
+        for tool in tools:
+            stored[tool.id] = replace(stored[tool.id], name=tool.name, options=tool.options)
+        self._tables.tools = {tool.name: tool for tool in stored.values()}
 
     @with_lock
     def drop(self, tool_id: int) -> None:

@@ -60,6 +60,13 @@ class SqliteCache:
             self._database.drop_table_securely("asked")
         return count
 
+    def rename_tool(self, name: str, new_name: str) -> None:
+        """Make the logged searches of a tool those of its new name, in the place of those of a tool that had it."""
+        if self._database.has_table("asked"):
+            with self._database.transaction() as connection:
+                connection.execute("DELETE FROM asked WHERE tool = ?", (new_name,))
+                connection.execute("UPDATE asked SET tool = ? WHERE tool = ?", (new_name, name))
+
     def cached_answer(self, kind: str, key: bytes, now: float) -> str | None:
         """Return a cached answer, or None if there is none or it expired; `now` is in seconds since 1970."""
         return self.cached_answers(kind, [key], now).get(key)

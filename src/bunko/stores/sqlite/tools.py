@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from bunko.errors import name_taken_error
 from bunko.failpoints import reach_failpoint
 from bunko.stores.sqlite.changes import advance_generation
 from bunko.stores.sqlite.connection import INTEGER, TEXT, Connection, Database
@@ -52,6 +53,18 @@ class SqliteTools:
             if imported_at:
                 connection.execute(
                     "UPDATE tools SET imported_at = ?, checked_at = ? WHERE id = ?", (imported_at, imported_at, tool_id)
+                )
+
+    def rename(self, *tools: Tool) -> None:
+        """Store the names and options of existing tools atomically; raise SettingsError if another has such a name."""
+        with self._database.transaction() as connection:
+            for tool in tools:
+                query = "SELECT 1 FROM tools WHERE name = ? AND id <> ?"
+                if connection.execute(query, (tool.name, tool.id)).fetchone():
+                    raise name_taken_error(tool.name)
+                connection.execute(
+                    "UPDATE tools SET name = ?, options = ? WHERE id = ?",
+                    (tool.name, _to_json(tool.options.to_json()), tool.id),
                 )
 
     def drop(self, tool_id: int) -> None:

@@ -30,7 +30,7 @@ class ToolsetContext:
     subject: str  # what is searched, in words
     settings: Settings | None  # None while the library is not open
     library_tools: Sequence[LibraryTool]  # the active ones, for the toolset `tools`
-    tool_choices: Mapping[str, str]  # their names, by the ones that assistants choose them by
+    tool_choices: Mapping[str, str]  # their names, by the ones that assistants see
     searched_kinds: Sequence[str]  # kinds of documents that other selected toolsets search
     exceeds_schema_budget: Callable[[Sequence[ToolDefinition]], bool]
 
@@ -71,7 +71,15 @@ def reserved_names() -> frozenset[str]:
 
 def check_tool_name(library: Library, name: str) -> None:
     """Raise an error if a new tool of the library would have the name of a built-in tool."""
-    from bunko.library.catalog import safe_name
+    from bunko.library.assistant_names import choose_alias
 
-    if safe_name(name).lower() in reserved_names() and all(tool.name != name for tool in library.tools()):
+    tools = library.tools()
+    if any(tool.name == name for tool in tools):
+        return
+    alias = choose_alias(name, tools)
+    if alias and alias.lower() in reserved_names():
+        raise SettingsError(
+            f"Assistants would see {name!r} as {alias}, the name of a built-in tool", hint="Choose another name."
+        )
+    if name.lower() in reserved_names():
         raise SettingsError(f"{name!r} is the name of a built-in tool", hint="Choose another name.")

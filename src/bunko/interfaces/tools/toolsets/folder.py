@@ -27,6 +27,7 @@ def build_folder_tools(
 
     The choices are the names that assistants see, with the real names.
     """
+    tool_param = replace(search_tool.TOOL_PARAM, choices=tuple(tool_choices), accepts_others=True)
     return [
         ToolDefinition(
             "search",
@@ -38,7 +39,7 @@ def build_folder_tools(
                 search_tool.QUERY_PARAM,
                 search_tool.top_k_param(top_k),
                 search_tool.PER_DOCUMENT_PARAM,
-                *((replace(search_tool.TOOL_PARAM, choices=tuple(tool_choices)),) if tool_choices else ()),
+                *((tool_param,) if tool_choices else ()),
                 *search_tool.FILTER_PARAMS,
                 search_tool.EXTRACT_PARAM,
                 *search_tool.OUTPUT_PARAMS,

@@ -108,10 +108,7 @@ def _query_memos(call: ToolCall) -> ToolReply:
         token_budget=library.settings.serve.max_result_tokens,
     )
     page = library.page(request, overhead_tokens=_overhead_tokens)
-    results = [
-        _result_to_dict(item, text, show_tool=page.several_tools)
-        for item, text in zip(page.results, page.display_texts(), strict=True)
-    ]
+    results = [_result_to_dict(page, item, text) for item, text in zip(page.results, page.display_texts(), strict=True)]
     no_results = _NO_FILTERED_MEMOS if request.where else _NO_MEMOS
     has_memos = page.total_passages > 0
     heading = f"{format_count(page.total_passages, 'memo')}. {UNTRUSTED_NOTE}" if has_memos else no_results
@@ -181,14 +178,14 @@ def _recent_memos(call: ToolCall) -> ToolReply:
     documents = call.library.recent_documents(
         limit=call.arguments["limit"], kinds=kinds_of_section("memos"), where=_filter_from(call.arguments)
     )
-    several_tools = len({tool.name for tool, _ in documents}) > 1
+    several_tools, names = len({tool.name for tool, _ in documents}) > 1, call.library.assistant_names()
     results = []
     for tool, document in documents:
         beginning = remove_hidden_chars(document.beginning)
         start, end = snippet_range(beginning, SnippetTerms({}), SNIPPET_CHARS)
         result = _memo_fields(document.uri, document.title, document.date, document.tags)
         result["snippet"] = beginning[start:end] + ("…" if end < len(beginning.rstrip()) else "")
-        results.append(result | ({"tool": single_line(tool.name)} if several_tools else {}))
+        results.append(result | ({"tool": names[tool.name]} if several_tools else {}))
     structured = {"results": results, "total": len(results), "note": UNTRUSTED_NOTE}
     mark = new_mark()
     head = (
@@ -208,18 +205,18 @@ def _overhead_tokens(passage: Passage) -> int:
     return _MEMO_OVERHEAD_TOKENS + 2 * estimate_tokens(" ".join(labels))
 
 
-def _result_to_dict(item: PageItem, text: str, *, show_tool: bool) -> dict[str, Any]:
+def _result_to_dict(page: Page, item: PageItem, text: str) -> dict[str, Any]:
     passage, hit = item.passage, item.passage.hit
     result = _memo_fields(hit.uri, hit.title, hit.date, hit.tags)
     result |= {"heading_path": passage.headings} if passage.headings else {}
     result |= {"snippet": text, "score": round_score(hit.score)}
     result |= {"citation": single_line(passage.citation), "hash": passage.hash}
-    result |= {"uri": readable_address(hit.tool, hit.uri)}
+    result |= {"uri": readable_address(page.assistant_names[hit.tool], hit.uri)}
     if passage.chars_before or passage.chars_after:
         result["left_out"] = {"before": passage.chars_before, "after": passage.chars_after}
     if not (item.has_start and item.has_end):
         result["truncated"] = True
-    return result | ({"tool": single_line(hit.tool)} if show_tool else {})
+    return result | ({"tool": page.assistant_names[hit.tool]} if page.several_tools else {})
 
 
 def _memo_fields(uri: str, title: str, date: str, memo_tags: Sequence[str]) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from bunko.interfaces.tools import search_tool
 from bunko.interfaces.tools.tool import OBJECT, ToolDefinition
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext, folder, reserved_names
-from bunko.library.catalog import clean_description, clean_name, hashed_name, public_name
+from bunko.library.assistant_names import assistant_names, clean_name, hashed_name
+from bunko.library.catalog import clean_description
 from bunko.types import Tool as LibraryTool
 
 
@@ -30,12 +31,12 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
 
 
 def _search_tools(library_tools: Sequence[LibraryTool], top_k: int) -> list[ToolDefinition]:
-    names = safe_names([tool.name for tool in library_tools])
+    names = safe_names(library_tools)
     return [
         ToolDefinition(
             names[tool.name],
             clean_name(tool.name),
-            clean_description(tool.description) or f"Search {clean_name(tool.name)}.",
+            _describe(tool),
             (
                 search_tool.QUERY_PARAM,
                 search_tool.top_k_param(top_k),
@@ -48,17 +49,20 @@ def _search_tools(library_tools: Sequence[LibraryTool], top_k: int) -> list[Tool
     ]
 
 
-def safe_names(names: Sequence[str]) -> dict[str, str]:
-    """Return a unique name for each tool that every client accepts."""
-    used_names = set(reserved_names())
-    result = {}
-    for name in names:
-        safe_name = public_name(name)
-        if safe_name in used_names:
-            safe_name = hashed_name(name)  # unique
-        used_names.add(safe_name)
-        result[name] = safe_name
-    return result
+def _describe(tool: LibraryTool) -> str:
+    """Return the description of a tool, with its name if assistants see a reading of it: users ask for the name."""
+    name, description = clean_name(tool.name), clean_description(tool.description)
+    if not description:
+        return f"Search {name}."
+    return description if name.isascii() or name in description else clean_description(f"{name}: {description}")
+
+
+def safe_names(tools: Sequence[LibraryTool]) -> dict[str, str]:
+    """Return the name of each tool that assistants see, by its real one; none is the name of a built-in tool."""
+    return {
+        name: hashed_name(name) if seen.lower() in reserved_names() else seen
+        for name, seen in assistant_names(tools).items()
+    }
 
 
 TOOLSET = Toolset(

@@ -20,6 +20,7 @@ from bunko.search.paging import PageItem
 from bunko.search.request import SearchRequest
 
 if TYPE_CHECKING:
+    from bunko.library.page import Page
     from bunko.library.web import CollectResult
 
 # Tokens for the field names and numbers of a result.
@@ -185,7 +186,7 @@ def _search_pages(call: ToolCall) -> ToolReply:
         token_budget=library.settings.serve.max_result_tokens,
     )
     page = library.page(request, overhead_tokens=lambda _: _RESULT_OVERHEAD_TOKENS)
-    results = [_result_to_dict(item) for item in page.results]
+    results = [_result_to_dict(page, item) for item in page.results]
     structured: dict[str, Any] = {
         "results": results,
         "note": message("note"),
@@ -204,7 +205,7 @@ def _search_pages(call: ToolCall) -> ToolReply:
     return ToolReply("\n\n".join([*blocks, *footer]), structured, document_links(page))
 
 
-def _result_to_dict(item: PageItem) -> dict[str, Any]:
+def _result_to_dict(page: Page, item: PageItem) -> dict[str, Any]:
     hit = item.passage.hit
     return {
         "source": _short_line(hit.uri),
@@ -215,7 +216,7 @@ def _result_to_dict(item: PageItem) -> dict[str, Any]:
         "fetched_at": hit.fetched_at,
         "citation": single_line(item.passage.citation),
         "hash": item.passage.hash,
-        "uri": readable_address(hit.tool, hit.uri),
+        "uri": readable_address(page.assistant_names[hit.tool], hit.uri),
     }
 
 

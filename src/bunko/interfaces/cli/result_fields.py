@@ -1,0 +1,91 @@
+"""Say of a search result where it is, what leads to it, and what its text is without the heading above it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from bunko.library.document_files import document_file
+from bunko.sources import section_of
+
+if TYPE_CHECKING:
+    from bunko.search.paging import PageItem
+    from bunko.search.passages import Passage
+    from bunko.types import Hit, Tool
+
+Tools = Mapping[str, "Tool"]  # the tools of a library by name
+
+# The line below or above a heading that is drawn with signs.
+_RULE = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}")
+# The headings of pages, slides and cells, without the title of the slide or of the section.
+_PLACE_HEADING = re.compile(r"\A(?:(?:Page|Slide) \d{1,6}(?:: |\Z)|.+![A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7}\Z)")
+# All that may stand in a link; a percent sign is part of an address that is encoded already.
+_LINK_CHARS = "%/:=&?~#+!$,;'@()*[]"
+
+
+def location(passage: Passage) -> str:
+    """Return where a passage is, for people: with its page, slide or cell if it has one, else with its lines."""
+    return f"{passage.hit.uri}:{passage.place}" if passage.place else passage.citation
+
+
+def absolute_path(hit: Hit, tools: Tools) -> str:
+    """Return the path of the file that a hit is in; empty for a web page and a document without a file."""
+    tool = tools.get(hit.tool)
+    file = document_file(tool, hit.uri) if tool else None
+    return str(file) if file else ""
+
+
+def link(hit: Hit, tools: Tools) -> str:
+    """Return the address that opens a hit: of its file or its web page; empty if it has none."""
+    if hit.uri.lower().startswith(("http://", "https://")):
+        return quote(hit.uri, safe=_LINK_CHARS, errors="replace")
+    tool = tools.get(hit.tool)
+    file = document_file(tool, hit.uri) if tool else None
+    return file.as_uri() if file else ""
+
+
+def is_memo(hit: Hit, tools: Tools) -> bool:
+    """Return whether a hit is a memo, which people know by its title and date."""
+    tool = tools.get(hit.tool)
+    return tool is not None and section_of(tool.kind) == "memos"
+
+
+def memo_label(hit: Hit) -> str:
+    """Return the title, date and tags of a memo."""
+    tags = " ".join(f"#{tag}" for tag in hit.tags)
+    return "  ".join(part for part in (hit.title, hit.date[:10], tags) if part)
+
+
+def heading_labels(passage: Passage) -> list[str]:
+    """Return the headings above a passage as people read them: without the number of the page that its place names."""
+    labels = list(passage.hit.chunk.heading_path)
+    if passage.place:
+        labels = [_PLACE_HEADING.sub("", label) for label in labels]
+    return [label for label in labels if label]
+
+
+def body_text(item: PageItem, *, text: str | None = None, titles: Sequence[str] = ()) -> str:
+    """Return the text of a result, or `text`, without the headings and `titles` it begins with: they stand above it."""
+    labels = (*item.passage.hit.chunk.heading_path, *titles)
+    headings = {letters for label in labels if (letters := _letters(label))}
+    lines = (item.text if text is None else text).replace("\r\n", "\n").split("\n")
+    return "\n".join(lines[_count_headings(lines, headings) :])
+
+
+def _count_headings(lines: Sequence[str], headings: set[str]) -> int:
+    """Return how many lines at the beginning are headings, rules below them, or blank."""
+    count = index = 0
+    for index, line in enumerate(lines, 1):
+        if line.strip() and not _RULE.fullmatch(line.strip()):
+            if _letters(line) not in headings:
+                break
+            count = index
+        elif count == index - 1 and count:
+            count = index
+    return count
+
+
+def _letters(text: str) -> str:
+    return "".join(char for char in text.casefold() if char.isalnum())

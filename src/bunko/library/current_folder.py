@@ -1,0 +1,67 @@
+"""Find what of a library the current folder is: a folder with its own index, the folder of a tool, or one below it."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from bunko.library import catalog
+from bunko.library.paths import paths_for_docs
+from bunko.protocols import Store
+from bunko.records import Filter
+from bunko.types import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class FolderScope:
+    """The tool whose folder contains the current one, and which of its documents are in the current one."""
+
+    tool: str
+    folder: Path
+    path: str = ""  # a glob over the documents in the folder; empty: all of the tool's
+
+
+def find_indexed_folder(folder: Path) -> Path | None:
+    """Return the nearest of a folder and those above it that has its own index; None if there is none.
+
+    Only an index that belongs to the user counts: in a folder that others can write to, they could place one.
+    """
+    for candidate in (folder, *folder.parents):
+        database = paths_for_docs(candidate).database
+        if all(_is_own(path) for path in (database.parent, database)):
+            return candidate
+    return None
+
+
+def find_scope(store: Store, folder: Path) -> FolderScope | None:
+    """Return the active tool with the deepest folder that contains this one; None if there is none."""
+    tools = [tool for tool in catalog.tools(store) if tool.active and _contains(tool, folder)]
+    if not tools:
+        return None
+    tool = max(tools, key=lambda tool: len(Path(tool.source).parts))
+    below = folder.relative_to(tool.source).as_posix()
+    if below == ".":
+        return FolderScope(tool.name, folder)
+    path = f"{_escape_glob(below)}/**"
+    # A folder without documents, such as an excluded one, would always give no results.
+    if store.documents.select(tool.id, Filter(path)):
+        return FolderScope(tool.name, folder, path)
+    return FolderScope(tool.name, Path(tool.source))
+
+
+def _contains(tool: Tool, folder: Path) -> bool:
+    return bool(tool.source) and folder.is_relative_to(tool.source)
+
+
+def _is_own(path: Path) -> bool:
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return not path.is_symlink() and (not hasattr(os, "geteuid") or status.st_uid == os.geteuid())
+
+
+def _escape_glob(path: str) -> str:
+    return re.sub(r"([*?\[])", r"[\1]", path)
