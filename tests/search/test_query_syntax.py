@@ -46,7 +46,7 @@ def test_quotes_require_and_a_hyphen_before_a_word_excludes(
 @pytest.mark.parametrize(
     "query",
     [
-        "git commit --amend", "tar -x", "ls -1", "a re-render", "well-known", "UTF -8", "temperature -10", "e-mail",
+        "git commit --amend", "rm -rf a", "ls -1", "a re-render", "well-known", "UTF -8", "temperature -10", "e-mail",
         "- item", "pages 3 -5", "-", "--", "this - that", "x-y -", "A—B", "a −b", 'a 5" nail', 'print("hello")',
         'name="value" id="x"', '{"a": "b"}', '"', '""', '" "', '"unfinished phrase', "「形態素解析」", "『本』",
         "don't", "it's 'quoted'",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.errors import BunkoError
+from bunko.errors import BunkoError, QueryError
 from bunko.interfaces import serialize
 from bunko.interfaces.cli import render, render_results, result_formats
 from bunko.interfaces.cli.main import EXIT_CODES
@@ -183,6 +183,10 @@ def test_every_string_can_be_searched_for_in_every_mode_and_shown(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     for string in (*HOSTILE, *BROKEN, "".join(HOSTILE), "\x00" * 10):
+        if not string.strip():
+            with pytest.raises(QueryError, match="empty"):
+                imported.library.page(SearchRequest(string))
+            continue
         for mode in MODES:
             request = SearchRequest(string, mode=mode, top_k=3, explain=True, refresh=False, join_chunks=False)
             page = imported.library.page(request)

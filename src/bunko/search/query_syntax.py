@@ -16,6 +16,7 @@ _OPERATOR = re.compile(
     rf"|(?<!\S)-(?P<word>[^\W\d_][^\s{_QUOTES}]*)"
 )
 _JAPANESE_CHAR = re.compile(f"[{JAPANESE_CHARS}]")
+_MIN_EXCLUDED_LETTERS = 3  # people search for commands: rm -rf, docker run -it
 _SENTENCE_ENDS = ".,;:!?、。"
 
 
@@ -30,7 +31,7 @@ class ParsedQuery(NamedTuple):
 def parse_query(query: str) -> ParsedQuery:
     """Return the words, phrases and exclusions of a query; one without operators is returned as it is.
 
-    A hyphen excludes only at the beginning of a word of two letters or more, or of one in Japanese: --amend, -v, -10
+    A hyphen excludes only at the beginning of a word of three letters or more, or of one in Japanese: --amend, -rf, -10
     and re-render are words.
     """
     if "-" not in query and not any(quote in query for quote in _QUOTES):
@@ -43,7 +44,7 @@ def parse_query(query: str) -> ParsedQuery:
         if phrase is not None and phrase.strip():
             (excluded if match["minus"] else phrases).append(phrase.strip())
             return "" if match["minus"] else phrase
-        if len(word) > 1 or _JAPANESE_CHAR.match(word):
+        if len(word) >= _MIN_EXCLUDED_LETTERS or _JAPANESE_CHAR.match(word):
             excluded.append(word)
             return ""
         return match[0]
