@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
+from bunko.interfaces.cli.help_formatter import CommandGroup
 from bunko.interfaces.cli.options import is_terminal, pop_shared_options, print_json, print_stderr, shared_options
 
 
-@click.group(name="config")
+@click.group(name="config", cls=CommandGroup)
 def command() -> None:
     """Show the current settings and where each comes from.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bunko.embedders.names import display_name
+from bunko.interfaces.cli.help_formatter import CommandGroup
 from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import (
     SharedOptions,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _COLUMNS = ("embedder", "state", "model", "install", "key", "description")
 
 
-@click.group(name="embedders", invoke_without_command=True)
+@click.group(name="embedders", cls=CommandGroup, invoke_without_command=True)
 @shared_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:

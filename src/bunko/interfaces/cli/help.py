@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import find_tool_names, replace_controls
 from bunko.interfaces.text import format_count
 
@@ -48,7 +49,8 @@ def start_page(ctx: click.Context) -> str:
     with formatter.section("Begin"):
         formatter.write_dl(_FIRST_STEPS, col_max=40)
     with formatter.section("Commands"):
-        formatter.write_dl([(title, ", ".join(names)) for title, names in GROUPS.items() if title != "Begin"])
+        others = [(title, names) for title, names in GROUPS.items() if title != "Begin"]
+        formatter.write_dl([(translate(title), ", ".join(names)) for title, names in others])
     formatter.write_paragraph()
     if tools := _describe_tools():
         formatter.write_text(tools)

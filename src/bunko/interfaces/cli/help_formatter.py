@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from unicodedata import east_asian_width
 
 import click
@@ -11,13 +13,25 @@ from bunko.interfaces.cli.language import language, translate
 
 _MIN_WIDTH = 20
 _MAX_FIRST_COLUMN = 30
+_NO_LIMIT = 1000  # in characters; longer than any sentence
 # These do not begin a line, and those do not end one.
-_NO_START = frozenset("。、，．・：；！？）」』】〉》ーぁぃぅぇぉっゃゅょァィゥェォッャュョ,.:;!?)]}")
+_NO_START = frozenset("。、，．・：；！？）」』】〉》ー々〜…ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ,.:;!?)]}")
 _NO_END = frozenset("（「『【〈《([{")
+_NOTE = re.compile(r"(\[[^]]*\]+ ?)")
 
 
 class TranslatedFormatter(click.HelpFormatter):
     """Writes help texts through the catalogue of the user's language."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """Write the usage of a command; its arguments stay in the column in which they begin."""
+        if language() == "en":
+            super().write_usage(prog, args, prefix)
+            return
+        start = f"{' ' * self.current_indent}{prefix or translate('Usage:') + ' '}{prog} "
+        lines = list(wrap_cells(args, max(_MIN_WIDTH, self.width - cell_count(start)))) or [""]
+        self.write(f"{start}{lines[0]}".rstrip() + "\n")
+        self.write("".join(f"{' ' * cell_count(start)}{line}\n" for line in lines[1:]))
 
     def write_heading(self, heading: str) -> None:
         """Write a heading."""
@@ -60,24 +74,54 @@ class TranslatedFormatter(click.HelpFormatter):
                 self.write(f"{indent}{' ' * first_width}{line}\n")
 
 
+class CommandGroup(click.Group):
+    """A group whose help has the whole first sentence of each command; click would cut it to one line."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, first_sentence(command)) for name, command in commands if command])
+
+
+def first_sentence(command: click.Command) -> str:
+    """Return what a command does, as a list of commands says it."""
+    return command.get_short_help_str(limit=_NO_LIMIT)
+
+
 def cell_count(text: str) -> int:
     """Return how many cells a text takes on a terminal."""
     return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def wrap_cells(text: str, width: int) -> Iterator[str]:
-    """Yield the lines of a text that fit a width in cells: words are kept whole, Japanese breaks between characters."""
-    line, cells = "", 0
-    for piece in _pieces(text):
-        piece_cells = cell_count(piece)
-        if line and cells + cell_count(piece.rstrip()) > width:
+    """Yield the lines of a text that fit a width in cells.
+
+    Words and notes in brackets are kept whole, Japanese breaks between characters.
+    """
+    line = ""
+    parts = [part for part in _NOTE.split(text) if part]
+    for piece in chain.from_iterable([part] if _is_note(part, width) else _pieces(part) for part in parts):
+        if line and cell_count(line + piece.rstrip()) > width:
             yield line.rstrip()
-            line, cells = "", 0
-            piece = piece.lstrip()
-            piece_cells = cell_count(piece)
-        line, cells = line + piece, cells + piece_cells
+            line = ""
+        line += piece if line else piece.lstrip()
+        while cell_count(line.rstrip()) > width:  # a word that is longer than a line
+            end = _cut_at(line, width)
+            yield line[:end]
+            line = line[end:]
     if line.strip():
         yield line.rstrip()
+
+
+def _is_note(part: str, width: int) -> bool:
+    return _NOTE.fullmatch(part) is not None and cell_count(part.rstrip()) <= width
+
+
+def _cut_at(text: str, width: int) -> int:
+    """Return after how many characters to cut a long word: after the last | or / that fits, else anywhere."""
+    end = next(end for end in range(len(text), 0, -1) if cell_count(text[:end]) <= width or end == 1)
+    return max(text.rfind(mark, 1, end) for mark in "|/") + 1 or end
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -103,7 +147,6 @@ def _translate_paragraph(text: str) -> str:
     translated = translate(plain)
     if translated != plain or not plain.endswith("]"):
         return translated
-    body, _, rest = plain.rpartition("  [")
-    if not body:
-        body, _, rest = plain.rpartition(" [")
-    return f"{translate(body)} [{translate(rest.removesuffix(']'))}]" if body else plain
+    body, _, rest = plain.rpartition(" [")
+    notes = [translate(note) for note in rest.removesuffix("]").split("; ")]
+    return f"{_translate_paragraph(body)} [{'、'.join(notes)}]" if body else plain

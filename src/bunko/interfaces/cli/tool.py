@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from bunko.interfaces.cli.help_formatter import CommandGroup
 from bunko.interfaces.cli.options import (
     PATH,
     SharedOptions,
@@ -50,7 +51,7 @@ class _KindChoice(click.Choice):  # type: ignore[type-arg]  # click 8.1 has no C
         return super().convert(value, param, ctx)
 
 
-@click.group(name="tool")
+@click.group(name="tool", cls=CommandGroup)
 def command() -> None:
     """Manage tools: the named folders that assistants search.
 

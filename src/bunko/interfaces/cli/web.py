@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bunko.interfaces.cli.fetch_progress import show_fetch_progress
+from bunko.interfaces.cli.help_formatter import CommandGroup
 from bunko.interfaces.cli.language import translate, translate_reason
 from bunko.interfaces.cli.options import (
     complete_tool_names,
@@ -34,7 +35,7 @@ _name_option = click.option(
 )
 
 
-@click.group(name="web")
+@click.group(name="web", cls=CommandGroup)
 def command() -> None:
     """Collect web pages and keep them up to date.
 
