@@ -11,7 +11,7 @@ import pytest
 
 from bunko.interfaces.cli import language
 from bunko.interfaces.cli.help_formatter import cell_count, wrap_cells
-from bunko.interfaces.cli.language import read_catalogue, set_language, translate
+from bunko.interfaces.cli.language import read_catalogue, set_language, translate, translate_reason
 from tests.conftest import Run
 
 CATALOGUE = dict(read_catalogue())
@@ -29,9 +29,14 @@ def entries(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small catalogue in place of the real one."""
     small = {
         "Nothing was found": "見つかりませんでした",
-        "{} documents": "{0} 件の文書",
-        "Added {} to {}.": "{1} に {0} を追加しました。",
+        "{n} documents": "文書 {0} 件",
+        "{n} chunks": "チャンク {0} 個",
+        "Added {} to {}.": "{1} に {0:t} を追加しました。",
         "Added {}.": "{0} を追加しました。",
+        "Search it with: {}": "検索するには: {0}",
+        "There is no folder {}": "フォルダーがありません: {0}",
+        "It has {}": "中身は {0:list} です",
+        "{n} .{w}": ".{1} {0} 件",
     }
     monkeypatch.setattr(language, "read_catalogue", lambda: iter(small.items()))
     language._catalogue.cache_clear()
@@ -45,8 +50,19 @@ def entries(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("Nothing was found", "見つかりませんでした"),
         ("  Nothing was found\n", "  見つかりませんでした\n"),
-        ("3 documents", "3 件の文書"),
-        ("Added 3 documents to notes.", "notes に 3 件の文書 を追加しました。"),
+        ("3 documents", "文書 3 件"),
+        ("my documents", "my documents"),
+        ("1,200 documents, 3 chunks", "文書 1,200 件、チャンク 3 個"),
+        ("3 documents, and more", "3 documents, and more"),
+        ("Added 3 documents to notes.", "notes に 文書 3 件 を追加しました。"),
+        ("Added 3 documents.", "3 documents を追加しました。"),
+        ("Added a. Search it with: bunko search x", "a を追加しました。検索するには: bunko search x"),
+        ("There is no folder a\nb", "フォルダーがありません: a\nb"),
+        ("There is no folder ./a. Search it with: b", "フォルダーがありません: ./a。検索するには: b"),
+        ("Search it with: bunko search .", "検索するには: bunko search ."),
+        ("It has a, b and c", "中身は a、b、c です"),
+        ("3 .md", ".md 3 件"),
+        ("3 .md and more", "3 .md and more"),
         ("Added {0} to {x}.", "{x} に {0} を追加しました。"),
         ("Added notes.", "notes を追加しました。"),
         ("Nothing was found\nSomething else", "見つかりませんでした\nSomething else"),
@@ -60,20 +76,49 @@ def test_a_message_is_found_by_the_text_around_its_values(english: str, expected
     assert translate(english) == english
 
 
+PLACEHOLDER = re.compile(r"\{[nw]?\}")
+
+
 def test_a_translation_has_the_values_of_its_message_and_nothing_else_in_braces() -> None:
     for english, translation in CATALOGUE.items():
-        used = {name for _, name, _, _ in Formatter().parse(translation) if name is not None}
-        assert used <= {str(number) for number in range(english.count("{}"))}, english
-        assert translation.strip(), english
+        fields = [(name, form) for _, name, form, _ in Formatter().parse(translation) if name is not None]
+        assert {name for name, _ in fields} <= {str(number) for number in range(len(PLACEHOLDER.findall(english)))}
+        assert {form for _, form in fields} <= {"", "s", "t", "list"}, english
         assert re.search("[ぁ-んァ-ヶ一-龠]", translation), english
+
+
+def test_a_message_has_one_translation() -> None:
+    assert len(CATALOGUE) == len(list(read_catalogue()))
 
 
 def test_two_messages_of_the_catalogue_are_not_taken_for_each_other() -> None:
     for english, translation in CATALOGUE.items():
-        values = [f"値{number}" for number in range(english.count("{}"))]
-        assert translate(english.replace("{}", "{{}}").replace("{{}}", "{}").format(*values)) == translation.format(
-            *values
-        ), english
+        kinds = PLACEHOLDER.findall(english)
+        values = [str(number + 3) if kind == "{n}" else f"値{number}" for number, kind in enumerate(kinds)]
+        parts = PLACEHOLDER.split(english)
+        message = parts[0] + "".join(value + part for value, part in zip(values, parts[1:], strict=True))
+        expected = re.sub(r":(?:s|t|list)\}", "}", translation).format(*values)
+        assert translate(message) == expected, english
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("is empty; it will be indexed when it has content", "空です。内容が書かれたら取り込まれます"),
+        ("a.md is being written\nWait until it is complete and import again.",
+         "a.md は書き込み中です。書き終わってから、もう一度取り込んでください。"),
+        ("The PDF is encrypted\nSave a copy without a password and import that.",
+         "PDF が暗号化されています。パスワードを外して保存したものを取り込んでください。"),
+        ("Something else", "Something else"),
+    ],
+)  # fmt: skip
+def test_why_a_document_has_a_problem_is_on_one_line(reason: str, expected: str) -> None:
+    assert translate_reason(reason) == expected
+
+
+def test_a_name_that_is_a_word_of_the_catalogue_stays_as_it_is() -> None:
+    assert translate("Added never.") == "never を追加しました。"
+    assert translate("There is no tool called 'active'") == "'active' というツールはありません"
 
 
 @pytest.mark.parametrize("width", [20, 33, 78])

@@ -113,6 +113,8 @@ def _confirm_import(pack: Pack, name: str | None, description: str | None) -> No
             hint="Accept them with --yes, or give your own with --name and --description.",
         )
     counts = f"{format_count(pack.documents, 'document')}, {format_count(pack.chunks, 'chunk')}"
-    print_stderr(f"name:         {name}\ndescription:  {description}\ncontents:     {counts}")
+    print_stderr(f"name:         {name}")
+    print_stderr(f"description:  {description}")
+    print_stderr(f"contents:     {counts}")
     if not confirm("Assistants read this name and description. Import the tool?"):
         raise click.ClickException("Nothing was imported")

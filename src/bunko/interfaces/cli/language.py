@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
+from itertools import product
 from typing import Literal, NamedTuple
 
 from bunko.errors import BunkoError
@@ -16,13 +17,13 @@ from bunko.interfaces.text import join_sentences
 Language = Literal["en", "ja"]
 
 _VARIABLE = "BUNKO_DISPLAY_LANGUAGE"
-_PLACEHOLDER = re.compile(r"\{n?\}")
+_PLACEHOLDER = re.compile(r"\{[nw]?\}")
 _SIMPLE_VALUE = re.compile(r"\{(\d+)\}")
-_NUMBER = re.compile(r"[\d,.]+%?")
+_KINDS = {"{}": re.compile(r"(?s).*"), "{n}": re.compile(r"[\d,.]+%?"), "{w}": re.compile(r"\S+")}
 # Where a message may be cut into lines, sentences, clauses and items, and what stands there in a translation.
 _PARTS = (
     (re.compile(r"\n"), "\n"),
-    (re.compile(r"(?<=[.?!]) (?=\S)"), ""),
+    (re.compile(r"(?<=[.?!]) +(?=\S)"), ""),
     (re.compile("; "), "。"),
     (re.compile(", "), "、"),
 )
@@ -32,8 +33,9 @@ _language: Language = "en"
 
 class _Template(NamedTuple):
     parts: tuple[str, ...]  # the English text around its values
-    numbers: tuple[int, ...]  # which values are numbers
+    kinds: tuple[str, ...]  # of its values: {} for any, {n} for a number, {w} for one word
     translation: str  # with {0}, {1} … for the values
+    longest_part: str  # which tells most texts apart, and quickly
 
 
 class _Catalogue(NamedTuple):
@@ -131,7 +133,12 @@ def _find_entry(text: str) -> str | None:
     catalogue = _catalogue()
     if (translated := catalogue.exact.get(text) or _translate_parts(text)) is not None:
         return translated
+    is_sentence = text.endswith(".") and text[-2:-1] not in (" ", ".", "/")  # as in: bunko add .
     for template in catalogue.templates:
+        if template.longest_part not in text:
+            continue
+        if is_sentence and not template.parts[-1]:
+            continue  # the full stop is not part of the value at the end
         if (values := _match(template, text)) is not None:
             return template.translation.format(*map(_Value, values))
     return None
@@ -168,9 +175,8 @@ def _match(template: _Template, text: str) -> list[str] | None:
         values.append(text[position:found])
         position = found + len(part)
     values.append(text[position:end])
-    if any(not _NUMBER.fullmatch(values[index]) for index in template.numbers):
-        return None
-    return values
+    is_match = all(_KINDS[kind].fullmatch(value) for kind, value in zip(template.kinds, values, strict=True))
+    return values if is_match else None
 
 
 @cache
@@ -179,9 +185,8 @@ def _catalogue() -> _Catalogue:
     exact, templates = {}, []
     for english, translation in read_catalogue():
         if _PLACEHOLDER.search(english):
-            parts = tuple(_PLACEHOLDER.split(english))
-            numbers = [index for index, name in enumerate(_PLACEHOLDER.findall(english)) if name == "{n}"]
-            templates.append(_Template(parts, tuple(numbers), translation))
+            parts, kinds = _PLACEHOLDER.split(english), _PLACEHOLDER.findall(english)
+            templates.append(_Template(tuple(parts), tuple(kinds), translation, max(parts, key=len)))
         else:
             exact[english] = translation
     templates.sort(key=lambda template: -sum(map(len, template.parts)))
@@ -189,7 +194,7 @@ def _catalogue() -> _Catalogue:
 
 
 def read_catalogue() -> Iterator[tuple[str, str]]:
-    """Yield the English messages, with {} for a value and {n} for a number, and their translations.
+    """Yield the English messages, with {} for a value, {n} for a number and {w} for a word, and their translations.
 
     A noun that ends in (s) stands for the two messages with one and with several of it.
     """
@@ -198,5 +203,6 @@ def read_catalogue() -> Iterator[tuple[str, str]]:
             for english, translation in section.items():
                 if file.name == "help.toml":  # its values are the words of click, never those of a user
                     translation = _SIMPLE_VALUE.sub(r"{\1:t}", translation)
-                for form in ("", "s") if "(s)" in english else ("",):
-                    yield english.replace("(s)", form), translation
+                start, *rest = english.split("(s)")
+                for forms in product(("", "s"), repeat=len(rest)):
+                    yield start + "".join(map("".join, zip(forms, rest, strict=True))), translation
