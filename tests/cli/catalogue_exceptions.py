@@ -102,6 +102,7 @@ FORMS = {
     "{}: {}/{}, {}": tuple(f"{verb}: {{}}/{{}} pages, {{}} errors" for verb in ("Fetching", "Crawling", "Refreshing")),
     "{} results": ("{} results", "{} results, {}", "{} results, {} to {}"),
     "contents:     {}, {}": ("contents:     {} documents, {} chunks",),
+    "a {} document": tuple(f"a {label} document" for label in ("{}", "text", "mail", "notebook", "source code")),
     "tags:": ("tags: {}",),
     "about:": ("about: {}",),
     "Added {}.{} Add {} with: {} -n {}{}": ("Added {}. Assistants see it as {}. Add web pages with: {}",),
@@ -122,7 +123,7 @@ FORMS = {
         ),
     ),
     "{} with {}": (
-        "a folder with {} documents: {} .md, {} .txt",
+        "a folder with {} documents: {} Markdown, {} HTML, …",
         "an Obsidian vault with {} documents",
         "a Logseq graph with 1 document",
     ),

@@ -20,13 +20,12 @@ _VARIABLE = "BUNKO_DISPLAY_LANGUAGE"
 _PLACEHOLDER = re.compile(r"\{[nw]?\}")
 _SIMPLE_VALUE = re.compile(r"\{(\d+)\}")
 _KINDS = {"{}": re.compile(r"(?s).*"), "{n}": re.compile(r"[\d,.]+%?"), "{w}": re.compile(r"\S+")}
-# Where a message may be cut into lines, sentences, clauses and items, and what stands there in a translation.
-_PARTS = (
-    (re.compile(r"\n"), "\n"),
-    (re.compile(r"(?<=[.?!]) +(?=\S)"), ""),
-    (re.compile("; "), "。"),
-    (re.compile(", "), "、"),
-)
+# Where a message may be cut into lines, sentences and clauses, and what stands there in a translation.
+_PARTS = ((re.compile(r"\n"), "\n"), (re.compile(r"(?<=[.?!]) +(?=\S)"), ""), (re.compile("; "), "。"))
+_ITEMS = (re.compile(", "), "、")
+# A command is copied, so that no full stop and no sentence comes right after it.
+_COMMAND_END = re.compile(r"[:：] (?:bunko|pip|hf|chmod|export) [^。]*$")
+_NO_WORDS = " …"
 _NAME_END = re.compile(", | and | or ")
 _language: Language = "en"
 
@@ -122,7 +121,8 @@ def _translate(text: str) -> str | None:
     if translated is None and stripped.endswith("."):  # a message or a remedy, written as a sentence
         message = stripped[:-1]
         translated = _find_entry(message) or _find_entry(f"{message[:1].lower()}{message[1:]}")
-        translated = None if translated is None else f"{translated}。"
+        if translated is not None and not _COMMAND_END.search(translated):
+            translated += "。"
     if translated is None:
         return None
     indent = len(text) - len(text.lstrip())
@@ -131,8 +131,12 @@ def _translate(text: str) -> str | None:
 
 def _find_entry(text: str) -> str | None:
     catalogue = _catalogue()
-    if (translated := catalogue.exact.get(text) or _translate_parts(text)) is not None:
+    if (translated := catalogue.exact.get(text)) is not None:
         return translated
+    # Lines and sentences come before templates, whose value could be the whole rest of the text; lists come after them.
+    for pattern, joint in _PARTS:
+        if (translated := _translate_parts(text, pattern, joint)) is not None:
+            return translated
     is_sentence = text.endswith(".") and text[-2:-1] not in (" ", ".", "/")  # as in: bunko add .
     for template in catalogue.templates:
         if template.longest_part not in text:
@@ -141,25 +145,21 @@ def _find_entry(text: str) -> str | None:
             continue  # the full stop is not part of the value at the end
         if (values := _match(template, text)) is not None:
             return template.translation.format(*map(_Value, values))
-    return None
+    return _translate_parts(text, *_ITEMS)
 
 
-def _translate_parts(text: str) -> str | None:
-    """Return the lines, sentences, clauses or items of a text in the user's language if the catalogue has all of them.
-
-    They come before templates: the value of a template could be the whole rest of the text.
-    """
-    for pattern, joint in _PARTS:
-        parts = pattern.split(text)
-        if len(parts) > 1:
-            translated: list[str] = []
-            for part in parts:
-                if (found := _translate(part) if part.strip() else part) is None:
-                    break
-                translated.append(found)
-            else:
-                return joint.join(translated)
-    return None
+def _translate_parts(text: str, pattern: re.Pattern[str], joint: str) -> str | None:
+    """Return the parts of a text in the user's language if there are several and the catalogue has all of them."""
+    parts = pattern.split(text)
+    if len(parts) == 1:
+        return None
+    translated = ""
+    for part in parts:
+        if (found := _translate(part) if part.strip(_NO_WORDS) else part) is None:
+            return None
+        is_after_command = not joint and _COMMAND_END.search(translated)
+        translated += f"{(' ' if is_after_command else joint) if translated else ''}{found}"
+    return translated
 
 
 def _match(template: _Template, text: str) -> list[str] | None:

@@ -15,14 +15,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bunko.interfaces.cli.language import translate
+from bunko.interfaces.cli.help_formatter import wrap_cells
+from bunko.interfaces.cli.language import language, translate
 from bunko.interfaces.cli.options import replace_controls
 
 Cell = str | Text
 
 _GAP = 2  # cells between two columns
 _ELLIPSIS = "…"
-_COMMAND = re.compile(r"(?<=: )(?:bunko |pip install )[^\n]*?(?=\.?$)")
+_COMMAND = re.compile(r"(?<=: )(?:bunko |pip install )[^\n]*?(?=[.。]?$)")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _MAX_DAYS = 30  # an older time is easier to place as a date
 
@@ -97,10 +98,18 @@ def print_message(text: str, style: str = "", *, console: Console | None = None)
     console, text = console or new_console(), translate(text)
     command = _COMMAND.search(text)
     if command is None or cell_len(text) <= console.width:
-        console.print(plain_text(text, style))
+        console.print(plain_text(_wrap_japanese(text, console.width), style))
         return
-    console.print(plain_text(text[: command.start()].rstrip(), style))
+    console.print(plain_text(_wrap_japanese(text[: command.start()].rstrip(), console.width), style))
     console.print(plain_text(f"  {command[0]}"), soft_wrap=True)
+
+
+def _wrap_japanese(text: str, width: int) -> str:
+    """Return Japanese text in lines that fit; Rich breaks lines only at spaces, of which it has few."""
+    if language() != "ja" or _widest_line(Text(text)) <= width:
+        return text
+    indent = text[: len(text) - len(text.lstrip())]
+    return "\n".join(f"{indent}{line}" for line in wrap_cells(text.lstrip(), max(2, width - len(indent))))
 
 
 def _column_widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], room: int) -> dict[int, int]:
@@ -135,7 +144,10 @@ def _widest_line(text: Text) -> int:
 
 
 def _fit_cell(cell: Text, column: Column, width: int, ellipsis: str) -> Text:
-    if column.fit in ("keep", "wrap") or cell_len(cell.plain) <= width:
+    if column.fit == "wrap":
+        wrapped = _wrap_japanese(cell.plain, width)
+        return cell if wrapped == cell.plain else Text(wrapped, style=cell.style)
+    if column.fit == "keep" or cell_len(cell.plain) <= width:
         return cell
     shorten = shorten_path if column.fit == "path" else shorten_text
     return Text(shorten(cell.plain, width, ellipsis), style=cell.style)
