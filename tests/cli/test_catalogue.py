@@ -105,7 +105,7 @@ def test_the_catalogue_has_everything_that_people_read_and_nothing_else(used: se
     assert not missing, "Add these to src/bunko/interfaces/cli/japanese:\n" + "\n".join(missing)
     texts = {text.text for text in _source_texts()}
     for english in set(_own_entries()) - used:
-        text = re.sub(r"\{[nw]\}", "{}", english)
+        text = re.sub(r"\{[nwt]\}", "{}", english)
         noun = text.removeprefix("{} ")
         if not texts.isdisjoint((text, f"{text}.", noun, noun.removesuffix("s"))):
             translate(text.replace("{}", "3"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.resources import files
 from itertools import product
@@ -17,9 +17,15 @@ from bunko.interfaces.text import join_sentences
 Language = Literal["en", "ja"]
 
 _VARIABLE = "BUNKO_DISPLAY_LANGUAGE"
-_PLACEHOLDER = re.compile(r"\{[nw]?\}")
+_PLACEHOLDER = re.compile(r"\{[nwt]?\}")
 _SIMPLE_VALUE = re.compile(r"\{(\d+)\}")
-_KINDS = {"{}": re.compile(r"(?s).*"), "{n}": re.compile(r"[\d,.]+%?"), "{w}": re.compile(r"\S+")}
+# What the values of a message may be: anything, a number, a word, or a message of the catalogue.
+_KINDS: dict[str, Callable[[str], object]] = {
+    "{}": lambda value: True,
+    "{n}": re.compile(r"[\d,.]+%?").fullmatch,
+    "{w}": re.compile(r"\S+").fullmatch,
+    "{t}": lambda value: _translate(value),
+}
 # Where a message may be cut into lines, sentences and clauses, and what stands there in a translation.
 _PARTS = ((re.compile(r"\n"), "\n"), (re.compile(r"(?<=[.?!]) +(?=\S)"), ""), (re.compile("; "), "。"))
 _ITEMS = (re.compile(", "), "、")
@@ -32,7 +38,7 @@ _language: Language = "en"
 
 class _Template(NamedTuple):
     parts: tuple[str, ...]  # the English text around its values
-    kinds: tuple[str, ...]  # of its values: {} for any, {n} for a number, {w} for one word
+    kinds: tuple[str, ...]  # of its values
     translation: str  # with {0}, {1} … for the values
     longest_part: str  # which tells most texts apart, and quickly
 
@@ -105,13 +111,17 @@ def translate_reason(reason: str) -> str:
 
 
 class _Value(str):
-    """A value in a message: in a translation, `{0:t}` is the value in that language and `{0:list}` a list of names."""
+    """A value in a message.
+
+    In a translation, `{0:t}` is the value in that language, `{0:list}` a list of names, `{0:words}` one of words.
+    """
 
     __slots__ = ()
 
     def __format__(self, form: str) -> str:
-        if form == "list":
-            return "、".join(_NAME_END.split(self))
+        if form in ("list", "words"):
+            names = _NAME_END.split(self)
+            return "、".join(names if form == "list" else (_translate(name) or name for name in names))
         return _translate(self) or self if form == "t" else str(self)
 
 
@@ -175,7 +185,7 @@ def _match(template: _Template, text: str) -> list[str] | None:
         values.append(text[position:found])
         position = found + len(part)
     values.append(text[position:end])
-    is_match = all(_KINDS[kind].fullmatch(value) for kind, value in zip(template.kinds, values, strict=True))
+    is_match = all(_KINDS[kind](value) for kind, value in zip(template.kinds, values, strict=True))
     return values if is_match else None
 
 
@@ -194,7 +204,7 @@ def _catalogue() -> _Catalogue:
 
 
 def read_catalogue() -> Iterator[tuple[str, str]]:
-    """Yield the English messages, with {} for a value, {n} for a number and {w} for a word, and their translations.
+    """Yield the English messages, with {}, {n}, {w} or {t} for values, and their translations.
 
     A noun that ends in (s) stands for the two messages with one and with several of it.
     """

@@ -262,7 +262,7 @@ def show_settings(rows: list[tuple[str, str, str]]) -> None:
     show_table(
         columns,
         (
-            (key, value, plain_text(display_path(origin), "dim" if origin == "default" else "cyan"))
+            (key, value, plain_text(display_path(translate(origin)), "dim" if origin == "default" else "cyan"))
             for key, value, origin in rows
         ),
     )

@@ -157,9 +157,17 @@ def _event_lines(event: WatchEvent) -> Iterator[str]:
     else:
         tool = f"{event.tool}: " if event.tool else ""
         text = _format_changes(event.report) if event.report else event.message
-        yield tool + translate_reason(text)
+        yield tool + _translate_event(text)
         if event.hint:
             yield f"  {translate(event.hint)}"
+
+
+def _translate_event(text: str) -> str:
+    """Return what an event says on one line; a problem of a document comes after its path."""
+    path, colon, reason = text.partition(": ")
+    if colon and " " not in path and translate(reason) != reason:
+        return f"{path}: {translate_reason(reason)}"
+    return translate_reason(text)
 
 
 def _format_changes(report: Report) -> str:
