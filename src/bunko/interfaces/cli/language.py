@@ -131,12 +131,15 @@ def _translate(text: str) -> str | None:
     if translated is None and stripped.endswith("."):  # a message or a remedy, written as a sentence
         message = stripped[:-1]
         translated = _find_entry(message) or _find_entry(f"{message[:1].lower()}{message[1:]}")
-        if translated is not None and not _COMMAND_END.search(translated):
-            translated += "。"
+        translated = None if translated is None else _end_sentence(translated)
     if translated is None:
         return None
     indent = len(text) - len(text.lstrip())
     return text[:indent] + translated + text[indent + len(stripped) :]
+
+
+def _end_sentence(text: str) -> str:
+    return text if _COMMAND_END.search(text) else f"{text}。"
 
 
 def _find_entry(text: str) -> str | None:
@@ -151,10 +154,11 @@ def _find_entry(text: str) -> str | None:
     for template in catalogue.templates:
         if template.longest_part not in text:
             continue
-        if is_sentence and not template.parts[-1]:
-            continue  # the full stop is not part of the value at the end
-        if (values := _match(template, text)) is not None:
-            return template.translation.format(*map(_Value, values))
+        # The full stop is not part of the value at the end.
+        message = text[:-1] if is_sentence and not template.parts[-1] else text
+        if (values := _match(template, message)) is not None:
+            translated = template.translation.format(*map(_Value, values))
+            return translated if message is text else _end_sentence(translated)
     return _translate_parts(text, *_ITEMS)
 
 

@@ -259,13 +259,15 @@ def show_settings(rows: list[tuple[str, str, str]]) -> None:
         Column("value", "wrap", min_width=20),
         Column("origin", "path", 2, min_width=14),
     )
-    show_table(
-        columns,
+    rows_in_language = (
         (
-            (key, value, plain_text(display_path(translate(origin)), "dim" if origin == "default" else "cyan"))
-            for key, value, origin in rows
-        ),
+            key,
+            translate(value) if value == "not set" else value,
+            plain_text(display_path(translate(origin)), "dim" if origin == "default" else "cyan"),
+        )
+        for key, value, origin in rows
     )
+    show_table(columns, rows_in_language)
 
 
 def show_providers(statuses: list[ProviderStatus]) -> None:
