@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from bunko.embedders import as_remote
@@ -14,6 +15,7 @@ from bunko.embedders.names import display_name
 from bunko.errors import BunkoError, EmbedderError, LibraryError, LibraryMismatch, LibraryReadOnly
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
+from bunko.library.commands import move_command
 from bunko.library.lock import hold_lock
 from bunko.library.missing_vectors import MissingVectors
 from bunko.library.outages import Outages
@@ -68,7 +70,7 @@ class Importer:
             lacks_vectors=self.missing_vectors.can_embed,
             embed_missing=self._embed_missing_now,
             cancel_embedding=tool_config.cancel_embedding,
-            move_command=tool_config.move_command,
+            move_command=partial(move_command, paths),
             refresh_interval=refresh_interval,
             wait_seconds=wait_seconds,
         )

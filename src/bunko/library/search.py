@@ -11,11 +11,11 @@ from operator import attrgetter
 from typing import Any, Unpack
 
 from bunko import sources
-from bunko.errors import BunkoError, EmbedderError, LibraryDamaged, LibraryTooNew, QueryError, UnknownName
+from bunko.errors import BunkoError, EmbedderError, LibraryDamaged, LibraryTooNew, QueryError
 from bunko.library import catalog, web_defaults
 from bunko.library.assistant_names import AssistantNames, assistant_names
 from bunko.library.build_config import ToolConfig
-from bunko.library.disabled_tools import disabled_notices, enable_hint
+from bunko.library.disabled_tools import disabled_notices, no_tool_error
 from bunko.library.embedder_choice import NO_EMBEDDER, EmbedderChoice, choose_embedder, words_only_notice
 from bunko.library.hit_selection import add_selection, selection_notices
 from bunko.library.llm import ChatModels
@@ -358,13 +358,7 @@ class Searcher:
         """Return the tools to search; raise if `kinds` are given and no active tool is of them."""
         tools = [tool for tool in catalog.select_tools(self._store, names) if not kinds or tool.kind in kinds]
         if kinds and not tools:
-            kind = sources.find_kind(kinds[0])
-            disabled = [tool for tool in catalog.tools(self._store) if tool.kind in kinds]
-            raise UnknownName(
-                f"This library has no active tool of kind {' or '.join(kinds)}",
-                hint=enable_hint(self._tool_config, disabled)
-                or f"Import one with: {kind.import_command if kind else 'bunko import'}.",
-            )
+            raise no_tool_error(self._store, self._tool_config, kinds)
         return tools
 
     def select_fresh_tools(self, names: str | Sequence[str] | None, kinds: Sequence[str]) -> list[Tool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,6 +25,7 @@ from bunko.interfaces.cli.options import (
     replace_controls,
     shared_options,
 )
+from bunko.interfaces.cli.tool_output import describe_alias, print_result, tool_to_dict
 from bunko.interfaces.text import format_count
 from bunko.observer import Observer
 from bunko.sources import all_kinds, builtin_kind_names, find_kind
@@ -32,7 +33,6 @@ from bunko.types.tool_options import Extract, ToolOptions
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
-    from bunko.types import Tool
 
 _EXTRACT_CHOICE = click.Choice(["chunk", "section", "full"])
 _name_option = click.option(
@@ -123,7 +123,7 @@ def add(
             ),
         )
         files = library.count_importable(tool)
-        alias = _describe_alias(tool)
+        alias = describe_alias(tool)
         arguments = f"-n {shlex.quote(name)}{shared.library_flags(library)}"
         noun, nouns = source_kind.noun
         if source_kind.root == "none":
@@ -132,7 +132,7 @@ def add(
             count = format_count(files, noun, nouns)
             object_pronoun = "it" if files == 1 else "them"
             message = f"Added {name}: {count} to import.{alias} Import {object_pronoun} with: bunko import {arguments}"
-        _print_result(shared, tool, message, files=files, notices=library.overlap_notices(tool))
+        print_result(shared, tool, message, files=files, notices=library.overlap_notices(tool))
 
 
 @command.command()
@@ -180,7 +180,7 @@ def update(
             flags = shared.library_flags(library)
             message += f" Update its documents with: bunko import -n {shlex.quote(name)} --mode update{flags}"
         notices = library.overlap_notices(tool) if source is not None else []
-        _print_result(shared, tool, message, notices=notices)
+        print_result(shared, tool, message, notices=notices)
 
 
 @command.command()
@@ -207,7 +207,7 @@ def rename(name: str, new_name: str, **options: Any) -> None:
         check_tool_name(library, new_name)
         renamed = library.rename_tool(tool.name, new_name, observer=Observer(on_wait=print_stderr))
         rename_judgements(library, tool, renamed)
-        _print_result(shared, renamed, f"Renamed {tool.name} to {renamed.name}.{_describe_alias(renamed)}")
+        print_result(shared, renamed, f"Renamed {tool.name} to {renamed.name}.{describe_alias(renamed)}")
 
 
 @command.command()
@@ -234,7 +234,7 @@ def delete(name: str, yes: bool, **options: Any) -> None:
                 consequence = f"the files in {tool.source} are kept"
             _confirm(f"This deletes {counts} from the index; {consequence}. Delete {name}?")
         library.delete_tool(name, observer=Observer(on_wait=print_stderr))
-        _print_result(shared, tool, f"Deleted {name}: {counts}.")
+        print_result(shared, tool, f"Deleted {name}: {counts}.")
 
 
 @command.command()
@@ -364,31 +364,6 @@ def check(**options: Any) -> None:
         sys.exit(1)
 
 
-def tool_to_dict(tool: Tool) -> dict[str, Any]:
-    """Return a tool as a plain dictionary."""
-    from bunko.library.assistant_names import assistant_name
-
-    return {
-        "name": tool.name,
-        "assistant_name": assistant_name(tool),
-        "kind": tool.kind,
-        "description": tool.description,
-        "source": tool.source,
-        "active": tool.active,
-        "created_at": tool.created_at,
-        "last_import": tool.imported_at,
-        **replace(tool.options, alias=None).to_json(),
-    }
-
-
-def _describe_alias(tool: Tool) -> str:
-    """Return a sentence about the name that assistants see, if it is another one."""
-    from bunko.library.assistant_names import assistant_name
-
-    seen_name = assistant_name(tool)
-    return f" Assistants see it as {seen_name}." if seen_name != tool.name else ""
-
-
 def _confirm(question: str) -> None:
     """Ask the user, and raise an error unless the answer is yes."""
     try:
@@ -405,19 +380,8 @@ def _set_active(shared: SharedOptions, name: str, *, active: bool) -> None:
 
     with _open_library(shared) as library:
         tool = catalog.set_tool_active(library.store, name, active=active)
-        _print_result(shared, tool, f"{'Enabled' if active else 'Disabled'} {name}.")
+        print_result(shared, tool, f"{'Enabled' if active else 'Disabled'} {name}.")
 
 
 def _open_library(shared: SharedOptions) -> Library:
     return shared.open(create=shared.docs_dir is not None)
-
-
-def _print_result(
-    shared: SharedOptions, tool: Tool, message: str, *, notices: Sequence[str] = (), **fields: Any
-) -> None:
-    if shared.as_json:
-        print_json(tool_to_dict(tool) | fields | ({"notices": notices} if notices else {}))
-        return
-    click.echo(replace_controls(message))
-    for notice in notices:
-        print_stderr(notice)
