@@ -137,7 +137,7 @@ def command(query: str, **options: Any) -> None:
         if output_format == "text":
             # Two tools may both have a README.md.
             show_tool_names = not isinstance(request.tool, str) and len(tools) > 1
-            _print_page(page, tools, show_tool_names=show_tool_names, max_rows=_max_rows(options))
+            _print_page(page, tools, options, show_tool_names=show_tool_names)
         else:
             _print_formatted(page, tools, output_format)
     if not page.results:
@@ -211,7 +211,7 @@ def _print_notices(library: Library, page: Page) -> None:
         print_stderr(f"Changes are not all indexed yet. Index them with: bunko reindex {location}")
 
 
-def _print_page(page: Page, tools: Tools, *, show_tool_names: bool, max_rows: int | None) -> None:
+def _print_page(page: Page, tools: Tools, options: dict[str, Any], *, show_tool_names: bool) -> None:
     if page.rewritten_query:
         click.echo(f"searched: {escape_controls(page.rewritten_query)}\n")
     if page.summary is not None and page.results:
@@ -221,7 +221,7 @@ def _print_page(page: Page, tools: Tools, *, show_tool_names: bool, max_rows: in
     if is_terminal():
         from bunko.interfaces.cli.render_results import show_page
 
-        show_page(page, tools=tools, show_tool_names=show_tool_names, max_rows=max_rows)
+        show_page(page, tools=tools, show_tool_names=show_tool_names, max_rows=_max_rows(options))
     else:
         from bunko.interfaces.cli.result_formats import to_text
 
