@@ -76,7 +76,7 @@ class FoundDocument:
         if self.citation is None or self.is_text:
             return ""
         text = unify_line_ends(self.document.text)
-        return self.citation.place or place_of(text, self.document.media_type, self.citation.first)
+        return self.citation.place or place_of(text, self.document.media_type, self.citation.first, self.citation.last)
 
     @property
     def is_text(self) -> bool:
