@@ -21,7 +21,7 @@ def _find(library: Library, query: str) -> Passage:
 
 
 def _notebook(*sources: str) -> bytes:
-    cells = [
+    cells: list[dict[str, object]] = [
         {"cell_type": "code" if source.startswith("x") else "markdown", "source": source, "outputs": []}
         for source in sources
     ]

@@ -138,7 +138,10 @@ def _find_definitions(text: str, language: Language) -> tuple[_Definition, ...]:
         answer = parser_process.ask(b"%b\n%b" % (language.media_type.encode(), data), _MAX_SECONDS)
     except (EOFError, OSError):
         return ()
-    return tuple(_Definition(*rows, tuple(names), is_group) for *rows, names, is_group in answer[-1]["end"])
+    return tuple(
+        _Definition(first_row, last_row, name_row, tuple(names), is_group)
+        for first_row, last_row, name_row, names, is_group in answer[-1]["end"]
+    )
 
 
 def parse_definitions(data: bytes, language: Language) -> Iterator[_Definition]:
