@@ -22,6 +22,7 @@ from bunko.library.outages import Outages
 from bunko.library.paths import LibraryPaths
 from bunko.library.refresh import Refresher
 from bunko.library.source_check import check_source_exists
+from bunko.library.source_code import parser_notices
 from bunko.library.unreadable import keep_unreadable
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Embedder, Index, IndexView, Scan, Store
@@ -390,6 +391,8 @@ class Importer:
         """Mark the tool as fresh unless the import was interrupted, and bring its index up to date."""
         if not report.interrupted:
             self.refresher.mark_fresh(tool)
+        if report.added + report.updated:
+            report.notices += parser_notices(self._tool_config, tool)
         return self.update_index(tool, report)
 
     def _embed_missing_now(self, tool: Tool, observer: Observer) -> None:
