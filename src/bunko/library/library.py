@@ -217,13 +217,18 @@ class Library:
         return self._chat_models.summarize_answer(answer)
 
     def tags(
-        self, tool: str | None = None, *, kinds: Sequence[str] = (), where: Filter = NO_FILTER
+        self, tool: str | Sequence[str] | None = None, *, kinds: Sequence[str] = (), where: Filter = NO_FILTER
     ) -> list[tuple[str, int]]:
-        """Return the tags of one tool or all active ones with their document counts, the most frequent first."""
+        """Return the tags of some tools or all active ones with their document counts, the most frequent first."""
         return self._searcher.tags(tool, kinds=kinds, where=where)
 
     def recent_documents(
-        self, tool: str | None = None, *, limit: int = 10, kinds: Sequence[str] = (), where: Filter = NO_FILTER
+        self,
+        tool: str | Sequence[str] | None = None,
+        *,
+        limit: int = 10,
+        kinds: Sequence[str] = (),
+        where: Filter = NO_FILTER,
     ) -> list[tuple[Tool, DatedDocument]]:
         """Return the most recently dated documents that match a filter with their tools, the latest first."""
         return self._searcher.recent_documents(tool, limit=limit, kinds=kinds, where=where)
@@ -232,7 +237,7 @@ class Library:
         """Return the current time in the time zone of the settings, else of the system."""
         return self._searcher.local_time()
 
-    def log_search(self, query: str, tool: str | None = None) -> None:
+    def log_search(self, query: str, tool: str | Sequence[str] | None = None) -> None:
         """Log a search of a person or an assistant if the settings enable it; never wait for the library."""
         self._searcher.log_search(query, tool)
 

@@ -320,9 +320,9 @@ class Searcher:
         return min(checks, key=lambda check: CITATION_STATUSES.index(check.status))
 
     def tags(
-        self, tool: str | None = None, *, kinds: Sequence[str] = (), where: Filter = NO_FILTER
+        self, tool: str | Sequence[str] | None = None, *, kinds: Sequence[str] = (), where: Filter = NO_FILTER
     ) -> list[tuple[str, int]]:
-        """Return the tags of one tool or all active ones with their document counts, the most frequent first."""
+        """Return the tags of some tools or all active ones with their document counts, the most frequent first."""
         counts: Counter[str] = Counter()
         for selected in self.select_fresh_tools(tool, kinds):
             if where:
@@ -333,7 +333,12 @@ class Searcher:
         return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
     def recent_documents(
-        self, tool: str | None = None, *, limit: int = 10, kinds: Sequence[str] = (), where: Filter = NO_FILTER
+        self,
+        tool: str | Sequence[str] | None = None,
+        *,
+        limit: int = 10,
+        kinds: Sequence[str] = (),
+        where: Filter = NO_FILTER,
     ) -> list[tuple[Tool, DatedDocument]]:
         """Return the most recently dated documents that match a filter with their tools, the latest first."""
         tools, where = self.select_fresh_tools(tool, kinds), self.resolve_filter(where)

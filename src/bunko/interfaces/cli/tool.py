@@ -19,6 +19,7 @@ from bunko.interfaces.cli.options import (
     complete_tool_names,
     escape_controls,
     is_terminal,
+    name_argument,
     pop_shared_options,
     print_json,
     print_stderr,
@@ -136,7 +137,7 @@ def add(
 
 
 @command.command()
-@_name_option
+@name_argument
 @click.option("--description", "-d", metavar="TEXT", help="New description.")
 @click.option("--source", "-s", type=PATH, metavar="DIR", help="New folder.")
 @click.option("--include", multiple=True, metavar="GLOB", help="Include only these files from now on; '' for all.")
@@ -158,7 +159,7 @@ def update(
 
     \b
     Example:
-      bunko tool update -n api-docs -d "How users sign in, and what the API answers"
+      bunko tool update api-docs -d "How users sign in, and what the API answers"
     """
     shared = pop_shared_options(options)
     from bunko.library import catalog
@@ -211,7 +212,7 @@ def rename(name: str, new_name: str, **options: Any) -> None:
 
 
 @command.command()
-@_name_option
+@name_argument
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @shared_options
 def delete(name: str, yes: bool, **options: Any) -> None:
@@ -219,7 +220,7 @@ def delete(name: str, yes: bool, **options: Any) -> None:
 
     \b
     Example:
-      bunko tool delete -n api-docs
+      bunko tool delete api-docs
     """
     shared = pop_shared_options(options)
     from bunko.library import catalog
@@ -238,27 +239,27 @@ def delete(name: str, yes: bool, **options: Any) -> None:
 
 
 @command.command()
-@_name_option
+@name_argument
 @shared_options
 def enable(name: str, **options: Any) -> None:
     """Show a tool to assistants.
 
     \b
     Example:
-      bunko tool enable -n api-docs
+      bunko tool enable api-docs
     """
     _set_active(pop_shared_options(options), name, active=True)
 
 
 @command.command()
-@_name_option
+@name_argument
 @shared_options
 def disable(name: str, **options: Any) -> None:
     """Hide a tool from assistants; its index is kept.
 
     \b
     Example:
-      bunko tool disable -n api-docs
+      bunko tool disable api-docs
     """
     _set_active(pop_shared_options(options), name, active=False)
 
@@ -298,7 +299,7 @@ def ls(everything: bool, form: str | None, **options: Any) -> None:
 
 
 @command.command()
-@_name_option
+@name_argument
 @click.option("--write", is_flag=True, help="Save the proposal as the tool's description.")
 @click.option("--language", type=click.Choice(["ja", "en"]), help="Language of the proposal. [that of most documents]")
 @shared_options
@@ -307,8 +308,8 @@ def describe(name: str, write: bool, language: Literal["ja", "en"] | None, **opt
 
     \b
     Example:
-      bunko tool describe -n api-docs
-      bunko tool describe -n api-docs --write
+      bunko tool describe api-docs
+      bunko tool describe api-docs --write
     """
     shared = pop_shared_options(options)
     from bunko.library import catalog
