@@ -11,6 +11,7 @@ import click
 
 from bunko.interfaces.cli.import_report import problem_lines, show_import_progress, summary_line
 from bunko.interfaces.cli.options import (
+    TEXT_PATH,
     SharedOptions,
     complete_tool_names,
     escape_controls,
@@ -34,7 +35,7 @@ _VOWELS = tuple("AEIOUH")  # the first sound of HTML is one too
 
 
 @click.command()
-@click.argument("targets", nargs=-1, required=True, type=click.Path(), metavar="PATH_OR_URL...")
+@click.argument("targets", nargs=-1, required=True, type=TEXT_PATH, metavar="PATH_OR_URL...")
 @click.option(
     "--name", "-n", metavar="NAME", help="Name of the tool. [after its path]", shell_complete=complete_tool_names
 )
@@ -152,9 +153,9 @@ def _add_source(library: Library, addition: Addition, shared: SharedOptions) -> 
     if not shared.as_json:
         click.echo(replace_controls(f"{escape_controls(addition.source.label)}: {found}"))
         if addition.contents.survey.unread:
-            from bunko.library.nothing_found import count_endings
+            from bunko.library.nothing_found import describe_unread
 
-            click.echo(replace_controls(f"  Not read: {count_endings(addition.contents.survey)}"))
+            click.echo(replace_controls(f"  Not read: {describe_unread(addition.contents.survey)}"))
     with show_import_progress() as observer:
         tool, report, phrase = import_addition(library, addition, observer=observer)
     if not shared.as_json:
