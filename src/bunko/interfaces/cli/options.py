@@ -180,7 +180,7 @@ def name_argument(command: F) -> F:
         if name_argument is not None and name is not None:
             raise click.UsageError("The tool is named both by an argument and with --name.")
         if name is None and name_argument is None:
-            raise click.UsageError("Missing argument 'NAME'.")
+            raise click.MissingParameter(param_type="argument", param_hint="'NAME'")
         return command(name=name or name_argument, **options)
 
     return cast("F", run)
