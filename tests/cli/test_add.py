@@ -312,3 +312,66 @@ def test_a_page_that_cannot_be_fetched_is_an_error_and_creates_nothing(
     assert ran.code == 8
     assert "404" in ran.err
     assert not (tmp_path / "lib").exists()
+
+
+def test_an_empty_path_is_an_error_and_not_the_current_folder(
+    add: Callable[..., Ran], run: Run, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(notes)  # as after: bunko add "$UNSET"
+    for ran in (
+        add(""),
+        run("reindex", "--docs-dir", ""),
+        run("tool", "add", "-n", "a", "-d", "Notes", "-s", ""),
+    ):
+        assert ran.code == 2
+        assert "the path is empty" in ran.err
+    assert not (notes / ".rag-index").exists()
+
+
+def test_a_moved_folder_is_not_added_twice_but_its_tool_told_where_it_is(
+    add: Callable[..., Ran], run: Run, notes: Path, tmp_path: Path
+) -> None:
+    add(notes)
+    moved = notes.rename(tmp_path / "moved")
+    (moved / "temple.md").write_text("# 金閣寺\n\n一枚だけ書き直した。\n", encoding="utf-8")
+    ran = add(moved)
+    assert ran.code == 2
+    assert f"{moved} has the documents of docs, whose folder {notes} is missing" in ran.err
+    assert f"bunko tool update -n docs -s {moved}" in ran.err
+    assert run("tool", "update", "-n", "docs", "-s", moved).code == 0
+    assert "Updated docs: 0 added, 1 updated" in add(moved).out
+    assert list(tools(run)) == ["docs"]
+
+
+def test_a_moved_folder_can_be_added_as_another_tool_by_a_name(
+    add: Callable[..., Ran], notes: Path, tmp_path: Path
+) -> None:
+    add(notes)
+    assert add(notes.rename(tmp_path / "moved"), "-n", "copy").code == 0
+
+
+def test_a_missing_folder_with_other_documents_is_not_mistaken_for_the_added_one(
+    add: Callable[..., Ran], notes: Path, tmp_path: Path
+) -> None:
+    add(notes)
+    notes.rename(tmp_path / "moved")
+    write(tmp_path / "cook", **{"a.md": "# Onion soup\n\nFry the onions.\n"})
+    assert add(tmp_path / "cook").err == ""
+
+
+def test_another_name_for_a_folder_that_is_added_already_is_given_by_rename(
+    add: Callable[..., Ran], run: Run, notes: Path
+) -> None:
+    add(notes)
+    ran = add(notes, "-n", "handbook")
+    assert ran.code == 2
+    assert "bunko tool rename docs handbook" in ran.err
+    assert run("tool", "rename", "docs", "handbook").code == 0
+
+
+def test_files_that_are_not_read_are_told_with_the_setting_that_reads_them(
+    add: Callable[..., Ran], notes: Path
+) -> None:
+    write(notes, **{"app.py": "print(1)\n", "photo.heic": "x"})
+    ran = add(notes)
+    assert "Not read: 1 .heic, 1 .py. Read .py: set scanner.source_code to true.\n" in ran.out

@@ -144,3 +144,19 @@ def test_a_document_cannot_steer_the_terminal_through_the_pager(notes: Path, tmp
     written = at_a_terminal("get", "evil.md", "--docs-dir", notes, env=environment)
     assert "text" in written
     assert not {ESCAPE, "\x9b", "\x07"} & set(written)
+
+
+def test_a_file_that_two_tools_have_is_one_document(
+    run: Run, notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BUNKO_LIBRARY", str(tmp_path / "library"))
+    run("add", notes)
+    run("add", notes / "guide")
+    text = (notes / GUIDE).read_text(encoding="utf-8")
+    ran = run("get", "setup")
+    assert (ran.out, ran.err) == (text, "")
+    (notes / "old").mkdir()
+    (notes / "old" / "setup.md").write_text("# Old\n", encoding="utf-8")
+    ran = run("get", "setup")
+    assert ran.code == 6
+    assert "names several documents" in ran.err

@@ -25,7 +25,7 @@ def japanese() -> Iterator[None]:
 
 
 @pytest.fixture
-def entries(monkeypatch: pytest.MonkeyPatch) -> None:
+def entries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A small catalogue in place of the real one."""
     small = {
         "Nothing was found": "見つかりませんでした",

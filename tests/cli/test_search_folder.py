@@ -109,3 +109,15 @@ def test_an_index_that_is_a_link_or_somebody_elses_is_not_used(
 def test_all_and_a_name_cannot_be_used_together(run: Run, library: Path) -> None:
     ran = search(run, "--all", "-n", "notes")
     assert (ran.code, "--all cannot be used with --name." in ran.err) == (2, True)
+
+
+def test_in_the_folder_of_a_disabled_tool_it_is_said_that_it_is_not_searched(
+    run: Run, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("tool", "disable", "-n", "notes")
+    monkeypatch.chdir(library / "notes" / "trip")
+    ran = search(run)
+    assert paths(ran) == {"d.md"}
+    assert "notes is disabled" in ran.err
+    assert "bunko tool enable -n notes" in ran.err
+    assert search(run, "--all").err == ""

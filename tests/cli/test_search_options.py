@@ -98,3 +98,21 @@ def test_quotes_and_hyphens_work_on_the_command_line(run: Run, long_and_short: P
     only = run("search", "--docs-dir", long_and_short, "--", "-索引")
     assert only.code != 0
     assert "Add words to search for" in only.err
+
+
+def test_words_need_no_quotes_around_them(run: Run, notes: Path) -> None:
+    quoted = run("search", "patent server -京都", "-k", "2", "--docs-dir", notes)
+    assert quoted.code == 0
+    assert run("search", "patent", "server", "-k", "2", "--docs-dir", notes, "--", "-京都").out == quoted.out
+    assert run("search", "--docs-dir", notes).code == 2
+
+
+def test_paths_with_blanks_reach_xargs_whole(run: Run, notes: Path) -> None:
+    (notes / "the patent.md").write_text("# Patent\n\nThe patent was filed in spring.\n", encoding="utf-8")
+    ran = run("search", "patent", "--format", "paths", "-0", "--docs-dir", notes)
+    paths = ran.out.split("\0")
+    assert paths.pop() == ""
+    assert str(notes / "the patent.md") in paths
+    wrong = run("search", "patent", "-0", "--docs-dir", notes)
+    assert wrong.code == 2
+    assert "--format paths" in wrong.err

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.processes import subprocess_environment
 from tests.conftest import Run
 from tests.readers.zip_files import fixture
 
@@ -124,3 +127,14 @@ def test_an_error_under_json_is_an_object_on_stdout(
 def test_a_query_that_says_json_asks_for_none(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("search", "--library", "nowhere", "--", "--json").out == ""
+
+
+def test_a_search_into_a_pipe_waits_for_no_library_that_draws(notes: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; from bunko.interfaces.cli.main import main\n"
+        f"main(['search', '京都', '--docs-dir', {str(notes)!r}])\n"
+        "print('rich' in sys.modules)"
+    )
+    environment = subprocess_environment(tmp_path)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.splitlines()[-1] == "False"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,13 @@ def test_a_terminal_gets_colours_tables_and_a_progress_bar(notes: Path, tmp_path
     assert ESCAPE not in plain
     as_json = at_a_terminal("search", "京都", "--docs-dir", notes, "--json", env=terminal)
     assert json.loads(as_json)["results"]
+
+
+def test_a_progress_bar_shows_no_speed_before_it_is_known(notes: Path, tmp_path: Path) -> None:
+    terminal = subprocess_environment(tmp_path, TERM="xterm-256color")
+    written = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", at_a_terminal("reindex", "--docs-dir", notes, env=terminal))
+    assert "files" in written
+    assert "?" not in written
 
 
 def test_the_first_search_of_a_large_folder_shows_a_progress_bar(docs: Path, tmp_path: Path) -> None:

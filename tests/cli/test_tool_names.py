@@ -81,3 +81,31 @@ def test_connecting_an_assistant_says_which_names_it_will_see(run: Run, flags: t
 def test_an_unknown_name_is_answered_with_both_names_of_each_tool(run: Run, flags: tuple[str, str]) -> None:
     ran = run("search", "京都", "-n", "recipes", *flags)
     assert "日記 (nikki)" in ran.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("describe",), ("update", "-d", "日々の記録"), ("disable",), ("enable",), ("delete", "-y")],
+    ids=" ".join,
+)
+def test_a_tool_is_named_with_or_without_the_option(command: tuple[str, ...], run: Run, flags: tuple[str, str]) -> None:
+    ran = run("tool", *command, "日記", *flags)
+    assert ran.code == 0, ran.err
+    neither, both = run("tool", *command, *flags), run("tool", *command, "日記", "-n", "日記", *flags)
+    assert (neither.code, both.code) == (2, 2)
+    assert "Missing argument 'NAME'" in neither.err
+    assert "both" in both.err
+
+
+@pytest.mark.parametrize("command", [("ls",), ("recent",), ("tags",)], ids=" ".join)
+def test_a_list_is_of_each_tool_that_is_named(
+    command: tuple[str, ...], run: Run, flags: tuple[str, str], tmp_path: Path
+) -> None:
+    for name in ("rose", "pine"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.md").write_text(f"---\ntags: [{name}]\n---\n# {name}\n", encoding="utf-8")
+        assert run("add", tmp_path / name, *flags).code == 0
+    ran = run(*command, "-n", "rose", "-n", "pine", *flags)
+    assert "rose" in ran.out
+    assert "pine" in ran.out
+    assert "a.md" not in ran.out

@@ -20,9 +20,9 @@ ERRORS = {
     "xyzzy": "コマンド 'xyzzy' はありません。",
     "tool nabled": "コマンド 'nabled' はありません。次のどれかの間違いではありませんか: 'disable', 'enable'",
     "tool lss": "コマンド 'lss' はありません。'ls' の間違いではありませんか？",
-    "search": "引数 'QUERY' を指定してください。",
+    "search": "引数 'QUERY...' を指定してください。",
     "completion": "引数 '{bash|zsh|fish}' を次から選んで指定してください:\n\tbash,\n\tzsh,\n\tfish",
-    "tool delete": "オプション '--name' / '-n' を指定してください。",
+    "tool delete": "引数 'NAME' を指定してください。",
     "tool add -n notes -d about": "オプション '--source' / '-s' を指定してください。",
     "search 京都 --xyzzy": "オプション '--xyzzy' はありません。",
     "search 京都 --sumary": "オプション '--sumary' はありません。'--summary' の間違いではありませんか？",
@@ -83,7 +83,7 @@ def test_every_translation_of_a_usage_error_is_used() -> None:
 def test_a_usage_error_in_english_is_what_click_says(run: Run) -> None:
     ran = run("search", "京都", "-k", "0")
     assert ran.err == (
-        "Usage: bunko search [OPTIONS] QUERY\nTry 'bunko search --help' for help.\n\n"
+        "Usage: bunko search [OPTIONS] QUERY...\nTry 'bunko search --help' for help.\n\n"
         "Error: Invalid value for '--top-k' / '-k': 0 is not in the range 1<=x<=1000.\n"
     )
 

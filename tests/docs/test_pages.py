@@ -87,3 +87,11 @@ def test_the_japanese_guide_shows_what_the_english_pages_show() -> None:
     for at_a_terminal in (False, True):
         english = [command for page in GUIDE_SOURCES for command in shown(page, at_a_terminal=at_a_terminal)]
         assert sorted(shown(GUIDE, at_a_terminal=at_a_terminal)) == sorted(english)
+
+
+@pytest.mark.parametrize("page", ["README.ja.md", GUIDE])
+def test_japanese_pages_have_one_style(page: str) -> None:
+    text = re.sub(r"`[^`\n]*`", "`", _LINK.sub("]", prose(page)))
+    assert re.findall(r".{0,10}[()].{0,10}", text) == []  # （） are for Japanese
+    assert re.findall("[ぁ-んァ-ヶ一-龠][,;!?].{0,10}", text) == []
+    assert re.findall("(?:ライブラリ|フォルダ|サーバ|ブラウザ|エディタ)(?!ー).{0,10}|Web ページ", text) == []

@@ -53,7 +53,7 @@ def test_what_was_forgotten_is_not_left_in_the_file(run: Run, notes: Path, monke
     monkeypatch.setenv("BUNKO_LOG_KEEP_SEARCHES", "true")
     database = notes / ".rag-index" / "library.db"
     secret = "xyzzyplughplover"
-    assert run("search", secret, "--docs-dir", notes).code == 0
+    assert run("search", secret, "--docs-dir", notes).code == 1
     assert secret.encode() in database.read_bytes()
     assert run("judge", "--clear-kept", "--docs-dir", notes).code == 0
     assert secret.encode() not in database.read_bytes()

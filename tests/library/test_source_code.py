@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,15 @@ def test_a_pattern_with_an_ending_reads_files_that_are_not_read_by_default(
 )
 def test_a_pattern_names_an_ending_only_if_it_ends_in_one(pattern: str, ending: str) -> None:
     assert named_endings([pattern]) == ((ending,) if ending else ())
+
+
+def test_code_without_its_parser_is_announced_with_what_to_install(
+    project: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tree_sitter", None)
+    assert open_docs().reindex().notices == []
+    library = open_docs(BUNKO_SCANNER_SOURCE_CODE="true")
+    [notice] = [notice for notice in library.reindex(rebuild=True).notices if "bunko[code]" in notice]
+    assert "reindex --force" in notice
+    monkeypatch.delitem(sys.modules, "tree_sitter")
+    assert not [notice for notice in library.reindex(rebuild=True).notices if "bunko[code]" in notice]

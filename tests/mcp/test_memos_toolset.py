@@ -275,7 +275,10 @@ def built(run: Run, tmp_path: Path) -> tuple[str, Path]:
 
 def test_a_snippet_is_printed_with_its_words_marked(run: Run, built: tuple[str, Path]) -> None:
     ran = run("search", "走る", "--extract", "snippet", "--mode", "bm25", "--max-chars", "20", *built)
-    assert ran.out.splitlines()[1:] == ["川沿いを五キロ**走った**。先週より二分速く…"]
+    assert ran.out.splitlines()[1:] == [
+        "朝のランニング  2024-02-03  #健康",
+        "川沿いを五キロ**走った**。先週より二分速く…",
+    ]
     found: Any = run("search", "走る", "--extract", "snippet", "--mode", "bm25", "--json", *built).json()
     [one] = found["results"]
     assert [one["content"][start:end] for start, end in one["marks"]] == ["走った", "走れた"]
@@ -284,9 +287,9 @@ def test_a_snippet_is_printed_with_its_words_marked(run: Run, built: tuple[str, 
 
 def test_an_entry_is_printed_with_its_heading_and_what_is_cut_is_counted(run: Run, built: tuple[str, Path]) -> None:
     ran = run("search", "走る", "--extract", "entry", "--mode", "bm25", *built)
-    assert ran.out.splitlines()[1:3] == ["* 朝のランニング 2024-02-03", "Tags: 健康"]
+    assert ran.out.splitlines()[2:4] == ["* 朝のランニング 2024-02-03", "Tags: 健康"]
     ran = run("search", "走る", "--mode", "bm25", "--max-chars", "20", *built)
-    assert ran.out.splitlines()[1] == "川沿いを五キロ走った。先週より二分速く… [15 more characters]"
+    assert ran.out.splitlines()[2] == "川沿いを五キロ走った。先週より二分速く… [15 more characters]"
 
 
 def test_a_summary_is_printed_before_the_results(run: Run, built: tuple[str, Path]) -> None:

@@ -20,9 +20,27 @@ def write_pdf(objects: Sequence[bytes], info: str = "") -> bytes:
     return bytes(out + b"startxref\n%d\n%%%%EOF\n" % start)
 
 
-def _stream(data: bytes) -> bytes:
+def _stream(data: bytes, keys: bytes = b"") -> bytes:
     packed = zlib.compress(data)
-    return b"<< /Length %d /Filter /FlateDecode >>\nstream\n%b\nendstream" % (len(packed), packed)
+    return b"<< /Length %d /Filter /FlateDecode %b >>\nstream\n%b\nendstream" % (len(packed), keys, packed)
+
+
+def build_form(label: str, value: str) -> bytes:
+    """Return a PDF with a label and a text field that was filled in; both in ASCII."""
+    font = b"/Resources << /Font << /F 3 0 R >> >>"
+    appearance = b"/Tx BMC BT /F 12 Tf 2 5 Td (%b) Tj ET EMC" % value.encode()
+    return write_pdf(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [6 0 R] /DR << /Font << /F 3 0 R >> >> >> >>",
+            b"<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 850] /Contents 5 0 R /Annots [6 0 R] %b >>" % font,
+            _stream(b"BT /F 12 Tf 50 700 Td (%b) Tj ET" % label.encode()),
+            b"<< /Type /Annot /Subtype /Widget /FT /Tx /T (name) /V (%b) /F 4 /P 4 0 R /Rect [150 695 400 715]"
+            b" /DA (/F 12 Tf 0 g) /AP << /N 7 0 R >> >>" % value.encode(),
+            _stream(appearance, b"/Type /XObject /Subtype /Form /BBox [0 0 250 20] %b" % font),
+        ]
+    )
 
 
 def build_pdf(pages: Sequence[Sequence[str]], info: str = "") -> bytes:

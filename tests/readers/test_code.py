@@ -283,6 +283,22 @@ def test_hostile_code_of_every_language_is_given_up_after_a_time(case: int, medi
     list(scan_outline(HOSTILE[case], media_type=media_type))
 
 
+@needs_grammars
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
+def test_code_that_fills_the_memory_of_its_parser_is_cut_like_any_text() -> None:
+    program = """
+        import resource
+        from bunko.readers.outlines import scan_outline
+
+        # Without a limit, the parser of Java needs 3 GB for it.
+        print(len(list(scan_outline("a<" * 20_000, media_type="text/x-java"))))
+        print(len(list(scan_outline("class A {}\\n" * 2_000, media_type="text/x-java"))))
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 500_000)
+        """
+    done = subprocess.run([sys.executable, "-c", dedent(program)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "2000", "True"]
+
+
 def test_a_line_of_20_megabytes_is_cut_like_any_text() -> None:
     text = readers.read(b"var x=[" + b"1," * 10_000_000 + b"]", "a.js")
     assert list(scan_outline(text.text, media_type=text.media_type)) == [(0, len(text.text))]

@@ -305,11 +305,11 @@ class TestPdf:
             pdf.read(data)
 
     def test_short_lines_count_as_lines(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        process.close_process()
+        process.extractor.close()
         monkeypatch.setattr(process, "MAX_CHARS", 1000)
         with pytest.raises(SourceError, match="stopped at page 2 of 3"):
             pdf.read(build_pdf([[f"{number:02}" for number in range(20)]] * 3))
-        process.close_process()
+        process.extractor.close()
 
     @pytest.mark.slow
     def test_a_stream_that_unpacks_to_gigabytes_is_a_problem_or_no_text(self) -> None:

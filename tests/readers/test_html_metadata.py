@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from bunko import readers
 from bunko.readers import html
 from tests.readers.html_pages import PARAGRAPH, SENTENCE, page
+from tests.readers.zip_files import fixture
 
 
 @pytest.mark.parametrize(
@@ -20,6 +22,7 @@ from tests.readers.html_pages import PARAGRAPH, SENTENCE, page
         ("<title>竜王</title>", "<header><h1>攻略の館</h1></header><main><p>本文</p></main>", "竜王"),
         ("<title>竜王</title>", "<header><h1>竜王</h1></header><p>本文</p>", "竜王"),
         ("", "<header><h1>竜王</h1></header><p>本文</p>", "竜王"),
+        ("<title>竜王</title>", "<header><h1>竜王</h1></header><h1>準備</h1><p>本文</p><h1>倒し方</h1>", "竜王"),
         ("<meta property=og:title content='竜王'>", "<p>本文</p>", "竜王"),
         ("", "<h1>  竜\n王 </h1><p>本文</p>", "竜王"),
         ("", "<svg><title>絵</title></svg><p>本文</p>", ""),
@@ -27,6 +30,20 @@ from tests.readers.html_pages import PARAGRAPH, SENTENCE, page
 )
 def test_the_title_is_that_of_the_text_not_of_the_site(head: str, body: str, title: str) -> None:
     assert html.read(page(body, head)).text.title == title
+
+
+def test_a_page_of_pandoc_has_the_title_of_its_document_its_notes_and_its_tables() -> None:
+    text = readers.read(fixture("handbook.html"), "handbook.html")
+    assert (text.title, text.date) == ("請求業務の手引き", "2024-04-01")
+    assert text.text.startswith("# 請求業務の手引き\n\n# 請求の流れ\n\n請求書は毎月末に締め、")
+    assert "| 食品 | 8% | 軽減税率 |" in text.text
+    assert "締め日が休日なら前の営業日に締める。" in text.text
+
+
+def test_a_page_of_libreoffice_is_read() -> None:
+    text = readers.read(fixture("report.html"), "report.html").text
+    assert "# 観測の結果\n\n雲雀の初鳴きは二月二十八日に記録された。\n\n| 月 | 平均気温 | 降水量 |" in text
+    assert "- 雨量計を確かめる\n  - 漏斗の掃除" in text
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,13 @@ def written(body: bytes, *headers: bytes) -> Text:
     return readers.read(b"\r\n".join((b"Subject: x", *headers)) + b"\r\n\r\n" + body, "a.eml")
 
 
+def test_a_message_of_emacs_in_iso_2022_jp_is_read_with_its_attached_text() -> None:
+    text = readers.read((FIXTURES / "notice.eml").read_bytes(), "notice.eml")
+    assert (text.title, text.date) == ("観測会の場所が変わりました", "2024-01-15T10:00:00+09:00")
+    assert "From: 山田 花子 <hanako@example.jp>\nTo: 佐藤 太郎 <taro@example.jp>" in text.text
+    assert "双眼鏡をお持ちください。\n\nAttachment: mochimono.txt\n\n雨具、水筒、図鑑" in text.text
+
+
 def test_japanese_mail_is_decoded_and_its_signature_removed() -> None:
     first = messages("letters.mbox")[0]
     assert (first.title, first.date) == ("明日の会議について", "2024-01-15T09:30:00+09:00")

@@ -154,7 +154,7 @@ def test_damage_makes_a_problem_or_less_text_but_nothing_else(position: int, dam
 
 
 def test_a_file_that_takes_too_long_is_a_problem_and_the_next_one_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    process.close_process()  # starting Python alone takes longer than this
+    process.extractor.close()  # starting Python alone takes longer than this
     monkeypatch.setattr(process, "MAX_SECONDS", 0.001)
     with pytest.raises(SourceError, match="takes more than"):
         pdf.read(build_pdf([["本文"]]))
@@ -165,10 +165,10 @@ def test_a_file_that_takes_too_long_is_a_problem_and_the_next_one_is_read(monkey
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_crash_of_the_parser_costs_no_other_file() -> None:
     pdf.read(build_pdf([["本文"]]))
-    extractor = process._extractor
-    assert extractor is not None
-    os.kill(extractor._process.pid, signal.SIGKILL)
-    extractor._process.wait()
+    running = process.extractor.process
+    assert running is not None
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
     assert "二つ目" in pdf.read(build_pdf([["二つ目"]])).text
 
 

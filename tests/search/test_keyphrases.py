@@ -156,7 +156,7 @@ def test_a_description_names_folder_number_topics_and_use_in_either_language() -
         " Search this for questions about DNS or TLS."
     )
     assert describe_tool(tool, some, documents=1200, language="ja") == (
-        "「network-guide」フォルダの文書1,200件。主な内容はload balancer、packet loss。"
+        "「network-guide」フォルダーの文書1,200件。主な内容はload balancer、packet loss。"
         "DNS、TLSについて調べるときに使う。"
     )
     assert describe_tool(tool, some[:1], documents=1, language="en") == (

@@ -21,6 +21,7 @@ from bunko.types.tool_options import ToolOptions
 _MAX_NAME_LENGTH = 40
 _FALLBACK_NAMES = {"memos": "notes", "jsonl": "entries"}
 _NO_FOLDERS = ("/*/",)
+_COMPARED_DOCUMENTS = 1000
 _SEPARATORS = re.compile(r"[^\w-]+")
 
 
@@ -59,7 +60,7 @@ def plan_addition(
         if name is not None and catalog.find_tool([existing], name) is None:
             raise SettingsError(
                 f"{source.label} is already the tool {existing.name!r}",
-                hint="To update it, leave out -n. To index it a second time, use: bunko tool add.",
+                hint=f"To update it, leave out -n. To rename it: {_rename_command(library, existing, name)}",
             )
         options = existing.options
         if not is_part:
@@ -70,6 +71,13 @@ def plan_addition(
         return Addition(source, tool, library.inspect_source(tool), is_part)
     if name is not None:
         catalog.check_new_name(library.store, name)
+    elif moved := _find_moved(library, source):
+        path, flags = shlex.quote(source.label), library.paths.cli_flags()
+        raise SettingsError(
+            f"{source.label} has the documents of {moved.name}, whose folder {moved.source} is missing",
+            hint=f"If it has moved: bunko tool update -n {shlex.quote(moved.name)} -s {path}{flags}\n"
+            f"To add it as a tool of its own: bunko add {path} -n NAME{flags}",
+        )
     options = ToolOptions(include=tuple(include), exclude=tuple(exclude))
     if source.files:
         # The folders beside a single document need not be searched for it.
@@ -138,6 +146,31 @@ def _find_existing(library: Library, source: DetectedSource) -> tuple[Tool | Non
             if all(library.store.documents.get(tool.id, uri) for uri in uris):
                 return tool, True
     return None, False
+
+
+def _find_moved(library: Library, source: DetectedSource) -> Tool | None:
+    """Return the tool whose folder is missing and most of whose documents are files of a new one."""
+    if source.kind != "folder" or source.files:
+        return None
+    for tool in library.tools():
+        if tool.kind != "folder" or not tool.source or Path(tool.source).exists():
+            continue
+        fingerprints = list(library.store.documents.fingerprints(tool.id).items())[:_COMPARED_DOCUMENTS]
+        same = sum(_file_size(source.path / uri) == fingerprint.size for uri, fingerprint in fingerprints)
+        if same and same >= len(fingerprints) / 2:  # some may have changed since
+            return tool
+    return None
+
+
+def _file_size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except (OSError, ValueError):
+        return -1
+
+
+def _rename_command(library: Library, tool: Tool, name: str) -> str:
+    return shlex.join(["bunko", "tool", "rename", tool.name, name]) + library.paths.cli_flags()
 
 
 def _is_limited(tool: Tool) -> bool:

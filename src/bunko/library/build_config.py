@@ -288,10 +288,6 @@ class ToolConfig:
             return self.vector_command(tool)
         return commands.rebuild_command(self._paths, tool)
 
-    def move_command(self, tool: Tool) -> str:
-        """Return the command that tells a tool where its folder or file is now."""
-        return commands.move_command(self._paths, tool)
-
     def enable_command(self, tool: Tool) -> str:
         """Return the command that shows a tool to assistants again."""
         return commands.enable_command(self._paths, tool)

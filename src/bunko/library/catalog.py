@@ -28,6 +28,7 @@ from bunko.types.tool_options import NO_OPTIONS, Extract, ToolOptions
 SHADOW_PREFIX = "~"
 # Assistants read every description with every call; `bunko tool check` warns of shorter ones already.
 MAX_DESCRIPTION_LENGTH = 1000
+ToolNames = str | Sequence[str] | None  # of one tool, of several, or of all active ones
 ADDRESS_SCHEME = "bunko"  # of a document as a resource: bunko://tool/path
 
 
@@ -54,7 +55,7 @@ def _list_names(candidates: Sequence[Tool]) -> str:
     return ", ".join(map(shown_name, candidates)) or "none yet"
 
 
-def select_tools(store: Store, names: str | Sequence[str] | None) -> list[Tool]:
+def select_tools(store: Store, names: ToolNames) -> list[Tool]:
     """Return the tools to search: those of a name or of several, or all active ones."""
     if names is None:
         return [tool for tool in tools(store) if tool.active]

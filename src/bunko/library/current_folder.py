@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,10 +38,9 @@ def find_indexed_folder(folder: Path) -> Path | None:
 
 def find_scope(store: Store, folder: Path) -> FolderScope | None:
     """Return the active tool with the deepest folder that contains this one; None if there is none."""
-    tools = [tool for tool in catalog.tools(store) if tool.active and _contains(tool, folder)]
-    if not tools:
+    tool = _innermost_tool([tool for tool in catalog.tools(store) if tool.active], folder)
+    if tool is None:
         return None
-    tool = max(tools, key=lambda tool: len(Path(tool.source).parts))
     below = folder.relative_to(tool.source).as_posix()
     if below == ".":
         return FolderScope(tool.name, folder)
@@ -51,8 +51,14 @@ def find_scope(store: Store, folder: Path) -> FolderScope | None:
     return FolderScope(tool.name, Path(tool.source))
 
 
-def _contains(tool: Tool, folder: Path) -> bool:
-    return bool(tool.source) and folder.is_relative_to(tool.source)
+def disabled_tool_of(store: Store, folder: Path) -> Tool | None:
+    """Return the disabled tool with the deepest folder that contains this one; None if there is none."""
+    return _innermost_tool([tool for tool in catalog.tools(store) if not tool.active], folder)
+
+
+def _innermost_tool(tools: Sequence[Tool], folder: Path) -> Tool | None:
+    containing = [tool for tool in tools if tool.source and folder.is_relative_to(tool.source)]
+    return max(containing, key=lambda tool: len(Path(tool.source).parts), default=None)
 
 
 def _is_own(path: Path) -> bool:

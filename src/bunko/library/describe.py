@@ -65,7 +65,7 @@ def _japanese_subject(tool: Tool, documents: int | None) -> str:
     if file := _single_file(tool):
         return f"文書「{file}」。"
     has_entries, name = section_of(tool.kind) == "memos", _source_name(tool)
-    place = f"「{name}」{'' if has_entries else 'フォルダ'}の" if name else ""
+    place = f"「{name}」{'' if has_entries else 'フォルダー'}の" if name else ""
     return f"{place}{'メモ' if has_entries else '文書'}{'' if documents is None else f'{documents:,}件'}。"
 
 

@@ -23,7 +23,7 @@ Sort = Literal["newest", "name"]
 class ListRequest:
     """Which documents to list."""
 
-    tool: str | None = None
+    tool: str | tuple[str, ...] | None = None
     kinds: tuple[str, ...] = ()
     where: Filter = NO_FILTER
     sort: Sort = "newest"

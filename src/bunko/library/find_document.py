@@ -76,7 +76,7 @@ class FoundDocument:
         if self.citation is None or self.is_text:
             return ""
         text = unify_line_ends(self.document.text)
-        return self.citation.place or place_of(text, self.document.media_type, self.citation.first)
+        return self.citation.place or place_of(text, self.document.media_type, self.citation.first, self.citation.last)
 
     @property
     def is_text(self) -> bool:
@@ -116,7 +116,8 @@ def find_document(store: Store, tools: Sequence[Tool], location: str) -> FoundDo
         ]
         if matches:
             tool, document = matches[0]
-            other_tools = tuple(other.name for other, _ in matches if other.id != tool.id)
+            others = [other for other, found in matches if _identity(other, found.uri) != _identity(tool, document.uri)]
+            other_tools = tuple(dict.fromkeys(other.name for other in others if other.id != tool.id))
             return FoundDocument(tool, document, _cite(document, name), other_tools)
     return _find_by_end(store, tools, location, names)
 
@@ -176,7 +177,7 @@ def _find_by_end(store: Store, tools: Sequence[Tool], location: str, names: Sequ
             for tool, entry, parts, stem in endings
             if wanted and wanted in (parts[-len(wanted) :], stem[-len(wanted) :])
         ] or _find_entries(tools, listed, name)
-        if len(matches) > 1:
+        if len({_identity(tool, entry.uri) for tool, entry in matches}) > 1:
             shown = ", ".join(entry.uri for _, entry in matches[:5])
             raise UnknownName(f"{name.path[:200]!r} names several documents", hint=f"Give the whole path: {shown}.")
         for tool, entry in matches:
@@ -189,6 +190,12 @@ def _find_by_end(store: Store, tools: Sequence[Tool], location: str, names: Sequ
         if near_paths
         else "Give a path or citation as a search returned it.",
     )
+
+
+def _identity(tool: Tool, uri: str) -> tuple[object, ...]:
+    """Return what is the same for a document that two tools have, because their folders share its file."""
+    file = document_file(tool, uri)
+    return (tool.id, uri) if file is None else (file, tool.kind, PurePosixPath(uri).name)
 
 
 def _find_entries(

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from bunko.embedders import as_remote
@@ -14,12 +15,14 @@ from bunko.embedders.names import display_name
 from bunko.errors import BunkoError, EmbedderError, LibraryError, LibraryMismatch, LibraryReadOnly
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
+from bunko.library.commands import move_command
 from bunko.library.lock import hold_lock
 from bunko.library.missing_vectors import MissingVectors
 from bunko.library.outages import Outages
 from bunko.library.paths import LibraryPaths
 from bunko.library.refresh import Refresher
 from bunko.library.source_check import check_source_exists
+from bunko.library.source_code import parser_notices
 from bunko.library.unreadable import keep_unreadable
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Embedder, Index, IndexView, Scan, Store
@@ -68,7 +71,7 @@ class Importer:
             lacks_vectors=self.missing_vectors.can_embed,
             embed_missing=self._embed_missing_now,
             cancel_embedding=tool_config.cancel_embedding,
-            move_command=tool_config.move_command,
+            move_command=partial(move_command, paths),
             refresh_interval=refresh_interval,
             wait_seconds=wait_seconds,
         )
@@ -388,6 +391,8 @@ class Importer:
         """Mark the tool as fresh unless the import was interrupted, and bring its index up to date."""
         if not report.interrupted:
             self.refresher.mark_fresh(tool)
+        if report.added + report.updated:
+            report.notices += parser_notices(self._tool_config, tool)
         return self.update_index(tool, report)
 
     def _embed_missing_now(self, tool: Tool, observer: Observer) -> None:

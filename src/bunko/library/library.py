@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from bunko import indexes
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
+from bunko.library.catalog import ToolNames
 from bunko.library.importing import Importer, ImportMode
 from bunko.library.llm import ChatModels
 from bunko.library.outages import Outages
@@ -217,13 +218,13 @@ class Library:
         return self._chat_models.summarize_answer(answer)
 
     def tags(
-        self, tool: str | None = None, *, kinds: Sequence[str] = (), where: Filter = NO_FILTER
+        self, tool: ToolNames = None, *, kinds: Sequence[str] = (), where: Filter = NO_FILTER
     ) -> list[tuple[str, int]]:
-        """Return the tags of one tool or all active ones with their document counts, the most frequent first."""
+        """Return the tags of some tools or all active ones with their document counts, the most frequent first."""
         return self._searcher.tags(tool, kinds=kinds, where=where)
 
     def recent_documents(
-        self, tool: str | None = None, *, limit: int = 10, kinds: Sequence[str] = (), where: Filter = NO_FILTER
+        self, tool: ToolNames = None, *, limit: int = 10, kinds: Sequence[str] = (), where: Filter = NO_FILTER
     ) -> list[tuple[Tool, DatedDocument]]:
         """Return the most recently dated documents that match a filter with their tools, the latest first."""
         return self._searcher.recent_documents(tool, limit=limit, kinds=kinds, where=where)
@@ -232,7 +233,7 @@ class Library:
         """Return the current time in the time zone of the settings, else of the system."""
         return self._searcher.local_time()
 
-    def log_search(self, query: str, tool: str | None = None) -> None:
+    def log_search(self, query: str, tool: ToolNames = None) -> None:
         """Log a search of a person or an assistant if the settings enable it; never wait for the library."""
         self._searcher.log_search(query, tool)
 

@@ -68,30 +68,42 @@ def count_endings(survey: Survey) -> str:
     return ", ".join(counts) + (f" and {more} more endings" if more > 1 else ", …" if more else "")
 
 
+def describe_unread(survey: Survey) -> str:
+    """Return how many files of each ending are not read, and what reads those of a known format."""
+    hints = list(_format_hints(survey, ""))
+    return f"{count_endings(survey)}. {' '.join(hints)}" if hints else count_endings(survey)
+
+
 def _reading_hints(survey: Survey, command: str) -> Iterable[str]:
     """Yield what reads the endings that were seen; nothing about files that are not text."""
-    endings = sorted(filter(None, survey.unread))
-    known = tuple(
-        suffix
-        for reader in (*readers.builtin_readers().values(), *readers.plugin_readers().values())
-        for suffix in reader.suffixes
-    )
-    entries = [ending for ending in endings if ending in jsonl.EXTENSIONS]
-    programs = [ending for ending in endings if ending in code.suffixes()]
-    formats = [ending for ending in endings if ending in known and ending not in programs]
-    texts = [
-        ending
-        for ending in endings
-        if ending not in (*entries, *programs, *formats) and is_text(survey.examples[ending])
-    ]
-    for ending in entries[:1]:
-        yield f"Read {ending}: bunko add {shlex.quote(str(survey.examples[ending]))}."
-    if programs:
-        yield _hint(programs, "", command, "set scanner.source_code to true")
-    if formats:
-        yield _hint(formats, "", command)
+    yield from _format_hints(survey, command)
+    known = {*jsonl.EXTENSIONS, *code.suffixes(), *_reader_suffixes()}
+    texts = [ending for ending in _endings(survey) if ending not in known and is_text(survey.examples[ending])]
     if texts:
         yield _hint(texts, " as plain text", command)
+
+
+def _format_hints(survey: Survey, command: str) -> Iterable[str]:
+    """Yield what reads the endings of entries, source code and other known formats."""
+    endings = _endings(survey)
+    for ending in [ending for ending in endings if ending in jsonl.EXTENSIONS][:1]:
+        yield f"Read {ending}: bunko add {shlex.quote(str(survey.examples[ending]))}."
+    programs = [ending for ending in endings if ending in code.suffixes() and ending not in jsonl.EXTENSIONS]
+    if programs:
+        yield _hint(programs, "", command, "set scanner.source_code to true")
+    others = {*jsonl.EXTENSIONS, *programs}
+    formats = [ending for ending in endings if ending in _reader_suffixes() and ending not in others]
+    if formats:
+        yield _hint(formats, "", command)
+
+
+def _endings(survey: Survey) -> list[str]:
+    return sorted(filter(None, survey.unread))
+
+
+def _reader_suffixes() -> set[str]:
+    all_readers = (*readers.builtin_readers().values(), *readers.plugin_readers().values())
+    return {suffix for reader in all_readers for suffix in reader.suffixes}
 
 
 def _hint(endings: Sequence[str], manner: str, command: str, setting: str = "") -> str:

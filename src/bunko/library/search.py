@@ -11,11 +11,12 @@ from operator import attrgetter
 from typing import Any, Unpack
 
 from bunko import sources
-from bunko.errors import BunkoError, EmbedderError, LibraryDamaged, LibraryTooNew, QueryError, UnknownName
+from bunko.errors import BunkoError, EmbedderError, LibraryDamaged, LibraryTooNew, QueryError
 from bunko.library import catalog, web_defaults
 from bunko.library.assistant_names import AssistantNames, assistant_names
 from bunko.library.build_config import ToolConfig
-from bunko.library.disabled_tools import disabled_notices, enable_hint
+from bunko.library.catalog import ToolNames
+from bunko.library.disabled_tools import disabled_notices, no_tool_error
 from bunko.library.embedder_choice import NO_EMBEDDER, EmbedderChoice, choose_embedder, words_only_notice
 from bunko.library.hit_selection import add_selection, selection_notices
 from bunko.library.llm import ChatModels
@@ -320,9 +321,9 @@ class Searcher:
         return min(checks, key=lambda check: CITATION_STATUSES.index(check.status))
 
     def tags(
-        self, tool: str | None = None, *, kinds: Sequence[str] = (), where: Filter = NO_FILTER
+        self, tool: ToolNames = None, *, kinds: Sequence[str] = (), where: Filter = NO_FILTER
     ) -> list[tuple[str, int]]:
-        """Return the tags of one tool or all active ones with their document counts, the most frequent first."""
+        """Return the tags of some tools or all active ones with their document counts, the most frequent first."""
         counts: Counter[str] = Counter()
         for selected in self.select_fresh_tools(tool, kinds):
             if where:
@@ -333,7 +334,7 @@ class Searcher:
         return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
     def recent_documents(
-        self, tool: str | None = None, *, limit: int = 10, kinds: Sequence[str] = (), where: Filter = NO_FILTER
+        self, tool: ToolNames = None, *, limit: int = 10, kinds: Sequence[str] = (), where: Filter = NO_FILTER
     ) -> list[tuple[Tool, DatedDocument]]:
         """Return the most recently dated documents that match a filter with their tools, the latest first."""
         tools, where = self.select_fresh_tools(tool, kinds), self.resolve_filter(where)
@@ -358,13 +359,7 @@ class Searcher:
         """Return the tools to search; raise if `kinds` are given and no active tool is of them."""
         tools = [tool for tool in catalog.select_tools(self._store, names) if not kinds or tool.kind in kinds]
         if kinds and not tools:
-            kind = sources.find_kind(kinds[0])
-            disabled = [tool for tool in catalog.tools(self._store) if tool.kind in kinds]
-            raise UnknownName(
-                f"This library has no active tool of kind {' or '.join(kinds)}",
-                hint=enable_hint(self._tool_config, disabled)
-                or f"Import one with: {kind.import_command if kind else 'bunko import'}.",
-            )
+            raise no_tool_error(self._store, self._tool_config, kinds)
         return tools
 
     def select_fresh_tools(self, names: str | Sequence[str] | None, kinds: Sequence[str]) -> list[Tool]:
@@ -375,7 +370,7 @@ class Searcher:
                 self._refresh_tool(tool, vectors=False)
         return tools
 
-    def log_search(self, query: str, tool: str | Sequence[str] | None = None) -> None:
+    def log_search(self, query: str, tool: ToolNames = None) -> None:
         """Log a search of a person or an assistant if the settings enable it; never wait for the library."""
         text = " ".join(escape_surrogates(query).split())
         if not self._settings.log.keep_searches or self._read_only or not text:

@@ -22,9 +22,9 @@ __all__ = [
 ENTRY_POINT_GROUP = "bunko.readers"
 # Modules that readers share, or that read entries for sources; the search for readers does not import them.
 HELPER_MODULES = frozenset({
-    "changelog", "charset", "daily_notes", "definitions", "encoding", "entry_head", "entry_lines", "jsonl",
-    "legacy_encodings", "line_stream", "memo", "mime", "office", "outline", "outlines", "places", "reader", "titles",
-    "vault_notes",
+    "changelog", "charset", "daily_notes", "definitions", "definitions_process", "encoding", "entry_head",
+    "entry_lines", "helper_process", "jsonl", "legacy_encodings", "line_stream", "memo", "mime", "office", "outline",
+    "outlines", "places", "reader", "titles", "vault_notes",
 })  # fmt: skip
 _FALLBACK = "plain"
 

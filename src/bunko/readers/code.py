@@ -44,6 +44,16 @@ def suffixes() -> tuple[str, ...]:
     return tuple(suffix for language in _LANGUAGES for suffix in language.suffixes)
 
 
+def has_parser() -> bool:
+    """Return whether the extra `code`, which finds definitions, is installed."""
+    from importlib.util import find_spec
+
+    try:
+        return find_spec("tree_sitter") is not None
+    except ValueError:  # marked as a package that must not be imported
+        return False
+
+
 def _build_reader(language: Language) -> Reader:
     def read_file(data: bytes) -> Text:
         text, encoding = decode(data)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bunko.readers.code import Language
+from bunko.readers.helper_process import HelperProcess
 from bunko.readers.outline import Heading, Verbatim
 
 if TYPE_CHECKING:
@@ -19,11 +20,10 @@ if TYPE_CHECKING:
 
 # Longer files are generated or minified, and are cut like any other text.
 _MAX_CHARS = 1_000_000
-# Parsers slow down on text that is no code of their language: the one of bash needs 47 s for 96 kB. They can ask for
-# text in blocks; after this time they are given no more. The library frees no block, so small files are given whole.
-_MAX_SECONDS = 1.0
-_MAX_WHOLE_BYTES = 10_000
-_BLOCK_BYTES = 4096
+# Parsers need long for text that is no code of their language, and much memory: the one of bash 47 s for 96 kB, the one
+# of Java 3 GB for 40 kB. Nothing ends a parser but the end of its process, so that longer files are parsed in another.
+_MAX_SECONDS = 5.0
+_MAX_BYTES_HERE = 8_000  # 300 MB and half a second at the worst
 # The tree is only searched as deep and as far as people write definitions.
 _MAX_DEPTH = 50
 _MAX_NODES = 300_000
@@ -81,6 +81,9 @@ _NAME_SEPARATOR = re.compile(r"::|\.|\\")
 _CODE = re.compile(r"\b(?!(?:end|fi|done|esac)\b)\w")
 
 
+parser_process = HelperProcess(Path(__file__).with_name("definitions_process.py"))
+
+
 class _Definition(NamedTuple):
     first_row: int
     last_row: int
@@ -123,24 +126,29 @@ def _load_grammar(language: Language) -> _Grammar | None:
     )
 
 
-def _find_definitions(text: str, language: Language) -> list[_Definition]:
-    """Return the definitions in the order of the text; none if it is too long or takes too long."""
-    grammar = _load_grammar(language) if len(text) <= _MAX_CHARS else None
-    if grammar is None:
-        return []
+@lru_cache(maxsize=2)  # the outline of a text is asked for several times in a row
+def _find_definitions(text: str, language: Language) -> tuple[_Definition, ...]:
+    """Return the definitions in the order of the text; none if it is too long, or needs too much time or memory."""
+    if len(text) > _MAX_CHARS or _load_grammar(language) is None:
+        return ()
     data = text.encode("utf-8", "replace")
-    deadline = time.monotonic() + _MAX_SECONDS
-    is_complete = True
+    if len(data) <= _MAX_BYTES_HERE:
+        return tuple(parse_definitions(data, language))
+    try:
+        answer = parser_process.ask(b"%b\n%b" % (language.media_type.encode(), data), _MAX_SECONDS)
+    except (EOFError, OSError):
+        return ()
+    return tuple(
+        _Definition(first_row, last_row, name_row, tuple(names), is_group)
+        for first_row, last_row, name_row, names, is_group in answer[-1]["end"]
+    )
 
-    def read_block(offset: int, _: object) -> bytes:
-        nonlocal is_complete
-        if time.monotonic() > deadline:
-            is_complete = False
-            return b""
-        return data[offset : offset + _BLOCK_BYTES]
 
-    tree = grammar.parser.parse(data if len(data) <= _MAX_WHOLE_BYTES else read_block)
-    return list(_walk_tree(tree, data, grammar.is_group_by_type)) if is_complete else []
+def parse_definitions(data: bytes, language: Language) -> Iterator[_Definition]:
+    """Yield the definitions of a text in UTF-8, without any limit; none without the grammar of its language."""
+    grammar = _load_grammar(language)
+    if grammar is not None:
+        yield from _walk_tree(grammar.parser.parse(data), data, grammar.is_group_by_type)
 
 
 def _walk_tree(tree: Tree, data: bytes, is_group_by_type: Mapping[str, bool]) -> Iterator[_Definition]:

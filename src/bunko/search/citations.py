@@ -39,7 +39,7 @@ class Citation(NamedTuple):
     uri: str
     first: int = 0  # line of the file, counted from 1; 0 if a place is named
     last: int = 0
-    place: str = ""  # a page, a slide or cells: p12, slide3, Sheet1!B5
+    place: str = ""  # pages, slides or cells: p12, slide3-slide4, Sheet1!B5
 
 
 def parse_citation(text: str) -> Citation | None:

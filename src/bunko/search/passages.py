@@ -46,7 +46,7 @@ class Passage:
     hash: str  # of the document and of these lines, to verify a citation later
     chars_before: int = 0  # characters of the document before and after the passage
     chars_after: int = 0
-    place: str = ""  # the page, slide or cell where it begins: p12, slide3, Sheet1!A5; "" in files without them
+    place: str = ""  # its pages, slides or cells: p12, slide3-slide4, Sheet1!A5; "" in files without them
 
     @property
     def citation(self) -> str:
@@ -266,5 +266,5 @@ def _build_passage(hit: Hit, document: StoredDocument, start: int, end: int) -> 
         digest,
         chars_before,
         chars_after,
-        place_of(full_text, document.media_type, first),
+        place_of(full_text, document.media_type, first, last),
     )

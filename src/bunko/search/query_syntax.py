@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 from bunko.text.characters import JAPANESE_CHARS
@@ -11,10 +12,6 @@ from bunko.text.characters import JAPANESE_CHARS
 _QUOTES = '"“”＂'
 # Beside quotes is a blank, Japanese or the end of a sentence; those of code are not operators.
 _NOT_BEFORE, _NOT_AFTER = r"[^\s\u3000-\U0010ffff]", r"[^\s\u3000-\U0010ffff,.;:!?]"
-_OPERATOR = re.compile(
-    rf"(?:(?P<minus>(?<!\S)-)|(?<!{_NOT_BEFORE}))[{_QUOTES}](?P<phrase>[^{_QUOTES}]+)[{_QUOTES}](?!{_NOT_AFTER})"
-    rf"|(?<!\S)-(?P<word>[^\W\d_][^\s{_QUOTES}]*)"
-)
 _JAPANESE_CHAR = re.compile(f"[{JAPANESE_CHARS}]")
 _MIN_EXCLUDED_LETTERS = 3  # people search for commands: rm -rf, docker run -it
 _SENTENCE_ENDS = ".,;:!?、。"
@@ -49,7 +46,16 @@ def parse_query(query: str) -> ParsedQuery:
             return ""
         return match[0]
 
-    words = _OPERATOR.sub(remove_operator, query)
+    words = _operators().sub(remove_operator, query)
     if not phrases and not excluded:
         return ParsedQuery(query)
     return ParsedQuery(" ".join(words.split()), tuple(phrases), tuple(excluded))
+
+
+@cache
+def _operators() -> re.Pattern[str]:
+    # Takes milliseconds to compile, and few queries have operators.
+    return re.compile(
+        rf"(?:(?P<minus>(?<!\S)-)|(?<!{_NOT_BEFORE}))[{_QUOTES}](?P<phrase>[^{_QUOTES}]+)[{_QUOTES}](?!{_NOT_AFTER})"
+        rf"|(?<!\S)-(?P<word>[^\W\d_][^\s{_QUOTES}]*)"
+    )

@@ -59,7 +59,7 @@ class Reading:
     total_lines: int  # of the document
     hash: str  # of the document and of these lines, to verify a citation later
     next_cursor: str = ""  # empty if this is the end of what was asked for
-    place: str = ""  # the page, slide or cell where the text begins, in files that have them
+    place: str = ""  # its pages, slides or cells, in files that have them
 
     @property
     def citation(self) -> str:
@@ -104,7 +104,7 @@ def read_part(tool: str, document: StoredDocument, request: ReadRequest, cited: 
         len(lines),
         passage_hash(document.content_hash, read_lines),
         next_start.encode(_request_key(request, document)) if next_start else "",
-        place_of("\n".join(lines), document.media_type, begin + 1),
+        place_of("\n".join(lines), document.media_type, begin + 1, max(begin, end) + 1),
     )
 
 

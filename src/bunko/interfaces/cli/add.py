@@ -12,6 +12,7 @@ import click
 from bunko.interfaces.cli.import_report import problem_lines, show_import_progress, summary_line
 from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import (
+    TEXT_PATH,
     SharedOptions,
     complete_tool_names,
     escape_controls,
@@ -36,7 +37,7 @@ _VOWELS = tuple("AEIOUH")  # the first sound of HTML is one too
 
 
 @click.command()
-@click.argument("targets", nargs=-1, required=True, type=click.Path(), metavar="PATH_OR_URL...")
+@click.argument("targets", nargs=-1, required=True, type=TEXT_PATH, metavar="PATH_OR_URL...")
 @click.option(
     "--name", "-n", metavar="NAME", help="Name of the tool. [after its path]", shell_complete=complete_tool_names
 )
@@ -154,9 +155,9 @@ def _add_source(library: Library, addition: Addition, shared: SharedOptions) -> 
     if not shared.as_json:
         say(f"{escape_controls(addition.source.label)}: {translate(found)}")
         if addition.contents.survey.unread:
-            from bunko.library.nothing_found import count_endings
+            from bunko.library.nothing_found import describe_unread
 
-            say(f"  Not read: {count_endings(addition.contents.survey)}")
+            say(f"  Not read: {describe_unread(addition.contents.survey)}")
     with show_import_progress() as observer:
         tool, report, phrase = import_addition(library, addition, observer=observer)
     if not shared.as_json:
@@ -259,7 +260,7 @@ def _print_next_steps(shared: SharedOptions, library: Library, phrase: str, urls
 
 
 def _tool_to_dict(addition: Addition, tool: Tool, report: Report, found: str) -> dict[str, Any]:
-    from bunko.interfaces.cli.tool import tool_to_dict
+    from bunko.interfaces.cli.tool_output import tool_to_dict
     from bunko.interfaces.serialize import report_to_dict
 
     contents = addition.contents

@@ -15,7 +15,7 @@ import click
 from bunko.errors import BunkoError
 from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import (
-    complete_tool_names,
+    names_option,
     pop_shared_options,
     replace_controls,
     shared_options,
@@ -36,9 +36,9 @@ _TYPING_SECONDS, _REMOTE_TYPING_SECONDS = 0.08, 0.5
 
 @click.command()
 @click.argument("query", nargs=-1, metavar="[QUERY]...")
-@click.option("--name", "-n", metavar="TOOL", help="Search only this tool.", shell_complete=complete_tool_names)
+@names_option("Search only this tool")
 @shared_options
-def command(query: tuple[str, ...], name: str | None, **options: Any) -> None:
+def command(query: tuple[str, ...], names: tuple[str, ...], **options: Any) -> None:
     """Search as you type, and open what you find.
 
     Up and Down choose a hit, Enter opens it as `bunko open` does, Ctrl-Y prints its citation and leaves, Esc leaves.
@@ -57,7 +57,8 @@ def command(query: tuple[str, ...], name: str | None, **options: Any) -> None:
     with shared.open(create=shared.docs_dir is not None) as library:
         from bunko.interfaces.cli.finder import Finder
 
-        session = Session(library, name, shared.library_flags(library))
+        tool = names[0] if len(names) == 1 else names or None
+        session = Session(library, tool, shared.library_flags(library))
         embedder = library.embedder()
         is_remote = embedder is not None and embedder.is_remote
         finder = Finder(
@@ -70,7 +71,7 @@ def command(query: tuple[str, ...], name: str | None, **options: Any) -> None:
         with _hold_log_messages():
             hit = finder.run()
         if hit is not None:
-            library.log_search(finder.query, name)
+            library.log_search(finder.query, tool)
             click.echo(replace_controls(hit.citation))
 
 
@@ -100,7 +101,7 @@ def _hold_log_messages() -> Iterator[None]:
 class Session:
     """What the screen needs of a library: search it, show a hit in its document, and open that."""
 
-    def __init__(self, library: Library, tool: str | None, library_flags: str) -> None:
+    def __init__(self, library: Library, tool: str | tuple[str, ...] | None, library_flags: str) -> None:
         self._library, self._tool, self._library_flags = library, tool, library_flags
 
     def search(self, query: str) -> Answer:

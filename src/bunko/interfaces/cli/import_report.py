@@ -142,12 +142,19 @@ def show_search_progress() -> Iterator[Observer]:
 @contextmanager
 def _progress_bar(label: str) -> Iterator[Callable[[ImportProgress], None]]:
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, Task, TextColumn, TimeRemainingColumn, TransferSpeedColumn
     from rich.progress import Progress as Bar
+    from rich.text import Text
+
+    class SpeedColumn(TransferSpeedColumn):
+        """The speed once it is known; rich shows a red question mark before."""
+
+        def render(self, task: Task) -> Text:
+            return super().render(task) if task.finished_speed or task.speed else Text()
 
     columns = (
         TextColumn(translate(label)), BarColumn(), TextColumn(f"{{task.fields[files]}} {translate('files')}"),
-        TextColumn(f"{{task.fields[chunks]}} {translate('chunks')}"), TransferSpeedColumn(), TimeRemainingColumn(),
+        TextColumn(f"{{task.fields[chunks]}} {translate('chunks')}"), SpeedColumn(), TimeRemainingColumn(),
     )  # fmt: skip
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("import", total=None, files="0", chunks="0")

@@ -12,9 +12,9 @@ import click
 
 from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import (
-    complete_tool_names,
     escape_controls,
     is_terminal,
+    names_option,
     pop_shared_options,
     print_json,
     print_stderr,
@@ -35,7 +35,7 @@ _MIN_TITLE_CELLS = 8
 
 @click.command()
 @click.argument("path", required=False, metavar="[PATH]")
-@click.option("--name", "-n", metavar="TOOL", help="Only this tool.", shell_complete=complete_tool_names)
+@names_option("Only this tool")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only documents with this tag; may be repeated.")
 @click.option(
     "--since",
@@ -51,7 +51,13 @@ _MIN_TITLE_CELLS = 8
 @click.option("--null", "-0", "null_ends", is_flag=True, help="In a pipe: end paths with NUL, for xargs -0.")
 @shared_options
 def command(
-    path: str | None, name: str | None, sort: Sort, limit: int | None, is_long: bool, null_ends: bool, **options: Any
+    path: str | None,
+    names: tuple[str, ...],
+    sort: Sort,
+    limit: int | None,
+    is_long: bool,
+    null_ends: bool,
+    **options: Any,
 ) -> None:
     """List documents by path, tag or date.
 
@@ -71,7 +77,9 @@ def command(
     is_table = is_terminal() and not (shared.as_json or null_ends)
     where = Filter("", tuple(map(normalise_tag, options["tags"])), options["since"] or "", options["until"] or "")
     with shared.open(create=shared.docs_dir is not None) as library:
-        listing = _list(library, path or "", name, where, sort, limit or (_TERMINAL_LIMIT if is_table else sys.maxsize))
+        listing = _list(
+            library, path or "", names, where, sort, limit or (_TERMINAL_LIMIT if is_table else sys.maxsize)
+        )
     if shared.as_json:
         documents = [_document_to_dict(tool, document) for tool, document in listing.documents]
         print_json({"documents": documents, "total": listing.total})
@@ -84,7 +92,7 @@ def command(
         _print_paths(listing, is_long=is_long, null_ends=null_ends)
 
 
-def _list(library: Library, path: str, name: str | None, where: Filter, sort: Sort, limit: int) -> Listing:
+def _list(library: Library, path: str, names: tuple[str, ...], where: Filter, sort: Sort, limit: int) -> Listing:
     """List documents; a path without a wildcard may be a folder."""
     from dataclasses import replace
 
@@ -92,18 +100,21 @@ def _list(library: Library, path: str, name: str | None, where: Filter, sort: So
     from bunko.library.documents import ListRequest
 
     if is_local_path(path):
-        name, path = _find_folder(library.tools(), path, name)
+        tool, path = _find_folder(library.tools(), path, names)
+        names = (tool,)
     patterns = [f"{path}**"] if path.endswith("/") else [path]
     if path and not any(wildcard in path for wildcard in "*?["):
         patterns.append(f"{path.rstrip('/')}/**")
     for pattern in patterns:
-        listing = library.documents.list_documents(ListRequest(name, (), replace(where, path=pattern), sort, limit))
+        listing = library.documents.list_documents(
+            ListRequest(names or None, (), replace(where, path=pattern), sort, limit)
+        )
         if listing.total:
             break
     return listing
 
 
-def _find_folder(tools: Sequence[Tool], path: str, name: str | None) -> tuple[str, str]:
+def _find_folder(tools: Sequence[Tool], path: str, names: Sequence[str]) -> tuple[str, str]:
     """Return the tool with a folder of this machine, and the pattern of the documents in it."""
     from bunko.errors import UnknownName
 
@@ -111,7 +122,7 @@ def _find_folder(tools: Sequence[Tool], path: str, name: str | None) -> tuple[st
     candidates = [
         tool
         for tool in tools
-        if tool.source and tool.name == (name or tool.name) and folder.is_relative_to(Path(tool.source))
+        if tool.source and (not names or tool.name in names) and folder.is_relative_to(Path(tool.source))
     ]
     if not candidates:
         raise UnknownName(f"{folder} is in the folder of no tool", hint="See the folders with: bunko tool ls")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import os
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from bunko.settings import LoadedSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
-PATH = click.Path(path_type=Path)
 # All control characters except tab and newline.
 _CONTROL_REPLACEMENTS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), "\ufffd")
 
@@ -96,6 +96,19 @@ class SharedOptions:
         return library.paths.cli_flags() + config
 
 
+class _PathType(click.Path):
+    """A path; an empty one, as of a variable that is not set, would be the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value).strip():
+            self.fail("the path is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH = _PathType(path_type=Path)
+TEXT_PATH = _PathType()
+
+
 def shared_options(command: F) -> F:
     """Add the shared options to a command, which reads them with `pop_shared_options`."""
     command = library_options(command)
@@ -158,6 +171,35 @@ def chunking_options(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+def name_argument(command: F) -> F:
+    """Let a command take the name of a tool as an argument, or with -n."""
+
+    @click.argument("name_argument", required=False, metavar="NAME", shell_complete=complete_tool_names)
+    @click.option("--name", "-n", metavar="NAME", help="Name of the tool.", shell_complete=complete_tool_names)
+    @functools.wraps(command)
+    def run(name_argument: str | None, name: str | None, **options: Any) -> Any:
+        if name_argument is not None and name is not None:
+            raise click.UsageError("The tool is named both by an argument and with --name.")
+        if name is None and name_argument is None:
+            raise click.MissingParameter(param_type="argument", param_hint="'NAME'")
+        return command(name=name or name_argument, **options)
+
+    return cast("F", run)
+
+
+def names_option(help_text: str) -> Callable[[F], F]:
+    """Let a command take the names of several tools as `names`."""
+    return click.option(
+        "--name",
+        "-n",
+        "names",
+        multiple=True,
+        metavar="TOOL",
+        help=f"{help_text}; may be repeated.",
+        shell_complete=complete_tool_names,
+    )
 
 
 def pop_shared_options(options: dict[str, Any]) -> SharedOptions:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bunko.interfaces.cli.options import (
-    complete_tool_names,
     escape_controls,
     is_terminal,
+    names_option,
     pop_shared_options,
     print_json,
     print_stderr,
@@ -25,10 +25,10 @@ _MAX_TITLE_CHARS = 60  # of the text, for a document without a title
 
 
 @click.command()
-@click.option("--name", "-n", metavar="TOOL", help="Only this tool.", shell_complete=complete_tool_names)
+@names_option("Only this tool")
 @click.option("--limit", type=click.IntRange(1, 1000), default=10, metavar="N", help="Number of documents. [10]")
 @shared_options
-def command(name: str | None, limit: int, **options: Any) -> None:
+def command(names: tuple[str, ...], limit: int, **options: Any) -> None:
     """List the newest documents and memos by date.
 
     \b
@@ -38,7 +38,7 @@ def command(name: str | None, limit: int, **options: Any) -> None:
     """
     shared = pop_shared_options(options)
     with shared.open(create=shared.docs_dir is not None) as library:
-        results = library.recent_documents(name, limit=limit)
+        results = library.recent_documents(names or None, limit=limit)
     if not results:
         print_stderr("No documents yet. Import memos with: bunko build --input FOLDER")
     if shared.as_json:

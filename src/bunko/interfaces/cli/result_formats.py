@@ -71,9 +71,9 @@ def to_json(page: Page, tools: Tools) -> dict[str, Any]:
     return result
 
 
-def to_paths(page: Page, tools: Tools) -> str:
-    """Return the path of each document on a line, or its URL, best first."""
-    return "\n".join(dict.fromkeys(_path(item, tools) for item in page.results))
+def paths(page: Page, tools: Tools) -> list[str]:
+    """Return the path of each document, or its URL, best first."""
+    return list(dict.fromkeys(_path(item, tools) for item in page.results))
 
 
 def to_csv(page: Page, tools: Tools) -> str:

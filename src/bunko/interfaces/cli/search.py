@@ -14,9 +14,9 @@ from bunko.interfaces.cli.import_report import show_search_progress
 from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import (
     SharedOptions,
-    complete_tool_names,
     escape_controls,
     is_terminal,
+    names_option,
     pop_shared_options,
     print_json,
     print_stderr,
@@ -26,7 +26,6 @@ from bunko.interfaces.cli.options import (
 
 if TYPE_CHECKING:
     from bunko.interfaces.cli.result_fields import Tools
-    from bunko.library.current_folder import FolderScope
     from bunko.library.library import Library
     from bunko.library.page import Page
     from bunko.search.request import SearchRequest
@@ -38,7 +37,7 @@ _PER_DOCUMENT = 2
 
 
 @click.command()
-@click.argument("query")
+@click.argument("query", nargs=-1, required=True, metavar="QUERY...")
 @click.option(
     "--mode",
     type=click.Choice(["bm25", "semantic", "hybrid"]),
@@ -53,15 +52,7 @@ _PER_DOCUMENT = 2
     metavar="N",
     help="At most N results of one document; 0 for no limit. [2, if other documents match too]",
 )
-@click.option(
-    "--name",
-    "-n",
-    "names",
-    multiple=True,
-    metavar="TOOL",
-    help="Search only this tool; may be repeated.",
-    shell_complete=complete_tool_names,
-)
+@names_option("Search only this tool")
 @click.option("--min-score", type=float, metavar="N", help="Leave out results with a lower score.")
 @click.option("--path", metavar="GLOB", help="Only documents whose path matches: 'guide/**', '*.md'.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only documents with this tag; may be repeated.")
@@ -103,10 +94,11 @@ _PER_DOCUMENT = 2
     "--format",
     "output_format",
     type=click.Choice(["text", "json", "paths", "csv", "md"]),
-    help="Print text, JSON (as --json does), one path per document for xargs, CSV, or a Markdown list of links. [text]",
+    help="Print text, JSON (as --json does), one path per document, CSV, or a Markdown list of links. [text]",
 )
+@click.option("--null", "-0", "null_ends", is_flag=True, help="With --format paths: end paths with NUL, for xargs -0.")
 @shared_options
-def command(query: str, **options: Any) -> None:
+def command(query: tuple[str, ...], **options: Any) -> None:
     """Search documents in Japanese and English.
 
     A "quoted phrase" must be in the text as it is written; a -word or -"phrase" must not be in it. To search for a word
@@ -120,18 +112,20 @@ def command(query: str, **options: Any) -> None:
       bunko search "form validation" --docs-dir ./docs --mode bm25 --explain
       bunko search "予算" -n memos -n notes --since 6m --extract snippet --summary
       bunko search '"form validation" react -angular'
-      bunko search "release notes" --format paths | xargs wc -w
+      bunko search "release notes" --format paths -0 | xargs -0 wc -w
     """
     shared = pop_shared_options(options)
     output_format = _output_format(options["output_format"], as_json=shared.as_json)
+    if options["null_ends"] and output_format != "paths":
+        raise click.UsageError("--null is for --format paths.")
     use_folder = _may_use_folder(shared, options)
     if use_folder:
         shared = _use_folder_index(shared)
     with shared.open(create=shared.docs_dir is not None) as library:
         library.local_time()  # a wrong search.timezone is an error even if no date is given
-        request = _build_request(query, options)
-        if use_folder and (scope := _find_scope(library)):
-            request = _limit_request(request, scope)
+        request = _build_request(" ".join(query), options)
+        if use_folder and (folder := _current_folder()):
+            request = _limit_to_folder(library, request, folder)
         with show_search_progress() as observer:
             page = library.page(request, observer=observer)
         _print_notices(library, page)
@@ -139,9 +133,9 @@ def command(query: str, **options: Any) -> None:
         if output_format == "text":
             # Two tools may both have a README.md.
             show_tool_names = not isinstance(request.tool, str) and len(tools) > 1
-            _print_page(page, tools, show_tool_names=show_tool_names, max_rows=_max_rows(options))
+            _print_page(page, tools, options, show_tool_names=show_tool_names)
         else:
-            _print_formatted(page, tools, output_format)
+            _print_formatted(page, tools, output_format, null_ends=options["null_ends"])
     if not page.results:
         click.get_current_context().exit(NOTHING_FOUND_EXIT_CODE)
 
@@ -181,13 +175,6 @@ def _use_folder_index(shared: SharedOptions) -> SharedOptions:
     return replace(shared, docs_dir=find_indexed_folder(folder)) if folder else shared
 
 
-def _find_scope(library: Library) -> FolderScope | None:
-    from bunko.library.current_folder import find_scope
-
-    folder = _current_folder()
-    return find_scope(library.store, folder) if folder else None
-
-
 def _current_folder() -> Path | None:
     try:
         return Path.cwd()
@@ -195,10 +182,19 @@ def _current_folder() -> Path | None:
         return None
 
 
-def _limit_request(request: SearchRequest, scope: FolderScope) -> SearchRequest:
+def _limit_to_folder(library: Library, request: SearchRequest, folder: Path) -> SearchRequest:
     """Return a request for the documents in a folder, and say so; --path chooses among all documents of the tool."""
     from bunko.interfaces.cli.tables import display_path
+    from bunko.library.current_folder import disabled_tool_of, find_scope
 
+    scope = find_scope(library.store, folder)
+    if scope is None:
+        if disabled := disabled_tool_of(library.store, folder):
+            from bunko.library.commands import enable_command
+
+            command = enable_command(library.paths, disabled)
+            print_stderr(f"{disabled.name} is disabled, so this folder is not searched. To enable it: {command}")
+        return request
     print_stderr(f"Searching this folder: {display_path(str(scope.folder))}. Search everything with --all.")
     where = request.where if request.where.path else replace(request.where, path=scope.path)
     return replace(request, tool=scope.tool, where=where)
@@ -213,7 +209,7 @@ def _print_notices(library: Library, page: Page) -> None:
         print_stderr(f"Changes are not all indexed yet. Index them with: bunko reindex {location}")
 
 
-def _print_page(page: Page, tools: Tools, *, show_tool_names: bool, max_rows: int | None) -> None:
+def _print_page(page: Page, tools: Tools, options: dict[str, Any], *, show_tool_names: bool) -> None:
     if page.rewritten_query:
         label = translate("searched") if is_terminal() else "searched"
         click.echo(f"{label}: {escape_controls(page.rewritten_query)}\n")
@@ -228,7 +224,7 @@ def _print_page(page: Page, tools: Tools, *, show_tool_names: bool, max_rows: in
     if is_terminal():
         from bunko.interfaces.cli.render_results import show_page
 
-        show_page(page, tools=tools, show_tool_names=show_tool_names, max_rows=max_rows)
+        show_page(page, tools=tools, show_tool_names=show_tool_names, max_rows=_max_rows(options))
     else:
         from bunko.interfaces.cli.result_formats import to_text
 
@@ -241,14 +237,16 @@ def _translate_head(summary: str) -> str:
     return translate(head) + "".join(sentences)
 
 
-def _print_formatted(page: Page, tools: Tools, output_format: str) -> None:
-    from bunko.interfaces.cli.result_formats import to_csv, to_json, to_markdown, to_paths
+def _print_formatted(page: Page, tools: Tools, output_format: str, *, null_ends: bool) -> None:
+    from bunko.interfaces.cli.result_formats import paths, to_csv, to_json, to_markdown
 
     if output_format == "json":
         print_json(to_json(page, tools))
         return
-    text = {"paths": to_paths, "csv": to_csv, "md": to_markdown}[output_format](page, tools)
-    if text:
+    if output_format == "paths":
+        for path in paths(page, tools):
+            click.echo(f"{path}\0" if null_ends else path, nl=not null_ends)
+    elif text := {"csv": to_csv, "md": to_markdown}[output_format](page, tools):
         click.echo(text)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from bunko.interfaces.cli.options import (
-    complete_tool_names,
     is_terminal,
+    names_option,
     pop_shared_options,
     print_json,
     print_stderr,
@@ -18,9 +18,9 @@ from bunko.interfaces.cli.options import (
 
 
 @click.command()
-@click.option("--name", "-n", metavar="TOOL", help="Only this tool.", shell_complete=complete_tool_names)
+@names_option("Only this tool")
 @shared_options
-def command(name: str | None, **options: Any) -> None:
+def command(names: tuple[str, ...], **options: Any) -> None:
     """List the tags of documents and memos, most used first.
 
     \b
@@ -30,7 +30,7 @@ def command(name: str | None, **options: Any) -> None:
     """
     shared = pop_shared_options(options)
     with shared.open(create=shared.docs_dir is not None) as library:
-        tags = library.tags(name)
+        tags = library.tags(names or None)
     if not tags:
         print_stderr("No tags yet.")
     if shared.as_json:

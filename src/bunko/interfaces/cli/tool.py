@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,13 +20,14 @@ from bunko.interfaces.cli.options import (
     confirm,
     escape_controls,
     is_terminal,
+    name_argument,
     pop_shared_options,
     print_json,
     print_labelled,
     print_stderr,
-    say,
     shared_options,
 )
+from bunko.interfaces.cli.tool_output import describe_alias, print_result, tool_to_dict
 from bunko.interfaces.text import format_count
 from bunko.observer import Observer
 from bunko.sources import all_kinds, builtin_kind_names, find_kind
@@ -34,7 +35,6 @@ from bunko.types.tool_options import Extract, ToolOptions
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
-    from bunko.types import Tool
 
 _EXTRACT_CHOICE = click.Choice(["chunk", "section", "full"])
 _name_option = click.option(
@@ -125,7 +125,7 @@ def add(
             ),
         )
         files = library.count_importable(tool)
-        alias = _describe_alias(tool)
+        alias = describe_alias(tool)
         arguments = f"-n {shlex.quote(name)}{shared.library_flags(library)}"
         noun, nouns = source_kind.noun
         if source_kind.root == "none":
@@ -134,11 +134,11 @@ def add(
             count = format_count(files, noun, nouns)
             object_pronoun = "it" if files == 1 else "them"
             message = f"Added {name}: {count} to import.{alias} Import {object_pronoun} with: bunko import {arguments}"
-        _print_result(shared, tool, message, files=files, notices=library.overlap_notices(tool))
+        print_result(shared, tool, message, files=files, notices=library.overlap_notices(tool))
 
 
 @command.command()
-@_name_option
+@name_argument
 @click.option("--description", "-d", metavar="TEXT", help="New description.")
 @click.option("--source", "-s", type=PATH, metavar="DIR", help="New folder.")
 @click.option("--include", multiple=True, metavar="GLOB", help="Include only these files from now on; '' for all.")
@@ -160,7 +160,7 @@ def update(
 
     \b
     Example:
-      bunko tool update -n api-docs -d "How users sign in, and what the API answers"
+      bunko tool update api-docs -d "How users sign in, and what the API answers"
     """
     shared = pop_shared_options(options)
     from bunko.library import catalog
@@ -182,7 +182,7 @@ def update(
             flags = shared.library_flags(library)
             message += f" Update its documents with: bunko import -n {shlex.quote(name)} --mode update{flags}"
         notices = library.overlap_notices(tool) if source is not None else []
-        _print_result(shared, tool, message, notices=notices)
+        print_result(shared, tool, message, notices=notices)
 
 
 @command.command()
@@ -209,11 +209,11 @@ def rename(name: str, new_name: str, **options: Any) -> None:
         check_tool_name(library, new_name)
         renamed = library.rename_tool(tool.name, new_name, observer=Observer(on_wait=print_stderr))
         rename_judgements(library, tool, renamed)
-        _print_result(shared, renamed, f"Renamed {tool.name} to {renamed.name}.{_describe_alias(renamed)}")
+        print_result(shared, renamed, f"Renamed {tool.name} to {renamed.name}.{describe_alias(renamed)}")
 
 
 @command.command()
-@_name_option
+@name_argument
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @shared_options
 def delete(name: str, yes: bool, **options: Any) -> None:
@@ -221,7 +221,7 @@ def delete(name: str, yes: bool, **options: Any) -> None:
 
     \b
     Example:
-      bunko tool delete -n api-docs
+      bunko tool delete api-docs
     """
     shared = pop_shared_options(options)
     from bunko.library import catalog
@@ -236,31 +236,31 @@ def delete(name: str, yes: bool, **options: Any) -> None:
                 consequence = f"the files in {tool.source} are kept"
             _confirm(f"This deletes {counts} from the index; {consequence}. Delete {name}?")
         library.delete_tool(name, observer=Observer(on_wait=print_stderr))
-        _print_result(shared, tool, f"Deleted {name}: {counts}.")
+        print_result(shared, tool, f"Deleted {name}: {counts}.")
 
 
 @command.command()
-@_name_option
+@name_argument
 @shared_options
 def enable(name: str, **options: Any) -> None:
     """Show a tool to assistants.
 
     \b
     Example:
-      bunko tool enable -n api-docs
+      bunko tool enable api-docs
     """
     _set_active(pop_shared_options(options), name, active=True)
 
 
 @command.command()
-@_name_option
+@name_argument
 @shared_options
 def disable(name: str, **options: Any) -> None:
     """Hide a tool from assistants; its index is kept.
 
     \b
     Example:
-      bunko tool disable -n api-docs
+      bunko tool disable api-docs
     """
     _set_active(pop_shared_options(options), name, active=False)
 
@@ -300,7 +300,7 @@ def ls(everything: bool, form: str | None, **options: Any) -> None:
 
 
 @command.command()
-@_name_option
+@name_argument
 @click.option("--write", is_flag=True, help="Save the proposal as the tool's description.")
 @click.option("--language", type=click.Choice(["ja", "en"]), help="Language of the proposal. [that of most documents]")
 @shared_options
@@ -309,8 +309,8 @@ def describe(name: str, write: bool, language: Literal["ja", "en"] | None, **opt
 
     \b
     Example:
-      bunko tool describe -n api-docs
-      bunko tool describe -n api-docs --write
+      bunko tool describe api-docs
+      bunko tool describe api-docs --write
     """
     shared = pop_shared_options(options)
     from bunko.library import catalog
@@ -366,31 +366,6 @@ def check(**options: Any) -> None:
         sys.exit(1)
 
 
-def tool_to_dict(tool: Tool) -> dict[str, Any]:
-    """Return a tool as a plain dictionary."""
-    from bunko.library.assistant_names import assistant_name
-
-    return {
-        "name": tool.name,
-        "assistant_name": assistant_name(tool),
-        "kind": tool.kind,
-        "description": tool.description,
-        "source": tool.source,
-        "active": tool.active,
-        "created_at": tool.created_at,
-        "last_import": tool.imported_at,
-        **replace(tool.options, alias=None).to_json(),
-    }
-
-
-def _describe_alias(tool: Tool) -> str:
-    """Return a sentence about the name that assistants see, if it is another one."""
-    from bunko.library.assistant_names import assistant_name
-
-    seen_name = assistant_name(tool)
-    return f" Assistants see it as {seen_name}." if seen_name != tool.name else ""
-
-
 def _confirm(question: str) -> None:
     """Ask the user, and raise an error unless the answer is yes."""
     try:
@@ -407,19 +382,8 @@ def _set_active(shared: SharedOptions, name: str, *, active: bool) -> None:
 
     with _open_library(shared) as library:
         tool = catalog.set_tool_active(library.store, name, active=active)
-        _print_result(shared, tool, f"{'Enabled' if active else 'Disabled'} {name}.")
+        print_result(shared, tool, f"{'Enabled' if active else 'Disabled'} {name}.")
 
 
 def _open_library(shared: SharedOptions) -> Library:
     return shared.open(create=shared.docs_dir is not None)
-
-
-def _print_result(
-    shared: SharedOptions, tool: Tool, message: str, *, notices: Sequence[str] = (), **fields: Any
-) -> None:
-    if shared.as_json:
-        print_json(tool_to_dict(tool) | fields | ({"notices": notices} if notices else {}))
-        return
-    say(message)
-    for notice in notices:
-        print_stderr(notice)

@@ -67,6 +67,10 @@ def page_title(head: PageHead, page: PageTree, main: Node) -> tuple[str, bool]:
     """
     site_name = (head.metas.get("og:site_name") or head.metas.get("application-name") or "")[:_MAX_META_CHARS]
     stated_title = (head.metas.get("og:title") or head.title)[:_MAX_META_CHARS]
+    for node in page.headings:
+        text = one_line(node, keep_readings=False)[:_MAX_TITLE_CHARS] if node.is_boilerplate else ""
+        if text and text == _clean_line(stated_title):  # pandoc puts the title of a document there
+            return text, True
     headings = [node for node in page.headings if not node.is_boilerplate]
     # The name of the site comes last; the parts before it are more often headings.
     site_names = {site_name.casefold(), *(part.casefold() for part in _TITLE_SEPARATOR.split(head.title)[1:][-1:])}

@@ -60,9 +60,10 @@ def extract_messages(data: bytes, max_pages: int, max_chars: int) -> Iterator[di
         page_count = len(document)
         yield {"pages": page_count, "metadata": document.get_metadata_dict(), "outline": _outline(document)}
         chars_left = max_chars
+        has_forms = _open_forms(document)
         for index in range(page_count if page_count <= max_pages else 0):
             try:
-                page = document[index]
+                page = _load_page(document, index, with_fields=has_forms)
                 text_page = page.get_textpage()
             except pypdfium2.PdfiumError:  # the other pages may be intact
                 yield {"lines": None}
@@ -75,6 +76,25 @@ def extract_messages(data: bytes, max_pages: int, max_chars: int) -> Iterator[di
             if chars_left <= 0:
                 break
     yield {"end": True}
+
+
+def _open_forms(document: Any) -> bool:
+    """Return whether the document has fields that a reader may have filled in."""
+    with suppress(Exception):  # the text around damaged fields may be intact
+        document.init_forms()
+        return document.formenv is not None
+    return False
+
+
+def _load_page(document: Any, index: int, *, with_fields: bool) -> Any:
+    """Return a page; the contents of its fields become part of its text."""
+    page = document[index]
+    if with_fields:
+        with suppress(Exception):
+            page.flatten()
+        page.close()
+        page = document[index]
+    return page
 
 
 def _outline(document: Any) -> list[tuple[int, str, int]]:

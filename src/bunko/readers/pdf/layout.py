@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
@@ -62,10 +62,12 @@ def markdown(pages: Sequence[Sequence[Line]], outline: Sequence[Bookmark] = ()) 
     clean_pages = [[line._replace(text=_clean_text(line.text)) for line in page] for page in pages]
     body_size = _body_size(clean_pages)
     repeated = _repeated_edges(clean_pages, body_size)
+    title_levels = _title_levels(outline)
     kept_pages = [
-        _remove_readings([line for line in page if _edge_key(line) not in repeated], body_size) for page in clean_pages
+        _remove_readings(_remove_edges(page, repeated, title_levels.get(number, {})), body_size)
+        for number, page in enumerate(clean_pages)
     ]
-    if not _mark_outline(kept_pages, outline):
+    if not _mark_outline(kept_pages, title_levels):
         _mark_large_lines(kept_pages, body_size)
     parts: list[str] = []
     section = ""  # the last heading, for pages that begin in the middle of its text
@@ -99,12 +101,39 @@ def _edge_key(line: Line) -> tuple[str, int, int]:
 
 def _repeated_edges(pages: Sequence[Sequence[Line]], body_size: float) -> set[tuple[str, int, int]]:
     """Return the running heads and feet; lines larger than the text are headings, whatever they have in common."""
-    counts: Counter[tuple[str, int, int]] = Counter()
-    for page in pages:
+    texts_by_key: dict[tuple[str, int, int], dict[int, str]] = {}
+    for number, page in enumerate(pages):
         by_height = sorted(page, key=lambda line: line.bottom)
-        edges = {*by_height[:_MAX_EDGE_LINES], *by_height[-_MAX_EDGE_LINES:]}
-        counts.update({_edge_key(line) for line in edges if line.size < body_size * _MIN_HEADING_RATIO})
-    return {key for key, count in counts.items() if count >= min(_MIN_REPEATS, max(2, len(pages)))}
+        for line in {*by_height[:_MAX_EDGE_LINES], *by_height[-_MAX_EDGE_LINES:]}:
+            if line.size < body_size * _MIN_HEADING_RATIO:
+                texts_by_key.setdefault(_edge_key(line), {})[number] = line.text
+    min_pages = min(_MIN_REPEATS, max(2, len(pages)))
+    return {key for key, texts in texts_by_key.items() if len(texts) >= min_pages and _numbers_follow_pages(texts)}
+
+
+def _numbers_follow_pages(texts: dict[int, str]) -> bool:
+    """Return whether the numbers of a line stay the same or count the pages; otherwise it is a row of a table."""
+    steps = [
+        (
+            following_page - page,
+            [after - before for before, after in zip(_numbers(text), _numbers(following), strict=False)],
+        )
+        for (page, text), (following_page, following) in pairwise(sorted(texts.items()))
+    ]
+    # Not in every step: the numbers of pages may begin anew in each chapter.
+    return 2 * sum(set(changes) <= {0, step} and changes.count(step) <= 1 for step, changes in steps) >= len(steps)
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(digits) for digits in re.findall(r"\d{1,9}", text)]
+
+
+def _remove_edges(
+    page: Sequence[Line], repeated: set[tuple[str, int, int]], title_levels: Mapping[str, int]
+) -> list[Line]:
+    """Return a page without running heads, except one that is the only line to have the title of a bookmark."""
+    titles = title_levels.keys() - {_title_key(line.text) for line in page if _edge_key(line) not in repeated}
+    return [line for line in page if _edge_key(line) not in repeated or _title_key(line.text) in titles]
 
 
 def _remove_readings(page: list[Line], body_size: float) -> list[Line]:
@@ -126,14 +155,19 @@ def _is_reading(line: Line, following: Line, body_size: float) -> bool:
     )
 
 
-def _mark_outline(pages: list[list[Line]], outline: Sequence[Bookmark]) -> bool:
-    """Mark the lines that bookmarks name as headings; return whether there are any."""
+def _title_levels(outline: Sequence[Bookmark]) -> dict[int, dict[str, int]]:
+    """Return the levels of the titles that bookmarks name, by page."""
     levels_by_page: dict[int, dict[str, int]] = {}
-    for outline_level, title, number in outline:
+    for level, title, number in outline:
         if key := _title_key(title):
-            levels_by_page.setdefault(number, {})[key] = outline_level
+            levels_by_page.setdefault(number, {})[key] = level
+    return levels_by_page
+
+
+def _mark_outline(pages: list[list[Line]], title_levels: Mapping[int, Mapping[str, int]]) -> bool:
+    """Mark the lines that bookmarks name as headings; return whether there are any."""
     marked = False
-    for number, levels in levels_by_page.items():
+    for number, levels in title_levels.items():
         page = pages[number] if number < len(pages) else []
         for start in range(len(page)):
             # A long title takes several lines, and its number may stand on a line of its own.

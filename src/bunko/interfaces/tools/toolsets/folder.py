@@ -50,7 +50,7 @@ def build_folder_tools(
         ToolDefinition(
             "reindex",
             "Update the index",
-            f"Update the index of {subject} now. Searches do this automatically; use it after large changes.",
+            "Update the index now. Searches do this automatically; use it after large changes.",
             (
                 Param("rebuild", "boolean", "Build it anew with the current settings", default=False),
                 Param("background", "boolean", "Return a job id at once", default=False),
