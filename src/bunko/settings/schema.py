@@ -275,7 +275,7 @@ class DisplaySection(Section):
 
     default_format: Literal["table", "json"] = setting("table", "Output format of lists")
     language: Literal["ja", "en"] | None = setting(
-        None, "Language of messages. Not set: Japanese for the rag_ tools, English elsewhere"
+        None, "Language of help, messages and errors. Not set: Japanese for the rag_ tools, English elsewhere"
     )
 
 
