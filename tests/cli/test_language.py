@@ -11,7 +11,7 @@ import pytest
 
 from bunko.interfaces.cli import language
 from bunko.interfaces.cli.help_formatter import cell_count, wrap_cells
-from bunko.interfaces.cli.language import read_catalogue, set_language, translate
+from bunko.interfaces.cli.language import read_catalogue, set_language, translate, translate_reason
 from tests.conftest import Run
 
 CATALOGUE = dict(read_catalogue())
@@ -29,9 +29,18 @@ def entries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A small catalogue in place of the real one."""
     small = {
         "Nothing was found": "見つかりませんでした",
-        "{} documents": "{0} 件の文書",
-        "Added {} to {}.": "{1} に {0} を追加しました。",
+        "{n} documents": "文書 {0} 件",
+        "{n} chunks": "チャンク {0} 個",
+        "Added {} to {}.": "{1} に {0:t} を追加しました。",
         "Added {}.": "{0} を追加しました。",
+        "Search it with: {}": "検索するには: {0}",
+        "There is no folder {}": "フォルダーがありません: {0}",
+        "It has {}": "中身は {0:list} です",
+        "{n} .{w}": ".{1} {0} 件",
+        "{} did not work: {w} {t}": "{0} に失敗: {1} は{2:t}",
+        "{} did not work: {}": "{0} に失敗: {1:t}",
+        "is empty": "空です",
+        "it is new": "新しいものです",
     }
     monkeypatch.setattr(language, "read_catalogue", lambda: iter(small.items()))
     language._catalogue.cache_clear()
@@ -45,8 +54,21 @@ def entries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     [
         ("Nothing was found", "見つかりませんでした"),
         ("  Nothing was found\n", "  見つかりませんでした\n"),
-        ("3 documents", "3 件の文書"),
-        ("Added 3 documents to notes.", "notes に 3 件の文書 を追加しました。"),
+        ("3 documents", "文書 3 件"),
+        ("my documents", "my documents"),
+        ("1,200 documents, 3 chunks", "文書 1,200 件、チャンク 3 個"),
+        ("3 documents, and more", "3 documents, and more"),
+        ("Added 3 documents to notes.", "notes に 文書 3 件 を追加しました。"),
+        ("Added 3 documents.", "3 documents を追加しました。"),
+        ("Added a. Search it with: bunko search x", "a を追加しました。検索するには: bunko search x"),
+        ("There is no folder a\nb", "フォルダーがありません: a\nb"),
+        ("There is no folder ./a. Search it with: b", "フォルダーがありません: ./a。検索するには: b"),
+        ("Search it with: bunko search .", "検索するには: bunko search ."),
+        ("It has a, b and c", "中身は a、b、c です"),
+        ("A did not work: b is empty", "A に失敗: b は空です"),
+        ("A did not work: it is new", "A に失敗: 新しいものです"),
+        ("3 .md", ".md 3 件"),
+        ("3 .md and more", "3 .md and more"),
         ("Added {0} to {x}.", "{x} に {0} を追加しました。"),
         ("Added notes.", "notes を追加しました。"),
         ("Nothing was found\nSomething else", "見つかりませんでした\nSomething else"),
@@ -60,20 +82,99 @@ def test_a_message_is_found_by_the_text_around_its_values(english: str, expected
     assert translate(english) == english
 
 
+PLACEHOLDER = re.compile(r"\{[nwt]?\}")
+SAMPLES = {"{n}": "3{}", "{t}": "is empty", "{w}": "値{}", "{}": "値{}"}
+
+
 def test_a_translation_has_the_values_of_its_message_and_nothing_else_in_braces() -> None:
     for english, translation in CATALOGUE.items():
-        used = {name for _, name, _, _ in Formatter().parse(translation) if name is not None}
-        assert used <= {str(number) for number in range(english.count("{}"))}, english
-        assert translation.strip(), english
+        fields = [(name, form) for _, name, form, _ in Formatter().parse(translation) if name is not None]
+        assert {name for name, _ in fields} <= {str(number) for number in range(len(PLACEHOLDER.findall(english)))}
+        assert {form for _, form in fields} <= {"", "s", "t", "list", "words"}, english
         assert re.search("[ぁ-んァ-ヶ一-龠]", translation), english
+
+
+def test_a_message_has_one_translation() -> None:
+    assert len(CATALOGUE) == len(list(read_catalogue()))
 
 
 def test_two_messages_of_the_catalogue_are_not_taken_for_each_other() -> None:
     for english, translation in CATALOGUE.items():
-        values = [f"値{number}" for number in range(english.count("{}"))]
-        assert translate(english.replace("{}", "{{}}").replace("{{}}", "{}").format(*values)) == translation.format(
-            *values
-        ), english
+        kinds = PLACEHOLDER.findall(english)
+        values = [SAMPLES[kind].format(number) for number, kind in enumerate(kinds)]
+        parts = PLACEHOLDER.split(english)
+        message = parts[0] + "".join(value + part for value, part in zip(values, parts[1:], strict=True))
+        shown = [translate(value) if kind == "{t}" else value for value, kind in zip(values, kinds, strict=True)]
+        expected = re.sub(r":(?:s|t|list|words)\}", "}", translation).format(*shown)
+        assert translate(message) == expected, english
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("is empty; it will be indexed when it has content", "空です。内容が書かれたら取り込まれます"),
+        ("a.md is being written\nWait until it is complete and import again.",
+         "a.md は書き込み中です。書き終わってから、もう一度取り込んでください。"),
+        ("The PDF is encrypted\nSave a copy without a password and import that.",
+         "PDF が暗号化されています。パスワードを外して保存したものを取り込んでください。"),
+        ("Something else", "Something else"),
+    ],
+)  # fmt: skip
+def test_why_a_document_has_a_problem_is_on_one_line(reason: str, expected: str) -> None:
+    assert translate_reason(reason) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            "ftp://x is not fetched: it is not http:// or https://",
+            "ftp://x は取得しません: http:// でも https:// でもありません",
+        ),
+        (
+            "http://10.0.0.1/ is not fetched: 10.0.0.1 is private",
+            "http://10.0.0.1/ は取得しません: 10.0.0.1 はプライベートアドレスです",
+        ),
+        (
+            "There is nothing to index in ~/a: it has no files",
+            "~/a に取り込めるものがありません: ファイルがありません",
+        ),
+        (
+            "There is nothing to index in ~/a: b.md is empty; it will be indexed when it has content",
+            "~/a に取り込めるものがありません: b.md は空です。内容が書かれたら取り込まれます",
+        ),
+        (
+            "There is nothing to index in ~/a: its files are not read: 2 .zig, 1 .rb and 3 more endings;"
+            " the folder data is skipped (scanner.exclude_dirs)",
+            "~/a に取り込めるものがありません: 次のファイルは読みません: .zig 2 件、.rb 1 件、ほか 3 種類。"
+            "フォルダー data は読み飛ばします(scanner.exclude_dirs)",
+        ),
+        (
+            "search.b is 7.0 (environment BUNKO_SEARCH_B), but it must be a number from 0 to 1",
+            "search.b の値 7.0 は使えません(環境変数 BUNKO_SEARCH_B)。指定できる値: 0 から 1 までの数",
+        ),
+        (
+            "a, b were built with a different chunker and embedder and keep it."
+            " To use the current settings: bunko reindex --force",
+            "a、b は今と違う設定(区切り方、埋め込み)で作られ、そのまま使っています。"
+            "今の設定にするには: bunko reindex --force",
+        ),
+        (
+            "notes has documents without vectors, which are found by their words: openai did not answer: Connection"
+            " refused. Check that https://api.example is up. A later import or search computes the vectors.",
+            "notes にベクトルのない文書があります(単語では見つかります): openai が応答しませんでした: "
+            "接続を拒否されました。https://api.example が動いているかを確認してください。"
+            "ベクトルは、後の取り込みか検索のときに作られます。",
+        ),
+    ],
+)
+def test_messages_in_messages_read_as_one(message: str, expected: str) -> None:
+    assert translate(message) == expected
+
+
+def test_a_name_that_is_a_word_of_the_catalogue_stays_as_it_is() -> None:
+    assert translate("Added never.") == "never を追加しました。"
+    assert translate("There is no tool called 'active'") == "'active' というツールはありません"
 
 
 @pytest.mark.parametrize("width", [20, 33, 78])

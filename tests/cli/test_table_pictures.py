@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from bunko.interfaces.cli import tables
 from bunko.library import embedder_status
 from bunko.library.embedder_status import ProviderStatus
 from tests.cli.pictures import Screen, Terminal, check_picture
@@ -23,51 +20,13 @@ _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _COLOUR = re.compile(r"\x1b\[(?:[0-9;]*;)?3[0-7]m")
 
 
-@pytest.fixture
-def _fixed_age(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "current_time", lambda: datetime.now(UTC) + timedelta(minutes=3, seconds=30))
-
-
-@pytest.fixture
-def shelf(run: Run, tmp_path: Path) -> None:
-    """A folder in each language, memos, a disabled tool, one whose folder is gone, one without documents."""
-    diary = tmp_path / "Documents" / "日記" / "2024" / "春から秋までの記録と写真の整理"
-    api = tmp_path / "projects" / "authentication-service" / "documentation" / "api-reference"
-    recipes, memos = tmp_path / "old" / "recipes", tmp_path / "ChangeLog"
-    for folder in (diary, api, recipes):
-        folder.mkdir(parents=True)
-    for number, name in enumerate(("春", "夏", "秋"), 1):
-        (diary / f"京都の{name}の旅の思い出と次の旅の計画.md").write_text(
-            f"---\ntitle: 京都の{name}の旅\ndate: 2024-0{number}-15\ntags: [旅行, 京都, 写真]\n---\n"
-            f"# 京都の{name}の旅\n\n{name}の京都で寺の庭を巡り、静かな宿に泊まった日の記録です。\n",
-            encoding="utf-8",
-        )
-    (api / "tokens-and-how-they-expire.md").write_text(
-        "---\ndate: 2024-05-20\ntags: [api, tokens]\n---\n# Tokens and how they expire\n\nA token lasts an hour.\n",
-        encoding="utf-8",
-    )
-    (recipes / "curry.md").write_text("---\ndate: 2023-11-02\n---\n# Curry\n\nOnions and rice.\n", encoding="utf-8")
-    memos.write_text("2024-05-01\n\n* 買い物メモ [買い物]: 牛乳と卵を買う\n", encoding="utf-8")
-    for name, description, *source in (
-        ("日記-diary", "旅行と日々の記録。春から秋までの写真の整理も含む", "-s", diary),
-        ("authentication-api", "Reference of the authentication service: tokens, errors, sessions", "-s", api),
-        ("recipes", "Recipes for the kitchen at home", "-s", recipes),
-        ("memos", "買い物と予定のメモ", "-s", memos, "--kind", "memos"),
-    ):
-        assert run("tool", "add", "-n", name, "-d", description, *source).code == 0
-    assert run("import", "--all").code == 0
-    assert run("tool", "add", "-n", "web-pages", "-d", "Pages to read later", "--kind", "web").code == 0
-    assert run("tool", "disable", "-n", "authentication-api").code == 0
-    shutil.rmtree(recipes)
-
-
 def hide_sizes(screen: Screen) -> Screen:
     """Replace the digits of sizes, which depend on the version of SQLite."""
     rows = [_SIZE.sub(lambda size: re.sub(r"\d", "0", size[0]), row) for row in screen.rows]
     return replace(screen, rows=rows)
 
 
-@pytest.mark.usefixtures("_fixed_age", "shelf")
+@pytest.mark.usefixtures("fixed_age", "shelf")
 def test_tables_of_a_library_look_like_their_pictures(terminal: Terminal) -> None:
     for name, command in {
         "status": ("status",),
@@ -102,7 +61,7 @@ def test_the_table_of_embedders_looks_like_its_pictures(terminal: Terminal, monk
         check_picture(f"embedders-{width}", terminal("embedders", width=width))
 
 
-@pytest.mark.usefixtures("_fixed_age", "shelf")
+@pytest.mark.usefixtures("fixed_age", "shelf")
 def test_no_table_is_wider_than_the_terminal_and_no_key_of_vectors_is_shown(terminal: Terminal) -> None:
     for command in (("status",), ("status", "-n", "日記-diary"), ("tool", "ls", "--all"), ("recent",), ("doctor",)):
         for width in (40, 60, 100):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bunko.interfaces.cli.import_report import problem_lines, show_import_progress, summary_line
+from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import (
     TEXT_PATH,
     SharedOptions,
@@ -18,8 +19,9 @@ from bunko.interfaces.cli.options import (
     library_options,
     pop_shared_options,
     print_json,
+    print_labelled,
     print_stderr,
-    replace_controls,
+    say,
 )
 from bunko.interfaces.text import format_count
 
@@ -151,15 +153,15 @@ def _add_source(library: Library, addition: Addition, shared: SharedOptions) -> 
 
     found = describe_addition(addition)
     if not shared.as_json:
-        click.echo(replace_controls(f"{escape_controls(addition.source.label)}: {found}"))
+        say(f"{escape_controls(addition.source.label)}: {translate(found)}")
         if addition.contents.survey.unread:
             from bunko.library.nothing_found import describe_unread
 
-            click.echo(replace_controls(f"  Not read: {describe_unread(addition.contents.survey)}"))
+            say(f"  Not read: {describe_unread(addition.contents.survey)}")
     with show_import_progress() as observer:
         tool, report, phrase = import_addition(library, addition, observer=observer)
     if not shared.as_json:
-        click.echo(replace_controls(_summary(library, addition, tool, report)))
+        say(_summary(library, addition, tool, report))
         for line in (*problem_lines(report), *(library.overlap_notices(tool) if addition.is_new else ())):
             print_stderr(line)
     return _tool_to_dict(addition, tool, report, found), phrase
@@ -235,13 +237,13 @@ def _add_pages(
         catalog.update_tool(library.store, result.tool, description=description)
     if not shared.as_json:
         for url in outcome.stored_urls:
-            click.echo(f"{escape_controls(url)}: a web page")
+            say(f"{escape_controls(url)}: {translate('a web page')}")
         pages = format_count(len(outcome.stored_urls), "page")
         chunks = format_count(sum(result.chunk_counts.values()), "chunk")
         state = "" if outcome.added else f", {len(outcome.updated)} updated, {len(outcome.unchanged)} unchanged"
         if outcome.stored_urls:
             verb = "Added to" if outcome.added else "Updated"
-            click.echo(replace_controls(f"{verb} {result.tool}: {pages}, {chunks}{state}"))
+            say(f"{verb} {result.tool}: {pages}, {chunks}{state}")
     return result
 
 
@@ -253,10 +255,8 @@ def _print_next_steps(shared: SharedOptions, library: Library, phrase: str, urls
     if urls:
         steps.append(("Add the pages that it links to", f"bunko web crawl {shlex.quote(urls[0])}{flags}"))
     steps.append(("Connect an assistant", f"bunko connect claude-code{flags}"))
-    width = max(len(label) for label, _ in steps) + 1
     click.echo()
-    for label, command_line in steps:
-        click.echo(replace_controls(f"{f'{label}:':<{width}}  {command_line}"))
+    print_labelled({label: f" {command_line}" for label, command_line in steps})
 
 
 def _tool_to_dict(addition: Addition, tool: Tool, report: Report, found: str) -> dict[str, Any]:

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bunko.interfaces.cli.import_report import problem_lines, show_import_progress
+from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import (
     PATH,
+    confirm,
+    is_terminal,
     pop_shared_options,
     print_json,
     print_stderr,
@@ -91,7 +94,8 @@ def command(
 
         print_json(report_to_dict(report))
         return
-    click.echo("\n".join(summary_lines(report)))
+    labels = translate if is_terminal() else str
+    click.echo("\n".join(f"{labels(label)}: {count}" for label, count in summary_counts(report).items()))
     for line in problem_lines(report):
         print_stderr(line)
 
@@ -105,7 +109,7 @@ def _confirm_source(library: Library, source: Path) -> bool:
         return False
     question = f"The tool {sentence}. Replace?"
     try:
-        confirmed = click.confirm(replace_controls(question), err=True)
+        confirmed = confirm(question)
     except click.Abort:
         confirmed = False
         click.echo(err=True)
@@ -114,10 +118,9 @@ def _confirm_source(library: Library, source: Path) -> bool:
     return True
 
 
-def summary_lines(report: Report) -> list[str]:
-    """Return the counts of a build, one per line."""
+def summary_counts(report: Report) -> dict[str, int]:
+    """Return the counts of a build by their labels."""
     counts = {"Added": report.added, "Modified": report.updated, "Deleted": report.deleted}
     if report.moved:
         counts["Moved"] = report.moved
-    counts |= {"Unchanged": report.unchanged, "Embeddings needed": report.embedded}
-    return [f"{label}: {count}" for label, count in counts.items()]
+    return counts | {"Unchanged": report.unchanged, "Embeddings needed": report.embedded}

@@ -14,7 +14,14 @@ import click
 
 from bunko.errors import BunkoError, SettingsError
 from bunko.interfaces.cli.assistants import ASSISTANTS, Assistant
-from bunko.interfaces.cli.options import SharedOptions, pop_shared_options, print_json, print_stderr, shared_options
+from bunko.interfaces.cli.options import (
+    SharedOptions,
+    pop_shared_options,
+    print_json,
+    print_stderr,
+    say,
+    shared_options,
+)
 from bunko.interfaces.tools.toolsets import ALL_TOOLSETS, TOOLSET_NAMES, parse_toolsets
 
 # Environments of `uvx` and `pipx run`, which the next cleaning of the cache removes.
@@ -110,10 +117,10 @@ def _write(target: Path, assistant: Assistant, name: str, server_command: list[s
 
 def _print_configuration(target: Path, assistant: Assistant, name: str, server_command: list[str]) -> None:
     if shell_command := assistant.shell_command(name, server_command):
-        click.echo(f"Run this once:\n\n  {shell_command}\n")
-        click.echo(f"Or add this to {target} (--write does it for you):\n")
+        say(f"Run this once:\n\n  {shell_command}\n")
+        say(f"Or add this to {target} (--write does it for you):\n")
     else:
-        click.echo(f"Add this to {target} (--write does it for you):\n")
+        say(f"Add this to {target} (--write does it for you):\n")
     click.echo(assistant.render(name, assistant.build_entry(server_command)), nl=False)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import is_terminal, pop_shared_options, print_json, shared_options
 
 _STATE_LABELS = {"ok": "ok", "warning": "warn", "error": "FAIL"}
@@ -36,6 +37,7 @@ def command(**options: Any) -> None:
     else:
         for finding in findings:
             hint = f" {finding.hint}" if finding.hint and finding.state != "ok" else ""
-            click.echo(f"{_STATE_LABELS[finding.state]:<5}{finding.subject}: {finding.message}.{hint}")
+            text = translate(f"{finding.message}.{hint}")
+            click.echo(f"{_STATE_LABELS[finding.state]:<5}{finding.subject}: {text}")
     if any(finding.state == "error" for finding in findings):
         sys.exit(1)

@@ -8,6 +8,7 @@ import click
 
 from bunko.embedders.names import display_name
 from bunko.interfaces.cli.help_formatter import CommandGroup
+from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import (
     SharedOptions,
     is_terminal,
@@ -132,7 +133,8 @@ def _print_trial(trial: EmbedderTrial) -> None:
         (f"{trial.other_meaning[0]:.3f}", JAPANESE_SENTENCE, OTHER_SENTENCE),
         (f"{trial.other_meaning[1]:.3f}", ENGLISH_SENTENCE, OTHER_SENTENCE),
     ]
-    title = f"{replace_controls(display_name(trial.name))}: {trial.size} dimensions, {trial.seconds * 1000:.0f} ms"
+    facts = translate(f"{trial.size} dimensions, {trial.seconds * 1000:.0f} ms")
+    title = f"{replace_controls(display_name(trial.name))}: {facts}"
     if is_terminal():
         from bunko.interfaces.cli.tables import Column, number, show_table
 

@@ -13,7 +13,7 @@ from bunko.interfaces.cli.options import (
     complete_tool_names,
     pop_shared_options,
     print_json,
-    replace_controls,
+    say,
     shared_options,
 )
 from bunko.interfaces.text import format_count
@@ -54,10 +54,7 @@ def command(name: str | None, output: Path | None, **options: Any) -> None:
             }
         )
     else:
-        click.echo(
-            replace_controls(
-                f"Wrote {path}: {format_count(totals.documents, 'document')}, {format_count(totals.chunks, 'chunk')},"
-                f" {format_size(size)}."
-                f" Import it on another machine with: bunko import-pack {shlex.quote(path.name)}"
-            )
+        say(
+            f"Wrote {path}: {format_count(totals.documents, 'document')}, {format_count(totals.chunks, 'chunk')},"
+            f" {format_size(size)}. Import it on another machine with: bunko import-pack {shlex.quote(path.name)}"
         )

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from bunko.interfaces.cli.import_report import show_import_progress
+from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import print_stderr
 from bunko.interfaces.text import format_count
 from bunko.observer import Observer
@@ -53,9 +54,10 @@ def _progress_bar(label: str) -> Iterator[Callable[[CrawlProgress], None]]:
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
+    pages = TextColumn(f"{{task.completed:.0f}}/{{task.total:.0f}} {translate('pages')}")
+    errors = TextColumn(f"{{task.fields[problems]}} {translate('errors')}")
     bar = Bar(
-        TextColumn(label), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f} pages"),
-        TextColumn("{task.fields[problems]} errors"), TimeRemainingColumn(),
+        TextColumn(translate(label)), BarColumn(), pages, errors, TimeRemainingColumn(),
         console=Console(stderr=True), transient=True,
     )  # fmt: skip
     task = bar.add_task("crawl", total=1, problems=0)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bunko.errors import BunkoError
+from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import (
     names_option,
     pop_shared_options,
@@ -131,7 +132,7 @@ class Session:
         ]
         document = self._library.document_of(hit)
         if document is None:
-            return [*fragments, ("class:error", "This document is no longer in the library.")]
+            return [*fragments, ("class:error", translate("This document is no longer in the library."))]
         lines = unify_line_ends(document.text).split("\n")
         is_single_line = document.lines.is_single_line
         first, last = (0, len(lines)) if is_single_line else (line - document.lines.first for line in hit.lines)

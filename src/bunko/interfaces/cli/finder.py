@@ -31,6 +31,7 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth
 
 from bunko.errors import BunkoError
+from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import escape_controls, replace_controls
 from bunko.interfaces.text import format_count
 
@@ -133,12 +134,12 @@ class Finder:
 
     async def _run_search(self, number: int, query: str) -> None:
         if not query:
-            self._show_answer(query, [], ("class:detail", "Type to search."))
+            self._show_answer(query, [], ("class:detail", translate("Type to search.")))
             return
         await asyncio.sleep(self._delay)
         if number != self._search_number:
             return
-        self._set_status("class:detail", "Searching…")
+        self._set_status("class:detail", translate("Searching…"))
         try:
             answer = await self._run_in_thread(lambda: self._search(query) if number == self._search_number else None)
         except BunkoError as error:
@@ -147,8 +148,8 @@ class Finder:
             return
         if answer is None or number != self._search_number:
             return
-        count = format_count(len(answer.hits), "hit") if answer.hits else "No hits."
-        notice = f"   {answer.notices[0]}" if answer.notices else ""
+        count = translate(format_count(len(answer.hits), "hit") if answer.hits else "No hits.")
+        notice = f"   {translate(answer.notices[0])}" if answer.notices else ""
         self._show_answer(query, answer.hits, ("class:status", replace_controls(count + notice)))
 
     def _show_answer(self, query: str, hits: list[Hit], status: tuple[str, str]) -> None:
@@ -225,7 +226,7 @@ class Finder:
                 self._open_hit(hit, self._answer_query)
             except BunkoError as error:
                 return "class:error", _error_text(error)
-            return "class:status", f"Opened {escape_controls(hit.citation)}"
+            return "class:status", translate(f"Opened {escape_controls(hit.citation)}")
 
         self._set_status(*await run_in_terminal(open_or_report))
 
@@ -261,7 +262,7 @@ class Finder:
                 input_line,
                 Window(FormattedTextControl(lambda: [self._status]), height=1),
                 DynamicContainer(body),
-                Window(FormattedTextControl([("class:detail", _KEYS)]), height=1),
+                Window(FormattedTextControl([("class:detail", translate(_KEYS))]), height=1),
             ]
         )
         return Layout(root, focused_element=input_line)
@@ -307,4 +308,4 @@ def shorten_middle(text: str, width: int) -> str:
 
 
 def _error_text(error: BunkoError) -> str:
-    return replace_controls(f"{error.message}. {error.hint}" if error.hint else error.message)
+    return replace_controls(translate(f"{error.message}. {error.hint}" if error.hint else error.message))

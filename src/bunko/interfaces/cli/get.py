@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import (
     complete_tool_names,
     escape_controls,
@@ -96,7 +97,7 @@ def _print_outline(found: FoundDocument, *, as_json: bool) -> None:
 
 def _title_line(reading: Reading) -> str:
     facts = [
-        f"{reading.citation} of {reading.total_lines} lines",
+        translate(f"{reading.citation} of {reading.total_lines} lines"),
         reading.place,
         " ".join([reading.date[:16].replace("T", " "), *(f"#{tag}" for tag in reading.tags)]).strip(),
     ]

@@ -12,10 +12,11 @@ import click
 from bunko.interfaces.cli.import_report import show_import_progress
 from bunko.interfaces.cli.options import (
     PATH,
+    confirm,
     pop_shared_options,
     print_json,
     print_stderr,
-    replace_controls,
+    say,
     shared_options,
 )
 from bunko.interfaces.text import format_count
@@ -88,11 +89,9 @@ def command(
         print_json(fields | report_to_dict(report))
         return
     counts = f"{format_count(report.added, 'document')}, {format_count(report.total_chunks, 'chunk')}"
-    click.echo(
-        replace_controls(
-            f"Imported {tool.name}: {counts}, from {format_size(pack.bytes)}."
-            f" Search it with: bunko search QUERY -n {shlex.quote(tool.name)}{flags}"
-        )
+    say(
+        f"Imported {tool.name}: {counts}, from {format_size(pack.bytes)}."
+        f" Search it with: bunko search QUERY -n {shlex.quote(tool.name)}{flags}"
     )
     for notice in report.notices:
         print_stderr(notice)
@@ -114,6 +113,8 @@ def _confirm_import(pack: Pack, name: str | None, description: str | None) -> No
             hint="Accept them with --yes, or give your own with --name and --description.",
         )
     counts = f"{format_count(pack.documents, 'document')}, {format_count(pack.chunks, 'chunk')}"
-    print_stderr(f"name:         {name}\ndescription:  {description}\ncontents:     {counts}")
-    if not click.confirm("Assistants read this name and description. Import the tool?", err=True):
+    print_stderr(f"name:         {name}")
+    print_stderr(f"description:  {description}")
+    print_stderr(f"contents:     {counts}")
+    if not confirm("Assistants read this name and description. Import the tool?"):
         raise click.ClickException("Nothing was imported")

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-import click
-
-from bunko.interfaces.cli.options import escape_controls, print_json, print_stderr
-from bunko.interfaces.text import format_count, join_sentences
+from bunko.interfaces.cli.language import translate, translate_reason
+from bunko.interfaces.cli.options import escape_controls, print_json, print_stderr, say
+from bunko.interfaces.text import format_count
 from bunko.observer import NO_OBSERVER, Observer
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def print_report(report: Report, *, as_json: bool) -> None:
 
         print_json(report_to_dict(report))
     else:
-        click.echo(summary_line(report))
+        say(summary_line(report))
         for line in problem_lines(report):
             print_stderr(line)
     exit_on_failures(report)
@@ -45,7 +44,7 @@ def print_report(report: Report, *, as_json: bool) -> None:
 def exit_on_failures(report: Report) -> None:
     """Print why tools failed, and exit with the code of the first failure if there is one."""
     for failure in report.failures:
-        print_stderr(f"Error: {failure.tool}: {failure.message}")
+        print_stderr(f"{translate('Error')}: {failure.tool}: {translate(failure.message)}")
         if failure.hint:
             print_stderr(failure.hint)
     if report.failures:
@@ -70,7 +69,7 @@ def problem_lines(report: Report) -> Iterator[str]:
         yield f"{format_count(len(report.problems), 'document')} not indexed, or only in part:"
     for problem in report.problems[:_MAX_PROBLEMS]:
         tool = f"{problem.tool}: " if problem.tool else ""
-        yield f"  {tool}{escape_controls(problem.uri)}: {join_sentences(problem.reason)}"
+        yield f"  {tool}{escape_controls(problem.uri)}: {translate_reason(problem.reason)}"
     if len(report.problems) > _MAX_PROBLEMS:
         yield f"  … and {len(report.problems) - _MAX_PROBLEMS} more; use --json to list all."
     if report.skipped_folders:
@@ -154,8 +153,8 @@ def _progress_bar(label: str) -> Iterator[Callable[[ImportProgress], None]]:
             return super().render(task) if task.finished_speed or task.speed else Text()
 
     columns = (
-        TextColumn(label), BarColumn(), TextColumn("{task.fields[files]} files"),
-        TextColumn("{task.fields[chunks]} chunks"), SpeedColumn(), TimeRemainingColumn(),
+        TextColumn(translate(label)), BarColumn(), TextColumn(f"{{task.fields[files]}} {translate('files')}"),
+        TextColumn(f"{{task.fields[chunks]}} {translate('chunks')}"), SpeedColumn(), TimeRemainingColumn(),
     )  # fmt: skip
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("import", total=None, files="0", chunks="0")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from bunko.errors import LibraryReadOnly, SettingsError
-from bunko.interfaces.cli.options import pop_shared_options, print_json, print_stderr, shared_options
+from bunko.interfaces.cli.options import pop_shared_options, print_json, print_stderr, say, shared_options
 
 
 @click.command()
@@ -51,8 +51,8 @@ def command(force: bool, **options: Any) -> None:
     if shared.as_json:
         print_json({"settings": str(path), "library": str(database), "backup": None if backup is None else str(backup)})
         return
-    click.echo(f"Wrote {path}{f' (backup: {backup})' if backup else ''}.")
-    click.echo(f"The library is {database}. Next steps:")
+    say(f"Wrote {path}{f' (backup: {backup})' if backup else ''}.")
+    say(f"The library is {database}. Next steps:")
     click.echo(f"  bunko reindex {flags}" if paths.docs_dir else f"  bunko add FOLDER {flags}")
     click.echo(f'  bunko search "…" {flags}')
     click.echo(f"  bunko connect claude-code {flags}")

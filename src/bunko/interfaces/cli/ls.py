@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import (
     escape_controls,
     is_terminal,
@@ -181,7 +182,7 @@ def _show(listing: Listing) -> None:
             line.append_text(details)
         line.rstrip()
         console.print(line, soft_wrap=True)
-    console.print(Text(_count_text(listing), style="dim"))
+    console.print(Text(translate(_count_text(listing)), style="dim"))
 
 
 def _document_to_dict(tool: Tool, document: ListedDocument) -> dict[str, Any]:

@@ -228,6 +228,6 @@ def main(arguments: list[str] | None = None) -> Any:
         sys.stderr.close()
         sys.exit(0)
     except OutputError as error:
-        click.echo(f"Error: The output cannot be written: {error.strerror}", err=True)
+        click.echo(translate(f"Error: The output cannot be written: {error.strerror}"), err=True)
         discard_output()
         sys.exit(EXIT_CODES["disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "error"])

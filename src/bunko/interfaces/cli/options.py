@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from bunko.interfaces.cli.help_formatter import cell_count
 from bunko.interfaces.cli.language import set_language, translate
 
 if TYPE_CHECKING:
@@ -61,13 +62,15 @@ class SharedOptions:
         """Load the settings of the selected library without opening it; `flags` override them."""
         from bunko.library.load_settings import load_library_settings
 
-        return load_library_settings(
+        loaded = load_library_settings(
             self.library_paths(),
             environ=os.environ,
             flags=flags,
             config=self.config,
             all_providers=all_providers,
         )
+        set_language(loaded.settings.display.language)
+        return loaded
 
     def configure_logging(self) -> None:
         """Print timings to stderr with --verbose; `open` calls this itself."""
@@ -237,6 +240,19 @@ def say(message: str) -> None:
     click.echo(replace_controls(translate(message)))
 
 
+def print_labelled(values: Mapping[str, str], *, in_language: bool = True) -> None:
+    """Print values below each other after their labels, in the user's language unless a program reads them."""
+    labels = [f"{translate(label) if in_language else label}:" for label in values]
+    width = max(map(cell_count, labels))
+    for label, value in zip(labels, values.values(), strict=True):
+        click.echo(replace_controls(f"{label}{' ' * (width - cell_count(label))} {value}"))
+
+
+def confirm(question: str) -> bool:
+    """Ask a question on stderr, in the user's language, and return whether the answer is yes."""
+    return click.confirm(replace_controls(translate(question)), err=True)
+
+
 def replace_controls(text: str) -> str:
     """Replace control characters, so that a document or file name cannot control the terminal."""
     return text.translate(_CONTROL_REPLACEMENTS)
@@ -254,11 +270,20 @@ def is_terminal() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
+class _LogFormatter(logging.Formatter):
+    """Write log messages in the user's language."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802, its name in the standard library
+        """Return the line of a record."""
+        record.message = translate(record.message)
+        return super().formatMessage(record)
+
+
 def _configure_logging(verbose: bool, *, debug: bool) -> None:
     log = logging.getLogger("bunko")
     if not log.handlers:
         handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+        handler.setFormatter(_LogFormatter("%(levelname)s %(message)s"))
         log.addHandler(handler)
         log.propagate = False
     log.setLevel(logging.DEBUG if verbose else logging.WARNING)

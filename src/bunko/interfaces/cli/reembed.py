@@ -12,6 +12,7 @@ from bunko.interfaces.cli.options import (
     pop_shared_options,
     print_json,
     print_stderr,
+    say,
     shared_options,
 )
 from bunko.interfaces.text import format_count
@@ -47,7 +48,7 @@ def command(name: str | None, everything: bool, **options: Any) -> None:
 
         print_json(report_to_dict(report))
     else:
-        click.echo(_summary_line(report))
+        say(_summary_line(report))
         for line in problem_lines(report):
             print_stderr(line)
     exit_on_failures(report)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
+from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import escape_controls
 from bunko.interfaces.cli.status import (
     embedder_usage,
@@ -51,7 +52,7 @@ _TOOL_COLUMN = Column("tool", min_width=24)
 def show_status(status: LibraryStatus, flags: str = "") -> None:
     """Show the tools and the size of a library."""
     console = new_console()
-    console.print(plain_text(f"Library {display_path(status.location)}", "bold"), soft_wrap=True)
+    console.print(plain_text(translate(f"Library {display_path(status.location)}"), "bold"), soft_wrap=True)
     if not status.tools:
         print_message("No tools yet. Add one with: bunko tool add", console=console)
         return
@@ -68,9 +69,9 @@ def show_status(status: LibraryStatus, flags: str = "") -> None:
     console.print()
     show_table(columns, map(_status_row, status.tools), console=console)
     console.print()
-    console.print(plain_text(f"{format_size(status.bytes + status.derived_bytes)} on disk", "dim"))
+    print_message(f"{format_size(status.bytes + status.derived_bytes)} on disk", "dim", console=console)
     for name, usage in embedder_usage(status):
-        print_message(f"{name}: {usage}", "dim", console=console)
+        print_message(f"{name}: {translate(usage)}", "dim", console=console)
     for tool_status in status.tools:
         for line in (*tool_remarks(tool_status, flags), *problem_lines(tool_status)):
             print_message(f"{tool_status.tool.name}: {line}", "yellow", console=console)
@@ -86,15 +87,15 @@ def _status_row(tool_status: ToolStatus) -> tuple[str | Text, ...]:
         f"{totals.vectors:,}",
         format_size(tool_status.bytes),
         format_age(last_import_text(tool_status)),
-        display_path(source_text(tool_status.tool)),
+        display_path(_translate_source(source_text(tool_status.tool))),
     )
 
 
 def _styled_state(tool_status: ToolStatus) -> Text:
     if tool_status.source_state == "ok":
-        return Text(state_text(tool_status), style="" if tool_status.tool.active else "yellow")
+        return Text(translate(state_text(tool_status)), style="" if tool_status.tool.active else "yellow")
     state = f"source {tool_status.source_state}"
-    return Text(state if tool_status.tool.active else f"disabled, {state}", style="red")
+    return Text(translate(state if tool_status.tool.active else f"disabled, {state}"), style="red")
 
 
 def show_details(details: ToolDetails, flags: str = "") -> None:
@@ -104,10 +105,11 @@ def show_details(details: ToolDetails, flags: str = "") -> None:
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column(overflow="fold")
     for name, value in _readable_facts(details):
-        facts.add_row(plain_text(name), plain_text(value))
+        facts.add_row(plain_text(translate(name)), plain_text(value))
     console.print(facts)
     if details.chunk_lengths:
-        print_message(f"\nchunk lengths: {length_summary(details)}", console=console)
+        console.print()
+        print_message(f"chunk lengths: {length_summary(details)}", console=console)
         console.print(_length_histogram(details.chunk_lengths.bins, ascii_only=console.options.ascii_only))
     columns = (
         Column("document", "path", min_width=20),
@@ -131,7 +133,7 @@ def show_details(details: ToolDetails, flags: str = "") -> None:
         show_table(columns, rows, console=console)
     is_whole = details.page == details.pages == 1
     documents = format_count(details.status.totals.documents, "document", number_format=",")
-    console.print(plain_text(documents if is_whole else page_summary(details), "dim"))
+    print_message(documents if is_whole else page_summary(details), "dim", console=console)
     for line in (*tool_remarks(details.status, flags), *problem_lines(details.status)):
         print_message(line, "yellow", console=console)
 
@@ -140,14 +142,21 @@ def _readable_facts(details: ToolDetails) -> Iterator[tuple[str, str]]:
     for name, value in tool_facts(details):
         if name in ("created", "last import", "last check"):
             time, age = local_time(value), format_age(value)
-            yield name, time if time.startswith(age) else f"{time} ({age})"
+            yield name, age if time == value else time if time.startswith(age) else f"{time} ({age})"
         elif name == "source":
-            yield name, display_path(value)
+            yield name, display_path(_translate_source(value))
         elif name == "built with":  # all of it is in the JSON
             yield "chunker", _chunker_text(details.status.tool.built.chunker or {})
         elif name == "changes":
             changed = [count for count in value.split(", ") if not count.startswith("0 ")]
-            yield name, ", ".join(changed) or "none since the last import"
+            yield name, translate(", ".join(changed) or "none since the last import")
+        elif name == "tool":
+            tool = details.status.tool
+            yield name, f"{tool.name} ({tool.kind}, {translate(state_text(details.status))})"
+        elif name in ("contents", "size", "embedding"):
+            yield name, translate(value)
+        elif name == "description":
+            yield name, value if details.status.tool.description else translate(value)
         else:
             yield name, value
 
@@ -158,7 +167,7 @@ def _chunker_text(chunker: Mapping[str, Any]) -> str:
         chunker.get("size" if kind == "tokens" else "max_chars"),
         "tokens" if kind == "tokens" else "characters",
     )
-    return f"{kind}, at most {size:,} {unit} each" if isinstance(size, int) else kind
+    return translate(f"{kind}, at most {size:,} {unit} each") if isinstance(size, int) else kind
 
 
 def _length_histogram(bins: Sequence[LengthBin], *, ascii_only: bool) -> Table:
@@ -195,9 +204,9 @@ def show_tools(tools: list[Tool]) -> None:
     rows = (
         (
             shown_name(tool),
-            "active" if tool.active else Text("disabled", style="yellow"),
+            translate("active") if tool.active else Text(translate("disabled"), style="yellow"),
             tool.description,
-            display_path(source_text(tool)),
+            display_path(_translate_source(source_text(tool))),
             format_age(tool.imported_at or "never"),
         )
         for tool in tools
@@ -214,11 +223,11 @@ def show_findings(findings: list[Finding]) -> None:
     console.print()
     for finding in problems:
         if finding.hint:
-            print_message(f"{finding.subject}: {finding.hint}", console=console)
+            print_message(f"{translate_subject(finding)}: {translate(finding.hint)}", console=console)
     counts = Counter(finding.state for finding in findings)
     totals = [format_count(counts[state], state) for state in ("error", "warning") if counts[state]]
     style = _STATE_STYLES["error" if counts["error"] else "warning" if problems else "ok"]
-    console.print(plain_text(f"{', '.join(totals) or 'No problems'}; --json lists all checks.", style))
+    print_message(f"{', '.join(totals) or 'No problems'}; --json lists all checks.", style, console=console)
 
 
 def _finding_rows(findings: list[Finding]) -> Iterator[tuple[str | Text, ...]]:
@@ -227,11 +236,20 @@ def _finding_rows(findings: list[Finding]) -> Iterator[tuple[str | Text, ...]]:
         passed = [finding.message for finding in own_findings if finding.state == "ok"]
         if len(passed) == len(own_findings):
             message = passed[0] if len(passed) == 1 else f"{len(passed)} checks passed"
-            yield plain_text("ok", _STATE_STYLES["ok"]), subject, message
+            yield plain_text("ok", _STATE_STYLES["ok"]), translate_subject(own_findings[0]), translate(message)
         for finding in own_findings:
             if finding.state != "ok":
-                state = plain_text(finding.state, _STATE_STYLES[finding.state])
-                yield state, subject, display_path(finding.message)
+                state = plain_text(translate(finding.state), _STATE_STYLES[finding.state])
+                yield state, translate_subject(finding), display_path(translate(finding.message))
+
+
+def translate_subject(finding: Finding) -> str:
+    """Return what a finding is about: a tool, or the library in the user's language."""
+    return translate(finding.subject) if finding.subject == "library" else finding.subject
+
+
+def _translate_source(source: str) -> str:
+    return translate(source) if source in ("the web", "no folder") else source
 
 
 def show_settings(rows: list[tuple[str, str, str]]) -> None:
@@ -241,13 +259,15 @@ def show_settings(rows: list[tuple[str, str, str]]) -> None:
         Column("value", "wrap", min_width=20),
         Column("origin", "path", 2, min_width=14),
     )
-    show_table(
-        columns,
+    rows_in_language = (
         (
-            (key, value, plain_text(display_path(origin), "dim" if origin == "default" else "cyan"))
-            for key, value, origin in rows
-        ),
+            key,
+            translate(value) if value == "not set" else value,
+            plain_text(display_path(translate(origin)), "dim" if origin == "default" else "cyan"),
+        )
+        for key, value, origin in rows
     )
+    show_table(columns, rows_in_language)
 
 
 def show_providers(statuses: list[ProviderStatus]) -> None:
@@ -266,7 +286,7 @@ def show_providers(statuses: list[ProviderStatus]) -> None:
             status.name,
             _provider_state(status),
             "" if status.model.isdecimal() else status.model,  # the bundled model has only a version
-            status.description,
+            translate(status.description),
             status.key_name,
             status.install_command,
         )
@@ -277,11 +297,13 @@ def show_providers(statuses: list[ProviderStatus]) -> None:
     if unavailable:
         console.print()
     for status in unavailable:
-        reason = " ".join(status.unavailable_reason.split())
+        reason = " ".join(translate(status.unavailable_reason).split())
         print_message(f"{status.name}: {reason}", "yellow" if status.is_used else "", console=console)
 
 
 def _provider_state(status: ProviderStatus) -> Text:
     if status.unavailable_reason:
-        return Text("in use, not ready", style="red") if status.is_used else Text("not ready", style="dim")
-    return Text("in use", style="green") if status.is_used else Text("ready")
+        state, style = ("in use, not ready", "red") if status.is_used else ("not ready", "dim")
+    else:
+        state, style = ("in use", "green") if status.is_used else ("ready", "")
+    return Text(translate(state), style=style)

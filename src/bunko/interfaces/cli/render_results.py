@@ -10,10 +10,11 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
+from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import escape_controls, replace_controls
 from bunko.interfaces.cli.result_fields import Tools, body_text, heading_labels, is_memo, link, location
 from bunko.interfaces.cli.rows import best_window, join_paragraphs, wrap_rows
-from bunko.interfaces.cli.tables import format_age, new_console, plain_text, shorten_path, shorten_text
+from bunko.interfaces.cli.tables import format_age, new_console, plain_text, print_message, shorten_path, shorten_text
 from bunko.interfaces.serialize import explanation_text
 from bunko.search.passages import PARTIAL_EXTRACTS, snippet_terms
 from bunko.text.snippets import find_matches
@@ -45,7 +46,7 @@ def show_page(
     """
     console = new_console()
     if not page.results:
-        console.print(f"No results among {page.total_chunks} chunks.", style="yellow")
+        print_message(f"No results among {page.total_chunks} chunks.", "yellow", console=console)
         return
     ascii_only = console.options.ascii_only
     view = _View(
@@ -56,7 +57,7 @@ def show_page(
         for row in view.result_rows(rank, item, max_rows):
             console.print(row, no_wrap=True, overflow="ellipsis")
         console.print()
-    console.print(Text(f"{len(page.results)} of {page.total_chunks} chunks, {page.mode}", style="dim"))
+    print_message(f"{len(page.results)} of {page.total_chunks} chunks, {page.mode}", "dim", console=console)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,11 @@ class _View:
         """Return the rows of a result: what it is, the headings above it, and the part of its text that matches."""
         first, *labels = self._head_rows(rank, item)
         explanation = self._explanation_rows(item)
-        more = [self._indented(f"{count} more in this document", "dim")] if (count := item.more_in_document) else []
+        more = (
+            [self._indented(translate(f"{count} more in this document"), "dim")]
+            if (count := item.more_in_document)
+            else []
+        )
         if max_rows is None:
             return [first, *labels, *explanation, *self._excerpt_rows(item, None), *more]
         # Of little room, the text gets the most: its headings give way first, then what else is in the document.
@@ -95,7 +100,7 @@ class _View:
         if self.show_tool_names:
             facts.append((shorten_text(replace_controls(hit.tool), _MAX_TOOL_CELLS, self.ellipsis), "magenta"))
         if hit.trust:
-            facts.append((f"{hit.trust}, fetched {format_age(hit.fetched_at)}", "yellow"))
+            facts.append((translate(f"{hit.trust}, fetched {format_age(hit.fetched_at)}"), "yellow"))
         number = f"{rank:>2}".ljust(_INDENT)
         if is_memo(hit, self.tools):
             memo_facts = [(hit.date[:10], "green"), (" ".join(f"#{tag}" for tag in hit.tags), "magenta")]

@@ -7,6 +7,7 @@ import io
 import re
 from typing import TYPE_CHECKING, Any
 
+from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import escape_controls, replace_controls
 from bunko.interfaces.cli.result_fields import (
     Tools,
@@ -39,7 +40,7 @@ def to_text(page: Page, *, tools: Tools | None = None, show_tool_names: bool = F
     """Return a page of results as text for a pipe, with the names of tools if there are several."""
     tools = tools or {}
     if not page.results:
-        return f"No results among {page.total_chunks} chunks."
+        return translate(f"No results among {page.total_chunks} chunks.")
     blocks = []
     for rank, (item, text) in enumerate(zip(page.results, page.display_texts(), strict=True), 1):
         hit = item.passage.hit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bunko.interfaces.cli.import_report import show_search_progress
+from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import (
     SharedOptions,
     escape_controls,
@@ -209,11 +211,16 @@ def _print_notices(library: Library, page: Page) -> None:
 
 def _print_page(page: Page, tools: Tools, options: dict[str, Any], *, show_tool_names: bool) -> None:
     if page.rewritten_query:
-        click.echo(f"searched: {escape_controls(page.rewritten_query)}\n")
+        label = translate("searched") if is_terminal() else "searched"
+        click.echo(f"{label}: {escape_controls(page.rewritten_query)}\n")
     if page.summary is not None and page.results:
         from bunko.search.summaries import format_summary
 
-        click.echo(replace_controls(format_summary(page.summary)) + "\n")
+        # What comes first is ours; the sentences after it are those of documents or of a chat model.
+        head, *sentences = re.split(
+            r"^(?=- )|(?<=:\n)", replace_controls(format_summary(page.summary)), flags=re.MULTILINE
+        )
+        click.echo((translate(head) if is_terminal() else head) + "".join(sentences) + "\n")
     if is_terminal():
         from bunko.interfaces.cli.render_results import show_page
 
@@ -222,6 +229,12 @@ def _print_page(page: Page, tools: Tools, options: dict[str, Any], *, show_tool_
         from bunko.interfaces.cli.result_formats import to_text
 
         click.echo(to_text(page, tools=tools, show_tool_names=show_tool_names))
+
+
+def _translate_head(summary: str) -> str:
+    """Return a summary with its facts in the user's language; after them are sentences of documents or of a model."""
+    head, *sentences = re.split(r"^(?=- )|(?<=:\n)", summary, maxsplit=1, flags=re.MULTILINE)
+    return translate(head) + "".join(sentences)
 
 
 def _print_formatted(page: Page, tools: Tools, output_format: str, *, null_ends: bool) -> None:

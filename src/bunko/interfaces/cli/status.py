@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bunko.embedders.names import display_name
+from bunko.interfaces.cli.language import translate, translate_reason
 from bunko.interfaces.cli.options import (
     complete_tool_names,
     escape_controls,
@@ -18,7 +19,7 @@ from bunko.interfaces.cli.options import (
     replace_controls,
     shared_options,
 )
-from bunko.interfaces.text import format_count, join_sentences
+from bunko.interfaces.text import format_count
 
 if TYPE_CHECKING:
     from bunko.library.status import LibraryStatus, ToolDetails, ToolStatus
@@ -182,7 +183,7 @@ def status_lines(status: LibraryStatus, flags: str = "") -> list[str]:
         )
         lines += [f"  {line}" for line in (*tool_remarks(tool_status, flags), *problem_lines(tool_status))]
     if not status.tools:
-        lines.append("No tools yet.")
+        lines.append(translate("No tools yet."))
     return lines + [f"embedder {name}: {usage}" for name, usage in embedder_usage(status)]
 
 
@@ -294,7 +295,7 @@ def page_summary(details: ToolDetails) -> str:
 
 
 def tool_remarks(tool_status: ToolStatus, flags: str) -> list[str]:
-    """Return remarks about a missing source, an unfinished import and an unfinished rebuild.
+    """Return remarks about a missing source, an unfinished import and an unfinished rebuild, in the user's language.
 
     `flags` select the library in the commands that they name.
     """
@@ -307,13 +308,14 @@ def tool_remarks(tool_status: ToolStatus, flags: str) -> list[str]:
     if tool_status.rebuild_documents is not None:
         documents = format_count(tool_status.rebuild_documents, "document", number_format=",")
         remarks.append(f"a rebuild is unfinished ({documents} so far); searches use the old index until it is complete")
-    return remarks
+    return [translate(remark) for remark in remarks]
 
 
 def problem_lines(tool_status: ToolStatus) -> list[str]:
     """Return a line for each document that could not be indexed."""
     return [
-        f"problem: {escape_controls(problem.uri)}: {join_sentences(problem.reason)}" for problem in tool_status.problems
+        f"{translate('problem')}: {escape_controls(problem.uri)}: {translate_reason(problem.reason)}"
+        for problem in tool_status.problems
     ]
 
 

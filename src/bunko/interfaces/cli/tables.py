@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -15,13 +15,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bunko.interfaces.cli.help_formatter import wrap_cells
+from bunko.interfaces.cli.language import language, translate
 from bunko.interfaces.cli.options import replace_controls
 
 Cell = str | Text
 
 _GAP = 2  # cells between two columns
 _ELLIPSIS = "…"
-_COMMAND = re.compile(r"(?<=: )(?:bunko |pip install )[^\n]*?(?=\.?$)")
+_COMMAND = re.compile(r"(?<=: )(?:bunko |pip install )[^\n]*?(?=[.。]?$)")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _MAX_DAYS = 30  # an older time is easier to place as a date
 
@@ -62,10 +64,11 @@ def show_table(
 ) -> None:
     """Show a table that is no wider than the terminal; empty columns and those without room are left out."""
     console = console or new_console()
+    columns = [replace(column, name=translate(column.name)) for column in columns]
     cells = [[_make_cell(cell, column) for cell, column in zip(row, columns, strict=True)] for row in rows]
     widths = _column_widths(columns, cells, console.width)
     if title:
-        console.print(plain_text(title, "bold"))
+        console.print(plain_text(translate(title), "bold"))
     table = Table(
         box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="bold",
     )  # fmt: skip
@@ -91,14 +94,22 @@ def _make_cell(cell: Cell, column: Column) -> Text:
 
 
 def print_message(text: str, style: str = "", *, console: Console | None = None) -> None:
-    """Print sentences; a command at their end that does not fit goes on a line of its own, to be copied whole."""
-    console = console or new_console()
+    """Print sentences in the user's language; a command at their end that does not fit gets a line of its own."""
+    console, text = console or new_console(), translate(text)
     command = _COMMAND.search(text)
     if command is None or cell_len(text) <= console.width:
-        console.print(plain_text(text, style))
+        console.print(plain_text(_wrap_japanese(text, console.width), style))
         return
-    console.print(plain_text(text[: command.start()].rstrip(), style))
+    console.print(plain_text(_wrap_japanese(text[: command.start()].rstrip(), console.width), style))
     console.print(plain_text(f"  {command[0]}"), soft_wrap=True)
+
+
+def _wrap_japanese(text: str, width: int) -> str:
+    """Return Japanese text in lines that fit; Rich breaks lines only at spaces, of which it has few."""
+    if language() != "ja" or _widest_line(Text(text)) <= width:
+        return text
+    indent = text[: len(text) - len(text.lstrip())]
+    return "\n".join(f"{indent}{line}" for line in wrap_cells(text.lstrip(), max(2, width - len(indent))))
 
 
 def _column_widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], room: int) -> dict[int, int]:
@@ -133,7 +144,10 @@ def _widest_line(text: Text) -> int:
 
 
 def _fit_cell(cell: Text, column: Column, width: int, ellipsis: str) -> Text:
-    if column.fit in ("keep", "wrap") or cell_len(cell.plain) <= width:
+    if column.fit == "wrap":
+        wrapped = _wrap_japanese(cell.plain, width)
+        return cell if wrapped == cell.plain else Text(wrapped, style=cell.style)
+    if column.fit == "keep" or cell_len(cell.plain) <= width:
         return cell
     shorten = shorten_path if column.fit == "path" else shorten_text
     return Text(shorten(cell.plain, width, ellipsis), style=cell.style)
@@ -210,15 +224,15 @@ def format_age(timestamp: str) -> str:
     try:
         time = datetime.fromisoformat(timestamp).astimezone()
     except ValueError:
-        return timestamp
+        return translate(timestamp)  # "never"
     seconds = (current_time() - time).total_seconds()
     if not -_MINUTE < seconds < (_MAX_DAYS + 1) * _DAY:
         return time.strftime("%Y-%m-%d")
     if seconds < _MINUTE:
-        return "just now"
+        return translate("just now")
     if seconds < _HOUR:
-        return f"{seconds // _MINUTE:.0f} min ago"
+        return translate(f"{seconds // _MINUTE:.0f} min ago")
     if seconds < _DAY:
-        return f"{seconds // _HOUR:.0f} h ago"
+        return translate(f"{seconds // _HOUR:.0f} h ago")
     days = seconds // _DAY
-    return "1 day ago" if days == 1 else f"{days:.0f} days ago"
+    return translate("1 day ago" if days == 1 else f"{days:.0f} days ago")

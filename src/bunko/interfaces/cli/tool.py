@@ -17,13 +17,14 @@ from bunko.interfaces.cli.options import (
     SharedOptions,
     chunking_options,
     complete_tool_names,
+    confirm,
     escape_controls,
     is_terminal,
     name_argument,
     pop_shared_options,
     print_json,
+    print_labelled,
     print_stderr,
-    replace_controls,
     shared_options,
 )
 from bunko.interfaces.cli.tool_output import describe_alias, print_result, tool_to_dict
@@ -331,9 +332,9 @@ def describe(name: str, write: bool, language: Literal["ja", "en"] | None, **opt
             }
         )
         return
-    click.echo(replace_controls(f"current:  {proposal.tool.description or '(none)'}"))
-    click.echo(replace_controls(f"proposal: {proposal.description}"))
-    click.echo(replace_controls(f"phrases:  {', '.join(phrase.text for phrase in proposal.phrases)}"))
+    phrases = ", ".join(phrase.text for phrase in proposal.phrases)
+    facts = {"current": proposal.tool.description or "(none)", "proposal": proposal.description, "phrases": phrases}
+    print_labelled(facts, in_language=is_terminal())
     update = f"bunko tool update -n {shlex.quote(name)} -d TEXT{flags}"
     print_stderr(f"Updated {name}." if write else f"Save it with --write, or write your own with: {update}")
 
@@ -368,7 +369,7 @@ def check(**options: Any) -> None:
 def _confirm(question: str) -> None:
     """Ask the user, and raise an error unless the answer is yes."""
     try:
-        confirmed = click.confirm(replace_controls(question), err=True)
+        confirmed = confirm(question)
     except click.Abort:  # Ctrl-C, or stdin is closed
         click.echo(err=True)
         raise click.ClickException("Nothing was deleted; use -y to delete without confirmation") from None

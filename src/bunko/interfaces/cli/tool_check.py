@@ -6,6 +6,7 @@ import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import replace_controls
 
 if TYPE_CHECKING:
@@ -43,14 +44,14 @@ def format_routing(routing: RoutingReport, flags: str = "") -> str:
     lines = []
     if routing.accuracy is not None:
         for route in routing.routes:
-            lines.append(f"{route.tool}: {_format_share(route)}")
+            lines.append(f"{route.tool}: {translate(_format_share(route))}")
             for other, count in route.lost_to.most_common():
-                lines.append(f"  {count} routed to {other}: {'; '.join(route.examples[other])}")
-        lines.append(_accuracy_summary(routing))
-    lines += [f"warn {warning.message}. {warning.hint}" for warning in routing.warnings]
-    lines += [_no_questions_message(name) + flags for name in routing.empty_tools]
+                lines.append(translate(f"  {count} routed to {other}: {'; '.join(route.examples[other])}"))
+        lines.append(translate(_accuracy_summary(routing)))
+    lines += [f"warn {translate(f'{warning.message}. {warning.hint}')}" for warning in routing.warnings]
+    lines += [translate(_no_questions_message(name) + flags) for name in routing.empty_tools]
     if not routing.warnings:
-        lines.append(_no_warnings_message(routing))
+        lines.append(translate(_no_warnings_message(routing)))
     return replace_controls("\n".join(lines))
 
 
@@ -83,7 +84,7 @@ def show_routing(routing: RoutingReport, flags: str = "") -> None:
     for warning in routing.warnings:
         print_message(warning.message, "yellow", console=console)
         if len(warning.tools) == 2 and (examples := _misrouted_examples(routing, *warning.tools)):
-            print_message(f"  e.g. {'; '.join(examples)}", "dim", console=console)
+            print_message(f"  {translate('e.g.')} {'; '.join(examples)}", "dim", console=console)
         print_message(f"  {warning.hint}", console=console)
     for name in routing.empty_tools:
         print_message(_no_questions_message(name) + flags, "dim", console=console)

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import click
-
-from bunko.interfaces.cli.options import SharedOptions, print_json, print_stderr, replace_controls
+from bunko.interfaces.cli.options import SharedOptions, print_json, print_stderr, say
 from bunko.library.assistant_names import assistant_name
 from bunko.types import Tool
 
@@ -41,6 +39,6 @@ def print_result(
     if shared.as_json:
         print_json(tool_to_dict(tool) | fields | ({"notices": notices} if notices else {}))
         return
-    click.echo(replace_controls(message))
+    say(message)
     for notice in notices:
         print_stderr(notice)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.interfaces.cli.language import translate, translate_reason
 from bunko.interfaces.cli.options import (
     SharedOptions,
     complete_tool_names,
@@ -21,7 +22,7 @@ from bunko.interfaces.cli.options import (
     replace_controls,
     shared_options,
 )
-from bunko.interfaces.text import format_count, join_sentences
+from bunko.interfaces.text import format_count
 
 if TYPE_CHECKING:
     from bunko.library.watch import WatchEvent
@@ -143,21 +144,30 @@ def _event_to_dict(event: WatchEvent) -> dict[str, Any]:
 
 
 def _event_lines(event: WatchEvent) -> Iterator[str]:
-    """Yield the lines that describe an event."""
+    """Yield the lines that describe an event, in the user's language."""
     if event.kind == "watching":
         names = ", ".join(watched.tool for watched in event.watched_tools) or "none yet; waiting for bunko tool add"
-        yield f"Watching {format_count(len(event.watched_tools), 'tool')}: {names}. Press Ctrl-C to stop."
+        tools = format_count(len(event.watched_tools), "tool")
+        yield translate(f"Watching {tools}: {names}. Press Ctrl-C to stop.")
         for watched in event.watched_tools:
-            polling = f" (polling: {watched.poll_reason})" if watched.poll_reason else ""
+            polling = f" ({translate(f'polling: {watched.poll_reason}')})" if watched.poll_reason else ""
             yield f"  {watched.tool}: {watched.path}{polling}"
     elif event.kind == "stopped":
-        yield "Stopped. Imported changes are kept."
+        yield translate("Stopped. Imported changes are kept.")
     else:
         tool = f"{event.tool}: " if event.tool else ""
         text = _format_changes(event.report) if event.report else event.message
-        yield tool + join_sentences(text)
+        yield tool + _translate_event(text)
         if event.hint:
-            yield f"  {event.hint}"
+            yield f"  {translate(event.hint)}"
+
+
+def _translate_event(text: str) -> str:
+    """Return what an event says on one line; a problem of a document comes after its path."""
+    path, colon, reason = text.partition(": ")
+    if colon and " " not in path and translate(reason) != reason:
+        return f"{path}: {translate_reason(reason)}"
+    return translate_reason(text)
 
 
 def _format_changes(report: Report) -> str:

@@ -10,6 +10,7 @@ import click
 
 from bunko.interfaces.cli.fetch_progress import show_fetch_progress
 from bunko.interfaces.cli.help_formatter import CommandGroup
+from bunko.interfaces.cli.language import translate, translate_reason
 from bunko.interfaces.cli.options import (
     complete_tool_names,
     escape_controls,
@@ -18,9 +19,10 @@ from bunko.interfaces.cli.options import (
     print_json,
     print_stderr,
     replace_controls,
+    say,
     shared_options,
 )
-from bunko.interfaces.text import format_count, join_sentences
+from bunko.interfaces.text import format_count
 from bunko.observer import Observer
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def add(urls: Sequence[str], name: str | None, **options: Any) -> None:
     else:
         for url in result.outcome.stored_urls:
             chunks = format_count(result.chunk_counts.get(url, 0), "chunk")
-            click.echo(replace_controls(f"Added {escape_controls(url)} ({chunks})"))
+            say(f"Added {escape_controls(url)} ({chunks})")
     report_problems(result, exit_on_problem=True)
 
 
@@ -119,7 +121,7 @@ def crawl(
     if shared.as_json:
         print_json(result_to_dict(result))
     else:
-        click.echo(_summary_line(result))
+        say(_summary_line(result))
         if result.outcome.omitted_links:
             links = format_count(result.outcome.omitted_links, "more link")
             print_stderr(f"{links} not followed; raise --max-pages to include them.")
@@ -146,7 +148,7 @@ def refresh(urls: Sequence[str], name: str | None, **options: Any) -> None:
     if shared.as_json:
         print_json(result_to_dict(result))
     else:
-        click.echo(_summary_line(result))
+        say(_summary_line(result))
     report_problems(result, exit_on_problem=not result.outcome.stored_urls)
 
 
@@ -167,7 +169,7 @@ def delete(url: str, name: str | None, **options: Any) -> None:
     if shared.as_json:
         print_json({"url": deleted_url, "chunks": chunks})
     else:
-        click.echo(replace_controls(f"Deleted {escape_controls(deleted_url)} ({format_count(chunks, 'chunk')})"))
+        say(f"Deleted {escape_controls(deleted_url)} ({format_count(chunks, 'chunk')})")
 
 
 @command.command()
@@ -195,9 +197,9 @@ def status(name: str | None, **options: Any) -> None:
             hosts = format_hosts(tool_status) or "no sites"
             click.echo(replace_controls(f"{tool_status.tool.name}: {counts}, from {hosts}"))
             for line in web_remarks(tool_status, flags):
-                click.echo(replace_controls(f"  {line}"))
+                say(f"  {line}")
         if not tools:
-            click.echo("No web pages yet.")
+            say("No web pages yet.")
 
 
 def _check_name(library: Library, name: str | None) -> None:
@@ -250,11 +252,11 @@ def report_problems(result: CollectResult, *, exit_on_problem: bool) -> None:
     """Print problems; with `exit_on_problem`, the first one sets the exit code."""
     outcome = result.outcome
     for problem in outcome.problems[:_MAX_PROBLEMS]:
-        print_stderr(f"Error: {escape_controls(problem.uri)}: {join_sentences(problem.reason)}")
+        print_stderr(f"{translate('Error')}: {escape_controls(problem.uri)}: {translate_reason(problem.reason)}")
         if problem.uri in outcome.errors and outcome.errors[problem.uri].hint:
             print_stderr(f"  {outcome.errors[problem.uri].hint}")
     for skipped in outcome.skipped[:_MAX_PROBLEMS]:
-        print_stderr(f"Skipped: {escape_controls(skipped.uri)}: {skipped.reason}")
+        print_stderr(f"{translate('Skipped')}: {escape_controls(skipped.uri)}: {translate_reason(skipped.reason)}")
     if max(len(outcome.problems), len(outcome.skipped)) > _MAX_PROBLEMS:
         print_stderr("… and more; use --json to list all.")
     for notice in result.report.notices:

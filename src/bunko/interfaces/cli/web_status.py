@@ -6,10 +6,9 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from bunko.interfaces.cli.options import escape_controls, print_stderr
-from bunko.interfaces.text import format_count, join_sentences
+from bunko.interfaces.cli.language import translate_reason
+from bunko.interfaces.cli.options import escape_controls, print_stderr, say
+from bunko.interfaces.text import format_count
 
 if TYPE_CHECKING:
     from bunko.library.web import UnfinishedCrawl, WebToolStatus
@@ -23,7 +22,7 @@ def show_web_tools(tools: Sequence[WebToolStatus], flags: str) -> None:
     from bunko.interfaces.cli.tables import Column, format_age, number, show_table
 
     if not tools:
-        click.echo("No web pages yet. Add one with: bunko web add URL")
+        say("No web pages yet. Add one with: bunko web add URL")
         return
     columns = (
         Column("tool", min_width=24),
@@ -79,7 +78,7 @@ def web_remarks(tool_status: WebToolStatus, flags: str) -> list[str]:
         command_line = f"{shlex.join(_crawl_arguments(crawl))} -n {shlex.quote(tool_status.tool.name)}{flags}"
         remarks.append(f"a crawl is unfinished, with {pages} to fetch; continue with: {command_line}")
     remarks += [
-        f"{escape_controls(problem.uri)}: {join_sentences(problem.reason)}"
+        f"{escape_controls(problem.uri)}: {translate_reason(problem.reason)}"
         for problem in tool_status.problems[:_MAX_PROBLEMS]
     ]
     if len(tool_status.problems) > _MAX_PROBLEMS:

@@ -1,0 +1,244 @@
+"""Name the texts in the source code that the catalogue need not have, and those that are put together from words."""
+
+from __future__ import annotations
+
+import re
+
+LEFT_OUT_MODULES = (
+    # Commands that measure the quality of searches: people who program use them.
+    "evaluation/*",
+    *(f"interfaces/cli/{name}.py" for name in ("evaluate", "evaluation_output", "init_test_db", "judge", "sweep")),
+    "interfaces/cli/tune.py",
+    # What assistants and programs read.
+    "interfaces/mcp/[!h]*",
+    "interfaces/tools/[!t]*",
+    "interfaces/tools/toolsets/[!_]*",
+    "interfaces/serialize.py",
+    "interfaces/text.py",
+    # The descriptions of settings, in files and docs.
+    "settings/docs.py",
+    "settings/folder_limits.py",
+    "settings/schema.py",
+    "settings/starter.py",
+    # Parts of documents, and words of programming languages and file formats.
+    "readers/definitions.py",
+    "readers/html/*",
+    "readers/office/word_*.py",
+    "readers/places.py",
+    "text/*words.py",
+    "text/analyzer.py",
+    "text/nouns.py",
+    "text/romaji.py",
+    # The help of commands, which has a test of its own.
+    "interfaces/cli/help.py",
+)
+
+# Messages of the operating system and of the network, and texts that come after the name of a file in an error.
+FOREIGN_SECTIONS = ("Reasons of the operating system", "Folders, with the name of a file")
+
+# SQL, commands, prompts for a chat model, descriptions of settings, lists of words, styles and patterns.
+NOT_SENTENCES = re.compile(
+    r"\b(?:SELECT|WHERE|FROM|ORDER BY|INSERT|UPDATE|PRAGMA|ALTER TABLE|CREATE|DROP)\b"
+    r"|^(?:bunko|pip|hf|claude|codex) [a-z\"]|^--?[a-z]+ \{\}$|^bold [a-z]+$|^class:|^\(\?"
+    r"|^You (?:turn|summarise) |^(?:URL|Model) of |^about all answer|^(?:vi|code|subl|kate|idea|pPr|sdt) [A-Za-z_ -]+$"
+)
+
+LEFT_OUT_TEXTS = frozenset(
+    (
+        # compared with what other programs say
+        "allocate memory", "already exists", "bad repetition operator", "Could not decode to UTF-8",
+        "duplicate column name", "invalid escape sequence", "invalid perl operator", "invalid repetition size",
+        "no such column", "no such table", "out of memory", "pattern too large",
+        # headers, keys of tables, and names of threads and arguments
+        "Basic {}", "Bearer {}", "derived {}", "forgotten {}", "gzip, deflate", "resolve {}",
+        "id, name, kind, description, source, active, created_at, imported_at, checked_at, built, options",
+        # errors of programming, which keep their traceback
+        "cannot assign to {}", "cannot delete {}", "the guard returns at least one address",
+        "module 'bunko' has no attribute {}", "{} has no {}",
+        # what a chat model reads and a pattern of what it answers
+        "[address left out]",
+        # descriptions of tools and texts of documents
+        "Collected web pages", "Cutting an onion makes my eyes water.", "Dated memos from standard input",
+        "Dated memos in {}", "Documents in {}", "Entries in {}", "The document {}",
+        "The library opens at nine every morning.", "(The rows from {} on are not indexed: the workbook is too large.)",
+        ", mainly about {}.", "{} Cell {}", "{} memo{}", "{} Search this for questions about {}.", "{} in {}",
+        "{}s in {}", "{}s from the folder {}", "{} {}{} in {}", "{} {}{} from the folder {}",
+        # lines and columns for programs, in a pipe
+        "({} chunks, chars={})", "({} more in this document)", "embedder {}: {}", "in use, but: {}",
+        "library: {} ({}, derived {}, generation {})", "no sites", "trust: {}, fetched {}", "warn {}",
+        "{}: {}, {}, from {}", "{}: {}, {}, {}, last import {}, from {}", "built with",
+        # origins of settings, as `bunko config show` prints them
+        ".env {}", "file {}, named by {}", "[chunking] of {}", "{} of {}", "{} (or {})", "{} and {} more in {}",
+        "Embedder: {}, or none for no vectors", "transformers with the PLaMo model",
+        # kinds of sources, in the help
+        "JSON lines", "folder or file", "source code",
+        # what programs read of an interruption
+        "Run the command again to continue.",
+        # beginnings that another text replaces
+        "was not fetched:", "{} was not fetched:", "{} is not fetched:",
+        # words of the texts below
+        "Its documents are", "The documents of {} are", "importing into", "set scanner.source_code to true",
+        "add it to scanner.file_extensions", "add them to scanner.file_extensions", "or if it has moved: {}",
+        "delete the tool (bunko tool delete -n {}{}), {}", "and {} more endings", "as plain text", "at most",
+        "collecting pages for", "from {}",
+        "from {} to {}", "keep it", "keeps it", "less than", "of at least {}", "standard input",
+        "{} of its documents are", "{} of its documents is", "{} to {}",
+        # nouns and verbs that do not belong together
+        *(
+            f"{{}} other {words} ignored: an index among documents is for that folder only. If you added it yourself,"
+            " use it with: {}"
+            for words in ("tools in {} is", "tool in {} are")
+        ),
+    )
+)  # fmt: skip
+
+_REPLACED = "The tool {} indexes {}; {} would replace its"
+_MISSING = ("missing", "empty", "unreadable")
+# Texts with words in place of values: what they say.
+FORMS = {
+    "{} and {}": ("{} documents and {} chunks",),
+    "{} embedded in {}": ("{} texts embedded in {} calls", "{} text embedded in {} call"),
+    "{} ({})": ("{} (text {}, index {}, vectors {}, derived {})",),
+    "{}: {}/{}, {}": tuple(f"{verb}: {{}}/{{}} pages, {{}} errors" for verb in ("Fetching", "Crawling", "Refreshing")),
+    "{} results": ("{} results", "{} results, {}", "{} results, {} to {}"),
+    "contents:     {}, {}": ("contents:     {} documents, {} chunks",),
+    "a {} document": tuple(f"a {label} document" for label in ("{}", "text", "mail", "notebook", "source code")),
+    "{} {}": ("environment {}",),
+    "{} is not fetched: {} {}": ("{} is not fetched: {} is private",),
+    "{} is blocked: it {}": ("{} is blocked: it is private",),
+    "{} is blocked: its address {} {}": ("{} is blocked: its address {} is private",),
+    "There is nothing to index in {}: {} {}": ("There is nothing to index in {}: {} is empty",),
+    "tags:": ("tags: {}",),
+    "about:": ("about: {}",),
+    "Added {}.{} Add {} with: {} -n {}{}": ("Added {}. Assistants see it as {}. Add web pages with: {}",),
+    "Read {}{}: {}{}, or {}.": (
+        "Read {} and {}: bunko add {} --include '*{}', or set scanner.source_code to true.",
+        *(
+            f"Read {{}}{manner}: {{}}, or add {pronoun} to scanner.file_extensions."
+            for manner in ("", " as plain text")
+            for pronoun in ("it", "them")
+        ),
+    ),
+    "Read {}{}: {}.": (
+        "Read {}: set scanner.source_code to true.",
+        *(
+            f"Read {{}}{manner}: add {pronoun} to scanner.file_extensions."
+            for manner in ("", " as plain text")
+            for pronoun in ("it", "them")
+        ),
+    ),
+    "{} with {}": (
+        "a folder with {} documents: {} Markdown, {} HTML, …",
+        "an Obsidian vault with {} documents",
+        "a Logseq graph with 1 document",
+    ),
+    "{} with {}{}": (
+        "a memo file with 1 entry from {}",
+        "a memo file with {} entries from {}",
+        "a ChangeLog memo file with {} entries from {} to {}",
+        "a JSON-lines file with {} entries",
+        "a folder of memos with {} entries",
+    ),
+    "The tool {}. Replace?": (f"{_REPLACED} only memo. Replace?", f"{_REPLACED} {{}} memos. Replace?"),
+    "The tool {}": (f"{_REPLACED} only memo", f"{_REPLACED} {{}} memos"),
+    "{} indexes {}; {} would replace its only memo": (
+        "The tool {} indexes {}; standard input would replace its only memo",
+    ),
+    "{} indexes {}; {} would replace its {} memos": (
+        "The tool {} indexes {}; standard input would replace its {} memos",
+    ),
+    "Stopped after {} of {}.": ("Stopped after {} of {} pages.", "Stopped after {} of {} page."),
+    "{} in total": ("{} chunks in total", "{} chunk in total"),
+    "{} not indexed, or only in part:": (
+        "{} documents not indexed, or only in part:",
+        "{} document not indexed, or only in part:",
+    ),
+    "{}: {}/{} files, {} chunks": (
+        "Importing: {}/{} files, {} chunks, {} MB/s, about {} min {} s left",
+        "Embedding: {}/{} files",
+    ),
+    "{} of {}. Show more with --limit.": ("{} of {} documents. Show more with --limit.",),
+    "{} with new vectors, {} embedded": (
+        "{} documents with new vectors, {} texts embedded, {} documents already up to date.",
+    ),
+    ", {} already up to date": ("{} document already up to date",),
+    "{}, at most {} {} each": ("{}, at most {} tokens each", "{}, at most {} characters each"),
+    "{} embedded in {}; {} reused, {} saved": ("{} texts embedded in {} calls; {} texts reused, {} calls saved",),
+    "without a match": ("{} without a match",),
+    "none yet; waiting for bunko tool add": (
+        "Watching {} tools: none yet; waiting for bunko tool add. Press Ctrl-C to stop.",
+    ),
+    "{} not followed; raise --max-pages to include them.": (
+        "{} more links not followed; raise --max-pages to include them.",
+    ),
+    "{} {} built with a different {} and {}. To use the current settings: {}": (
+        "{} was built with a different {} and keeps it.",
+        "{} were built with a different {} and keep it.",
+    ),
+    "Another process is {} this library": (
+        "Another process is importing into this library",
+        "Another process is collecting pages for this library",
+    ),
+    "Another process is {} this library; waiting for it to finish.": (
+        "Another process is importing into this library; waiting for it to finish.",
+        "Another process is collecting pages for this library; waiting for it to finish.",
+    ),
+    "its source {} is {}": tuple(f"its source {{}} is {state}" for state in _MISSING),
+    "its source {} is {}; the index is kept": tuple(
+        f"its source {{}} is {state}; the index is kept" for state in _MISSING
+    ),
+    "source {}": tuple(f"source {state}" for state in _MISSING),
+    "disabled, source {}": tuple(f"disabled, source {state}" for state in _MISSING),
+    "the {} {} {} skipped (scanner.exclude_dirs)": (
+        "the folder {} is skipped (scanner.exclude_dirs)",
+        "the folders {} are skipped (scanner.exclude_dirs)",
+    ),
+    "without an ending": ("its files are not read: {} .py, {} without an ending", "{} .js and {} more endings"),
+    "{} in both tools.": ("Its documents are in both tools.", "{} of its documents is in both tools."),
+    "{} in both tools; a search over all tools shows each once.": (
+        "{} of its documents are in both tools; a search over all tools shows each once.",
+        "The documents of {} are in both tools.",
+    ),
+    "Restore it, {}": (
+        "Restore it, or if it has moved: {}",
+        "Restore it, delete the tool (bunko tool delete -n {}), or if it has moved: {}",
+    ),
+    "The index is kept. Restore the folder, {}": (
+        "The index is kept. Restore the folder, or if it has moved: {}",
+        "The index is kept. Restore the folder, delete the tool (bunko tool delete -n {}), or if it has moved: {}",
+    ),
+    "{}. If it has moved: bunko tool update -n {} -s PATH{}": tuple(
+        f"the source {state}; the index is kept. If it has moved: {{}}"
+        for state in ("is missing", "is empty", "cannot be read")
+    ),
+    "If it is one of your own files, keep it and give another path. Otherwise: {}": (
+        "If it is one of your own files, keep it and give another path. Otherwise: Delete {} or move it away, then"
+        " import again: bunko reindex --docs-dir DIR, or bunko tool add and bunko import. Your documents are not"
+        " affected.",
+    ),
+    "The query was not rewritten. {} {}.": ("The query was not rewritten. {} is not available: {}.",),
+    "returned {} characters instead of a few words": (
+        "The query was not rewritten. {} returned {} characters instead of a few words.",
+    ),
+    "returned several lines instead of a few words": (
+        "The query was not rewritten. {} returned several lines instead of a few words.",
+    ),
+    "returned nothing that can be searched for": (
+        "The query was not rewritten. {} returned nothing that can be searched for.",
+    ),
+    "the entry at line": (
+        "the entry at line {} has more than {} characters, the limit for an entry",
+        "line {} has more than {} characters, the limit for an entry",
+    ),
+    "a list of whole numbers": (
+        "{} is {} ({}), but it must be a list of whole numbers from {} to {}",
+        "a list of whole numbers of at least {}",
+    ),
+    "a list of numbers": ("a list of numbers from {} to {}", "a list of numbers of at least {}"),
+    "a whole number": ("{} is {} ({}), but it must be a whole number from {} to {}", "a whole number of at least {}"),
+    "a number": ("a number from {} to {}", "a number of at least {}"),
+    "{} is {} ({}), but it must be {} {}, which is {} ({})": (
+        "{} is {} ({}), but it must be less than {}, which is {} ({})",
+        "{} is {} ({}), but it must be at most {}, which is {} ({})",
+    ),
+}
