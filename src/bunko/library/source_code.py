@@ -10,7 +10,8 @@ from bunko.types import Tool
 
 def parser_notices(config: ToolConfig, tool: Tool) -> list[str]:
     """Return a notice if a tool reads source code and no parser for it is installed."""
-    endings = {*config.scan_settings(tool).file_extensions(), *named_endings(tool.options.include)}
+    names = (*config.scan_settings(tool).file_extensions(), *named_endings(tool.options.include))
+    endings = {f".{name.removeprefix('.')}" for name in names}
     if endings.isdisjoint(code.suffixes()) or code.has_parser():
         return []
     return [
