@@ -147,22 +147,22 @@ def test_why_a_document_has_a_problem_is_on_one_line(reason: str, expected: str)
             "There is nothing to index in ~/a: its files are not read: 2 .zig, 1 .rb and 3 more endings;"
             " the folder data is skipped (scanner.exclude_dirs)",
             "~/a に取り込めるものがありません: 次のファイルは読みません: .zig 2 件、.rb 1 件、ほか 3 種類。"
-            "フォルダー data は読み飛ばします(scanner.exclude_dirs)",
+            "フォルダー data は読み飛ばします（scanner.exclude_dirs）",
         ),
         (
             "search.b is 7.0 (environment BUNKO_SEARCH_B), but it must be a number from 0 to 1",
-            "search.b の値 7.0 は使えません(環境変数 BUNKO_SEARCH_B)。指定できる値: 0 から 1 までの数",
+            "search.b の値 7.0 は使えません（環境変数 BUNKO_SEARCH_B）。指定できる値: 0 から 1 までの数",
         ),
         (
             "a, b were built with a different chunker and embedder and keep it."
             " To use the current settings: bunko reindex --force",
-            "a、b は今と違う設定(区切り方、埋め込み)で作られ、そのまま使っています。"
+            "a、b は今と違う設定（区切り方、埋め込み）で作られ、そのまま使っています。"
             "今の設定にするには: bunko reindex --force",
         ),
         (
             "notes has documents without vectors, which are found by their words: openai did not answer: Connection"
             " refused. Check that https://api.example is up. A later import or search computes the vectors.",
-            "notes にベクトルのない文書があります(単語では見つかります): openai が応答しませんでした: "
+            "notes にベクトルのない文書があります（単語では見つかります）: openai が応答しませんでした: "
             "接続を拒否されました。https://api.example が動いているかを確認してください。"
             "ベクトルは、後の取り込みか検索のときに作られます。",
         ),
