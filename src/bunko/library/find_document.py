@@ -39,6 +39,7 @@ class FoundDocument:
     document: StoredDocument
     citation: Citation | None = None  # None: the whole document
     other_tools: tuple[str, ...] = ()  # names of tools with a document of the same path
+    is_ambiguous: bool = False  # whether one of those documents has another text
 
     @property
     def uri(self) -> str:
@@ -117,7 +118,8 @@ def find_document(store: Store, tools: Sequence[Tool], location: str) -> FoundDo
         if matches:
             tool, document = matches[0]
             other_tools = tuple(other.name for other, _ in matches if other.id != tool.id)
-            return FoundDocument(tool, document, _cite(document, name), other_tools)
+            is_ambiguous = any(other.text != document.text for _, other in matches)
+            return FoundDocument(tool, document, _cite(document, name), other_tools, is_ambiguous)
     return _find_by_end(store, tools, location, names)
 
 
