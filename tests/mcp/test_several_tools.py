@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from tests.mcp.mcp_client import call, error_of, structure_of, text_of
+from bunko.library.open import open_library
+from bunko.library.paths import locate_library
+from bunko.types import Tool
+from tests.mcp.mcp_client import add_tool, call, error_of, structure_of, text_of
 
 
 def answer(library: Library, name: str, **arguments: Any) -> dict[str, Any]:
@@ -81,3 +87,25 @@ def test_a_long_outline_continues_with_a_cursor(tool_library: Library) -> None:
         cursor = {"cursor": page["next_cursor"]}
     assert cursor, "it does not fit on one page"
     assert seen == headings
+
+
+def test_a_memo_whose_id_does_not_say_them_is_found_with_its_title_and_date(tool_library: Library) -> None:
+    path = tool_library.paths.folder.parent / "log.jsonl"
+    line = {"id": "a1", "title": "予算会議", "date": "2024-04-01", "text": "見積もりを三社から取る。"}
+    path.write_text(json.dumps(line, ensure_ascii=False) + "\n", encoding="utf-8")
+    tool_library.store.tools.put(Tool("log", "jsonl", "A log.", str(path)))
+    [hit] = answer(tool_library, "log", query="見積もり")["results"]
+    assert (hit["title"], hit["date"]) == ("予算会議", "2024-04-01")
+    assert not {"title", "date"} & answer(tool_library, "recipes", query="玉葱")["results"][0].keys()
+
+
+@pytest.mark.parametrize("name", ["search", "recipes"])
+def test_a_setting_makes_every_search_answer_with_all_fields(tmp_path: Path, name: str) -> None:
+    environ = {"BUNKO_SERVE_RESPONSE_FORMAT": "detailed", "BUNKO_SEARCH_FRESHNESS_SECONDS": "0"}
+    with open_library(locate_library(library=tmp_path / "library", environ=environ), environ=environ) as library:
+        add_tool(library, "recipes", "Recipes of the house.", "玉葱を炒める。")
+        found = answer(library, name, query="玉葱")
+        assert (found["query"], found["total_chunks"]) == ("玉葱", 1)
+        assert list(found["results"][0])[:5] == ["file_path", "heading", "content", "score", "chunk_index"]
+        if name == "search":
+            assert "score" not in answer(library, name, query="玉葱", response_format="concise")["results"][0]
