@@ -52,8 +52,8 @@ class SourceError(BunkoError):
     code = "source"
 
 
-RefusalReason = Literal["private-address", "robots", "crawl-delay", "other"]
-FailureReason = Literal["timeout", "no-text", "robots", "other"]
+RefusalReason = Literal["private-address", "robots", "crawl-delay", "invalid-url", "port", "other"]
+FailureReason = Literal["timeout", "no-text", "robots", "unresolved", "media-type", "other"]
 
 
 class AddressRefused(SourceError):

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from bunko.interfaces.cli.assistants import ASSISTANTS
+from bunko.interfaces.cli.commented_json import parse_commented_json
 from bunko.interfaces.cli.connect import launch_command
 from bunko.interfaces.cli.main import EXIT_CODES, main
 
@@ -275,16 +276,18 @@ def test_an_assistant_that_reads_no_skills_is_told_before_anything_is_written(
 
 
 @pytest.mark.parametrize(
-    "content", ["{", '{"mcpServers": {}} // comment', "[]", '{"mcpServers": []}', '{"mcpServers": null}', "\ufeff{}x"]
+    "content", ["{", '{"mcpServers": {}} / comment', "[]", '{"mcpServers": []}', '{"mcpServers": null}', "\ufeff{}x"]
 )
-def test_a_file_that_is_not_plain_json_is_refused_and_not_touched(
+def test_a_file_that_is_not_json_is_refused_and_not_touched(
     content: str, docs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = usual("cursor", tmp_path)
     path.parent.mkdir(parents=True)
     path.write_text(content, encoding="utf-8")
     assert refused("cursor", "--docs-dir", docs, "--write") == EXIT_CODES["settings"]
-    assert "by hand" in capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert "by hand" in printed.err
+    assert '"bunko": {' in printed.out, "the lines to add"
     assert path.read_text(encoding="utf-8") == content
     assert list(path.parent.iterdir()) == [path]
 
@@ -351,3 +354,44 @@ def test_a_folder_that_is_not_there_is_told_before_anything_is_written(tmp_path:
 def test_an_unknown_assistant_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert refused("emacs") == 2
     assert "vscode" in capsys.readouterr().err
+
+
+ZED = """\
+// Zed settings
+//
+// For information on how to configure Zed, see its documentation.
+{
+  "ui_font_size": 16, /* of the "menus", too */
+  "theme": "One // Dark",
+}
+"""
+ZED_WITH_SERVER = """\
+{
+  "context_servers": {
+    // my own server
+    "other": {"command": "x"},
+    "bunko": {"command": "old", "args": []}, // to be replaced
+  },
+}
+"""
+
+
+@pytest.mark.parametrize("content", [ZED, ZED_WITH_SERVER])
+def test_comments_in_a_json_file_are_kept(content: str, docs: Path, tmp_path: Path) -> None:
+    path = usual("zed", tmp_path)
+    path.parent.mkdir(parents=True)
+    path.write_text(content, encoding="utf-8")
+    connect("zed", "--docs-dir", docs, "--write")
+    text = path.read_text(encoding="utf-8")
+    comments = [line for line in content.splitlines() if "//" in line and '"bunko"' not in line]
+    assert [line for line in text.splitlines() if line in comments] == comments
+    entry = parse_commented_json(text)["context_servers"]["bunko"]
+    assert entry["args"][:1] == ["serve"]
+    expected = parse_commented_json(content)
+    expected["context_servers"] = expected.get("context_servers", {}) | {"bunko": entry}
+    assert parse_commented_json(text) == expected
+    [backup] = path.parent.glob("*.backup")
+    assert backup.read_text(encoding="utf-8") == content
+    connect("zed", "--docs-dir", docs, "--write")
+    assert path.read_text(encoding="utf-8") == text
+    assert len(list(path.parent.iterdir())) == 2

@@ -39,8 +39,8 @@ def test_a_tool_that_is_not_there_is_a_protocol_error(mode: str, name: str, regi
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({}, "query is missing. Give query: Words or a question."),
-        ({"query": None}, "query is missing. Give query: Words or a question."),
+        ({}, "query is missing. Give query: Words or a question"),
+        ({"query": None}, "query is missing. Give query: Words or a question"),
         ({"query": 5}, "query must be a text, not a number. Give query as a text."),
         ({"query": ["京都"]}, "query must be a text, not a list. Give query as a text."),
         ({"query": {"text": "京都"}}, "query must be a text, not an object. Give query as a text."),

@@ -116,6 +116,22 @@ def test_an_answer_counts_in_words_and_says_what_to_try_where_nothing_is_found(d
         assert "leave out tag_filter" in reply(desk, "query_memos", query="見積もり", search_mode="bm25", **narrow).text
 
 
+def test_filters_that_no_memo_passes_are_not_taken_for_a_library_without_memos(desk: ToolRegistry) -> None:
+    for name in ("get_recent_memos", "list_tags"):
+        for narrow in ({"tag_filter": "麒麟"}, {"since": "2030"}):
+            text = reply(desk, name, **narrow).text
+            assert text == "No memos with these tags and dates. Leave out tag_filter, since or until."
+
+
+def test_the_latest_memos_can_be_opened_by_their_addresses(desk: ToolRegistry) -> None:
+    answer = reply(desk, "get_recent_memos")
+    assert len(answer.links) == len(answer.structured["results"]) == 4
+    for memo, link in zip(answer.structured["results"], answer.links, strict=True):
+        opened_memo = reply(desk, "read", document=memo["uri"])
+        assert memo["snippet"] in opened_memo.structured["text"]
+        assert opened_memo.links == [link]
+
+
 def test_memos_are_narrowed_by_tags_and_dates(desk: ToolRegistry) -> None:
     assert set(titles(query(desk, "サーバー", tag_filter="予算"))) == {"予算会議", "サーバー移行"}
     assert titles(query(desk, "サーバー", tag_filter="予算, 会議")) == ["予算会議"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -160,6 +161,31 @@ def test_what_goes_wrong_is_said_with_address_and_reason(desk: ToolRegistry, sit
     with pytest.raises(BunkoError, match=r"接続がタイムアウトしました \(0\.3秒\)"):
         reply(impatient, "rag_add", url=site.url("/slow"))
     impatient.close()
+
+
+def test_common_mistakes_are_explained_in_one_language(
+    desk: ToolRegistry, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def resolve(*_: object, **__: object) -> list[Any]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")  # as without this host, and without DNS
+
+    site.pages["/data"] = (200, {"Content-Type": "application/octet-stream"}, b"\x00\x01")
+    reasons = {
+        "ftp://example.com/": "URLの形式が正しくありません\nhttps:// から始まるURLを",
+        "http://127.0.0.1:9/": "別のサービスが使うポートのため、アクセスできません\nポート番号を",
+        site.url("/data"): "対応していない形式のページです\nHTML、テキスト、",
+        "http://no-such-host.example/": "ホスト名からアドレスを調べられませんでした\nホスト名のつづりと、",
+    }
+    for url, reason in reasons.items():
+        if "no-such-host" in url:
+            monkeypatch.setattr(socket, "getaddrinfo", resolve)
+        with pytest.raises(BunkoError) as failed:
+            reply(desk, "rag_add", url=url)
+        said = failed.value.message.partition("原因: ")[2]
+        assert said.startswith(reason)
+        assert len(said.splitlines()) == 2, "no English after it"
+    with pytest.raises(BunkoError, match=r"検索する言葉がありません。言葉か質問を入れてください。$"):
+        reply(desk, "rag_search", query=" ")
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
+from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
+from bunko.library.open import open_library
+from bunko.library.paths import locate_library
 from bunko.text.token_count import estimate_tokens
-from tests.mcp.test_token_cost import five_folders, list_all_tools
+from bunko.types import Tool
+from tests.mcp.test_token_cost import FOLDERS, QUERIES, SAMPLE, five_folders, list_all_tools
 from tests.slow import corpus, npm, serving
 
 pytestmark = pytest.mark.slow
@@ -57,6 +61,25 @@ def test_all_toolsets_with_five_folders_are_cheap(five_folders: Library) -> None
     sent = compact({"tools": list(list_all_tools(five_folders).values())})
     found = {name: counts[0] for name, counts in counted([sent]).items()}
     assert max(found.values()) <= MOST_ALL, found
+
+
+def test_a_default_answer_over_five_folders_costs_at_most_1_6_times_its_text(tmp_path: Path) -> None:
+    texts: list[str] = []
+    answers: list[str] = []
+    with open_library(locate_library(library=tmp_path / "library", environ={}), environ={}) as library:
+        for name, description in FOLDERS.items():
+            library.store.tools.put(Tool(name, "folder", description, str(SAMPLE / name)))
+        library.reindex()
+        registry = ToolRegistry(lambda: library)
+        [tool] = [tool for tool in registry.tools() if tool.name == "search"]
+        for query in QUERIES:
+            structured = registry.call(tool, {"query": query}).structured
+            texts.append("\n".join(result["content"] for result in structured["results"]))
+            answers.append(compact(structured))
+    cost = {
+        name: sum(counts[len(texts) :]) / sum(counts[: len(texts)]) for name, counts in counted(texts + answers).items()
+    }
+    assert max(cost.values()) <= 1.6, cost
 
 
 def test_the_estimate_is_near_the_real_count_in_japanese_and_english(docs: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 # A long query may match many terms, and a document may have any number of tags; a model needs this many.
 MAX_TERMS = 8
 MAX_TAGS = 20
+_NOT_LETTERS = re.compile(r"[\W_]+")
 
 
 def page_to_dict(page: Page, *, for_model: bool = False) -> dict[str, Any]:
@@ -81,8 +83,13 @@ def _concise_result(page: Page, item: PageItem, *, show_tool: bool) -> dict[str,
     passage, hit = item.passage, item.passage.hit
     heading = display_label(hit.chunk.heading)
     result: dict[str, Any] = {"citation": single_line(passage.citation)}
-    # Most passages contain their heading.
+    # Most passages contain their heading, and most paths say what a text without one is about.
     result |= {"heading": heading} if heading and heading not in item.text else {}
+    if not heading and (title := display_label(hit.title)) and not _says(f"{hit.uri} {item.text}", title):
+        result["title"] = title
+    # A date with a time is that of the file, which says little.
+    if hit.date and "T" not in hit.date and hit.date not in hit.uri:
+        result["date"] = hit.date
     tool = page.assistant_names[hit.tool]
     result |= {"content": item.text, "hash": passage.hash, "uri": readable_address(tool, hit.uri)}
     result |= {"place": single_line(passage.place)} if passage.place else {}
@@ -90,6 +97,11 @@ def _concise_result(page: Page, item: PageItem, *, show_tool: bool) -> dict[str,
     result |= {"trust": hit.trust, "fetched_at": hit.fetched_at} if hit.trust else {}
     result |= {"more_in_document": item.more_in_document} if item.more_in_document else {}
     return result | ({} if item.has_start and item.has_end else {"truncated": True})
+
+
+def _says(text: str, label: str) -> bool:
+    """Return whether a text contains a label, in whatever case and with whatever between its words."""
+    return _NOT_LETTERS.sub("", label.lower()) in _NOT_LETTERS.sub("", text.lower())
 
 
 def _result_to_dict(page: Page, item: PageItem, *, for_model: bool) -> dict[str, Any]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import unquote
 
-from bunko.library import catalog
+from bunko.errors import UnknownName
+from bunko.library.addresses import parse_address, parse_short_address
 from bunko.library.find_document import FoundDocument, find_document
 from bunko.library.search import Searcher
 from bunko.protocols import Store
 from bunko.records import NO_FILTER, Filter, ListedDocument, StoredDocument
+from bunko.search.citations import CitationCheck
 from bunko.search.paging import Cursor, check_cursor, parse_cursor
 from bunko.search.reading import OutlineHeading, Reading, ReadRequest, outline, read_part
 from bunko.types import Tool
@@ -78,9 +79,26 @@ class Documents:
 
     def find(self, location: str, *, tool: str | None = None, kinds: Sequence[str] = ()) -> FoundDocument:
         """Return a document by its path, URL, memo id, citation, wiki link or address, and what of it was named."""
-        location = location.strip()
-        if location.startswith(f"{catalog.ADDRESS_SCHEME}://"):
-            address_tool, _, path = location.partition("://")[2].partition("/")
-            names = {seen: name for name, seen in self._searcher.assistant_names().items()}
-            tool, location = names.get(address_tool, address_tool), unquote(path)
-        return find_document(self._store, self._searcher.select_fresh_tools(tool, kinds), location)
+        location, names = location.strip(), self._searcher.assistant_names()
+        if address := parse_address(location, names):
+            tool, location = address
+        tools = self._searcher.select_fresh_tools(tool, kinds)
+        try:
+            return find_document(self._store, tools, location)
+        except UnknownName:
+            address = parse_short_address(location, names) if tool is None else None
+            selected = [tool for tool in tools if address and tool.name == address.tool]
+            if not address or not selected:
+                raise
+            return find_document(self._store, selected, address.path)
+
+    def verify_citation(self, citation: str, digest: str, *, tool: str | None = None) -> CitationCheck:
+        """Return whether a cited passage is still in its document; an address may stand for the path."""
+        names = self._searcher.assistant_names()
+        if address := parse_address(citation, names):
+            return self._searcher.verify_citation(address.path, digest, tool=address.tool)
+        check = self._searcher.verify_citation(citation, digest, tool=tool)
+        if check.status != "same" and tool is None and (address := parse_short_address(citation, names)):
+            other_check = self._searcher.verify_citation(address.path, digest, tool=address.tool)
+            return other_check if other_check.status == "same" else check
+        return check

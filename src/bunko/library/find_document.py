@@ -39,6 +39,7 @@ class FoundDocument:
     document: StoredDocument
     citation: Citation | None = None  # None: the whole document
     other_tools: tuple[str, ...] = ()  # names of tools with a document of the same path
+    is_ambiguous: bool = False  # whether one of those documents has another text
 
     @property
     def uri(self) -> str:
@@ -116,9 +117,10 @@ def find_document(store: Store, tools: Sequence[Tool], location: str) -> FoundDo
         ]
         if matches:
             tool, document = matches[0]
-            others = [other for other, found in matches if _identity(other, found.uri) != _identity(tool, document.uri)]
-            other_tools = tuple(dict.fromkeys(other.name for other in others if other.id != tool.id))
-            return FoundDocument(tool, document, _cite(document, name), other_tools)
+            others = [match for match in matches if _identity(match[0], match[1].uri) != _identity(tool, document.uri)]
+            other_tools = tuple(dict.fromkeys(other.name for other, _ in others if other.id != tool.id))
+            is_ambiguous = any(found.text != document.text for _, found in others)
+            return FoundDocument(tool, document, _cite(document, name), other_tools, is_ambiguous)
     return _find_by_end(store, tools, location, names)
 
 

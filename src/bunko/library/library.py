@@ -211,7 +211,7 @@ class Library:
 
     def verify_citation(self, citation: str, digest: str, *, tool: str | None = None) -> CitationCheck:
         """Return whether a cited passage is still in its document, importing changes first."""
-        return self._searcher.verify_citation(citation, digest, tool=tool)
+        return self.documents.verify_citation(citation, digest, tool=tool)
 
     def summarize_answer(self, answer: Answer) -> Summary:
         """Summarise the hits of an answer as the settings say; failures are added to the answer's notices."""

@@ -331,6 +331,9 @@ class ServeSection(Section):
     max_result_tokens: int = setting(
         8000, "Maximum length of an answer to an assistant, in tokens", low=500, high=100_000
     )
+    response_format: Literal["concise", "detailed"] = setting(
+        "concise", "Fields of each result for assistants, unless they ask for others; detailed has paths and scores"
+    )
     max_schema_tokens: int = setting(
         6000, "Combine the tools of a library into one if their schemas exceed this many tokens", low=500
     )

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 from bunko.errors import SettingsError
 from bunko.interfaces.cli.assistants import Assistant, toml_table
+from bunko.interfaces.cli.commented_json import parse_commented_json, set_member
 from bunko.temporary_files import write_text_file
 
-_BY_HAND = "Add the printed lines by hand."
+_BY_HAND = "Add the lines above by hand."
 _TOML_HEADER = re.compile(r"^\s*\[")
 
 
@@ -56,15 +57,28 @@ def _back_up(path: Path) -> Path:
 
 def _merge_json(path: Path, text: str, section: str, name: str, entry: dict[str, Any]) -> str:
     try:
-        config = json.loads(text or "{}")
+        config = parse_commented_json(text or "{}")
     except ValueError as error:
-        raise SettingsError(f"{path} is not plain JSON: {error}", hint=_BY_HAND) from error
+        raise SettingsError(f"{path} is not valid JSON: {error}", hint=_BY_HAND) from error
     if not isinstance(config, dict) or not isinstance(config.get(section, {}), dict):
         raise SettingsError(f"{path} has no object {section!r}", hint=_BY_HAND)
     if config.get(section, {}).get(name) == entry:
         return text
-    config.setdefault(section, {})[name] = entry
-    return json.dumps(config, ensure_ascii=False, indent=2) + "\n"
+    expected = {**config, section: {**config.get(section, {}), name: entry}}
+    if _is_plain_json(text):
+        return json.dumps(expected, ensure_ascii=False, indent=2) + "\n"
+    new_text = set_member(text, section, name, entry)  # Zed's own settings, for one, begin with comments
+    if parse_commented_json(new_text) != expected:  # a name that occurs twice, for one
+        raise SettingsError(f"{path} has a server {name!r} that cannot be replaced", hint=_BY_HAND)
+    return new_text
+
+
+def _is_plain_json(text: str) -> bool:
+    try:
+        json.loads(text or "{}")
+    except ValueError:
+        return False
+    return True
 
 
 def _merge_toml(path: Path, text: str, section: str, name: str, entry: dict[str, Any]) -> str:

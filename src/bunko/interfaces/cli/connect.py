@@ -101,8 +101,12 @@ def _print_assistant_names(shared: SharedOptions) -> None:
 def _write(target: Path, assistant: Assistant, name: str, server_command: list[str]) -> None:
     from bunko.interfaces.cli.client_config import write_entry
 
+    entry = assistant.build_entry(server_command)
     try:
-        written = write_entry(target, assistant, name, assistant.build_entry(server_command))
+        written = write_entry(target, assistant, name, entry)
+    except SettingsError:
+        click.echo(assistant.render(name, entry), nl=False)  # the lines to add by hand
+        raise
     except OSError as error:
         raise SettingsError(
             f"{target} cannot be written: {error.strerror or error}",

@@ -62,7 +62,8 @@ def _reply_text(page: Page, results: list[dict[str, Any]], *, detailed: bool, sh
     blocks = [f"{format_count(len(results), 'result')}. {UNTRUSTED_NOTE}"] if results else []
     for item, result in zip(page.results, results, strict=True):
         facts = ", ".join(_result_facts(item, result, show_tool=show_tools))
-        labels = [" > ".join(item.passage.headings), *(f"#{tag}" for tag in result.get("tags", ()))]
+        headings = " > ".join(item.passage.headings) or result.get("title", "")
+        labels = [headings, *(f"#{tag}" for tag in result.get("tags", ()))]
         excerpt = wrap_excerpt(mark, result["content"], " ".join(label for label in labels if label))
         blocks.append(f"## {result['citation']} | {facts}\n{excerpt}")
     if not results and page.is_first:

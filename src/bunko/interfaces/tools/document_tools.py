@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from bunko.errors import UnknownName
 from bunko.interfaces.serialize import MAX_TAGS, readable_address, resource_address
 from bunko.interfaces.text import UNTRUSTED_NOTE, format_count, more_results_hint, new_mark, single_line, wrap_excerpt
 from bunko.interfaces.tools.params import MAX_TEXT_CHARS, Param
@@ -32,14 +33,18 @@ from bunko.interfaces.tools.tool import (
     object_schema,
 )
 from bunko.records import ListedDocument
+from bunko.search.paging import Cursor, check_cursor, parse_cursor
 from bunko.search.passages import display_label
-from bunko.search.reading import Reading, ReadRequest
+from bunko.search.reading import Reading, ReadRequest, outline, read_part
 from bunko.text.token_count import estimate_tokens
+
+if TYPE_CHECKING:
+    from bunko.library.find_document import FoundDocument
 
 # Tokens for the address, the labels and the field names around a text or a list.
 _OVERHEAD_TOKENS = 200
 _MIN_TOKENS = 300
-_MAX_LISTED, _MAX_CONTEXT_LINES = 200, 1000
+_MAX_LISTED, _MAX_CONTEXT_LINES, _MAX_ADDRESSES = 200, 1000, 10
 
 
 def build_document_tools(
@@ -54,7 +59,8 @@ def build_document_tools(
         ToolDefinition(
             READ_TOOL_NAME,
             "Read a document",
-            f"Read {subject}: a whole document, the lines of a citation, a section, or lines around a hit.",
+            "Read a document that was found or listed: the whole of it, the lines of a citation, a section, or lines "
+            "around a hit.",
             (
                 Param("document", "string", "Citation (path:L12-L30), path, URL or memo id", required=True),
                 Param("lines", "string", "Such as 12-30"),
@@ -102,12 +108,26 @@ def _read(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
         token_budget=token_budget - _OVERHEAD_TOKENS,
         cursor=arguments.get("cursor") or "",
     )
-    reading = library.documents.read(request, kinds=kinds)
+    found = _find(call, request.location, tool, kinds)
+    reading = read_part(found.tool.name, found.document, request, found.citation)
     tool_name = library.assistant_names()[reading.tool]
     link = DocumentLink(
         resource_address(tool_name, reading.uri), single_line(reading.uri), display_label(reading.title)
     )
     return ToolReply(_reading_text(reading), _reading_to_dict(reading, tool_name), [link])
+
+
+def _find(call: ToolCall, location: str, tool: str | None, kinds: Sequence[str]) -> FoundDocument:
+    """Return a document; a path that several tools have is an error, since a guess would be cited as the answer."""
+    found = call.library.documents.find(location, tool=tool, kinds=kinds)
+    if found.is_ambiguous:
+        names = call.library.assistant_names()
+        addresses = [readable_address(names[name], found.uri) for name in (found.tool.name, *found.other_tools)]
+        raise UnknownName(
+            f"Several tools have a document {single_line(found.uri)[:200]!r}",
+            hint=f"Give one of these addresses: {', '.join(addresses[:_MAX_ADDRESSES])}.",
+        )
+    return found
 
 
 def _reading_to_dict(reading: Reading, tool_name: str) -> dict[str, Any]:
@@ -158,7 +178,8 @@ def _list(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
         arguments.get("cursor") or "",
     )
     listing = call.library.documents.list_documents(request)
-    several_tools, names = len({tool.name for tool, _ in listing.documents}) > 1, call.library.assistant_names()
+    names = call.library.assistant_names()
+    several_tools = tool is None and _has_several_tools(call, kinds)
     rows = [
         _listed_to_dict(document) | ({"tool": names[tool.name]} if several_tools else {})
         for tool, document in listing.documents
@@ -174,6 +195,10 @@ def _list(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
         structured["next_cursor"] = listing.next_cursor
         blocks.append(more_results_hint(listing.next_cursor))
     return ToolReply("\n\n".join(blocks), structured)
+
+
+def _has_several_tools(call: ToolCall, kinds: Sequence[str]) -> bool:
+    return sum(tool.active and (not kinds or tool.kind in kinds) for tool in call.library.tools()) > 1
 
 
 def _fitting_rows(rows: list[dict[str, Any]], token_budget: int) -> list[dict[str, Any]]:
@@ -204,21 +229,31 @@ def _listed_facts(row: dict[str, Any]) -> list[str]:
 
 
 def _outline(call: ToolCall, tool_name: str | None, kinds: Sequence[str]) -> ToolReply:
-    tool, document, headings = call.library.documents.outline(call.arguments["outline"], tool=tool_name, kinds=kinds)
+    found = _find(call, call.arguments["outline"], tool_name, kinds)
+    headings, key = outline(found.document), repr((found.tool.name, found.uri))
+    start = 0
+    if call.arguments.get("cursor"):
+        cursor, digest = parse_cursor(call.arguments["cursor"])
+        check_cursor(digest, key)
+        start = cursor.passage_index
     rows = _fitting_rows(
         [
             {"heading": display_label(heading.title), "level": heading.level, "line": heading.line}
-            for heading in headings
+            for heading in headings[start:]
         ],
         call.library.settings.serve.max_result_tokens,
     )
     structured: dict[str, Any] = {
-        "document": single_line(document.uri),
+        "document": single_line(found.uri),
         "headings": rows,
         "total": len(headings),
-        "uri": readable_address(call.library.assistant_names()[tool.name], document.uri),
+        "uri": readable_address(call.library.assistant_names()[found.tool.name], found.uri),
         "note": UNTRUSTED_NOTE,
     }
     lines = [f"L{row['line']} {'#' * row['level']} {row['heading']}" for row in rows]
-    head = f"{single_line(document.uri)}: {format_count(len(headings), 'heading')}. {UNTRUSTED_NOTE}"
-    return ToolReply("\n\n".join([head, *([wrap_excerpt(new_mark(), "\n".join(lines))] if lines else [])]), structured)
+    head = f"{single_line(found.uri)}: {format_count(len(headings), 'heading')}. {UNTRUSTED_NOTE}"
+    blocks = [head, *([wrap_excerpt(new_mark(), "\n".join(lines))] if lines else [])]
+    if start + len(rows) < len(headings):
+        structured["next_cursor"] = Cursor(0, start + len(rows)).encode(key)
+        blocks.append(more_results_hint(structured["next_cursor"]))
+    return ToolReply("\n\n".join(blocks), structured)

@@ -20,6 +20,8 @@ from bunko.text.tags import normalise_tag
 MAX_RESULTS = 50
 
 QUERY_PARAM = Param("query", "string", "Words or a question", required=True)
+# With filters, an empty query gives the newest documents that match.
+FILTERED_QUERY_PARAM = Param("query", "string", "Words or a question; empty with a filter: the newest", required=True)
 CURSOR_PARAM = Param("cursor", "string", "next_cursor of the last answer")
 TOOL_PARAM = Param("tool", "string", "Only this tool")
 MODE_CHOICES = ("bm25", "semantic", "hybrid")
@@ -30,7 +32,8 @@ TAG_PARAM = Param("tag", "string", "Only with this tag")
 EXTRACT_PARAM = Param("extract", "string", "How much of each hit", choices=EXTRACTS)
 PER_DOCUMENT_PARAM = Param("per_document", "integer", "Most hits of one document", minimum=1, maximum=MAX_RESULTS)
 OUTPUT_PARAMS = (
-    Param("response_format", "string", "Fields of each hit", default="concise", choices=("concise", "detailed")),
+    # Without it, the setting applies.
+    Param("response_format", "string", "Fields of each hit", choices=("concise", "detailed")),
     CURSOR_PARAM,
 )
 FILTER_PARAMS = (
@@ -76,7 +79,7 @@ def filter_from(arguments: Mapping[str, Any]) -> Filter:
 def search(call: ToolCall, tool: str | None) -> ToolReply:
     """Run a search and return a page of results that fits the token budget."""
     arguments, library = call.arguments, call.library
-    detailed = arguments.get("response_format") == "detailed"
+    detailed = (arguments.get("response_format") or library.settings.serve.response_format) == "detailed"
     request = SearchRequest(
         arguments["query"],
         tool,

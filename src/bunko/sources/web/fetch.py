@@ -233,6 +233,7 @@ class Fetcher:
             raise FetchFailed(
                 f"it is {media_type[:80] or 'of no named type'}",
                 hint=f"Supported types: {', '.join(accept)}.",
+                reason="media-type",
             )
         if truncate_at:
             return replace(page, content=_read_content(response, Decompressor(encoding, truncate_at, truncate=True)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
 
-from bunko.errors import AddressRefused, FetchFailed, SourceError
+from bunko.errors import AddressRefused, FailureReason, FetchFailed, SourceError
 from bunko.sources.web.fetch import FetchedPage, Fetcher
 from bunko.sources.web.robots_rules import RobotsRules, parse_robots, product_token
 from bunko.sources.web.site_cache import SiteCache
@@ -40,6 +40,7 @@ class _Origin:
     failed_at: float = 0.0  # the last attempt failed at this time; 0: it succeeded
     problem: str = ""  # why it failed
     hint: str = ""
+    reason: FailureReason = "robots"
     refusal: AddressRefused | None = None  # the guard refuses the host itself
 
 
@@ -118,7 +119,7 @@ class Robots:
                 raise FetchFailed(
                     f"{display_url(str(target))} is not fetched: its robots.txt cannot be read now ({origin.problem})",
                     hint=origin.hint or _UNREADABLE_HINT,
-                    reason="robots",
+                    reason=origin.reason,
                 )
             return origin.rules
 
@@ -130,6 +131,7 @@ class Robots:
     def _refresh(self, name: str, origin: _Origin) -> None:
         """Fetch the robots.txt of an origin; if that fails, keep the rules that were read before, for some time."""
         origin.problem, origin.hint, origin.refusal, origin.failed_at = "", "", None, 0.0
+        origin.reason = "robots"
         try:
             origin.rules, origin.fetched_at = self._fetch_rules(name), self._cache.now()
         except AddressRefused as error:
@@ -138,6 +140,7 @@ class Robots:
         except FetchFailed as error:
             origin.failed_at, origin.hint = self._cache.now(), error.hint
             origin.problem = error.message.partition(" was not fetched: ")[2] or error.message
+            origin.reason = "unresolved" if error.reason == "unresolved" else "robots"
             if origin.rules is not None and origin.failed_at - origin.fetched_at < _MAX_AGE:
                 date = datetime.fromtimestamp(origin.fetched_at, UTC).date()
                 log.warning("Obeying the robots.txt of %s from %s: %s", name, date, error.message)

@@ -94,12 +94,14 @@ class Guard:
         try:
             target = _parse_url(url)
         except _InvalidUrl as error:
-            raise AddressRefused(f"{display_url(url)} is not fetched: {error}", hint=error.hint) from None
+            message = f"{display_url(url)} is not fetched: {error}"
+            raise AddressRefused(message, hint=error.hint, reason="invalid-url") from None
         allowed = self.allows(target.host, target.port)
         if target.port in _BLOCKED_PORTS and (target.host, target.port) not in self._allowed:
             raise AddressRefused(
                 f"{display_url(url)} is not fetched: port {target.port} belongs to another service",
                 hint="Check the port. Browsers block it too.",
+                reason="port",
             )
         if reason := _host_objection(target.host, is_allowed=allowed, is_named=allowed):
             raise AddressRefused(
@@ -151,9 +153,10 @@ class Guard:
             raise FetchFailed(
                 f"{host} cannot be resolved: {error.strerror or error}",
                 hint="Check the spelling of the host, and that this machine is online.",
+                reason="unresolved",
             ) from error
         if not resolved:
-            raise FetchFailed(f"{host} has no address", hint="Check the spelling of the host.")
+            raise FetchFailed(f"{host} has no address", hint="Check the spelling of the host.", reason="unresolved")
         for address in resolved:
             # One bad address among good ones is enough to refuse: this is how a site attacks an internal network.
             is_named = is_allowed and self.allows(address.partition("%")[0], port)

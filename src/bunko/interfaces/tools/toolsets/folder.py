@@ -36,7 +36,7 @@ def build_folder_tools(
             "answers with passages and citations (path:L12-L30). Use it before answering questions about them. "
             '"A phrase" must be in a text, -word must not.',
             (
-                search_tool.QUERY_PARAM,
+                search_tool.FILTERED_QUERY_PARAM,
                 search_tool.top_k_param(top_k),
                 search_tool.PER_DOCUMENT_PARAM,
                 *((tool_param,) if tool_choices else ()),

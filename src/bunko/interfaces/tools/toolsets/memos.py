@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bunko.interfaces.serialize import MAX_TAGS, readable_address, round_score, summary_to_dict
+from bunko.interfaces.serialize import MAX_TAGS, readable_address, resource_address, round_score, summary_to_dict
 from bunko.interfaces.text import (
     UNTRUSTED_NOTE,
     format_count,
@@ -18,7 +18,7 @@ from bunko.interfaces.text import (
 from bunko.interfaces.tools import search_tool
 from bunko.interfaces.tools.answers import RESULTS_OUTPUT, document_links
 from bunko.interfaces.tools.params import Param
-from bunko.interfaces.tools.tool import OBJECT, ToolCall, ToolDefinition, ToolReply
+from bunko.interfaces.tools.tool import OBJECT, DocumentLink, ToolCall, ToolDefinition, ToolReply
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext
 from bunko.records import Filter
 from bunko.search.paging import PageItem
@@ -38,6 +38,7 @@ _NO_MEMOS = "No memos for this query. Try other words."
 _NO_FILTERED_MEMOS = (
     "No memos for this query with these tags and dates. Try other words, or leave out tag_filter, since and until."
 )
+_NO_DATED_OR_TAGGED_MEMOS = "No memos with these tags and dates. Leave out tag_filter, since or until."
 # Tokens for the field names and numbers of a memo, and for those of a tag.
 _MEMO_OVERHEAD_TOKENS, _TAG_OVERHEAD_TOKENS = 90, 12
 _TAG_PARAM = Param("tag_filter", "string", "Tags, comma-separated")
@@ -53,7 +54,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             "Search the user's dated memos, in Japanese and English, by words and meaning, narrowed by tag and date. "
             "Answers with snippets and ids.",
             (
-                search_tool.QUERY_PARAM,
+                search_tool.FILTERED_QUERY_PARAM,
                 search_tool.top_k_param(top_k),
                 _TAG_PARAM,
                 Param("search_mode", "string", "By words, meaning or both", choices=search_tool.MODE_CHOICES),
@@ -155,7 +156,8 @@ def _query_text(page: Page, heading: str, results: list[dict[str, Any]], summary
 
 
 def _list_tags(call: ToolCall) -> ToolReply:
-    tags = call.library.tags(kinds=kinds_of_section("memos"), where=_filter_from(call.arguments))
+    where = _filter_from(call.arguments)
+    tags = call.library.tags(kinds=kinds_of_section("memos"), where=where)
     tokens_left = call.library.settings.serve.max_result_tokens
     rows: list[dict[str, Any]] = []
     for tag, count in tags:
@@ -165,7 +167,8 @@ def _list_tags(call: ToolCall) -> ToolReply:
             break
     structured = {"tags": rows, "total": len(tags), "note": UNTRUSTED_NOTE}
     lines = [f"{row['tag']}: {row['count']}" for row in rows]
-    blocks = [f"{format_count(len(tags), 'tag')}. {UNTRUSTED_NOTE}" if tags else "No memo has a tag."]
+    no_tags = _NO_DATED_OR_TAGGED_MEMOS if where else "No memo has a tag."
+    blocks = [f"{format_count(len(tags), 'tag')}. {UNTRUSTED_NOTE}" if tags else no_tags]
     if tags:
         blocks.append(wrap_excerpt(new_mark(), "\n".join(lines)))
     if len(rows) < len(tags):
@@ -175,27 +178,30 @@ def _list_tags(call: ToolCall) -> ToolReply:
 
 
 def _recent_memos(call: ToolCall) -> ToolReply:
+    where = _filter_from(call.arguments)
     documents = call.library.recent_documents(
-        limit=call.arguments["limit"], kinds=kinds_of_section("memos"), where=_filter_from(call.arguments)
+        limit=call.arguments["limit"], kinds=kinds_of_section("memos"), where=where
     )
     several_tools, names = len({tool.name for tool, _ in documents}) > 1, call.library.assistant_names()
-    results = []
+    results: list[dict[str, Any]] = []
+    links: list[DocumentLink] = []
     for tool, document in documents:
         beginning = remove_hidden_chars(document.beginning)
         start, end = snippet_range(beginning, SnippetTerms({}), SNIPPET_CHARS)
         result = _memo_fields(document.uri, document.title, document.date, document.tags)
         result["snippet"] = beginning[start:end] + ("…" if end < len(beginning.rstrip()) else "")
+        result["uri"] = readable_address(names[tool.name], document.uri)
         results.append(result | ({"tool": names[tool.name]} if several_tools else {}))
+        links.append(DocumentLink(resource_address(names[tool.name], document.uri), result["id"], result["title"]))
     structured = {"results": results, "total": len(results), "note": UNTRUSTED_NOTE}
     mark = new_mark()
-    head = (
-        f"{format_count(len(results), 'memo')}, the latest first. {UNTRUSTED_NOTE}"
-        if results
-        else "There are no memos yet."
-    )
+    head = f"{format_count(len(results), 'memo')}, the latest first. {UNTRUSTED_NOTE}"
+    if not results:
+        head = _NO_DATED_OR_TAGGED_MEMOS if where else "There are no memos yet."
     return ToolReply(
         "\n\n".join([head, *(_memo_block(mark, number, memo) for number, memo in enumerate(results, 1))]),
         structured,
+        links,
     )
 
 

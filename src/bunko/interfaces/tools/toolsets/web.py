@@ -8,7 +8,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from bunko.errors import AddressRefused, BunkoError, FetchFailed, UnknownName
+from bunko.errors import AddressRefused, BunkoError, FetchFailed, QueryError, UnknownName
 from bunko.interfaces.serialize import readable_address, round_score
 from bunko.interfaces.text import format_count, join_sentences, single_line
 from bunko.interfaces.tools import search_tool
@@ -54,6 +54,11 @@ _MESSAGES: dict[str, dict[str, str]] = {
         "robots_slow": "robots.txt の Crawl-delay が長すぎるため、このサイトのページは取り込みません",
         "redirect": "{location} へリダイレクトされます",
         "empty": "本文がありません",
+        "invalid-url": "URLの形式が正しくありません",
+        "port": "別のサービスが使うポートのため、アクセスできません",
+        "unresolved": "ホスト名からアドレスを調べられませんでした",
+        "media-type": "対応していない形式のページです",
+        "no_query": "検索する言葉がありません。言葉か質問を入れてください。",
     },
     "en": {
         "nothing": "No matching information was found",
@@ -78,6 +83,7 @@ _MESSAGES: dict[str, dict[str, str]] = {
         "robots": "robots.txt does not allow it",
         "redirect": "it redirects to {location}",
         "empty": "it contains no text",
+        "no_query": "The query is empty. Give words or a question.",
     },
 }
 # Hints in languages other than English, the language of the errors themselves.
@@ -94,6 +100,10 @@ _HINTS: dict[str, dict[str, str]] = {
         "missing": "URLを確認してください。ページが移動した可能性があります。",
         "closed": "一般に公開されていないページです。",
         "later": "しばらくしてからもう一度お試しください。",
+        "invalid-url": "https:// から始まるURLを、ユーザー名やパスワードなしで指定してください。",
+        "port": "ポート番号を確認してください。",
+        "unresolved": "ホスト名のつづりと、ネットワークの接続を確認してください。",
+        "media-type": "HTML、テキスト、Markdown、PDF のページを取り込めます。",
     },
     "en": {},
 }
@@ -176,6 +186,8 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
 
 def _search_pages(call: ToolCall) -> ToolReply:
     library, query, message = call.library, call.arguments["query"], _translator(call)
+    if not query.strip():
+        raise QueryError(message("no_query"))
     if not any(tool.kind == "web" and tool.active for tool in library.tools()):
         return ToolReply(message("nothing"), {"results": []})
     request = SearchRequest(
@@ -340,8 +352,8 @@ def _classify_error(call: ToolCall, error: BunkoError) -> tuple[str, str]:
     if isinstance(error, UnknownName):
         return "unknown", message("unknown")
     if isinstance(error, AddressRefused):
-        kinds = {"robots": "robots", "crawl-delay": "robots_slow", "private-address": "private"}
-        kind = kinds.get(error.reason, "refused")
+        kinds = {"crawl-delay": "robots_slow", "private-address": "private", "other": "refused"}
+        kind = kinds.get(error.reason, error.reason)
         return kind, message(kind)
     if not isinstance(error, FetchFailed):
         return "", ""
@@ -355,6 +367,8 @@ def _classify_error(call: ToolCall, error: BunkoError) -> tuple[str, str]:
         return "empty", message("empty")
     if error.reason == "robots":
         return "robots_unreadable", message("robots_unreadable")
+    if error.reason in ("unresolved", "media-type"):
+        return error.reason, message(error.reason)
     if error.reason == "timeout":
         return "timeout", message("timeout", seconds=call.library.settings.crawl.timeout_seconds)
     return "", ""
