@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.resources import files
@@ -212,6 +211,8 @@ def read_catalogue() -> Iterator[tuple[str, str]]:
 
     A noun that ends in (s) stands for the two messages with one and with several of it.
     """
+    import tomllib  # few users need it
+
     for file in sorted(files("bunko.interfaces.cli").joinpath("japanese").iterdir(), key=lambda file: file.name):
         for section in tomllib.loads(file.read_text(encoding="utf-8")).values():
             for english, translation in section.items():
