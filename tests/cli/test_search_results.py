@@ -104,7 +104,7 @@ def test_a_heading_is_shown_once(terminal: Terminal, run: Run, docs: Path, text:
 
 @pytest.mark.parametrize(
     ("file", "query", "location"),
-    [("slides.pptx", "price list", "slides.pptx:slide3"), ("prices.xlsx", "佐藤", "prices.xlsx:仕入れ!B8")],
+    [("slides.pptx", "price list", "slides.pptx:slide3"), ("prices.xlsx", "佐藤", "prices.xlsx:仕入れ!B8:C10")],
 )
 def test_a_result_names_its_slide_or_cell(
     terminal: Terminal, run: Run, docs: Path, file: str, query: str, location: str
