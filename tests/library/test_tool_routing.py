@@ -249,7 +249,7 @@ def test_the_command_shows_the_proposal_beside_the_present_one_and_keeps_it_if_a
     assert code == 0
     lines = out.splitlines()
     assert lines[0] == "current:  資料"
-    assert lines[1].startswith("proposal: 「ryori」フォルダの文書3件。")
+    assert lines[1].startswith("proposal: 「ryori」フォルダーの文書3件。")
     assert "天ぷら" in lines[2]
     assert "--write" in err
     assert "資料" in run(capsys, tmp_path, "tool", "ls", "--all", "--format", "table")[1]

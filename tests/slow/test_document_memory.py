@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.slow.memory import run_bunko
 
 pytestmark = [
     pytest.mark.slow,
@@ -43,26 +43,10 @@ CASES: dict[str, Callable[[], str]] = {
 }
 
 
-def _import(docs: Path) -> tuple[int, str]:
-    """Import in a process of its own; return the most memory it had, and what it printed."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bunko", "reindex", "--docs-dir", docs],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "XDG_CONFIG_HOME": str(docs), "OPENBLAS_NUM_THREADS": "1"},
-    )
-    assert process.stdout is not None
-    with process.stdout:
-        printed = process.stdout.read().decode()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return usage.ru_maxrss * 1024, printed
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_a_file_takes_little_memory_whatever_it_holds(tmp_path: Path, case: str) -> None:
     (tmp_path / "a.md").write_text(CASES[case](), encoding="utf-8")
-    peak, printed = _import(tmp_path)
+    peak, printed = run_bunko(["reindex", "--docs-dir", tmp_path], tmp_path)
     assert "1 added" in printed
     assert peak < MOST
 
@@ -70,6 +54,6 @@ def test_a_file_takes_little_memory_whatever_it_holds(tmp_path: Path, case: str)
 def test_paragraphs_of_a_plain_text_take_little_memory(tmp_path: Path) -> None:
     (tmp_path / "bunko.toml").write_text('[scanner]\nfile_extensions = [".txt"]\n')
     (tmp_path / "a.txt").write_text("a word\n\n" * 2_000_000, encoding="utf-8")
-    peak, printed = _import(tmp_path)
+    peak, printed = run_bunko(["reindex", "--docs-dir", tmp_path], tmp_path)
     assert "1 added" in printed
     assert peak < MOST

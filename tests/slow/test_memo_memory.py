@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.slow.memory import run_bunko
 
 pytestmark = [
     pytest.mark.slow,
@@ -40,20 +40,8 @@ def _jsonl(path: Path, most: int) -> None:
             file.write(json.dumps({"title": title, "date": day, "text": text}, ensure_ascii=False) + "\n")
 
 
-def _peak(source: Path, library: Path) -> tuple[int, str]:
-    """Import in a process of its own; return the most memory it had, and what it printed."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bunko", "build", "-i", source, "-o", library, "--skip-embeddings"],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "XDG_CONFIG_HOME": str(library), "OPENBLAS_NUM_THREADS": "1"},
-    )
-    assert process.stdout is not None
-    with process.stdout:
-        printed = process.stdout.read().decode()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return usage.ru_maxrss * 1024, printed
+def _build(source: Path, library: Path) -> tuple[int, str]:
+    return run_bunko(["build", "-i", source, "-o", library, "--skip-embeddings"], library)
 
 
 @pytest.mark.parametrize(("name", "write"), [("ChangeLog", _changelog), ("log.jsonl", _jsonl)])
@@ -64,7 +52,7 @@ def test_a_file_of_thirty_megabytes_is_imported_in_little_memory(tmp_path: Path,
     write(tmp_path / "few" / name, 3)
     write(tmp_path / "many" / name, ENTRIES)
     assert (tmp_path / "many" / name).stat().st_size > 28_000_000
-    few, _ = _peak(tmp_path / "few" / name, tmp_path / "library-few")
-    many, printed = _peak(tmp_path / "many" / name, tmp_path / "library-many")
+    few, _ = _build(tmp_path / "few" / name, tmp_path / "library-few")
+    many, printed = _build(tmp_path / "many" / name, tmp_path / "library-many")
     assert f"Added: {ENTRIES}" in printed
     assert many - few < MOST
