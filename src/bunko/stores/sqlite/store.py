@@ -6,15 +6,16 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bunko.stores.sqlite.cache import SqliteCache
-from bunko.stores.sqlite.changes import SqliteChanges
-from bunko.stores.sqlite.connection import TEXT, Database
-from bunko.stores.sqlite.documents import SqliteDocuments
+from bunko.stores.sql.cache import SqlCache
+from bunko.stores.sql.changes import SqlChanges
+from bunko.stores.sql.database import TEXT
+from bunko.stores.sql.documents import SqlDocuments
+from bunko.stores.sql.pages import SqlPages
+from bunko.stores.sql.stats import SqlStats
+from bunko.stores.sql.tools import SqlTools
+from bunko.stores.sql.vectors import SqlVectors
+from bunko.stores.sqlite.connection import Database
 from bunko.stores.sqlite.files import SqliteFiles
-from bunko.stores.sqlite.pages import SqlitePages
-from bunko.stores.sqlite.stats import SqliteStats
-from bunko.stores.sqlite.tools import SqliteTools
-from bunko.stores.sqlite.vectors import SqliteVectors
 
 if TYPE_CHECKING:
     from bunko.protocols import (
@@ -35,7 +36,7 @@ class Sqlite:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.kind, self.location, self.is_persistent = "sqlite", str(path), True
         database = self._database = Database(path, read_only=read_only)
-        changes = SqliteChanges(database)
+        changes = SqlChanges(database)
         try:
             rows = database.rows("SELECT value FROM meta WHERE key = 'id'", types=(TEXT,))
             with database.decode_values():
@@ -44,13 +45,13 @@ class Sqlite:
         except BaseException:
             database.close()
             raise
-        self.tools: ToolStore = SqliteTools(database)
-        self.documents: DocumentStore = SqliteDocuments(database)
-        self.vectors: VectorStore = SqliteVectors(database)
+        self.tools: ToolStore = SqlTools(database)
+        self.documents: DocumentStore = SqlDocuments(database)
+        self.vectors: VectorStore = SqlVectors(database)
         self.changes: ChangeStore = changes
-        self.pages: WebPageStore = SqlitePages(database)
-        self.cache: CacheStore = SqliteCache(database)
-        self.stats: StatsStore = SqliteStats(database)
+        self.pages: WebPageStore = SqlPages(database)
+        self.cache: CacheStore = SqlCache(database)
+        self.stats: StatsStore = SqlStats(database)
         self.files: StoreFiles = SqliteFiles(path)
         # Bound here and not wrapped: every search calls it.
         self.generation = changes.generation

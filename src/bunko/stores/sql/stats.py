@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bunko.records import NO_FILTER, DatedDocument, DocumentSummary, Filter, StorageSize, Totals
 from bunko.stores.filters import BEGINNING_CHARS, count_tags, document_matcher, effective_date, newest_first
-from bunko.stores.sqlite.connection import BLOB, INTEGER, TEXT, Database, byte_length_sql, decode_strings
+from bunko.stores.sql.database import BLOB, INTEGER, TEXT, Database, decode_strings
 from bunko.text.term_codec import chunk_count
 from bunko.types import LineSpan
 
 _FROM_CHUNKS = "FROM chunks JOIN documents ON documents.id = document_id WHERE tool_id = ?"
 
 
-class SqliteStats:
+class SqlStats:
     """Counts, sizes and lists of a tool's documents, without their texts."""
 
     def __init__(self, database: Database) -> None:
@@ -38,13 +38,13 @@ class SqliteStats:
     def storage_size(self, tool_id: int) -> StorageSize:
         """Return how many bytes a tool's rows take."""
         text, terms = self._database.rows(
-            f"SELECT coalesce(sum({byte_length_sql('text')}), 0), coalesce(sum(length(terms)), 0)"
+            f"SELECT coalesce(sum({self._database.byte_length('text')}), 0), coalesce(sum(length(terms)), 0)"
             " FROM documents WHERE tool_id = ?",
             (tool_id,),
             types=(INTEGER, INTEGER),
         )[0]
         chunk_length = " + ".join(
-            byte_length_sql(name) for name in ("heading", "heading_path", "coalesce(chunks.text, '')")
+            self._database.byte_length(name) for name in ("heading", "heading_path", "coalesce(chunks.text, '')")
         )
         chunks, vector_count = self._database.rows(
             f"SELECT coalesce(sum({chunk_length}), 0), count(DISTINCT vector_key) {_FROM_CHUNKS}",

@@ -9,8 +9,8 @@ from typing import Any
 
 from bunko.errors import name_taken_error
 from bunko.failpoints import reach_failpoint
-from bunko.stores.sqlite.changes import advance_generation
-from bunko.stores.sqlite.connection import INTEGER, TEXT, Connection, Database
+from bunko.stores.sql.changes import advance_generation
+from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, retried
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
 from bunko.types.tool_options import ToolOptions
@@ -23,7 +23,7 @@ _INSERT = (
 )
 
 
-class SqliteTools:
+class SqlTools:
     """The tools of a library."""
 
     def __init__(self, database: Database) -> None:
@@ -35,16 +35,19 @@ class SqliteTools:
         with self._database.decode_values():
             return [_tool_from_row(row) for row in rows]
 
+    @retried
     def put(self, tool: Tool) -> Tool:
         """Add a tool or replace the tool of the same name; return it with its id."""
         with self._database.transaction() as connection:
             return _put_tool(connection, tool)
 
+    @retried
     def ensure(self, tool: Tool) -> None:
         """Add a tool unless one of that name exists."""
         with self._database.transaction() as connection:
             connection.execute(f"{_INSERT} ON CONFLICT (name) DO NOTHING", _insert_values(tool))
 
+    @retried
     def update_build_info(self, tool_id: int, *, built: BuildInfo | None = None, imported_at: str = "") -> None:
         """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
         with self._database.transaction() as connection:
@@ -55,6 +58,7 @@ class SqliteTools:
                     "UPDATE tools SET imported_at = ?, checked_at = ? WHERE id = ?", (imported_at, imported_at, tool_id)
                 )
 
+    @retried
     def rename(self, *tools: Tool) -> None:
         """Store the names and options of existing tools atomically; raise SettingsError if another has such a name."""
         with self._database.transaction() as connection:
@@ -67,6 +71,7 @@ class SqliteTools:
                     (tool.name, _to_json(tool.options.to_json()), tool.id),
                 )
 
+    @retried
     def drop(self, tool_id: int) -> None:
         """Delete a tool with its documents, pages and pinned vectors."""
         with self._database.transaction() as connection:
@@ -74,6 +79,7 @@ class SqliteTools:
             connection.execute("DELETE FROM removed WHERE tool_id = ?", (tool_id,))
             connection.execute("DELETE FROM tools WHERE id = ?", (tool_id,))
 
+    @retried
     def swap(self, tool: Tool, shadow: Tool) -> int:
         """Replace a tool's documents by those of the shadow tool that a rebuild wrote, and delete that, atomically."""
         with self._database.transaction() as connection:
@@ -90,6 +96,7 @@ class SqliteTools:
             )
             return generation
 
+    @retried
     def adopt_documents(self, tool: Tool, shadow: Tool) -> Tool:
         """Store a tool, or replace the one of its name, with the documents of the shadow tool that an import wrote."""
         with self._database.transaction() as connection:

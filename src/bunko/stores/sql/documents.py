@@ -18,8 +18,8 @@ from bunko.records import (
 )
 from bunko.stores import filters
 from bunko.stores.filters import document_matcher, effective_date, separate_chunk_text
-from bunko.stores.sqlite.changes import advance_generation, generation_in_transaction
-from bunko.stores.sqlite.connection import (
+from bunko.stores.sql.changes import advance_generation, generation_in_transaction
+from bunko.stores.sql.database import (
     BLOB,
     INTEGER,
     NULL,
@@ -29,8 +29,9 @@ from bunko.stores.sqlite.connection import (
     batches,
     decode_strings,
     placeholders,
+    retried,
 )
-from bunko.stores.sqlite.vectors import store_vectors
+from bunko.stores.sql.vectors import store_vectors
 from bunko.types import WHOLE_FILE, Chunk, Document, Fingerprint, LineSpan, Problem, SourceEntry, Text
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ _EXPORT_TYPES = (
 )  # fmt: skip
 
 
-class SqliteDocuments:
+class SqlDocuments:
     """The documents of all tools, with their chunks."""
 
     def __init__(self, database: Database) -> None:
@@ -78,6 +79,7 @@ class SqliteDocuments:
         )
         return [Problem(*row) for row in rows]
 
+    @retried
     def write(
         self,
         tool_id: int,
