@@ -73,7 +73,9 @@ def test_a_deleted_store_leaves_nothing_behind(tmp_path: Path) -> None:
     location = tmp_path / "new" / "library.db"
     assert stores.missing_paths("sqlite", location) == (location, location.parent)
     store = stores.build("sqlite", location)
-    store.files.lock_file().touch()
+    lock = store.lock()
+    assert lock.acquire(0)
+    lock.release()
     assert {path.name for path in store.files.paths()} >= {"library.db", "library.db-wal", "library.db.lock"}
     assert stores.exists("sqlite", location)
     store.close()

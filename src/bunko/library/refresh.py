@@ -133,7 +133,7 @@ class Refresher:
                 subject = "1 changed file is" if missing == 1 else f"{missing} changed files are"
             return [f"{subject} still being indexed; results come from the existing index."]
         if isinstance(running.error, LibraryBusy):
-            return ["Another process is importing into this library; results come from the existing index."]
+            return [f"{running.error.message}; results come from the existing index."]
         if isinstance(running.error, LibraryReadOnly | DiskFull):
             # If only file times were to be updated, nothing is missing from the answer.
             if not missing:

@@ -247,8 +247,21 @@ class StatsStore(Protocol):
         """Return the most recent documents, newest first; documents without a date come last."""
 
 
+class WriterLock(Protocol):
+    """Keeps other writers out: threads, processes and, if the store is on a server, other machines."""
+
+    def acquire(self, seconds: float) -> bool:
+        """Wait at most this long for the lock; return whether it is held now."""
+
+    def release(self) -> None:
+        """Release the lock."""
+
+    def holder(self) -> str:
+        """Describe the process that holds it, or return an empty string if that is not known."""
+
+
 class StoreFiles(Protocol):
-    """The files of a library, without those of its indexes; a store without files has none but locks."""
+    """The files of a library, without those of its indexes; a store without files has none."""
 
     def paths(self) -> list[Path]:
         """Return the files that exist now."""
@@ -258,9 +271,6 @@ class StoreFiles(Protocol):
 
     def still_exist(self) -> bool:
         """Return whether the library that was opened is still at its place."""
-
-    def lock_file(self, purpose: str = "") -> Path:
-        """Return the lock file that a writer holds, or the one for another purpose."""
 
 
 class Store(Protocol):
@@ -281,6 +291,12 @@ class Store(Protocol):
 
     def read_transaction(self) -> AbstractContextManager[None]:
         """Read everything inside the block from one state, unaffected by concurrent writes."""
+
+    def lock(self, purpose: str = "import", *, tools: Sequence[str] | None = None) -> WriterLock:
+        """Return the lock for a purpose: `import`, of some tools or of all, or `web`.
+
+        Imports of different tools may run at the same time on a server; a file has one lock for all of them.
+        """
 
     def generation(self) -> int:
         """Return a number that grows with every change that affects search results."""

@@ -18,10 +18,3 @@ def test_only_a_store_that_lasts_has_files(store: Store) -> None:
     paths = store.files.paths()
     assert bool(paths) == store.is_persistent
     assert all(store.files.contain(os.path.realpath(path)) for path in paths)
-
-
-def test_each_purpose_has_its_own_lock_in_a_folder_that_exists(store: Store) -> None:
-    locks = {store.files.lock_file(), store.files.lock_file("web")}
-    assert len(locks) == 2
-    assert all(lock.parent.is_dir() for lock in locks)
-    assert store.files.lock_file() in locks

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from bunko.stores.lock_file import LockFile
 from bunko.stores.memory.cache import MemoryCache
 from bunko.stores.memory.changes import MemoryChanges
 from bunko.stores.memory.data import MemoryTables
@@ -52,6 +53,10 @@ class Memory:
         """Read everything inside the block from one state, unaffected by concurrent writes."""
         with self._tables.lock:
             yield
+
+    def lock(self, purpose: str = "import", *, tools: Sequence[str] | None = None) -> LockFile:
+        """Return the lock for a purpose; one thread at a time imports, whatever the tools."""
+        return LockFile(self._files.lock_file(purpose))
 
     def generation(self) -> int:
         """Return a number that grows with every change that affects search results."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bunko.stores.lock_file import LockFile
 from bunko.stores.sql.cache import SqlCache
 from bunko.stores.sql.changes import SqlChanges
 from bunko.stores.sql.database import TEXT
@@ -52,13 +54,18 @@ class Sqlite:
         self.pages: WebPageStore = SqlPages(database)
         self.cache: CacheStore = SqlCache(database)
         self.stats: StatsStore = SqlStats(database)
-        self.files: StoreFiles = SqliteFiles(path)
+        self._files = SqliteFiles(path)
+        self.files: StoreFiles = self._files
         # Bound here and not wrapped: every search calls it.
         self.generation = changes.generation
 
     def read_transaction(self) -> AbstractContextManager[None]:
         """Read everything inside the block from one state, unaffected by concurrent writes."""
         return self._database.read_transaction()
+
+    def lock(self, purpose: str = "import", *, tools: Sequence[str] | None = None) -> LockFile:
+        """Return the lock for a purpose; one process at a time imports, whatever the tools."""
+        return LockFile(self._files.lock_file(purpose))
 
     def check(self) -> str:
         """Return the problems found in the stored data, or an empty string."""
