@@ -166,6 +166,11 @@ INCOMPLETE_HINT = (
 
 def rebuild_hint(location: Path | str) -> str:
     """Return the hint for a library that no command can repair."""
+    if str(location).startswith("postgresql:"):
+        return (
+            "Restore the database from its backup, or name an empty schema with storage.schema and import again."
+            " Your documents are not affected."
+        )
     return (
         f"Delete {location} or move it away, then import again: bunko reindex --docs-dir DIR, or bunko tool add and"
         " bunko import. Your documents are not affected."

@@ -86,7 +86,8 @@ class Importer:
         keep_going: bool = False,  # as in `import_tools`
     ) -> Report:
         """Bring one tool, or all active ones, up to date with their sources, or rebuild their indexes."""
-        names = [selected.name for selected in catalog.select_tools(self._store, tool)]
+        tools = catalog.local_tools(self._store) if tool is None else [catalog.get_tool(self._store, tool)]
+        names = [selected.name for selected in tools]
         mode: ImportMode = "replace" if rebuild else "update"
         return self.import_tools(names, mode, workers=workers, observer=observer, keep_going=keep_going)
 
@@ -112,6 +113,7 @@ class Importer:
             for name in names:
                 try:
                     tool = self._tool_to_import(name, mode, options_of)
+                    self._store.tools.claim(tool.id)
                     if mode != "replace" and tool != catalog.get_tool(self._store, name):
                         tool = self._store.tools.put(tool)
                     report = import_tool(tool, workers=workers, observer=observer)
@@ -152,6 +154,7 @@ class Importer:
             return Report(unchanged=scan.unchanged, problems=[*scan.problems, *self._store.documents.failures(tool.id)])
         with self.write_lock(observer, tools=[name]):
             current = catalog.get_tool(self._store, name)
+            self._store.tools.claim(current.id)
             is_same_tool = (current.id, current.source, current.options) == (tool.id, tool.source, tool.options)
             valid_scan = scan if is_same_tool and self._store.generation() == generation else None
             return self._update_tool(current, scan=valid_scan, observer=observer)

@@ -97,6 +97,9 @@ class Refresher:
                 last_check = self._checks.get(tool.id)
                 if last_check and time.monotonic() - last_check.monotonic_seconds < self._refresh_interval:
                     return []
+                if not self._store.tools.is_local(tool.id):
+                    self._checks[tool.id] = SourceCheck(time.monotonic(), tool.checked_at, 0)
+                    return []
                 source, generation, fingerprints = (
                     self._source_of(tool),
                     self._store.generation(),

@@ -19,6 +19,7 @@ from bunko.records import (
     LoggedSearch,
     PreparedDocument,
     StorageSize,
+    StoreAddress,
     StoredChunk,
     StoredDocument,
     Totals,
@@ -49,6 +50,12 @@ class ToolStore(Protocol):
 
     def rename(self, *tools: Tool) -> None:
         """Store the names and options of existing tools atomically; raise SettingsError if another has such a name."""
+
+    def claim(self, tool_id: int) -> None:
+        """Record that this machine imports a tool, which else the one does that added it."""
+
+    def is_local(self, tool_id: int) -> bool:
+        """Return whether this machine imports a tool: on others, the path of its folder may be another folder."""
 
     def drop(self, tool_id: int) -> None:
         """Delete a tool with its documents, pages and pinned vectors."""
@@ -278,7 +285,10 @@ class Store(Protocol):
 
     id: str  # unique to the library
     kind: str  # one of `stores.KINDS`
-    location: str  # for messages, and to open the same library in another process
+    address: StoreAddress  # to open the same library in another process
+    location: str  # for messages
+    engine: str  # what stores it, with its version, for messages
+    announces_changes: bool  # whether `wait_for_change` returns as soon as another process has changed something
     is_persistent: bool  # False if the library ends with its process, and no other process can open it
     tools: ToolStore
     documents: DocumentStore
@@ -300,6 +310,12 @@ class Store(Protocol):
 
     def generation(self) -> int:
         """Return a number that grows with every change that affects search results."""
+
+    def wait_for_change(self, seconds: float) -> bool:
+        """Wait at most this long for a change by any process; return whether there may have been one."""
+
+    def size(self) -> int:
+        """Return how many bytes the library takes, without its indexes."""
 
     def check(self) -> str:
         """Return the problems found in the stored data, or an empty string."""

@@ -118,11 +118,15 @@ class SqlChanges:
     def set_index_file(self, tool_id: int, name: str) -> None:
         """Store the name of the tool's current index file."""
         with self._database.transaction() as connection:
-            put_meta(connection, f"derived {tool_id}", name)
+            put_meta(connection, self.index_file_key(tool_id), name)
 
     def index_file(self, tool_id: int) -> str:
         """Return the name of the tool's current index file, or an empty string."""
-        return self._meta_value(f"derived {tool_id}")
+        return self._meta_value(self.index_file_key(tool_id))
+
+    def index_file_key(self, tool_id: int) -> str:
+        """Return the key under which the name of a tool's index file is stored."""
+        return f"derived {tool_id}"
 
     def _meta_value(self, key: str) -> str:
         rows = self._database.rows("SELECT value FROM meta WHERE key = ?", (key,), types=(TEXT,))

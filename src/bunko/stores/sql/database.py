@@ -43,8 +43,8 @@ class Connection(Protocol):
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> object:
         """Run a statement once for each row of values."""
 
-    def insert(self, statement: str, values: Sequence[Any]) -> int:
-        """Insert a row and return its id."""
+    def insert_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> list[int]:
+        """Insert rows and return their ids."""
 
     def has_table(self, name: str) -> bool:
         """Return whether a table exists."""

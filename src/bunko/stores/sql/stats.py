@@ -77,7 +77,8 @@ class SqlStats:
         """Return a page of documents, sorted by URI."""
         rows = self._database.rows(
             "SELECT uri, title, (SELECT count(*) FROM chunks WHERE document_id = documents.id), length(text),"
-            " substr(text, body + 1, ?) FROM documents WHERE tool_id = ? ORDER BY uri LIMIT ? OFFSET ?",
+            " substr(text, body + 1, CAST(? AS INTEGER)) FROM documents WHERE tool_id = ?"
+            " ORDER BY uri LIMIT ? OFFSET ?",
             (BEGINNING_CHARS, tool_id, limit, skip),
             types=(TEXT, TEXT, INTEGER, INTEGER, TEXT),
         )
@@ -106,7 +107,7 @@ class SqlStats:
         documents = []
         for uri, date in newest_first((uri, date) for uri, date, _ in dated)[:limit]:
             for title, tags_json, beginning, first_line, last_line in self._database.rows(
-                "SELECT title, tags, substr(text, body + 1, ?), first_line, last_line FROM documents"
+                "SELECT title, tags, substr(text, body + 1, CAST(? AS INTEGER)), first_line, last_line FROM documents"
                 " WHERE tool_id = ? AND uri = ?",
                 (BEGINNING_CHARS, tool_id, uri),
                 types=(TEXT, TEXT, TEXT, INTEGER, INTEGER),

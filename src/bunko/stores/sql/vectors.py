@@ -124,7 +124,7 @@ class SqlVectors:
     def usage(self) -> dict[str, EmbeddingUsage]:
         """Return how much imports have used each embedder, by embedder name."""
         rows = self._database.rows(
-            "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ? ORDER BY key",
+            "SELECT key, value FROM meta WHERE substr(key, 1, CAST(? AS INTEGER)) = ? ORDER BY key",
             (len(_USAGE_PREFIX), _USAGE_PREFIX),
             types=(TEXT, TEXT),
         )

@@ -8,7 +8,7 @@ import shlex
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,11 +28,10 @@ _ABANDONED_SECONDS = 3600  # a half-written backup this old was left behind by a
 class Connection(sqlite3.Connection):
     """A connection inside a write transaction."""
 
-    def insert(self, statement: str, values: Sequence[Any]) -> int:
-        """Insert a row and return its id; SQLite knows RETURNING only since 3.35, which some systems do not have."""
-        row_id = self.execute(statement, values).lastrowid
-        assert row_id is not None
-        return row_id
+    def insert_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> list[int]:
+        """Insert rows and return their ids; SQLite knows RETURNING only since 3.35, which some systems do not have."""
+        ids = [self.execute(statement, row).lastrowid for row in rows]
+        return [row_id for row_id in ids if row_id is not None]
 
     def has_table(self, name: str) -> bool:
         """Return whether a table exists."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bunko.records import StoreAddress
 from bunko.stores.lock_file import LockFile
 from bunko.stores.sql.cache import SqlCache
 from bunko.stores.sql.changes import SqlChanges
@@ -35,8 +38,12 @@ if TYPE_CHECKING:
 class Sqlite:
     """A library in a SQLite file; committed data survives a crash."""
 
+    announces_changes = False
+    engine = f"SQLite {sqlite3.sqlite_version}"
+
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.kind, self.location, self.is_persistent = "sqlite", str(path), True
+        self.address = StoreAddress("sqlite", path)
         database = self._database = Database(path, read_only=read_only)
         changes = SqlChanges(database)
         try:
@@ -66,6 +73,19 @@ class Sqlite:
     def lock(self, purpose: str = "import", *, tools: Sequence[str] | None = None) -> LockFile:
         """Return the lock for a purpose; one process at a time imports, whatever the tools."""
         return LockFile(self._files.lock_file(purpose))
+
+    def wait_for_change(self, seconds: float) -> bool:
+        """Wait this long and return True: SQLite does not tell other processes about a change."""
+        time.sleep(seconds)
+        return True
+
+    def size(self) -> int:
+        """Return how many bytes the files of the library take."""
+        total = 0
+        for path in self._files.paths():
+            with suppress(OSError):  # another process may have deleted it since
+                total += path.stat().st_size
+        return total
 
     def check(self) -> str:
         """Return the problems found in the stored data, or an empty string."""
