@@ -29,9 +29,10 @@ _TIMEOUTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "60000",
 }
+# A plan that was made for an empty table would stay in use while an import fills it.
 _SESSION_SETTINGS = (
-    "SET search_path TO {schema}, pg_temp; SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10;"
-    " SET tcp_keepalives_count = 3"
+    "SET search_path TO {schema}, pg_temp; SET plan_cache_mode = force_custom_plan;"
+    " SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3"
 )
 # PostgreSQL stores every character but NUL. This one means nothing by definition, so texts do not contain it.
 _NUL_STAND_IN = "\U0010fffe"
@@ -44,23 +45,23 @@ class Connection:
     def __init__(self, raw: PgConnection, address: Address) -> None:
         self._raw, self._address = raw, address
 
-    def execute(self, statement: str, values: Sequence[Any] = (), /) -> psycopg.Cursor[tuple[Any, ...]]:
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> psycopg.RawCursor[tuple[Any, ...]]:
         """Run a statement."""
-        return self._raw.cursor(binary=True).execute(translate_statement(statement), encode_values(values))
+        return execute(self._raw, statement, values)
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> None:
         """Run a statement once for each row of values."""
         encoded = [encode_values(row) for row in rows]
         if encoded:
-            self._raw.cursor().executemany(translate_statement(statement), encoded)
+            psycopg.RawCursor(self._raw).executemany(number_values(statement), encoded)
 
     def insert_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> list[int]:
         """Insert rows and return their ids."""
         encoded = [encode_values(row) for row in rows]
         if not encoded:
             return []
-        cursor = self._raw.cursor()
-        cursor.executemany(translate_statement(f"{statement} RETURNING id"), encoded, returning=True)
+        cursor = psycopg.RawCursor(self._raw)
+        cursor.executemany(number_values(f"{statement} RETURNING id"), encoded, returning=True)
         ids = [int(cursor.fetchall()[0][0])]
         while cursor.nextset():
             ids.append(int(cursor.fetchall()[0][0]))
@@ -148,10 +149,16 @@ def quote(name: str) -> str:
     return f'"{name}"'
 
 
+def execute(connection: PgConnection, statement: str, values: Sequence[Any]) -> psycopg.RawCursor[tuple[Any, ...]]:
+    """Run a shared statement; its result comes in binary form."""
+    return psycopg.RawCursor(connection).execute(number_values(statement), encode_values(values), binary=True)
+
+
 @lru_cache(maxsize=1024)
-def translate_statement(statement: str) -> bytes:
-    """Return a shared statement with the placeholders of psycopg."""
-    return statement.replace("%", "%%").replace("?", "%s").encode()
+def number_values(statement: str) -> bytes:
+    """Return a shared statement with the placeholders of PostgreSQL: $1 for the first value."""
+    first, *rest = statement.split("?")
+    return (first + "".join(f"${number}{part}" for number, part in enumerate(rest, 1))).encode()
 
 
 def encode_values(values: Sequence[Any]) -> Sequence[Any]:

@@ -20,9 +20,8 @@ from bunko.stores.postgres.connection import (
     check_server,
     connect,
     decode_rows,
-    encode_values,
+    execute,
     quote,
-    translate_statement,
 )
 from bunko.stores.postgres.errors import (
     BUSY_SECONDS,
@@ -285,7 +284,6 @@ class Database:
 def _fetch(
     connection: PgConnection, query: str, values: Sequence[Any], types: Sequence[ColumnType]
 ) -> list[tuple[Any, ...]]:
-    cursor = connection.cursor(binary=True)
-    rows = cursor.execute(translate_statement(query), encode_values(values)).fetchall()
+    rows = execute(connection, query, values).fetchall()
     text_columns = [column for column, allowed_types in enumerate(types) if str in allowed_types]
     return decode_rows(rows, text_columns)

@@ -105,7 +105,7 @@ class SqlDocuments:
             has_changes = upsert or fail or remove
             generation = advance_generation(connection) if has_changes else generation_in_transaction(connection)
             replaced = (*(prepared.document.uri for prepared in upsert), *(failure.entry.uri for failure in fail))
-            _remove_documents(connection, generation, [(tool_id, uri) for uri in (*remove, *replaced)])
+            _remove_documents(connection, tool_id, generation, [*remove, *replaced])
             _insert_failures(connection, tool_id, fail)
             reach_failpoint("store.removed")
             store_vectors(connection, vectors or {}, usage or {})
@@ -259,13 +259,14 @@ def _listed_document(
     )  # fmt: skip
 
 
-def _remove_documents(connection: Connection, generation: int, removals: Sequence[tuple[int, str]]) -> None:
-    connection.executemany(
-        "INSERT INTO removed SELECT tool_id, id, ? FROM documents WHERE tool_id = ? AND uri = ?",
-        [(generation, tool_id, uri) for tool_id, uri in removals],
-    )
-    connection.executemany("DELETE FROM documents WHERE tool_id = ? AND uri = ?", removals)
-    connection.executemany("DELETE FROM failures WHERE tool_id = ? AND uri = ?", removals)
+def _remove_documents(connection: Connection, tool_id: int, generation: int, uris: Sequence[str]) -> None:
+    for batch in batches(uris):
+        where = f"WHERE tool_id = ? AND uri IN ({placeholders(batch)})"
+        connection.execute(
+            f"INSERT INTO removed SELECT tool_id, id, ? FROM documents {where}", (generation, tool_id, *batch)
+        )
+        connection.execute(f"DELETE FROM documents {where}", (tool_id, *batch))
+        connection.execute(f"DELETE FROM failures {where}", (tool_id, *batch))
 
 
 def _insert_failures(connection: Connection, tool_id: int, failures: Sequence[FailedDocument]) -> None:

@@ -115,10 +115,11 @@ class SqlVectors:
             # Another import may count on a vector that it found and that no chunk uses yet; the next one deletes it.
             if not connection.exclude_imports():
                 return
-            unpinned = " AND key NOT IN (SELECT key FROM kept)" if connection.has_table("kept") else ""
+            unpinned = " EXCEPT SELECT key FROM kept" if connection.has_table("kept") else ""
+            # Not NOT IN: for PostgreSQL, its time grows with the square of the rows.
             connection.execute(
-                "DELETE FROM vectors WHERE key NOT IN"
-                f" (SELECT vector_key FROM chunks WHERE vector_key IS NOT NULL){unpinned}"
+                "DELETE FROM vectors WHERE key IN"
+                f" (SELECT key FROM vectors EXCEPT SELECT vector_key FROM chunks{unpinned})"
             )
 
     def usage(self) -> dict[str, EmbeddingUsage]:
