@@ -107,6 +107,26 @@ def test_a_busy_error_names_the_process_that_holds_the_lock(
         assert library.import_tools(["docs"]).total_chunks == 0
 
 
+def test_a_tool_has_one_lock_whatever_name_it_is_called_by(server: Server, tmp_path: Path, docs: Path) -> None:
+    with open_library(paths_for_folder(tmp_path / "library"), environ=environment(server)) as library:
+        library.add(docs, name="資料 docs")
+        shown = library.assistant_names()["資料 docs"]
+        assert shown != "資料 docs"
+        process = hold_elsewhere(server, tmp_path, "資料 docs")
+        try:
+            cancelled = Observer(is_cancelled=lambda: True)
+            for name in ("資料 docs", shown):
+                with pytest.raises(LibraryBusy, match=f"Process {process.pid} on"):
+                    library.import_tools([name], observer=cancelled)
+            with pytest.raises(LibraryBusy, match=f"Process {process.pid} on"):
+                library.rename_tool("資料 docs", "notes", observer=cancelled)
+        finally:
+            process.kill()
+            process.communicate()
+        assert library.rename_tool("資料 docs", "notes").name == "notes"
+        assert [tool.name for tool in library.local_tools()] == ["notes"]
+
+
 def test_the_lock_of_a_killed_process_is_released(server: Server, tmp_path: Path, open_store: Open) -> None:
     store = open_store()
     process = hold_elsewhere(server, tmp_path, "docs")
