@@ -14,7 +14,8 @@ BunkoError
     ├── LibraryDamaged   damaged       the library file is damaged or not a library
     ├── LibraryMismatch  mismatch      the library was built with different settings
     ├── LibraryReadOnly  read-only     the library cannot be written
-    └── DiskFull         disk-full     the disk is full
+    ├── DiskFull         disk-full     the disk is full
+    └── LibraryUnreachable  unreachable  the server of the library does not answer
 
 Any other exception is a bug in bunko and keeps its traceback.
 """
@@ -156,6 +157,16 @@ class DiskFull(LibraryError):
 def name_taken_error(name: str) -> SettingsError:
     """Return the error for a name that another tool has."""
     return SettingsError(f"A tool named {name!r} already exists", hint="Choose another name.")
+
+
+class LibraryUnreachable(LibraryError):
+    """The server of the library does not answer."""
+
+    code = "unreachable"
+
+    def __init__(self, message: str, *, hint: str = "", was_committing: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.was_committing = was_committing  # if so, nobody knows whether the transaction was committed
 
 
 # For a library that lacks what an import can read again.

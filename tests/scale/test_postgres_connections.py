@@ -14,7 +14,7 @@ import pytest
 from mcp.client.client import Client
 
 from bunko import stores
-from bunko.errors import LibraryBusy, LibraryError
+from bunko.errors import LibraryBusy, LibraryError, LibraryUnreachable
 from bunko.interfaces.mcp import server as mcp_server
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.open import open_library
@@ -22,7 +22,6 @@ from bunko.library.paths import locate_library, paths_for_folder
 from bunko.protocols import Store
 from bunko.records import PreparedDocument, Server
 from bunko.stores.postgres import database as databases
-from bunko.stores.postgres.errors import ConnectionLost
 from bunko.types import Tool
 from tests.contracts.documents import prepared
 from tests.mcp.mcp_client import talk
@@ -130,7 +129,7 @@ def test_a_snapshot_that_is_lost_is_an_error_and_never_a_mixture(
     with store.read_transaction():
         store.generation()
         postgres.execute(DROP_CONNECTIONS)
-        with pytest.raises(ConnectionLost, match="was lost"):
+        with pytest.raises(LibraryUnreachable, match="was lost"):
             store.documents.uris(tool.id)
     assert store.documents.uris(tool.id) == []
 

@@ -13,9 +13,9 @@ from bunko.errors import (
     BunkoError,
     LibraryBusy,
     LibraryDamaged,
-    LibraryError,
     LibraryReadOnly,
     LibraryTooNew,
+    LibraryUnreachable,
     SourceError,
     UnknownName,
 )  # fmt: skip
@@ -88,7 +88,7 @@ def watch_library(
         try:
             library = open_library()
         except BunkoError as error:
-            if error.code not in ("source", "library"):  # these two mean that it is not back yet
+            if error.code not in ("source", "library", "unreachable"):  # these mean that it is not back yet
                 raise
             _sleep(_TICK_SECONDS, stop)
             continue
@@ -148,8 +148,8 @@ class _WatchSession:
                     return
                 try:
                     sources = self._current_sources()
-                except LibraryError as error:
-                    if error.code != "library" or self._library_files.still_exist():
+                except LibraryUnreachable:
+                    if self._library_files.still_exist():
                         raise
                     continue  # its server has just gone: the next look reports it
                 if needs_watch or sources != self._sources:

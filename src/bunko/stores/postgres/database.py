@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from bunko.errors import BunkoError, LibraryBusy, LibraryReadOnly
+from bunko.errors import BunkoError, LibraryBusy, LibraryReadOnly, LibraryUnreachable
 from bunko.failpoints import reach_failpoint
 from bunko.stores.postgres.address import Address
 from bunko.stores.postgres.connection import (
@@ -25,7 +25,6 @@ from bunko.stores.postgres.connection import (
 )
 from bunko.stores.postgres.errors import (
     BUSY_SECONDS,
-    ConnectionLost,
     library_error,
     translate_errors,
     translate_value_errors,
@@ -159,7 +158,7 @@ class Database:
                 if not isinstance(error, psycopg.Error):
                     raise
                 translated = library_error(self.address, error)
-                if isinstance(translated, ConnectionLost):
+                if isinstance(translated, LibraryUnreachable):
                     translated.was_committing = is_committing
                 raise translated from error
         reach_failpoint("store.committed")
@@ -183,7 +182,7 @@ class Database:
             return False
         try:
             raw = self._pool.take(wait_seconds=0)
-        except (ConnectionLost, LibraryBusy):
+        except (LibraryUnreachable, LibraryBusy):
             return False
         try:
             with translate_errors(self.address):
@@ -193,7 +192,7 @@ class Database:
                     connection.execute(statement, values)
                 raw.execute("COMMIT")
         # A user who may only read, or a text too long for an index: it is data that may be lost.
-        except (ConnectionLost, LibraryBusy, LibraryReadOnly):
+        except (LibraryUnreachable, LibraryBusy, LibraryReadOnly):
             return False
         except BunkoError as error:
             if isinstance(error.__cause__, psycopg.errors.ProgramLimitExceeded):
@@ -241,7 +240,7 @@ class Database:
         while True:
             try:
                 return work()
-            except ConnectionLost as error:
+            except LibraryUnreachable as error:
                 if error.was_committing or time.monotonic() + delay >= deadline:
                     raise
             self._pool.forget_idle()
@@ -252,7 +251,7 @@ class Database:
         """Return whether the server answers now."""
         try:
             self._fetch_alone("SELECT 1", (), ())
-        except ConnectionLost:
+        except LibraryUnreachable:
             self._pool.forget_idle()
             try:
                 self._fetch_alone("SELECT 1", (), ())

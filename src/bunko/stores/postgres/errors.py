@@ -9,7 +9,16 @@ from contextlib import contextmanager
 
 import psycopg
 
-from bunko.errors import BunkoError, DiskFull, LibraryBusy, LibraryDamaged, LibraryError, LibraryReadOnly, rebuild_hint
+from bunko.errors import (
+    BunkoError,
+    DiskFull,
+    LibraryBusy,
+    LibraryDamaged,
+    LibraryError,
+    LibraryReadOnly,
+    LibraryUnreachable,
+    rebuild_hint,
+)
 from bunko.stores.postgres.address import Address
 
 # How long a write waits for another process's transaction.
@@ -40,14 +49,6 @@ _FULL_HINT = "Free some space on the server, then run the same command again. Ex
 _RETRY_HINT = "Run the same command again when the server is back. Committed data is not affected."
 # The socket of libpq and of the server name the address with each failure.
 _PREFIXES = re.compile(r"^(?:connection (?:failed|is bad): )?(?:connection to server .*? failed: )?(?:FATAL: +)?")
-
-
-class ConnectionLost(LibraryError):
-    """The server went away, or cannot be reached for the moment."""
-
-    def __init__(self, message: str, *, hint: str = "", was_committing: bool = False) -> None:
-        super().__init__(message, hint=hint)
-        self.was_committing = was_committing  # so nobody knows whether the transaction was committed
 
 
 @contextmanager
@@ -113,7 +114,7 @@ def library_error(address: Address, error: psycopg.Error) -> BunkoError:
             hint="Raise statement_timeout of this user, then run the same command again.",
         )
     if is_connection_lost(error):
-        return ConnectionLost(f"The connection to {place} was lost: {text}", hint=_RETRY_HINT)
+        return LibraryUnreachable(f"The connection to {place} was lost: {text}", hint=_RETRY_HINT)
     return LibraryError(f"{place}: {text}", hint="Check the log of the server, then run the same command again.")
 
 
@@ -123,7 +124,7 @@ def connection_error(address: Address, error: psycopg.Error) -> BunkoError:
     for pattern, hint in _CONNECT_HINTS:
         if pattern.search(str(error)):
             return LibraryError(f"Cannot connect to {address.display}: {text}", hint=hint)
-    return ConnectionLost(f"Cannot connect to {address.display}: {text}", hint=_CONNECT_HINT)
+    return LibraryUnreachable(f"Cannot connect to {address.display}: {text}", hint=_CONNECT_HINT)
 
 
 def _first_line(error: psycopg.Error) -> str:
