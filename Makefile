@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 HAS_PIP := $(shell $(PYTHON) -m pip --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" --version >/dev/null 2>&1 && echo yes)
 PIP := $(if $(HAS_PIP),$(PYTHON) -m pip --python $(BIN)/python,$(BIN)/python -m pip)
 
-.PHONY: demo test test-slow test-models check format bench docs mcpb node clean
+.PHONY: demo test test-slow test-models test-scale check format bench docs mcpb node clean
 
 # Two installers in one environment would get in each other's way.
 .NOTPARALLEL:
@@ -54,6 +54,10 @@ $(MODELS)/.installed: pyproject.toml
 	$(MODELS)/bin/python -m pip install --quiet torch==2.13.0
 	$(MODELS)/bin/python -m pip install --quiet --editable '.[transformers]' 'pytest>=8.3'
 	touch $@
+
+## Other engines: a real PostgreSQL, which the tests start with a data folder of its own. A part that is missing is skipped.
+test-scale: $(VENV)/.installed
+	$(BIN)/python -m pytest -n 2 -m scale
 
 ## What the slow tests take from npm, at pinned versions, with a Node >= 22 of its own; needs any npm on the machine.
 node: .node/.installed

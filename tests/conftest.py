@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,6 +18,9 @@ from bunko.interfaces.cli.main import main
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
+
+if TYPE_CHECKING:
+    from tests.scale.postgres_server import PostgresServer
 
 # A process started in the background ignores Ctrl-C, and so would the child processes that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
@@ -50,6 +54,16 @@ def docs(tmp_path: Path) -> Path:
     folder = tmp_path / "docs"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server for the tests marked `scale`; each library gets a schema of its own."""
+    from tests.scale.postgres_server import PostgresServer
+
+    server = PostgresServer()
+    yield server
+    server.remove()
 
 
 @pytest.fixture

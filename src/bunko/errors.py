@@ -14,7 +14,8 @@ BunkoError
     ├── LibraryDamaged   damaged       the library file is damaged or not a library
     ├── LibraryMismatch  mismatch      the library was built with different settings
     ├── LibraryReadOnly  read-only     the library cannot be written
-    └── DiskFull         disk-full     the disk is full
+    ├── DiskFull         disk-full     the disk is full
+    └── LibraryUnreachable  unreachable  the server of the library does not answer
 
 Any other exception is a bug in bunko and keeps its traceback.
 """
@@ -158,6 +159,16 @@ def name_taken_error(name: str) -> SettingsError:
     return SettingsError(f"A tool named {name!r} already exists", hint="Choose another name.")
 
 
+class LibraryUnreachable(LibraryError):
+    """The server of the library does not answer."""
+
+    code = "unreachable"
+
+    def __init__(self, message: str, *, hint: str = "", was_committing: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.was_committing = was_committing  # if so, nobody knows whether the transaction was committed
+
+
 # For a library that lacks what an import can read again.
 INCOMPLETE_HINT = (
     "Rebuild the index: bunko reindex --force, with the same --docs-dir or --library. Your documents are not affected."
@@ -166,6 +177,11 @@ INCOMPLETE_HINT = (
 
 def rebuild_hint(location: Path | str) -> str:
     """Return the hint for a library that no command can repair."""
+    if str(location).startswith("postgresql:"):
+        return (
+            "Restore the database from its backup, or name an empty schema with storage.schema and import again."
+            " Your documents are not affected."
+        )
     return (
         f"Delete {location} or move it away, then import again: bunko reindex --docs-dir DIR, or bunko tool add and"
         " bunko import. Your documents are not affected."

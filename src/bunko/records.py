@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bunko.types import WHOLE_FILE, Chunk, Document, LineSpan, SourceEntry
@@ -11,6 +12,24 @@ from bunko.types import WHOLE_FILE, Chunk, Document, LineSpan, SourceEntry
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A database server, and the schema of a library in it."""
+
+    url: str  # without a password
+    schema: str = "bunko"
+    password: str = field(default="", repr=False)
+    pool_size: int = 8  # connections of a process
+
+
+class StoreAddress(NamedTuple):
+    """What opens the same library in another process: the arguments of `stores.build`."""
+
+    kind: str
+    location: Path  # of its file; on a server, only its folder is used, for the files of indexes
+    server: Server | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import io
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,11 +88,11 @@ def test_the_tool_of_a_documents_folder_cannot_be_renamed(open_docs: Opener) -> 
 
 def test_a_tool_whose_pages_are_being_collected_is_not_renamed(library: Library) -> None:
     library.store.tools.put(Tool("pages", kind="web"))
-    from filelock import FileLock
-
-    lock: AbstractContextManager[object] = FileLock(library.store.files.lock_file("web"))
-    with lock, pytest.raises(LibraryBusy, match="collecting pages"):
+    lock = library.store.lock("web")
+    assert lock.acquire(0)
+    with pytest.raises(LibraryBusy, match="collecting pages"):
         library.rename_tool("pages", "knowledge")
+    lock.release()
     assert library.rename_tool("pages", "knowledge").name == "knowledge"
 
 

@@ -24,7 +24,7 @@ SETTINGS = all_settings()
 USERS_OWN = {
     "library": "path",
     "database": "path",
-    "storage": "kind bm25_persist_dir chromadb_persist_dir",
+    "storage": "kind url password schema pool_size bm25_persist_dir chromadb_persist_dir",
     "index": "kind",
     "search": "timezone freshness_seconds freshness_wait_seconds",
     "memos": "max_file_bytes",

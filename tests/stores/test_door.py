@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from bunko import stores
-from bunko.errors import LibraryError, UnknownName
+from bunko.errors import LibraryError, SettingsError, UnknownName
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library, paths_for_folder
 from bunko.library.tool_names import tool_names
+from bunko.records import Server
 from bunko.settings import load_settings
+from bunko.stores.postgres import schema as postgres_schema
+from bunko.stores.sqlite import schema as sqlite_schema
 from bunko.types import Tool
 
 NOTE = "# 京都\n\n京都の寺を三日かけて巡った。庭園の紅葉がとても美しかったことを覚えている。"
@@ -23,14 +28,51 @@ def names_in(folder: Path) -> list[str]:
 
 
 def test_an_unknown_kind_is_an_error_that_lists_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match="no store called 'postgres'") as raised:
-        open_library(paths_for_folder(tmp_path / "library"), environ={"BUNKO_STORAGE_KIND": "postgres"})
-    assert raised.value.hint == "Set storage.kind to one of: sqlite, memory."
+    with pytest.raises(UnknownName, match="no store called 'oracle'") as raised:
+        open_library(paths_for_folder(tmp_path / "library"), environ={"BUNKO_STORAGE_KIND": "oracle"})
+    assert raised.value.hint == "Set storage.kind to one of: sqlite, postgres, memory."
     assert not (tmp_path / "library").exists()
 
 
 def test_the_default_of_the_setting_is_a_kind_of_store() -> None:
     assert load_settings(environ={}).settings.storage.kind in stores.KINDS
+
+
+def test_a_server_is_chosen_by_its_url_alone_and_needs_one(tmp_path: Path) -> None:
+    loaded = load_settings(environ={"BUNKO_STORAGE_URL": "postgresql://me@db.example/team"})
+    assert loaded.settings.storage.kind == "postgres"
+    assert loaded.origins["storage.kind"] == "storage.url of environment BUNKO_STORAGE_URL"
+    both = load_settings(environ={"BUNKO_STORAGE_URL": "postgresql://db.example/team", "BUNKO_STORAGE_KIND": "sqlite"})
+    assert both.settings.storage.kind == "sqlite"
+    with pytest.raises(SettingsError, match=r"storage\.url is not set"):
+        open_library(paths_for_folder(tmp_path / "library"), environ={"BUNKO_STORAGE_KIND": "postgres"})
+    assert not (tmp_path / "library").exists()
+
+
+def test_a_server_without_its_package_is_an_error_that_says_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bunko.stores.postgres.find_spec", lambda name: None)
+    with pytest.raises(SettingsError, match="psycopg") as raised:
+        stores.build("postgres", tmp_path / "library.db", Server("postgresql://db.example/team"))
+    assert 'pip install "bunko[postgres]"' in raised.value.hint
+
+
+def test_a_server_has_the_same_tables_and_columns_as_a_file() -> None:
+    def columns(scripts: Iterable[str]) -> dict[str, list[str]]:
+        found = {}
+        for name, body in re.findall(
+            r"CREATE TABLE (?:IF NOT EXISTS )?(\w+) \((.*?)\)(?: WITHOUT ROWID)?(?:;|\Z)",
+            ";".join(re.sub(r"--[^\n]*", "", script).strip() for script in scripts) + ";",
+            re.DOTALL,
+        ):
+            parts = [part.split()[0].strip('"') for part in re.split(r",(?![^(]*\))", body)]
+            found[name] = [part for part in parts if part not in ("PRIMARY", "UNIQUE")]
+        return found
+
+    in_file = columns([*sqlite_schema.TABLES, *sqlite_schema.OPTIONAL_TABLES.values()])
+    assert len(in_file) == 11
+    assert columns([postgres_schema.TABLES]) == in_file
 
 
 def test_a_library_in_memory_is_imported_searched_and_leaves_no_file(tmp_path: Path) -> None:
@@ -73,7 +115,9 @@ def test_a_deleted_store_leaves_nothing_behind(tmp_path: Path) -> None:
     location = tmp_path / "new" / "library.db"
     assert stores.missing_paths("sqlite", location) == (location, location.parent)
     store = stores.build("sqlite", location)
-    store.files.lock_file().touch()
+    lock = store.lock()
+    assert lock.acquire(0)
+    lock.release()
     assert {path.name for path in store.files.paths()} >= {"library.db", "library.db-wal", "library.db.lock"}
     assert stores.exists("sqlite", location)
     store.close()

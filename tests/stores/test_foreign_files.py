@@ -16,7 +16,7 @@ import pytest
 from bunko.errors import LibraryDamaged
 from bunko.records import Filter, WebPage
 from bunko.stores import sqlite
-from bunko.stores.sqlite import pages as pages_module
+from bunko.stores.sql import pages as pages_module
 from bunko.stores.sqlite.store import Sqlite
 from bunko.types import Tool
 from tests.contracts.documents import prepared

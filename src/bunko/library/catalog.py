@@ -63,6 +63,11 @@ def select_tools(store: Store, names: ToolNames) -> list[Tool]:
     return list({tool.id: tool for tool in selected}.values())
 
 
+def local_tools(store: Store) -> list[Tool]:
+    """Return the active tools that this machine imports: all but those of other machines with the same server."""
+    return [tool for tool in tools(store) if tool.active and store.tools.is_local(tool.id)]
+
+
 def resolve_tool(store: Store, name: str | None) -> Tool:
     """Return the tool of that name, or the only tool if no name is given."""
     if name is not None:

@@ -52,6 +52,14 @@ class DocsTools:
             hint="Add the folder to your own library under another name: bunko tool add.",
         )
 
+    def claim(self, tool_id: int) -> None:
+        """Record that this machine imports a tool."""
+        self._tools.claim(tool_id)
+
+    def is_local(self, tool_id: int) -> bool:
+        """Return whether this machine imports a tool."""
+        return self._tools.is_local(tool_id)
+
     def drop(self, tool_id: int) -> None:
         """Delete a tool with its documents, pages and pinned vectors."""
         self._tools.drop(tool_id)

@@ -65,6 +65,8 @@ def check_storage(store: Store) -> list[Finding]:
     if incomplete:
         message = f"{incomplete} document{'s lack' if incomplete > 1 else ' lacks'} some of the chunks"
         return [Finding("error", "library", message, INCOMPLETE_HINT)]
+    if store.address.server is not None:
+        return [Finding("ok", "library", f"{store.location} answers and has all its tables ({store.engine})")]
     return [Finding("ok", "library", "the file is intact")]
 
 

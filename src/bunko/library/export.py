@@ -56,7 +56,7 @@ class PackTransfer:
         from bunko.library.pack.load import load_pack
 
         store, config, name = self._store, self._tool_config, name or pack.tool.name
-        with self._importer.write_lock(observer):
+        with self._importer.write_lock(observer, tools=[name]):
             tool = catalog.adapt_foreign_tool(
                 store,
                 pack.tool,

@@ -86,7 +86,8 @@ class Importer:
         keep_going: bool = False,  # as in `import_tools`
     ) -> Report:
         """Bring one tool, or all active ones, up to date with their sources, or rebuild their indexes."""
-        names = [selected.name for selected in catalog.select_tools(self._store, tool)]
+        tools = catalog.local_tools(self._store) if tool is None else [catalog.get_tool(self._store, tool)]
+        names = [selected.name for selected in tools]
         mode: ImportMode = "replace" if rebuild else "update"
         return self.import_tools(names, mode, workers=workers, observer=observer, keep_going=keep_going)
 
@@ -105,13 +106,14 @@ class Importer:
 
         total = Report()
         import_tool = self._rebuild_tool if mode == "replace" else self._update_tool
-        with self.write_lock(observer):
+        with self.write_lock(observer, tools=names):
             if not keep_going:
                 for name in names:  # check all tools before importing the first
                     self._tool_to_import(name, mode, options_of)
             for name in names:
                 try:
                     tool = self._tool_to_import(name, mode, options_of)
+                    self._store.tools.claim(tool.id)
                     if mode != "replace" and tool != catalog.get_tool(self._store, name):
                         tool = self._store.tools.put(tool)
                     report = import_tool(tool, workers=workers, observer=observer)
@@ -150,15 +152,16 @@ class Importer:
         has_changes = scan.added or scan.updated or scan.deleted or scan.touched
         if tool.imported_at and not has_changes and not self.missing_vectors.can_embed(tool):
             return Report(unchanged=scan.unchanged, problems=[*scan.problems, *self._store.documents.failures(tool.id)])
-        with self.write_lock(observer):
+        with self.write_lock(observer, tools=[name]):
             current = catalog.get_tool(self._store, name)
+            self._store.tools.claim(current.id)
             is_same_tool = (current.id, current.source, current.options) == (tool.id, tool.source, tool.options)
             valid_scan = scan if is_same_tool and self._store.generation() == generation else None
             return self._update_tool(current, scan=valid_scan, observer=observer)
 
     def replace_texts(self, tool: Tool, texts: Mapping[str, Text], *, observer: Observer = NO_OBSERVER) -> Report:
         """Make these texts, keyed by uri, the whole content of a tool; unchanged ones are not imported again."""
-        with self.write_lock(observer):
+        with self.write_lock(observer, tools=[tool.name]):
             existing = next(
                 (candidate for candidate in catalog.tools(self._store) if candidate.name == tool.name), None
             )
@@ -179,16 +182,22 @@ class Importer:
             return self._finish_import(target, report)
 
     def write_lock(
-        self, observer: Observer = NO_OBSERVER, *, wait_seconds: float = _LOCK_WAIT_SECONDS
+        self,
+        observer: Observer = NO_OBSERVER,
+        *,
+        tools: Sequence[str] | None = None,
+        wait_seconds: float = _LOCK_WAIT_SECONDS,
     ) -> AbstractContextManager[None]:
-        """Hold the import lock: one process imports at a time, and the next waits until it is free or cancelled."""
+        """Hold the import lock of some tools, or of all: the next import waits until it is free or cancelled."""
         if self._read_only:
             raise LibraryReadOnly(
                 "This library is open for reading only",
                 hint="Check that you may write to it; in Python, open it without read_only.",
             )
-        lock_file = self._store.files.lock_file()
-        return hold_lock(lock_file, wait_seconds=wait_seconds, observer=observer)
+        if tools is not None:  # a tool may be called by the name that assistants see, too
+            candidates = catalog.tools(self._store)
+            tools = [tool.name if (tool := catalog.find_tool(candidates, name)) else name for name in tools]
+        return hold_lock(self._store.lock(tools=tools), wait_seconds=wait_seconds, observer=observer)
 
     def update_index(self, tool: Tool, report: Report) -> Report:
         """Bring the derived index up to date and check that searches find the imported texts."""
@@ -397,7 +406,7 @@ class Importer:
 
     def _embed_missing_now(self, tool: Tool, observer: Observer) -> None:
         """Compute the vectors that a tool lacks while a search waits for a moment; a failure is only remembered."""
-        with self.write_lock(observer, wait_seconds=self._wait_seconds):
+        with self.write_lock(observer, tools=[tool.name], wait_seconds=self._wait_seconds):
             tool = catalog.get_tool(self._store, tool.name)
             embedder = self._tool_config.embedder_of(tool)
             if embedder is None:
@@ -408,7 +417,7 @@ class Importer:
             self._index.sync(tool.id)
 
     def _import_scan(self, tool: Tool, scan: Scan, generation: int, observer: Observer) -> None:
-        with self.write_lock(observer, wait_seconds=self._wait_seconds):
+        with self.write_lock(observer, tools=[tool.name], wait_seconds=self._wait_seconds):
             # If another import ran since the scan, deleted files may be back: scan again.
             valid_scan = scan if self._store.generation() == generation else None
             current = catalog.get_tool(self._store, tool.name)

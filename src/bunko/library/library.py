@@ -295,7 +295,8 @@ class Library:
 
     def import_(self, *names: str, observer: Observer = NO_OBSERVER) -> Report:
         """Import the changes of some tools, or of all: what is new is added, what is gone is removed."""
-        return self.import_tools(names or [tool.name for tool in self.tools()], "update", observer=observer)
+        local_names = [tool.name for tool in self.tools() if self.store.tools.is_local(tool.id)]
+        return self.import_tools(names or local_names, "update", observer=observer)
 
     def import_changes(self, name: str, *, observer: Observer = NO_OBSERVER) -> Report:
         """Import the changes of one tool's source; without changes, write nothing and take no lock."""
@@ -350,6 +351,10 @@ class Library:
     def assistant_names(self) -> AssistantNames:
         """Return the name of each tool that assistants see, by its real one."""
         return self._searcher.assistant_names()
+
+    def local_tools(self) -> list[Tool]:
+        """Return the active tools that this machine imports: all but those of other machines with the same server."""
+        return catalog.local_tools(self.store)
 
     def add(self, source: str | Path, *, name: str, description: str = "", kind: str = "folder") -> Tool:
         """Add a folder or file as a tool; `import_` or the first search imports it."""

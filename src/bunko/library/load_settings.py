@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bunko.library.paths import LibraryPaths, paths_for_file, paths_for_folder, user_config_folder
-from bunko.settings import LoadedSettings, load_settings
+from bunko.settings import LoadedSettings, Settings, load_settings
+
+if TYPE_CHECKING:
+    from bunko.records import StoreAddress
 
 
 def load_library_settings(
@@ -59,3 +63,12 @@ def paths_from_settings(paths: LibraryPaths, loaded: LoadedSettings) -> LibraryP
     if loaded.settings.database.path:
         return paths_for_file(base / Path(loaded.settings.database.path).expanduser())
     return paths
+
+
+def store_address(paths: LibraryPaths, settings: Settings) -> StoreAddress:
+    """Return where the settings say that a library is stored."""
+    from bunko.records import Server, StoreAddress
+
+    storage = settings.storage
+    server = Server(storage.url or "", storage.schema, storage.password, storage.pool_size)
+    return StoreAddress(storage.kind, paths.database, server if storage.kind == "postgres" else None)

@@ -172,7 +172,7 @@ class Maintenance:
         tool = catalog.get_tool(self._store, name)
         with ExitStack() as locks:
             if tool.kind == "web":  # a crawl finds its tool by name; it may take hours, so it is not waited for
-                web_lock = self._store.files.lock_file("web")
+                web_lock = self._store.lock("web")
                 locks.enter_context(
                     hold_lock(web_lock, wait_seconds=0, observer=observer, activity="collecting pages for")
                 )
@@ -184,7 +184,7 @@ class Maintenance:
     def delete_tool(self, name: str, *, observer: Observer = NO_OBSERVER) -> None:
         """Delete a tool, its index and its derived files; its folder is not touched."""
         tool = catalog.get_tool(self._store, name)
-        with self._importer.write_lock(observer):
+        with self._importer.write_lock(observer, tools=[tool.name]):
             catalog.delete_tool(self._store, tool.name)
             self._store.vectors.delete_orphans()
         self._index.drop(tool.id)

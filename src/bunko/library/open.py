@@ -14,9 +14,10 @@ from bunko.library.catalog import tools
 from bunko.library.docs_cache import DocsCache
 from bunko.library.docs_tools import DocsTools
 from bunko.library.library import Library
-from bunko.library.load_settings import load_library_settings, paths_from_settings
+from bunko.library.load_settings import load_library_settings, paths_from_settings, store_address
 from bunko.library.paths import DOCUMENTS_TOOL, LibraryPaths
 from bunko.protocols import Store
+from bunko.records import StoreAddress
 from bunko.timing import now
 from bunko.types import Tool
 
@@ -32,27 +33,28 @@ def open_library(
 ) -> Library:
     """Open a library with the settings that apply to it; a `docs_dir` becomes its tool `documents`."""
     loaded = load_library_settings(paths, environ=environ, flags=flags, config=config)
-    paths, kind = paths_from_settings(paths, loaded), loaded.settings.storage.kind
+    paths = paths_from_settings(paths, loaded)
+    address = store_address(paths, loaded.settings)
     try:
-        _check_paths(paths, kind)
-        missing, exists = stores.missing_paths(kind, paths.database), stores.exists(kind, paths.database)
+        _check_paths(paths, address)
+        missing, exists = stores.missing_paths(*address), create or stores.exists(*address)
         is_empty = not exists and paths.database.is_file() and not paths.database.stat().st_size
     except OSError as error:  # a parent folder is not accessible, or a name is too long
         raise _creation_error(paths, error.strerror or str(error)) from error
-    if not (create or exists):
+    if not exists:
         command = f"bunko add DIR{paths.cli_flags() if paths.docs_dir is None else ''}"
         raise LibraryError(
-            f"{paths.database} is an empty file" if is_empty else f"There is no library at {paths.display_path}",
+            f"{paths.database} is an empty file" if is_empty else f"There is no library at {_place(paths, address)}",
             hint=f"Add a folder: {command}; or keep the index in the folder: bunko reindex --docs-dir DIR.",
         )
     try:
-        store = stores.build(kind, paths.database, read_only=read_only)
+        store = stores.build(*address, read_only=read_only)
     except LibraryReadOnly as error:
-        if stores.missing_paths(kind, paths.database):
+        if stores.missing_paths(*address):
             reason = getattr(error.__cause__, "strerror", None) or error.__cause__ or error.message
             raise _creation_error(paths, str(reason)) from error
         # The library can still be read; an attempt to write to it will raise the reason.
-        store = stores.build(kind, paths.database, read_only=True)
+        store = stores.build(*address, read_only=True)
     try:
         notices = [*loaded.notices, *_prepare_documents_tool(store, paths, read_only=read_only)]
     except BaseException:
@@ -61,10 +63,14 @@ def open_library(
     return Library(paths, loaded.settings, store, read_only=read_only, notices=tuple(notices), created_paths=missing)
 
 
-def _check_paths(paths: LibraryPaths, kind: str) -> None:
+def _place(paths: LibraryPaths, address: StoreAddress) -> str:
+    return str(paths.display_path) if address.server is None else stores.display_location(*address)
+
+
+def _check_paths(paths: LibraryPaths, address: StoreAddress) -> None:
     """Raise an error if a library cannot be there."""
     if paths.is_among_documents:
-        _check_links(paths, kind)
+        _check_links(paths, address)
     if paths.database.exists() and not (paths.database.is_file() or paths.database.is_dir()):
         raise LibraryError(f"{paths.database} is not a file", hint=rebuild_hint(paths.database))
     if paths.database.is_dir():
@@ -79,11 +85,11 @@ def _check_paths(paths: LibraryPaths, kind: str) -> None:
         )
 
 
-def _check_links(paths: LibraryPaths, kind: str) -> None:
+def _check_links(paths: LibraryPaths, address: StoreAddress) -> None:
     """Raise an error if the files of a library among documents are links: writing would change another file."""
     assert paths.docs_dir is not None
     inner_folders = [folder for folder in (paths.folder, *paths.folder.parents) if paths.docs_dir in folder.parents]
-    files = (paths.index_folder, *stores.file_paths(kind, paths.database))
+    files = (paths.index_folder, *stores.file_paths(*address))
     for path in (*reversed(inner_folders), *files):
         if path.is_symlink():
             raise LibraryError(
@@ -108,7 +114,7 @@ def remove_new_library_on_error(library: Library) -> Iterator[None]:
     except BaseException:
         if library.created_paths and not library.store.tools.all():
             library.close()
-            stores.delete(library.store.kind, library.paths.database)
+            stores.delete(*library.store.address)
             with suppress(OSError):  # a folder that is not empty stays
                 for folder in library.created_paths[1:]:
                     folder.rmdir()
@@ -121,6 +127,13 @@ def _prepare_documents_tool(store: Store, paths: LibraryPaths, *, read_only: boo
     if docs_dir is None:
         return []
     tool = next((tool for tool in tools(store) if tool.name == DOCUMENTS_TOOL), None)
+    is_on_server = store.address.server is not None
+    if is_on_server and tool is not None and tool.source and docs_dir != Path(tool.source):
+        # Its folder may be on another machine: nobody here can say that it is gone.
+        raise LibraryMismatch(
+            f"{DOCUMENTS_TOOL} in {store.location} was built from {tool.source}, not from {docs_dir}",
+            hint="Set storage.schema to another name for this folder, or add it to the library: bunko tool add.",
+        )
     if (
         tool is not None
         and tool.source
@@ -143,7 +156,7 @@ def _prepare_documents_tool(store: Store, paths: LibraryPaths, *, read_only: boo
                 store.tools.ensure(
                     Tool(DOCUMENTS_TOOL, "folder", f"Documents in {docs_dir.name}", str(docs_dir), created_at=now())
                 )
-    if not (store.is_persistent and paths.is_among_documents):
+    if not (store.is_persistent and paths.is_among_documents) or is_on_server:
         return []
     store.cache = DocsCache(store.cache)
     store.tools = docs_tools = DocsTools(store.tools, docs_dir)

@@ -40,7 +40,7 @@ class Reembedder:
     ) -> Report:
         """Embed tools with the embedder of the current settings, reusing vectors from an interrupted run."""
         total = Report()
-        with self._importer.write_lock(observer):
+        with self._importer.write_lock(observer, tools=names):
             for name in names:
                 try:
                     report = self._reembed_tool(catalog.get_tool(self._store, name), observer)

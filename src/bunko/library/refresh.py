@@ -97,6 +97,9 @@ class Refresher:
                 last_check = self._checks.get(tool.id)
                 if last_check and time.monotonic() - last_check.monotonic_seconds < self._refresh_interval:
                     return []
+                if not self._store.tools.is_local(tool.id):
+                    self._checks[tool.id] = SourceCheck(time.monotonic(), tool.checked_at, 0)
+                    return []
                 source, generation, fingerprints = (
                     self._source_of(tool),
                     self._store.generation(),
@@ -133,7 +136,7 @@ class Refresher:
                 subject = "1 changed file is" if missing == 1 else f"{missing} changed files are"
             return [f"{subject} still being indexed; results come from the existing index."]
         if isinstance(running.error, LibraryBusy):
-            return ["Another process is importing into this library; results come from the existing index."]
+            return [f"{running.error.message}; results come from the existing index."]
         if isinstance(running.error, LibraryReadOnly | DiskFull):
             # If only file times were to be updated, nothing is missing from the answer.
             if not missing:

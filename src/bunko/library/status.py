@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -137,9 +136,8 @@ def library_status(
     with store.read_transaction():
         statuses = [_tool_status(store, tool, rebuilds.get(tool.name), source_of(tool), index) for tool in tools]
         derived_bytes = index.storage_bytes()
-        stored_bytes = _total_bytes(store.files.paths())
         return LibraryStatus(
-            store.location, store.generation(), stored_bytes, derived_bytes, statuses, store.vectors.usage()
+            store.location, store.generation(), store.size(), derived_bytes, statuses, store.vectors.usage()
         )
 
 
@@ -235,11 +233,3 @@ def source_state(tool: Tool, source: Source, known_uris: Iterable[str]) -> Sourc
         return "missing"
     required = os.R_OK | os.X_OK if Path(tool.source).is_dir() else os.R_OK
     return "empty" if os.access(tool.source, required) else "unreadable"
-
-
-def _total_bytes(paths: Iterable[Path]) -> int:
-    total = 0
-    for path in paths:
-        with suppress(OSError):  # another process may have deleted it since
-            total += path.stat().st_size if path.is_file() else 0
-    return total

@@ -15,6 +15,7 @@ from bunko.errors import (
     LibraryDamaged,
     LibraryReadOnly,
     LibraryTooNew,
+    LibraryUnreachable,
     SourceError,
     UnknownName,
 )  # fmt: skip
@@ -87,7 +88,7 @@ def watch_library(
         try:
             library = open_library()
         except BunkoError as error:
-            if error.code not in ("source", "library"):  # these two mean that it is not back yet
+            if error.code not in ("source", "library", "unreachable"):  # these mean that it is not back yet
                 raise
             _sleep(_TICK_SECONDS, stop)
             continue
@@ -145,7 +146,12 @@ class _WatchSession:
                         f"{self._library.store.location} has disappeared; waiting for it to come back.",
                     )
                     return
-                sources = self._current_sources()
+                try:
+                    sources = self._current_sources()
+                except LibraryUnreachable:
+                    if self._library_files.still_exist():
+                        raise
+                    continue  # its server has just gone: the next look reports it
                 if needs_watch or sources != self._sources:
                     self._start_watch(sources)
                 # The watch starts before the check, so every later change causes an event.
@@ -177,7 +183,7 @@ class _WatchSession:
     def _selected_tools(self) -> list[Tool]:
         tools = self._library.tools()
         if self._name is None:
-            return [tool for tool in tools if tool.active]
+            return self._library.local_tools()
         named = catalog.find_tool(tools, self._name)
         self._tool_id = named.id if named else self._tool_id
         return [tool for tool in tools if tool.id == self._tool_id]

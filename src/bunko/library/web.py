@@ -155,7 +155,7 @@ class WebCollector:
     def delete_page(self, url: str, *, tool: str | None = None, observer: Observer = NO_OBSERVER) -> tuple[str, int]:
         """Delete a page from a tool, or from the first tool that has it; return its URL and number of chunks."""
         owner, page = self._find_page(url, tool)
-        with self._importer.write_lock(observer):
+        with self._importer.write_lock(observer, tools=[owner.name]):
             chunk_count = self._count_chunks(owner, [page.url]).get(page.url, 0)
             aliases = [
                 alias.url
@@ -230,7 +230,7 @@ class WebCollector:
         if not create:
             self._get_tool(name)  # raises before waiting for the lock
         lock = hold_lock(
-            self._store.files.lock_file("web"),
+            self._store.lock("web"),
             wait_seconds=_LOCK_WAIT_SECONDS,
             observer=observer,
             activity="collecting pages for",
@@ -246,7 +246,7 @@ class WebCollector:
         """Yield the tool to collect pages in; a tool that is created here and gets no page is deleted again."""
         existing = self._find_tool(name) if create else self._get_tool(name)
         if existing is None:
-            with self._importer.write_lock():
+            with self._importer.write_lock(tools=[name or DEFAULT_TOOL]):
                 tool = catalog.add_tool(self._store, name or DEFAULT_TOOL, "Collected web pages", None, kind="web")
         else:
             tool = existing
@@ -262,7 +262,7 @@ class WebCollector:
         finally:
             is_new = existing is None and self._tool_exists(tool)
             if is_new and not any(map(_is_stored_or_waiting, self._store.pages.select(tool.id))):
-                with self._importer.write_lock():
+                with self._importer.write_lock(tools=[tool.name]):
                     self._store.tools.drop(tool.id)
 
     def _tool_exists(self, tool: Tool) -> bool:
@@ -313,7 +313,7 @@ class WebCollector:
 
     def _save_crawl(self, tool: Tool, root: str, record: dict[str, Any] | None, observer: Observer) -> None:
         """Store the rules of a running crawl, or delete those of a finished one."""
-        with self._importer.write_lock(observer):
+        with self._importer.write_lock(observer, tools=[tool.name]):
             tool = catalog.get_tool(self._store, tool.name)
             crawls = {url: rules for url, rules in tool.options.crawls.items() if url != root}
             crawls |= {root: record} if record else {}

@@ -12,6 +12,7 @@ from bunko.protocols.store import (
     ToolStore,
     VectorStore,
     WebPageStore,
+    WriterLock,
 )
 
 __all__ = [
@@ -33,4 +34,5 @@ __all__ = [
     "ToolStore",
     "VectorStore",
     "WebPageStore",
+    "WriterLock",
 ]

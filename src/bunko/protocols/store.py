@@ -19,6 +19,7 @@ from bunko.records import (
     LoggedSearch,
     PreparedDocument,
     StorageSize,
+    StoreAddress,
     StoredChunk,
     StoredDocument,
     Totals,
@@ -49,6 +50,12 @@ class ToolStore(Protocol):
 
     def rename(self, *tools: Tool) -> None:
         """Store the names and options of existing tools atomically; raise SettingsError if another has such a name."""
+
+    def claim(self, tool_id: int) -> None:
+        """Record that this machine imports a tool, which else the one does that added it."""
+
+    def is_local(self, tool_id: int) -> bool:
+        """Return whether this machine imports a tool: on others, the path of its folder may be another folder."""
 
     def drop(self, tool_id: int) -> None:
         """Delete a tool with its documents, pages and pinned vectors."""
@@ -247,8 +254,21 @@ class StatsStore(Protocol):
         """Return the most recent documents, newest first; documents without a date come last."""
 
 
+class WriterLock(Protocol):
+    """Keeps other writers out: threads, processes and, if the store is on a server, other machines."""
+
+    def acquire(self, seconds: float) -> bool:
+        """Wait at most this long for the lock; return whether it is held now."""
+
+    def release(self) -> None:
+        """Release the lock."""
+
+    def holder(self) -> str:
+        """Describe the process that holds it, or return an empty string if that is not known."""
+
+
 class StoreFiles(Protocol):
-    """The files of a library, without those of its indexes; a store without files has none but locks."""
+    """The files of a library, without those of its indexes; a store without files has none."""
 
     def paths(self) -> list[Path]:
         """Return the files that exist now."""
@@ -259,16 +279,16 @@ class StoreFiles(Protocol):
     def still_exist(self) -> bool:
         """Return whether the library that was opened is still at its place."""
 
-    def lock_file(self, purpose: str = "") -> Path:
-        """Return the lock file that a writer holds, or the one for another purpose."""
-
 
 class Store(Protocol):
     """Stores the tools and documents of a library, by subject."""
 
     id: str  # unique to the library
     kind: str  # one of `stores.KINDS`
-    location: str  # for messages, and to open the same library in another process
+    address: StoreAddress  # to open the same library in another process
+    location: str  # for messages
+    engine: str  # what stores it, with its version, for messages
+    announces_changes: bool  # whether `wait_for_change` returns as soon as another process has changed something
     is_persistent: bool  # False if the library ends with its process, and no other process can open it
     tools: ToolStore
     documents: DocumentStore
@@ -282,8 +302,20 @@ class Store(Protocol):
     def read_transaction(self) -> AbstractContextManager[None]:
         """Read everything inside the block from one state, unaffected by concurrent writes."""
 
+    def lock(self, purpose: str = "import", *, tools: Sequence[str] | None = None) -> WriterLock:
+        """Return the lock for a purpose: `import`, of some tools or of all, or `web`.
+
+        Imports of different tools may run at the same time on a server; a file has one lock for all of them.
+        """
+
     def generation(self) -> int:
         """Return a number that grows with every change that affects search results."""
+
+    def wait_for_change(self, seconds: float) -> bool:
+        """Wait at most this long for a change by any process; return whether there may have been one."""
+
+    def size(self) -> int:
+        """Return how many bytes the library takes, without its indexes."""
 
     def check(self) -> str:
         """Return the problems found in the stored data, or an empty string."""

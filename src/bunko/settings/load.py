@@ -28,6 +28,7 @@ from bunko.settings.validate import (
 
 _Assignment = tuple[str, object, str]  # key, value, origin
 _URL_CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]*(?=@)")  # user name and password in a URL
+_URL_PASSWORD = re.compile(r"(?<=password=)[^&\s]+")
 
 _WEB_FALLBACKS = {"web.chunk_size": "chunker.chunk_size", "web.chunk_overlap": "chunker.chunk_overlap"} | {
     f"web.{name}": f"search.{name}" for name in ("vector_weight", "k1", "b", "min_combined_score")
@@ -49,6 +50,7 @@ class LoadedSettings:
         for key, setting in all_settings().items():
             value = vars(getattr(self.settings, setting.section)).get(setting.name, setting.default)
             displayed_value = _URL_CREDENTIALS.sub("********", setting.display_value(value))
+            displayed_value = _URL_PASSWORD.sub("********", displayed_value)
             rows.append((key, displayed_value, self.origins.get(key, "default")))
         return rows
 
@@ -179,6 +181,8 @@ def _set_implied_values(values: dict[str, object], origins: dict[str, str]) -> N
     size_origins = [origins[key] for key in ("chunking.size", "chunking.overlap") if origins[key] != "default"]
     if size_origins and origins["chunker.kind"] == "default":
         values["chunker.kind"], origins["chunker.kind"] = "tokens", f"[chunking] of {size_origins[0]}"
+    if values["storage.url"] and origins["storage.kind"] == "default":
+        values["storage.kind"], origins["storage.kind"] = "postgres", f"storage.url of {origins['storage.url']}"
     # Values set for all tools also apply to web pages, which otherwise have their own defaults.
     for key, general in _WEB_FALLBACKS.items():
         if origins[key] == "default" and origins[general] != "default":

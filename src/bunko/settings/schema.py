@@ -26,8 +26,18 @@ class StorageSection(Section):
     """What stores the library, and where derived files are stored."""
 
     kind: str = setting(
-        "sqlite", "Store: sqlite for a file, or memory for a library that ends with its process, for tests and scripts"
+        "sqlite",
+        "Store: sqlite for a file, postgres for a server that many machines share, or memory for a library that ends"
+        " with its process, for tests and scripts. If only url is set: postgres",
     )
+    url: str | None = setting(
+        None, "PostgreSQL: postgresql://USER@HOST/DATABASE, without a password; ?sslmode=verify-full checks the host"
+    )
+    password: str = setting(
+        "", "PostgreSQL: password. Not set: from ~/.pgpass, if the server asks for one", "PGPASSWORD", secret=True
+    )
+    schema: str = setting("bunko", "PostgreSQL: schema of the tables, so that several libraries can share a database")
+    pool_size: int = setting(8, "PostgreSQL: maximum number of connections of a process", low=1, high=1000)
     bm25_persist_dir: str | None = setting(None, "Folder for index files. Not set: in the library", "BM25_PERSIST_DIR")
     chromadb_persist_dir: str | None = setting(
         None, "Folder for Chroma's files. Not set: in the library", "CHROMADB_PERSIST_DIR"

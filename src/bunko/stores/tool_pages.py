@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from bunko import stores
 from bunko.protocols import Store
-from bunko.records import WebPage
+from bunko.records import StoreAddress, WebPage
 
 
 class ToolPages:
@@ -19,7 +18,7 @@ class ToolPages:
         self._store, self._tool_id = store, tool_id
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen_pages, (self._store.kind, self._store.location, self._tool_id)
+        return _reopen_pages, (self._store.address, self._tool_id)
 
     def pages(self, urls: Sequence[str] | None = None) -> list[WebPage]:
         """Return all pages, or those with the given URLs, sorted by URL."""
@@ -31,5 +30,5 @@ class ToolPages:
 
 
 @cache  # a worker receives the source with every batch
-def _reopen_pages(kind: str, location: str, tool_id: int) -> ToolPages:
-    return ToolPages(stores.build(kind, Path(location), read_only=True), tool_id)
+def _reopen_pages(address: StoreAddress, tool_id: int) -> ToolPages:
+    return ToolPages(stores.build(*address, read_only=True), tool_id)

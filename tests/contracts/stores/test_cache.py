@@ -60,3 +60,10 @@ def test_kept_searches_follow_a_tool_that_is_renamed(store: Store) -> None:
     store.cache.rename_tool("old", "new")
     found = {(search.query, search.tool): search.count for search in store.cache.logged_searches()}
     assert found == {("寺", "new"): 2, ("庭", ""): 1, ("山", "other"): 1}
+
+
+def test_a_search_of_any_length_is_logged_or_left_out_without_an_error(store: Store) -> None:
+    long_query = "".join(map(chr, range(0x4E00, 0x4E00 + 4000)))
+    assert store.cache.log_search(long_query, "", "2024-01-01", limit=3) in (True, False)
+    assert store.cache.log_search("short", "", "2024-01-02", limit=3)
+    assert "short" in [logged.query for logged in store.cache.logged_searches()]

@@ -138,3 +138,47 @@ def test_a_touched_entry_takes_its_chunks_along_to_other_lines(store: Store) -> 
     assert whole.document.entry == moved
     lines = {row.chunk.text: row.chunk.first_line for row in store.documents.chunks([1, 2, 3]).values()}
     assert lines == {"京都の寺": 2, "奈良の鹿": 3, "大阪の城": 1}
+
+
+def test_texts_come_back_as_they_were_whatever_characters_they_have(store: Store) -> None:
+    tool = store.tools.put(Tool("docs"))
+    text = "zero \0 and 検索\ufeff 𠮷野家 \U0001f469\u200d\U0001f373 %s ? ' \" \\ \x01\x7f"
+    document = prepared("a?%s'\\.md", text, text, tags=(text,))
+    store.documents.write(tool.id, upsert=[document])
+    assert store.documents.export(tool.id, [document.document.uri]) == [document]
+    stored = store.documents.get(tool.id, document.document.uri)
+    assert stored is not None
+    assert (stored.text, stored.tags) == (document.document.text.text, (text,))
+    [chunk_id, _] = sorted(store.changes.chunk_ids(tool.id))
+    assert store.documents.chunks([chunk_id])[chunk_id].chunk.text == text
+
+
+def test_documents_are_sorted_by_the_code_points_of_their_names(store: Store) -> None:
+    tool = store.tools.put(Tool("docs"))
+    uris = [
+        "Z.md",
+        "a.md",
+        "a/b.md",
+        "a b.md",
+        "a_b.md",
+        "é.md",
+        "京.md",
+        "ア.md",
+        "\uffee.md",
+        "𠮷.md",
+        "10.md",
+        "9.md",
+    ]
+    store.documents.write(tool.id, upsert=[prepared(uri, "text") for uri in uris])
+    assert store.documents.uris(tool.id) == sorted(uris)
+    assert store.documents.uris(tool.id, after="a_b.md", limit=2) == ["é.md", "ア.md"]
+    assert [document.uri for document in store.stats.list_documents(tool.id)] == sorted(uris)
+
+
+def test_numbers_as_large_as_a_file_system_has_are_stored(store: Store) -> None:
+    tool = store.tools.put(Tool("docs"))
+    document = prepared("a.md", "text", modified_ns=2**62)
+    entry = replace(document.document.entry, size=2**40, lines=LineSpan(2**33, 2**33 + 1))
+    document = replace(document, document=replace(document.document, entry=entry))
+    store.documents.write(tool.id, upsert=[document])
+    assert store.documents.export(tool.id, ["a.md"]) == [document]

@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import os
+import pickle
 
 from bunko import stores
 from bunko.protocols import Store
+from bunko.records import StoreAddress
 
 
 def test_a_store_says_its_kind_and_where_it_is(store: Store) -> None:
     assert store.kind in stores.KINDS
     assert store.location
+    assert store.engine
     assert store.files.still_exist()
 
 
-def test_only_a_store_that_lasts_has_files(store: Store) -> None:
+def test_the_address_of_a_store_opens_the_same_library_again(store: Store) -> None:
+    if not store.is_persistent:
+        return
+    address: StoreAddress = pickle.loads(pickle.dumps(store.address))
+    again = stores.build(*address, read_only=True)
+    assert again.id == store.id
+    again.close()
+
+
+def test_a_store_knows_its_size(store: Store) -> None:
+    assert bool(store.size()) == store.is_persistent
+
+
+def test_a_change_is_not_waited_for_any_longer_than_asked(store: Store) -> None:
+    assert store.wait_for_change(0.01)  # nobody can know what happened before
+
+
+def test_only_a_store_that_lasts_on_this_machine_has_files(store: Store) -> None:
     paths = store.files.paths()
-    assert bool(paths) == store.is_persistent
+    assert bool(paths) == (store.is_persistent and store.address.server is None)
     assert all(store.files.contain(os.path.realpath(path)) for path in paths)
-
-
-def test_each_purpose_has_its_own_lock_in_a_folder_that_exists(store: Store) -> None:
-    locks = {store.files.lock_file(), store.files.lock_file("web")}
-    assert len(locks) == 2
-    assert all(lock.parent.is_dir() for lock in locks)
-    assert store.files.lock_file() in locks

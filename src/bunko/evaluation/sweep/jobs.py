@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bunko import stores
@@ -16,6 +15,7 @@ from bunko.evaluation.run import averages
 from bunko.evaluation.sweep.result import PointScore
 from bunko.library.library import Library
 from bunko.library.paths import LibraryPaths
+from bunko.records import StoreAddress
 from bunko.settings import Settings
 from bunko.workers import WorkerPool
 
@@ -79,7 +79,7 @@ class _WorkerState:
 
     def __init__(
         self,
-        store: tuple[str, str],  # kind and location
+        address: StoreAddress,
         paths: LibraryPaths,
         tools: Sequence[tuple[str, Settings]],
         queries: Sequence[JudgedQuery],
@@ -90,8 +90,7 @@ class _WorkerState:
     ) -> None:
         self._paths, self._tools, self._queries, self._vectors = paths, tools, queries, vectors
         self._measure, self._tuning, self._held_out = measure, tuning, held_out
-        kind, location = store
-        self._store = stores.build(kind, Path(location), read_only=True)
+        self._store = stores.build(*address, read_only=True)
         self._searches: dict[int, CachedSearch] = {}
 
     def score_batch(self, batch: PointBatch) -> list[PointScore]:

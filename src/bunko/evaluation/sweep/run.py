@@ -79,7 +79,7 @@ def run_sweep(
             usable_modes([mode], current)
         vectors = _query_vectors(library, judged_set, (*configs, current_config))
         worker_args = (
-            (library.store.kind, library.store.location), library.paths, tools.tools, judged_set.queries, vectors,
+            library.store.address, library.paths, tools.tools, judged_set.queries, vectors,
             plan.measure, result.tuning_ids, result.held_out_ids,
         )  # fmt: skip
         pending = [index for index in range(len(result.points)) if index not in result.scores]

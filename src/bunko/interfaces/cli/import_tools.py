@@ -62,7 +62,7 @@ def command(
     shared = pop_shared_options(options)
     with _open_library(shared, name) as library, show_import_progress() as observer:
         report = library.import_tools(
-            [tool.name for tool in library.tools() if tool.active] if name is None else [name],
+            [tool.name for tool in library.local_tools()] if name is None else [name],
             mode or ("update" if everything else "new"),
             options_of=lambda tool: library.options_with_chunker(tool.options, chunker, chunk_size, chunk_overlap),
             workers=workers,

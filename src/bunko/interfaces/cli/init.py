@@ -47,12 +47,12 @@ def command(force: bool, **options: Any) -> None:
             hint="Check the permissions of the folder, or choose another one with --library.",
         ) from error
     with shared.open() as library:
-        database, flags = library.paths.database, shlex.join(library.paths.cli_arguments())
+        location, flags = library.store.location, shlex.join(library.paths.cli_arguments())
     if shared.as_json:
-        print_json({"settings": str(path), "library": str(database), "backup": None if backup is None else str(backup)})
+        print_json({"settings": str(path), "library": location, "backup": None if backup is None else str(backup)})
         return
     say(f"Wrote {path}{f' (backup: {backup})' if backup else ''}.")
-    say(f"The library is {database}. Next steps:")
+    say(f"The library is {location}. Next steps:")
     click.echo(f"  bunko reindex {flags}" if paths.docs_dir else f"  bunko add FOLDER {flags}")
     click.echo(f'  bunko search "…" {flags}')
     click.echo(f"  bunko connect claude-code {flags}")

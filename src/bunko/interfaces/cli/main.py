@@ -85,6 +85,7 @@ EXIT_CODES = {
     "mismatch": 14,
     "read-only": 15,
     "disk-full": 16,
+    "unreachable": 17,
 }
 INTERRUPTED_EXIT_CODE = 130
 

@@ -49,6 +49,7 @@ class BunkoServer(Server[None]):
         self._calls = Workers("calls", max_threads=_MAX_CALLS, max_wait_seconds=_MAX_WAIT_SECONDS)
         # On their own, so that clients can still list tools while all calls hang.
         self._listings = Workers("listings", max_threads=_MAX_LISTINGS, max_wait_seconds=_MAX_WAIT_SECONDS)
+        self._changes = Workers("waits for changes", max_threads=1, max_wait_seconds=_MAX_WAIT_SECONDS)
         super().__init__(
             "bunko",
             version=__version__,
@@ -110,7 +111,7 @@ class BunkoServer(Server[None]):
     async def _watch_tools(self) -> None:
         previous: list[tuple[str, str]] | None = None
         while True:
-            await anyio.sleep(_POLL_SECONDS)
+            await self._wait_for_change()
             if not self._registry.is_open:
                 continue
             try:
@@ -122,6 +123,15 @@ class BunkoServer(Server[None]):
             if current != (self._registry.initial_tools if previous is None else previous):
                 await self._announce_tool_changes()
             previous = current
+
+    async def _wait_for_change(self) -> None:
+        """Wait until the library announces a change, but only for a moment: not every store does."""
+        if self._registry.is_open:
+            store = self._registry.library().store
+            if store.announces_changes:
+                await self._changes.run(store.wait_for_change, _POLL_SECONDS)
+                return
+        await anyio.sleep(_POLL_SECONDS)
 
     async def _announce_tool_changes(self) -> None:
         await self._bus.publish(ToolsListChanged())

@@ -25,11 +25,11 @@ class MemoryFiles:
         """Return True: the library lives as long as its process."""
         return True
 
-    def lock_file(self, purpose: str = "") -> Path:
-        """Return the lock file that a writer holds, or the one for another purpose, in a temporary folder."""
+    def lock_file(self, purpose: str = "import") -> Path:
+        """Return the lock file for a purpose, in a temporary folder."""
         if self._lock_folder is None:
             self._lock_folder = TemporaryFolder("bunko-locks-")
-        return self._lock_folder.path / f"{purpose or 'import'}.lock"
+        return self._lock_folder.path / f"{purpose}.lock"
 
     def delete_locks(self) -> None:
         """Delete the temporary folder of the locks."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from bunko.records import StoreAddress
+from bunko.stores.lock_file import LockFile
 from bunko.stores.memory.cache import MemoryCache
 from bunko.stores.memory.changes import MemoryChanges
 from bunko.stores.memory.data import MemoryTables
@@ -33,9 +37,13 @@ if TYPE_CHECKING:
 class Memory:
     """A library in memory; it ends with its process."""
 
+    announces_changes = False
+    engine = "memory"
+
     def __init__(self) -> None:
         self.id = uuid4().hex
         self.kind, self.location, self.is_persistent = "memory", "memory", False
+        self.address = StoreAddress("memory", Path())
         tables = self._tables = MemoryTables()
         self.tools: ToolStore = MemoryTools(tables)
         self.documents: DocumentStore = MemoryDocuments(tables)
@@ -53,9 +61,22 @@ class Memory:
         with self._tables.lock:
             yield
 
+    def lock(self, purpose: str = "import", *, tools: Sequence[str] | None = None) -> LockFile:
+        """Return the lock for a purpose; one thread at a time imports, whatever the tools."""
+        return LockFile(self._files.lock_file(purpose))
+
     def generation(self) -> int:
         """Return a number that grows with every change that affects search results."""
         return self._tables.generation
+
+    def wait_for_change(self, seconds: float) -> bool:
+        """Wait this long and return True: no other process can change it."""
+        time.sleep(seconds)
+        return True
+
+    def size(self) -> int:
+        """Return 0: nothing is on a disk."""
+        return 0
 
     def check(self) -> str:
         """Return the problems found in the stored data, or an empty string."""

@@ -48,6 +48,13 @@ class MemoryTools:
                     updated = replace(updated, imported_at=imported_at, checked_at=imported_at)
                 self._tables.tools[name] = updated
 
+    def claim(self, tool_id: int) -> None:
+        """Do nothing: no other machine can see the tool."""
+
+    def is_local(self, tool_id: int) -> bool:
+        """Return True: no other machine can see the tool."""
+        return True
+
     @with_lock
     def rename(self, *tools: Tool) -> None:
         """Store the names and options of existing tools atomically; raise SettingsError if another has such a name."""

@@ -2,57 +2,56 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import shlex
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from bunko.errors import LibraryBusy, LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew, rebuild_hint
 from bunko.failpoints import reach_failpoint
+from bunko.stores.sql.database import ColumnType
 from bunko.stores.sqlite import guard, schema
 from bunko.stores.sqlite.errors import BUSY_SECONDS, translate_errors, translate_value_errors
 from bunko.stores.sqlite.files import wal_files
 
 T = TypeVar("T")
-# The Python types of a column's values; `TEXT | NULL` for a column that may be empty.
-ColumnType = frozenset[type]
-TEXT, INTEGER, REAL, BLOB, NULL = (frozenset((kind,)) for kind in (str, int, float, bytes, type(None)))
-
-# The other files of this folder use these names and SQL that PostgreSQL understands too: `?` for values, ON CONFLICT,
-# coalesce, quoted reserved words, no empty lists. What only SQLite understands stands in this file and in schema.py.
-NO_LIMIT = 2**63 - 1  # the LIMIT of a query that only has an OFFSET
 _PEEK_SECONDS = 0.2  # the user waits at the keyboard for a completion
 _ABANDONED_SECONDS = 3600  # a half-written backup this old was left behind by a killed process
-_BATCH_SIZE = 500  # values in one query; old versions of SQLite allow 999
 
 
 class Connection(sqlite3.Connection):
     """A connection inside a write transaction."""
 
-    def insert(self, statement: str, values: Sequence[Any]) -> int:
-        """Insert a row and return its id; SQLite knows RETURNING only since 3.35, which some systems do not have."""
-        row_id = self.execute(statement, values).lastrowid
-        assert row_id is not None
-        return row_id
+    def insert_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> list[int]:
+        """Insert rows and return their ids; SQLite knows RETURNING only since 3.35, which some systems do not have."""
+        ids = [self.execute(statement, row).lastrowid for row in rows]
+        return [row_id for row_id in ids if row_id is not None]
 
     def has_table(self, name: str) -> bool:
         """Return whether a table exists."""
         query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
         return self.execute(query, (name,)).fetchone() is not None
 
+    def ensure_table(self, name: str) -> None:
+        """Create a table that only some libraries have, unless it exists."""
+        self.execute(schema.OPTIONAL_TABLES[name])
+
+    def exclude_imports(self) -> bool:
+        """Return True: one process at a time imports into a file, and it is the one that writes now."""
+        return True
+
 
 class Database:
     """A SQLite file with one connection to read and one to write."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self.path = path
+        self.path, self.location = path, str(path)
         self._read_only = read_only
         self._read_lock, self._write_lock = threading.RLock(), threading.RLock()
         self._read_depth = 0
@@ -198,10 +197,11 @@ class Database:
                 raise
             reach_failpoint("store.committed")
 
-    def try_transaction(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> bool:
+    def try_transaction(self, statements: Sequence[tuple[str, Sequence[Any]]], *, table: str = "") -> bool:
         """Run statements in one transaction unless another writer is active; return whether they ran.
 
-        For data that may be lost: it waits neither for other writers nor for the disk.
+        For data that may be lost: it waits neither for other writers nor for the disk. `table` is created first if only
+        some libraries have it.
         """
         if self._read_only or not self._write_lock.acquire(blocking=False):
             return False
@@ -212,6 +212,8 @@ class Database:
                 writer.execute("PRAGMA synchronous = NORMAL")
                 try:
                     writer.execute("BEGIN IMMEDIATE")
+                    if table:
+                        writer.ensure_table(table)
                     for statement, values in statements:
                         writer.execute(statement, values)
                     writer.execute("COMMIT")
@@ -268,12 +270,20 @@ class Database:
         with self._read_lock, translate_errors(self.path):
             return self._reader.has_table(name)
 
-    def drop_table_securely(self, name: str) -> None:
+    def clear_securely(self, name: str) -> None:
         """Delete a table, and overwrite its rows: they should not stay readable in the file's free pages."""
         with self.transaction() as connection:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute(f"DROP TABLE IF EXISTS {name}")
             connection.execute("PRAGMA secure_delete = OFF")
+
+    def byte_length(self, expression: str) -> str:
+        """Return the SQL for the length of a text in bytes; SQLite knows octet_length only since 3.43."""
+        return f"length(CAST({expression} AS BLOB))"
+
+    def retry(self, work: Callable[[], T]) -> T:
+        """Return what a function returns: the connection to a file is never lost."""
+        return work()
 
     def check(self) -> str:
         """Return the problems found in the file, or an empty string."""
@@ -288,29 +298,6 @@ class Database:
         with self._write_lock, self._read_lock:
             for connection in {self._reader, self._writer}:
                 connection.close()
-
-
-def placeholders(values: Sequence[Any]) -> str:
-    """Return a comma-separated question mark for each value, for an SQL list; an empty list matches nothing."""
-    return ",".join("?" * len(values)) or "NULL"
-
-
-def decode_strings(text: str) -> tuple[str, ...]:
-    """Decode a JSON list of texts; raise ValueError if it is anything else."""
-    values = json.loads(text)
-    if type(values) is not list or not all(type(value) is str for value in values):
-        raise ValueError("not a list of texts")
-    return tuple(values)
-
-
-def batches(values: Sequence[T], size: int = _BATCH_SIZE) -> Iterable[Sequence[T]]:
-    """Split values into batches that fit in one query."""
-    return (values[start : start + size] for start in range(0, len(values), size))
-
-
-def byte_length_sql(expression: str) -> str:
-    """Return the SQL for the length of a text in bytes; SQLite knows octet_length only since 3.43."""
-    return f"length(CAST({expression} AS BLOB))"
 
 
 def read_without_traces(path: Path, query: str) -> list[tuple[Any, ...]]:

@@ -34,9 +34,9 @@ class SqliteFiles:
         """Return whether the library that was opened is still at its place."""
         return _file_id(self._database) == self._file_id
 
-    def lock_file(self, purpose: str = "") -> Path:
-        """Return the lock file that a writer holds, or the one for another purpose."""
-        return self._database.with_name(f"{self._database.name}{f'.{purpose}' if purpose else ''}.lock")
+    def lock_file(self, purpose: str = "import") -> Path:
+        """Return the lock file for a purpose."""
+        return self._database.with_name(f"{self._database.name}{'' if purpose == 'import' else f'.{purpose}'}.lock")
 
 
 def _file_id(path: Path) -> tuple[int, int] | None:

@@ -103,7 +103,7 @@ def _expected_objects() -> tuple[dict[tuple[str, str], _Definition], dict[tuple[
             for statement in _COMMENT.sub("", script).split(";")
             if (definition := _parse_statement(statement)) is not None
         )
-        for scripts in (schema.TABLES, schema.OPTIONAL_TABLES)
+        for scripts in (schema.TABLES, schema.OPTIONAL_TABLES.values())
     )
     return required, optional
 

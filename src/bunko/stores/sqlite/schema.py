@@ -115,7 +115,7 @@ CREATE TABLE answers (
 """
 
 # Created with the first logged search, so that a library without a search log has no table for it.
-CREATE_ASKED = """
+_CREATE_ASKED = """
 CREATE TABLE IF NOT EXISTS asked (
     query TEXT NOT NULL,
     tool TEXT NOT NULL,
@@ -126,7 +126,7 @@ CREATE TABLE IF NOT EXISTS asked (
 """
 
 # Pinned vectors: computed, but not used by a chunk yet. Created with the first one.
-CREATE_KEPT = """
+_CREATE_KEPT = """
 CREATE TABLE IF NOT EXISTS kept (
     tool_id INTEGER NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
     key BLOB NOT NULL,
@@ -137,7 +137,7 @@ CREATE TABLE IF NOT EXISTS kept (
 
 # A library has exactly these tables; another one in the file is refused, so a new table needs a new version.
 TABLES = (_CREATE_TABLES, _CREATE_PAGES, _CREATE_ANSWERS)
-OPTIONAL_TABLES = (CREATE_ASKED, CREATE_KEPT)
+OPTIONAL_TABLES = {"asked": _CREATE_ASKED, "kept": _CREATE_KEPT}
 
 
 def _add_line_ranges(connection: sqlite3.Connection) -> None:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bunko.stores.sqlite.cache import SqliteCache
-from bunko.stores.sqlite.changes import SqliteChanges
-from bunko.stores.sqlite.connection import TEXT, Database
-from bunko.stores.sqlite.documents import SqliteDocuments
+from bunko.records import StoreAddress
+from bunko.stores.lock_file import LockFile
+from bunko.stores.sql.cache import SqlCache
+from bunko.stores.sql.changes import SqlChanges
+from bunko.stores.sql.database import TEXT
+from bunko.stores.sql.documents import SqlDocuments
+from bunko.stores.sql.pages import SqlPages
+from bunko.stores.sql.stats import SqlStats
+from bunko.stores.sql.tools import SqlTools
+from bunko.stores.sql.vectors import SqlVectors
+from bunko.stores.sqlite.connection import Database
 from bunko.stores.sqlite.files import SqliteFiles
-from bunko.stores.sqlite.pages import SqlitePages
-from bunko.stores.sqlite.stats import SqliteStats
-from bunko.stores.sqlite.tools import SqliteTools
-from bunko.stores.sqlite.vectors import SqliteVectors
 
 if TYPE_CHECKING:
     from bunko.protocols import (
@@ -32,10 +38,14 @@ if TYPE_CHECKING:
 class Sqlite:
     """A library in a SQLite file; committed data survives a crash."""
 
+    announces_changes = False
+    engine = f"SQLite {sqlite3.sqlite_version}"
+
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.kind, self.location, self.is_persistent = "sqlite", str(path), True
+        self.address = StoreAddress("sqlite", path)
         database = self._database = Database(path, read_only=read_only)
-        changes = SqliteChanges(database)
+        changes = SqlChanges(database)
         try:
             rows = database.rows("SELECT value FROM meta WHERE key = 'id'", types=(TEXT,))
             with database.decode_values():
@@ -44,20 +54,38 @@ class Sqlite:
         except BaseException:
             database.close()
             raise
-        self.tools: ToolStore = SqliteTools(database)
-        self.documents: DocumentStore = SqliteDocuments(database)
-        self.vectors: VectorStore = SqliteVectors(database)
+        self.tools: ToolStore = SqlTools(database)
+        self.documents: DocumentStore = SqlDocuments(database)
+        self.vectors: VectorStore = SqlVectors(database)
         self.changes: ChangeStore = changes
-        self.pages: WebPageStore = SqlitePages(database)
-        self.cache: CacheStore = SqliteCache(database)
-        self.stats: StatsStore = SqliteStats(database)
-        self.files: StoreFiles = SqliteFiles(path)
+        self.pages: WebPageStore = SqlPages(database)
+        self.cache: CacheStore = SqlCache(database)
+        self.stats: StatsStore = SqlStats(database)
+        self._files = SqliteFiles(path)
+        self.files: StoreFiles = self._files
         # Bound here and not wrapped: every search calls it.
         self.generation = changes.generation
 
     def read_transaction(self) -> AbstractContextManager[None]:
         """Read everything inside the block from one state, unaffected by concurrent writes."""
         return self._database.read_transaction()
+
+    def lock(self, purpose: str = "import", *, tools: Sequence[str] | None = None) -> LockFile:
+        """Return the lock for a purpose; one process at a time imports, whatever the tools."""
+        return LockFile(self._files.lock_file(purpose))
+
+    def wait_for_change(self, seconds: float) -> bool:
+        """Wait this long and return True: SQLite does not tell other processes about a change."""
+        time.sleep(seconds)
+        return True
+
+    def size(self) -> int:
+        """Return how many bytes the files of the library take."""
+        total = 0
+        for path in self._files.paths():
+            with suppress(OSError):  # another process may have deleted it since
+                total += path.stat().st_size
+        return total
 
     def check(self) -> str:
         """Return the problems found in the stored data, or an empty string."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from bunko.errors import name_taken_error
 from bunko.failpoints import reach_failpoint
-from bunko.stores.sqlite.changes import advance_generation
-from bunko.stores.sqlite.connection import INTEGER, TEXT, Connection, Database
+from bunko.stores.sql.changes import advance_generation, put_meta
+from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, retried
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
 from bunko.types.tool_options import ToolOptions
@@ -22,12 +22,14 @@ _INSERT = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
+_MACHINE_PREFIX = "machine of "  # of the keys in `meta` that hold the machine of a tool
 
-class SqliteTools:
-    """The tools of a library."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class SqlTools:
+    """The tools of a library; on a server, each belongs to the machine that imports it."""
+
+    def __init__(self, database: Database, machine: str = "") -> None:
+        self._database, self._machine = database, machine
 
     def all(self) -> list[Tool]:
         """Return all tools, sorted by name."""
@@ -35,16 +37,22 @@ class SqliteTools:
         with self._database.decode_values():
             return [_tool_from_row(row) for row in rows]
 
+    @retried
     def put(self, tool: Tool) -> Tool:
         """Add a tool or replace the tool of the same name; return it with its id."""
         with self._database.transaction() as connection:
-            return _put_tool(connection, tool)
+            tool = _put_tool(connection, tool)
+            self._claim_new(connection, tool.name)
+            return tool
 
+    @retried
     def ensure(self, tool: Tool) -> None:
         """Add a tool unless one of that name exists."""
         with self._database.transaction() as connection:
             connection.execute(f"{_INSERT} ON CONFLICT (name) DO NOTHING", _insert_values(tool))
+            self._claim_new(connection, tool.name)
 
+    @retried
     def update_build_info(self, tool_id: int, *, built: BuildInfo | None = None, imported_at: str = "") -> None:
         """Record how or when a tool's index was built, without overwriting concurrent changes to its other fields."""
         with self._database.transaction() as connection:
@@ -55,6 +63,7 @@ class SqliteTools:
                     "UPDATE tools SET imported_at = ?, checked_at = ? WHERE id = ?", (imported_at, imported_at, tool_id)
                 )
 
+    @retried
     def rename(self, *tools: Tool) -> None:
         """Store the names and options of existing tools atomically; raise SettingsError if another has such a name."""
         with self._database.transaction() as connection:
@@ -67,13 +76,38 @@ class SqliteTools:
                     (tool.name, _to_json(tool.options.to_json()), tool.id),
                 )
 
+    @retried
+    def claim(self, tool_id: int) -> None:
+        """Record that this machine imports a tool, which else the one does that added it."""
+        if not self.is_local(tool_id):
+            with self._database.transaction() as connection:
+                put_meta(connection, f"{_MACHINE_PREFIX}{tool_id}", self._machine)
+
+    def is_local(self, tool_id: int) -> bool:
+        """Return whether this machine imports a tool: on others, the path of its folder may be another folder."""
+        if not self._machine:
+            return True
+        query = "SELECT value FROM meta WHERE key = ?"
+        rows = self._database.rows(query, (f"{_MACHINE_PREFIX}{tool_id}",), types=(TEXT,))
+        return not rows or rows[0][0] == self._machine
+
+    def _claim_new(self, connection: Connection, name: str) -> None:
+        if self._machine:
+            connection.execute(
+                "INSERT INTO meta SELECT ? || CAST(id AS TEXT), ? FROM tools WHERE name = ?"
+                " ON CONFLICT (key) DO NOTHING",
+                (_MACHINE_PREFIX, self._machine, name),
+            )
+
+    @retried
     def drop(self, tool_id: int) -> None:
         """Delete a tool with its documents, pages and pinned vectors."""
         with self._database.transaction() as connection:
             _remove_documents(connection, tool_id)
             connection.execute("DELETE FROM removed WHERE tool_id = ?", (tool_id,))
-            connection.execute("DELETE FROM tools WHERE id = ?", (tool_id,))
+            _delete_tool(connection, tool_id)
 
+    @retried
     def swap(self, tool: Tool, shadow: Tool) -> int:
         """Replace a tool's documents by those of the shadow tool that a rebuild wrote, and delete that, atomically."""
         with self._database.transaction() as connection:
@@ -90,10 +124,12 @@ class SqliteTools:
             )
             return generation
 
+    @retried
     def adopt_documents(self, tool: Tool, shadow: Tool) -> Tool:
         """Store a tool, or replace the one of its name, with the documents of the shadow tool that an import wrote."""
         with self._database.transaction() as connection:
             tool = _put_tool(connection, tool)
+            self._claim_new(connection, tool.name)
             _move_documents(connection, tool, shadow)
             return tool
 
@@ -122,8 +158,13 @@ def _move_documents(connection: Connection, tool: Tool, shadow: Tool) -> int:
     )
     connection.execute("UPDATE failures SET tool_id = ? WHERE tool_id = ?", (tool.id, shadow.id))
     reach_failpoint("store.swapped")
-    connection.execute("DELETE FROM tools WHERE id = ?", (shadow.id,))
+    _delete_tool(connection, shadow.id)
     return generation
+
+
+def _delete_tool(connection: Connection, tool_id: int) -> None:
+    connection.execute("DELETE FROM tools WHERE id = ?", (tool_id,))
+    connection.execute("DELETE FROM meta WHERE key = ?", (f"{_MACHINE_PREFIX}{tool_id}",))
 
 
 def _remove_documents(connection: Connection, tool_id: int) -> int:

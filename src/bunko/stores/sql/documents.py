@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from bunko.failpoints import reach_failpoint
 from bunko.records import (
@@ -18,8 +18,8 @@ from bunko.records import (
 )
 from bunko.stores import filters
 from bunko.stores.filters import document_matcher, effective_date, separate_chunk_text
-from bunko.stores.sqlite.changes import advance_generation, generation_in_transaction
-from bunko.stores.sqlite.connection import (
+from bunko.stores.sql.changes import advance_generation, generation_in_transaction
+from bunko.stores.sql.database import (
     BLOB,
     INTEGER,
     NULL,
@@ -29,8 +29,9 @@ from bunko.stores.sqlite.connection import (
     batches,
     decode_strings,
     placeholders,
+    retried,
 )
-from bunko.stores.sqlite.vectors import store_vectors
+from bunko.stores.sql.vectors import store_vectors
 from bunko.types import WHOLE_FILE, Chunk, Document, Fingerprint, LineSpan, Problem, SourceEntry, Text
 
 if TYPE_CHECKING:
@@ -39,6 +40,15 @@ if TYPE_CHECKING:
 
 _SELECT_LISTED = "SELECT uri, title, date, modified_ns, tags, media_type, size, first_line, last_line FROM documents"
 _LISTED_TYPES = (TEXT, TEXT, TEXT, INTEGER, TEXT, TEXT, *(INTEGER,) * 3)
+_INSERT_DOCUMENT = (
+    "INSERT INTO documents (tool_id, uri, generation, content_hash, size, modified_ns, seen_ns, first_line,"
+    " last_line, media_type, encoding, title, date, tags, body, text, terms)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_INSERT_CHUNK = (
+    'INSERT INTO chunks (document_id, ordinal, start, "end", first_line, last_line, heading, heading_path, text,'
+    " vector_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 # Created once: json.dumps creates an encoder for every list, which takes longer than encoding it.
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -50,7 +60,7 @@ _EXPORT_TYPES = (
 )  # fmt: skip
 
 
-class SqliteDocuments:
+class SqlDocuments:
     """The documents of all tools, with their chunks."""
 
     def __init__(self, database: Database) -> None:
@@ -78,6 +88,7 @@ class SqliteDocuments:
         )
         return [Problem(*row) for row in rows]
 
+    @retried
     def write(
         self,
         tool_id: int,
@@ -94,14 +105,12 @@ class SqliteDocuments:
             has_changes = upsert or fail or remove
             generation = advance_generation(connection) if has_changes else generation_in_transaction(connection)
             replaced = (*(prepared.document.uri for prepared in upsert), *(failure.entry.uri for failure in fail))
-            _remove_documents(connection, generation, [(tool_id, uri) for uri in (*remove, *replaced)])
+            _remove_documents(connection, tool_id, generation, [*remove, *replaced])
             _insert_failures(connection, tool_id, fail)
             reach_failpoint("store.removed")
             store_vectors(connection, vectors or {}, usage or {})
             reach_failpoint("store.vectors")
-            for prepared in upsert:
-                _insert_document(connection, tool_id, generation, prepared)
-                reach_failpoint("store.document")
+            _insert_documents(connection, tool_id, generation, upsert)
             _touch_documents(connection, tool_id, touch)
             return generation
 
@@ -189,7 +198,8 @@ class SqliteDocuments:
     def uris_with_hash(self, tool_id: int, prefix: str) -> list[str]:
         """Return the URIs of documents whose content hash starts with a prefix."""
         rows = self._database.rows(
-            "SELECT uri FROM documents WHERE tool_id = ? AND substr(content_hash, 1, ?) = ? ORDER BY uri",
+            "SELECT uri FROM documents WHERE tool_id = ? AND substr(content_hash, 1, CAST(? AS INTEGER)) = ?"
+            " ORDER BY uri",
             (tool_id, len(prefix), prefix),
             types=(TEXT,),
         )
@@ -249,13 +259,14 @@ def _listed_document(
     )  # fmt: skip
 
 
-def _remove_documents(connection: Connection, generation: int, removals: Sequence[tuple[int, str]]) -> None:
-    connection.executemany(
-        "INSERT INTO removed SELECT tool_id, id, ? FROM documents WHERE tool_id = ? AND uri = ?",
-        [(generation, tool_id, uri) for tool_id, uri in removals],
-    )
-    connection.executemany("DELETE FROM documents WHERE tool_id = ? AND uri = ?", removals)
-    connection.executemany("DELETE FROM failures WHERE tool_id = ? AND uri = ?", removals)
+def _remove_documents(connection: Connection, tool_id: int, generation: int, uris: Sequence[str]) -> None:
+    for batch in batches(uris):
+        where = f"WHERE tool_id = ? AND uri IN ({placeholders(batch)})"
+        connection.execute(
+            f"INSERT INTO removed SELECT tool_id, id, ? FROM documents {where}", (generation, tool_id, *batch)
+        )
+        connection.execute(f"DELETE FROM documents {where}", (tool_id, *batch))
+        connection.execute(f"DELETE FROM failures {where}", (tool_id, *batch))
 
 
 def _insert_failures(connection: Connection, tool_id: int, failures: Sequence[FailedDocument]) -> None:
@@ -290,28 +301,33 @@ def _touch_documents(connection: Connection, tool_id: int, entries: Sequence[Sou
     )
 
 
-def _insert_document(connection: Connection, tool_id: int, generation: int, prepared: PreparedDocument) -> None:
+def _insert_documents(
+    connection: Connection, tool_id: int, generation: int, documents: Sequence[PreparedDocument]
+) -> None:
+    """Insert documents, then their chunks: a database on a server gets all of them in one message each."""
+    ids = connection.insert_many(
+        _INSERT_DOCUMENT, [_document_values(tool_id, generation, prepared) for prepared in documents]
+    )
+    connection.executemany(_INSERT_CHUNK, _chunk_values(ids, documents))
+
+
+def _document_values(tool_id: int, generation: int, prepared: PreparedDocument) -> tuple[Any, ...]:
     document, text = prepared.document, prepared.document.text
     entry = document.entry
-    document_id = connection.insert(
-        "INSERT INTO documents (tool_id, uri, generation, content_hash, size, modified_ns, seen_ns, first_line,"
-        " last_line, media_type, encoding, title, date, tags, body, text, terms)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            tool_id, entry.uri, generation, document.content_hash, entry.size, entry.modified_ns, entry.seen_ns,
-            entry.lines.first, entry.lines.last, text.media_type, text.encoding, text.title, text.date,
-            _encode_json(text.tags), text.body_start, text.text, prepared.packed_terms,
-        ),
+    return (
+        tool_id, entry.uri, generation, document.content_hash, entry.size, entry.modified_ns, entry.seen_ns,
+        entry.lines.first, entry.lines.last, text.media_type, text.encoding, text.title, text.date,
+        _encode_json(text.tags), text.body_start, text.text, prepared.packed_terms,
     )  # fmt: skip
-    keys: Sequence[bytes | None] = prepared.vector_keys or [None] * len(prepared.chunks)
-    connection.executemany(
-        "INSERT INTO chunks (document_id, ordinal, start, \"end\", first_line, last_line, heading, heading_path, text,"
-        " vector_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
+
+
+def _chunk_values(ids: Sequence[int], documents: Sequence[PreparedDocument]) -> Iterator[tuple[Any, ...]]:
+    for document_id, prepared in zip(ids, documents, strict=True):
+        text = prepared.document.text.text
+        keys: Sequence[bytes | None] = prepared.vector_keys or [None] * len(prepared.chunks)
+        for chunk, key in zip(prepared.chunks, keys, strict=True):
+            yield (
                 document_id, chunk.index, chunk.start, chunk.end, chunk.first_line, chunk.last_line, chunk.heading,
-                _encode_json(chunk.heading_path), separate_chunk_text(chunk, text.text), key,
-            )
-            for chunk, key in zip(prepared.chunks, keys, strict=True)
-        ],
-    )  # fmt: skip
+                _encode_json(chunk.heading_path), separate_chunk_text(chunk, text), key,
+            )  # fmt: skip
+        reach_failpoint("store.document")

@@ -12,10 +12,9 @@ import numpy as np
 from bunko.errors import LibraryError
 from bunko.failpoints import reach_failpoint
 from bunko.records import EmbeddingUsage
-from bunko.stores.sqlite import schema
-from bunko.stores.sqlite.changes import advance_generation, put_meta
-from bunko.stores.sqlite.connection import BLOB, INTEGER, TEXT, Connection, Database, batches, placeholders
-from bunko.stores.sqlite.tools import set_built
+from bunko.stores.sql.changes import advance_generation, put_meta
+from bunko.stores.sql.database import BLOB, INTEGER, TEXT, Connection, Database, batches, placeholders, retried
+from bunko.stores.sql.tools import set_built
 from bunko.types.build_info import BuildInfo
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 _USAGE_PREFIX = "spent "  # of the keys in `meta` that hold the usage of an embedder
 
 
-class SqliteVectors:
+class SqlVectors:
     """The vectors of chunks by key, and the usage of the embedders that computed them."""
 
     def __init__(self, database: Database) -> None:
@@ -68,6 +67,7 @@ class SqliteVectors:
         )
         return [row[0] for row in rows]
 
+    @retried
     def pin(
         self,
         tool_id: int,
@@ -79,12 +79,13 @@ class SqliteVectors:
         """Store vectors that no chunk uses yet, and keep them from being deleted as orphans until they are unpinned."""
         with self._database.transaction() as connection:
             store_vectors(connection, vectors, usage or {})
-            connection.execute(schema.CREATE_KEPT)
+            connection.ensure_table("kept")
             connection.executemany(
                 "INSERT INTO kept VALUES (?, ?, ?) ON CONFLICT (tool_id, key) DO NOTHING",
                 [(tool_id, key, embedder) for key in vectors],
             )
 
+    @retried
     def unpin(self, tool_id: int, embedder: str | None = None) -> None:
         """Unpin the vectors of a tool, of one embedder or of all."""
         if not self._has_pinned_vectors():
@@ -95,6 +96,7 @@ class SqliteVectors:
             else:
                 connection.execute("DELETE FROM kept WHERE tool_id = ? AND embedder = ?", (tool_id, embedder))
 
+    @retried
     def replace(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: BuildInfo) -> int:
         """Assign new vectors to all chunks of a tool, atomically; return the new generation."""
         with self._database.transaction() as connection:
@@ -106,19 +108,24 @@ class SqliteVectors:
             set_built(connection, tool_id, built)
             return generation
 
+    @retried
     def delete_orphans(self) -> None:
         """Delete vectors that no chunk uses and that are not pinned."""
         with self._database.transaction() as connection:
-            unpinned = " AND key NOT IN (SELECT key FROM kept)" if connection.has_table("kept") else ""
+            # Another import may count on a vector that it found and that no chunk uses yet; the next one deletes it.
+            if not connection.exclude_imports():
+                return
+            unpinned = " EXCEPT SELECT key FROM kept" if connection.has_table("kept") else ""
+            # Not NOT IN: for PostgreSQL, its time grows with the square of the rows.
             connection.execute(
-                "DELETE FROM vectors WHERE key NOT IN"
-                f" (SELECT vector_key FROM chunks WHERE vector_key IS NOT NULL){unpinned}"
+                "DELETE FROM vectors WHERE key IN"
+                f" (SELECT key FROM vectors EXCEPT SELECT vector_key FROM chunks{unpinned})"
             )
 
     def usage(self) -> dict[str, EmbeddingUsage]:
         """Return how much imports have used each embedder, by embedder name."""
         rows = self._database.rows(
-            "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ? ORDER BY key",
+            "SELECT key, value FROM meta WHERE substr(key, 1, CAST(? AS INTEGER)) = ? ORDER BY key",
             (len(_USAGE_PREFIX), _USAGE_PREFIX),
             types=(TEXT, TEXT),
         )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bunko.records import LoggedSearch
-from bunko.stores.sqlite import schema
-from bunko.stores.sqlite.connection import BLOB, INTEGER, NO_LIMIT, TEXT, Database, batches, placeholders
+from bunko.stores.sql.database import BLOB, INTEGER, NO_LIMIT, TEXT, Database, batches, placeholders, retried
 
 _UPSERT_ANSWER = (
     "INSERT INTO answers VALUES (?, ?, ?, ?)"
@@ -19,7 +18,7 @@ _DELETE_SURPLUS = (
 )
 
 
-class SqliteCache:
+class SqlCache:
     """The search log and cached answers of models and web services: data that may be lost."""
 
     def __init__(self, database: Database) -> None:
@@ -29,7 +28,6 @@ class SqliteCache:
         """Add a search to the log, which keeps `limit` searches; return False if another process is writing."""
         return self._database.try_transaction(
             [
-                (schema.CREATE_ASKED, ()),
                 (
                     "INSERT INTO asked VALUES (?, ?, 1, ?)"
                     " ON CONFLICT (query, tool) DO UPDATE SET count = asked.count + 1, last = excluded.last",
@@ -40,7 +38,8 @@ class SqliteCache:
                     " (SELECT query, tool FROM asked ORDER BY last DESC, count DESC, query, tool LIMIT ? OFFSET ?)",
                     (NO_LIMIT, limit),
                 ),
-            ]
+            ],
+            table="asked",
         )
 
     def logged_searches(self) -> list[LoggedSearch]:
@@ -57,9 +56,10 @@ class SqliteCache:
         """Delete the search log; return how many searches it had."""
         count = len(self.logged_searches())
         if self._database.has_table("asked"):
-            self._database.drop_table_securely("asked")
+            self._database.clear_securely("asked")
         return count
 
+    @retried
     def rename_tool(self, name: str, new_name: str) -> None:
         """Make the logged searches of a tool those of its new name, in the place of those of a tool that had it."""
         if self._database.has_table("asked"):
@@ -89,6 +89,7 @@ class SqliteCache:
             ]
         )
 
+    @retried
     def cache_answers(self, kind: str, answers: Mapping[bytes, tuple[str, float]], *, now: float, limit: int) -> None:
         """Cache answers, each with its expiry time, keeping `limit` per kind; wait for other processes."""
         with self._database.transaction() as connection:

@@ -10,7 +10,7 @@ import numpy as np
 from bunko.errors import INCOMPLETE_HINT, LibraryDamaged
 from bunko.records import StoredChunk
 from bunko.stores.filters import tiebreak_order
-from bunko.stores.sqlite.connection import (
+from bunko.stores.sql.database import (
     BLOB,
     INTEGER,
     NULL,
@@ -20,6 +20,7 @@ from bunko.stores.sqlite.connection import (
     batches,
     decode_strings,
     placeholders,
+    retried,
 )
 from bunko.text.term_codec import chunk_count, unpack_terms
 from bunko.types import text_to_index
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
-_ADVANCE_GENERATION = "UPDATE meta SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT) WHERE key = 'generation'"
+_ADVANCE_GENERATION = "UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE key = 'generation'"
 _PUT_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 _DOCUMENT_BATCH = 200  # documents whose texts are in memory at a time
 
 
-class SqliteChanges:
+class SqlChanges:
     """What changed since a generation, for indexes that follow the store."""
 
     def __init__(self, database: Database) -> None:
@@ -70,7 +71,7 @@ class SqliteChanges:
             )
             if len(chunks) != sum(chunk_count(row[-1]) for row in rows.values()):
                 # Without this, a search would leave out texts of which the user knows that they are there.
-                raise LibraryDamaged(f"{self._database.path} lacks chunks of its documents", hint=INCOMPLETE_HINT)
+                raise LibraryDamaged(f"{self._database.location} lacks chunks of its documents", hint=INCOMPLETE_HINT)
             current_id = 0
             terms: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]] = []
             with self._database.decode_values():
@@ -106,20 +107,26 @@ class SqliteChanges:
         )
         return [row[0] for row in rows]
 
+    @retried
     def prune_removals(self, tool_id: int, before: int) -> None:
         """Delete the records of removals up to a generation."""
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM removed WHERE tool_id = ? AND generation <= ?", (tool_id, before))
             put_meta(connection, f"forgotten {tool_id}", str(before))
 
+    @retried
     def set_index_file(self, tool_id: int, name: str) -> None:
         """Store the name of the tool's current index file."""
         with self._database.transaction() as connection:
-            put_meta(connection, f"derived {tool_id}", name)
+            put_meta(connection, self.index_file_key(tool_id), name)
 
     def index_file(self, tool_id: int) -> str:
         """Return the name of the tool's current index file, or an empty string."""
-        return self._meta_value(f"derived {tool_id}")
+        return self._meta_value(self.index_file_key(tool_id))
+
+    def index_file_key(self, tool_id: int) -> str:
+        """Return the key under which the name of a tool's index file is stored."""
+        return f"derived {tool_id}"
 
     def _meta_value(self, key: str) -> str:
         rows = self._database.rows("SELECT value FROM meta WHERE key = ?", (key,), types=(TEXT,))

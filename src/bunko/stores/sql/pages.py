@@ -8,7 +8,7 @@ from dataclasses import fields
 from operator import attrgetter
 
 from bunko.records import WebPage
-from bunko.stores.sqlite.connection import BLOB, INTEGER, NULL, TEXT, Database, batches, placeholders
+from bunko.stores.sql.database import BLOB, INTEGER, NULL, TEXT, Database, batches, placeholders, retried
 
 _COLUMN_NAMES = [column.name for column in fields(WebPage) if column.name != "size"]
 _COLUMNS = ", ".join(_COLUMN_NAMES)
@@ -27,7 +27,7 @@ _COLUMN_TYPES = tuple(INTEGER if column.type == "int" else TEXT for column in fi
 _MAX_CONTENT_BYTES = 256 * 2**20
 
 
-class SqlitePages:
+class SqlPages:
     """The fetched web pages of all tools."""
 
     def __init__(self, database: Database) -> None:
@@ -57,6 +57,7 @@ class SqlitePages:
         with self._database.decode_values():
             return _decompress(rows[0][0])
 
+    @retried
     def write(
         self,
         tool_id: int,

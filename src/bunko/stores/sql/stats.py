@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bunko.records import NO_FILTER, DatedDocument, DocumentSummary, Filter, StorageSize, Totals
 from bunko.stores.filters import BEGINNING_CHARS, count_tags, document_matcher, effective_date, newest_first
-from bunko.stores.sqlite.connection import BLOB, INTEGER, TEXT, Database, byte_length_sql, decode_strings
+from bunko.stores.sql.database import BLOB, INTEGER, TEXT, Database, decode_strings
 from bunko.text.term_codec import chunk_count
 from bunko.types import LineSpan
 
 _FROM_CHUNKS = "FROM chunks JOIN documents ON documents.id = document_id WHERE tool_id = ?"
 
 
-class SqliteStats:
+class SqlStats:
     """Counts, sizes and lists of a tool's documents, without their texts."""
 
     def __init__(self, database: Database) -> None:
@@ -38,13 +38,13 @@ class SqliteStats:
     def storage_size(self, tool_id: int) -> StorageSize:
         """Return how many bytes a tool's rows take."""
         text, terms = self._database.rows(
-            f"SELECT coalesce(sum({byte_length_sql('text')}), 0), coalesce(sum(length(terms)), 0)"
+            f"SELECT coalesce(sum({self._database.byte_length('text')}), 0), coalesce(sum(length(terms)), 0)"
             " FROM documents WHERE tool_id = ?",
             (tool_id,),
             types=(INTEGER, INTEGER),
         )[0]
         chunk_length = " + ".join(
-            byte_length_sql(name) for name in ("heading", "heading_path", "coalesce(chunks.text, '')")
+            self._database.byte_length(name) for name in ("heading", "heading_path", "coalesce(chunks.text, '')")
         )
         chunks, vector_count = self._database.rows(
             f"SELECT coalesce(sum({chunk_length}), 0), count(DISTINCT vector_key) {_FROM_CHUNKS}",
@@ -77,7 +77,8 @@ class SqliteStats:
         """Return a page of documents, sorted by URI."""
         rows = self._database.rows(
             "SELECT uri, title, (SELECT count(*) FROM chunks WHERE document_id = documents.id), length(text),"
-            " substr(text, body + 1, ?) FROM documents WHERE tool_id = ? ORDER BY uri LIMIT ? OFFSET ?",
+            " substr(text, body + 1, CAST(? AS INTEGER)) FROM documents WHERE tool_id = ?"
+            " ORDER BY uri LIMIT ? OFFSET ?",
             (BEGINNING_CHARS, tool_id, limit, skip),
             types=(TEXT, TEXT, INTEGER, INTEGER, TEXT),
         )
@@ -106,7 +107,7 @@ class SqliteStats:
         documents = []
         for uri, date in newest_first((uri, date) for uri, date, _ in dated)[:limit]:
             for title, tags_json, beginning, first_line, last_line in self._database.rows(
-                "SELECT title, tags, substr(text, body + 1, ?), first_line, last_line FROM documents"
+                "SELECT title, tags, substr(text, body + 1, CAST(? AS INTEGER)), first_line, last_line FROM documents"
                 " WHERE tool_id = ? AND uri = ?",
                 (BEGINNING_CHARS, tool_id, uri),
                 types=(TEXT, TEXT, TEXT, INTEGER, INTEGER),

@@ -1,0 +1,179 @@
+"""Connect to PostgreSQL, and run the shared statements there."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import psycopg
+from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
+
+from bunko.errors import LibraryDamaged, LibraryError
+from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.errors import connection_error
+from bunko.stores.postgres.schema import OPTIONAL_TABLES
+
+PgConnection = psycopg.Connection[tuple[Any, ...]]
+
+# The oldest version that its makers still support; the tests run with 15.
+_MIN_VERSION = 14
+# A machine that lost its network is noticed within a minute, on both sides: the server then releases its locks.
+_TIMEOUTS = {
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+# A plan that was made for an empty table would stay in use while an import fills it.
+_SESSION_SETTINGS = (
+    "SET search_path TO {schema}, pg_temp; SET plan_cache_mode = force_custom_plan;"
+    " SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3"
+)
+# PostgreSQL stores every character but NUL. This one means nothing by definition, so texts do not contain it.
+_NUL_STAND_IN = "\U0010fffe"
+_MAX_NAME_BYTES = 63  # of an application
+
+
+class Connection:
+    """A connection inside a write transaction."""
+
+    def __init__(self, raw: PgConnection, address: Address) -> None:
+        self._raw, self._address = raw, address
+
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> psycopg.RawCursor[tuple[Any, ...]]:
+        """Run a statement."""
+        return execute(self._raw, statement, values)
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> None:
+        """Run a statement once for each row of values."""
+        encoded = [encode_values(row) for row in rows]
+        if encoded:
+            psycopg.RawCursor(self._raw).executemany(number_values(statement), encoded)
+
+    def insert_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> list[int]:
+        """Insert rows and return their ids."""
+        encoded = [encode_values(row) for row in rows]
+        if not encoded:
+            return []
+        cursor = psycopg.RawCursor(self._raw)
+        cursor.executemany(number_values(f"{statement} RETURNING id"), encoded, returning=True)
+        ids = [int(cursor.fetchall()[0][0])]
+        while cursor.nextset():
+            ids.append(int(cursor.fetchall()[0][0]))
+        return ids
+
+    def has_table(self, name: str) -> bool:
+        """Return whether a table exists: every library has all tables."""
+        return name in OPTIONAL_TABLES
+
+    def ensure_table(self, name: str) -> None:
+        """Do nothing: every library has all tables."""
+
+    def exclude_imports(self) -> bool:
+        """Return whether no other import runs, and none can begin before this transaction ends."""
+        query = "SELECT pg_try_advisory_xact_lock(?)"
+        row = self.execute(query, (self._address.lock_key("import"),)).fetchone()
+        return bool(row and row[0])
+
+
+def connect(address: Address, **options: Any) -> PgConnection:
+    """Open a connection that commits every statement unless a transaction is begun."""
+    parameters: dict[str, Any] = {
+        **_TIMEOUTS,
+        "application_name": application_name(),
+        **address.parameters,
+        "client_encoding": "utf8",
+        **options,
+    }
+    try:
+        connection = psycopg.connect(**parameters, autocommit=True)
+    except psycopg.Error as error:
+        raise connection_error(address, error) from error
+    try:
+        # The same type for all integers: a statement would be prepared anew for each size of a value.
+        connection.adapters.register_dumper(int, Int8Dumper)
+        connection.adapters.register_dumper(int, Int8BinaryDumper)
+        connection.execute(_SESSION_SETTINGS.format(schema=quote(address.schema)))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def check_server(connection: PgConnection, address: Address) -> str:
+    """Return name and version of the server; raise an error if a library cannot be there."""
+    version = connection.info.server_version
+    if version < _MIN_VERSION * 10_000:
+        raise LibraryError(
+            f"{address.display} is PostgreSQL {format_version(version)}, which is too old",
+            hint=f"Use a server of version {_MIN_VERSION} or newer.",
+        )
+    encoding = connection.info.parameter_status("server_encoding") or ""
+    if encoding != "UTF8":
+        raise LibraryDamaged(
+            f"{address.display} stores text as {encoding or 'something'}, not as UTF-8",
+            hint="Create a database for it: createdb --encoding UTF8 --template template0 NAME.",
+        )
+    encrypted = ", encrypted" if connection.pgconn.ssl_in_use else ""
+    return f"PostgreSQL {format_version(version)}{encrypted}"
+
+
+def format_version(number: int) -> str:
+    """Return a version as people write it: 150018 is 15.18."""
+    return f"{number // 10_000}.{number % 10_000}" if number >= 100_000 else f"{number // 10_000}.{number // 100 % 100}"
+
+
+def application_name() -> str:
+    """Return how the server lists this process: host, process id, and when the connection began."""
+    pid, since = os.getpid(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    host = socket.gethostname().partition(".")[0].encode("ascii", "replace").decode().replace(" ", "_")
+    room = _MAX_NAME_BYTES - len(f"bunko  {pid} {since}")
+    return f"bunko {host[:room] or '?'} {pid} {since}"
+
+
+def describe_application(name: str) -> str:
+    """Return the process behind an application name for people; empty if it is not one of bunko's."""
+    parts = name.split(" ")
+    if len(parts) != 4 or parts[0] != "bunko":
+        return ""
+    return f"Process {parts[2]} on {parts[1]} (since {parts[3]})"
+
+
+def quote(name: str) -> str:
+    """Return a name of the schema as SQL; `parse_address` allows no quotes in it."""
+    return f'"{name}"'
+
+
+def execute(connection: PgConnection, statement: str, values: Sequence[Any]) -> psycopg.RawCursor[tuple[Any, ...]]:
+    """Run a shared statement; its result comes in binary form."""
+    return psycopg.RawCursor(connection).execute(number_values(statement), encode_values(values), binary=True)
+
+
+@lru_cache(maxsize=1024)
+def number_values(statement: str) -> bytes:
+    """Return a shared statement with the placeholders of PostgreSQL: $1 for the first value."""
+    first, *rest = statement.split("?")
+    return (first + "".join(f"${number}{part}" for number, part in enumerate(rest, 1))).encode()
+
+
+def encode_values(values: Sequence[Any]) -> Sequence[Any]:
+    """Return values that PostgreSQL can store."""
+    if any(type(value) is str and "\0" in value for value in values):
+        return [value.replace("\0", _NUL_STAND_IN) if type(value) is str else value for value in values]
+    return values
+
+
+def decode_rows(rows: list[tuple[Any, ...]], text_columns: Sequence[int]) -> list[tuple[Any, ...]]:
+    """Return rows as they were before `encode_values`."""
+    for column in text_columns:
+        if any(_NUL_STAND_IN in (row[column] or "") for row in rows):
+            return [
+                tuple(value.replace(_NUL_STAND_IN, "\0") if type(value) is str else value for value in row)
+                for row in rows
+            ]
+    return rows

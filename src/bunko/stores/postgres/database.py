@@ -1,0 +1,288 @@
+"""Run reads in snapshots and writes in transactions, and try again when a connection is lost."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import psycopg
+
+from bunko.errors import BunkoError, LibraryBusy, LibraryReadOnly, LibraryUnreachable
+from bunko.failpoints import reach_failpoint
+from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.connection import (
+    Connection,
+    PgConnection,
+    check_server,
+    connect,
+    decode_rows,
+    execute,
+    quote,
+)
+from bunko.stores.postgres.errors import (
+    BUSY_SECONDS,
+    library_error,
+    translate_errors,
+    translate_value_errors,
+)
+from bunko.stores.postgres.locks import WriteSession
+from bunko.stores.postgres.pool import Pool
+from bunko.stores.postgres.schema import OPTIONAL_TABLES, missing_tables, prepare_schema
+from bunko.stores.sql.database import ColumnType
+
+T = TypeVar("T")
+
+_BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# How long a read, and a write of an import, try to reach a server that went away: a restart takes a few seconds.
+_READ_RETRY_SECONDS, _IMPORT_RETRY_SECONDS = 5.0, 60.0
+_FIRST_DELAY_SECONDS, _MAX_DELAY_SECONDS = 0.05, 1.0
+# Data that may be lost waits neither for other writers nor for the disk.
+_BEGIN_CACHE = "BEGIN; SET LOCAL lock_timeout = 100; SET LOCAL synchronous_commit = off"
+
+
+class _ThreadState(threading.local):
+    """The connections that a thread uses now."""
+
+    reader: PgConnection | None = None  # of the current read transaction
+    session: WriteSession | None = None
+
+
+class Database:
+    """A schema of a PostgreSQL database with a pool of connections."""
+
+    def __init__(self, address: Address, *, read_only: bool = False) -> None:
+        self.address, self.location = address, address.display
+        self._read_only = read_only
+        self._thread = _ThreadState()
+        self._sessions: weakref.WeakSet[WriteSession] = weakref.WeakSet()
+        # One transaction writes at a time, as in SQLite: then generations are committed in their order.
+        self._begin_write = (
+            f"BEGIN; SET LOCAL lock_timeout = {BUSY_SECONDS * 1000:.0f};"
+            f" SELECT pg_advisory_xact_lock({address.lock_key('write')}); SET LOCAL lock_timeout = 0"
+        )
+        self._commit = f"NOTIFY {quote(address.channel)}; COMMIT"
+        self._pool = Pool(address, lambda: connect(address))
+        try:
+            connection = self._pool.take()
+            try:
+                with translate_errors(address):
+                    self.engine = check_server(connection, address)
+                    prepare_schema(connection, address, read_only=read_only)
+            finally:
+                self._pool.give_back(connection)
+        except BaseException:
+            self._pool.close()
+            raise
+
+    # Reading
+
+    @contextmanager
+    def read_transaction(self) -> Iterator[None]:
+        """Read everything inside the block from one snapshot; each thread has its own."""
+        if self._thread.reader is not None:
+            yield
+            return
+        connection = self._retry_read(self._begin_read)
+        self._thread.reader = connection
+        try:
+            yield
+        finally:
+            self._thread.reader = None
+            with suppress(psycopg.Error):
+                connection.execute("COMMIT")
+            self._pool.give_back(connection)
+
+    def _begin_read(self) -> PgConnection:
+        connection = self._pool.take()
+        try:
+            with translate_errors(self.address):
+                connection.execute(_BEGIN_READ)
+        except BaseException:
+            self._pool.give_back(connection)
+            raise
+        return connection
+
+    def rows(
+        self, query: str, values: Sequence[Any] = (), *, types: Sequence[ColumnType] = ()
+    ) -> list[tuple[Any, ...]]:
+        """Return the rows of a query, from the snapshot of the current read transaction; the tables assure `types`."""
+        connection = self._thread.reader
+        if connection is not None:
+            with translate_errors(self.address):
+                return _fetch(connection, query, values, types)
+        return self._retry_read(lambda: self._fetch_alone(query, values, types))
+
+    def _fetch_alone(self, query: str, values: Sequence[Any], types: Sequence[ColumnType]) -> list[tuple[Any, ...]]:
+        connection = self._pool.take()
+        try:
+            with translate_errors(self.address):
+                return _fetch(connection, query, values, types)
+        finally:
+            self._pool.give_back(connection)
+
+    def has_table(self, name: str) -> bool:
+        """Return whether a table exists: every library has all tables."""
+        return name in OPTIONAL_TABLES
+
+    def byte_length(self, expression: str) -> str:
+        """Return the SQL for the length of a text in bytes."""
+        return f"octet_length({expression})"
+
+    @contextmanager
+    def decode_values(self) -> Iterator[None]:
+        """Raise an error of the block, which decodes stored values, as damage of the library."""
+        with translate_value_errors(self.address):
+            yield
+
+    # Writing
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Run the block in one transaction, waiting for other writers, and announce it to all listeners."""
+        self._check_writable()
+        is_committing = False
+        with self._writer() as connection:
+            try:
+                connection.execute(self._begin_write)
+                yield Connection(connection, self.address)
+                reach_failpoint("store.commit")
+                is_committing = True
+                connection.execute(self._commit)
+            except BaseException as error:
+                with suppress(psycopg.Error):
+                    connection.execute("ROLLBACK")
+                if not isinstance(error, psycopg.Error):
+                    raise
+                translated = library_error(self.address, error)
+                if isinstance(translated, LibraryUnreachable):
+                    translated.was_committing = is_committing
+                raise translated from error
+        reach_failpoint("store.committed")
+
+    @contextmanager
+    def _writer(self) -> Iterator[PgConnection]:
+        """Yield the connection that holds the locks of this thread, else one of the pool."""
+        session = self._thread.session
+        if session is not None and session.holds_locks:
+            yield session.connection()
+            return
+        connection = self._pool.take()
+        try:
+            yield connection
+        finally:
+            self._pool.give_back(connection)
+
+    def try_transaction(self, statements: Sequence[tuple[str, Sequence[Any]]], *, table: str = "") -> bool:
+        """Run statements in one transaction unless they would have to wait; return whether they ran."""
+        if self._read_only:
+            return False
+        try:
+            raw = self._pool.take(wait_seconds=0)
+        except (LibraryUnreachable, LibraryBusy):
+            return False
+        try:
+            with translate_errors(self.address):
+                connection = Connection(raw, self.address)
+                raw.execute(_BEGIN_CACHE)
+                for statement, values in statements:
+                    connection.execute(statement, values)
+                raw.execute("COMMIT")
+        # A user who may only read, or a text too long for an index: it is data that may be lost.
+        except (LibraryUnreachable, LibraryBusy, LibraryReadOnly):
+            return False
+        except BunkoError as error:
+            if isinstance(error.__cause__, psycopg.errors.ProgramLimitExceeded):
+                return False
+            raise
+        finally:
+            with suppress(psycopg.Error):
+                raw.execute("ROLLBACK")
+            self._pool.give_back(raw)
+        return True
+
+    def clear_securely(self, name: str) -> None:
+        """Delete all rows of a table together with the file that held them."""
+        with self.transaction() as connection:
+            connection.execute(f"TRUNCATE {name}")
+
+    def thread_session(self) -> WriteSession:
+        """Return the session in which this thread holds locks and, while it does, writes."""
+        self._check_writable()
+        if self._thread.session is None:
+            self._thread.session = WriteSession(self.address)
+            self._sessions.add(self._thread.session)
+        return self._thread.session
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise LibraryReadOnly(
+                f"{self.location} is open for reading only",
+                hint="Check that you may write to it; in Python, open it without read_only.",
+            )
+
+    # Lost connections
+
+    def retry(self, work: Callable[[], T]) -> T:
+        """Return what a function returns; run it again if a connection is lost before anything was committed."""
+        session = self._thread.session
+        holds_locks = session is not None and session.holds_locks
+        return self._retry(work, _IMPORT_RETRY_SECONDS if holds_locks else _READ_RETRY_SECONDS)
+
+    def _retry_read(self, work: Callable[[], T]) -> T:
+        return self._retry(work, _READ_RETRY_SECONDS)
+
+    def _retry(self, work: Callable[[], T], seconds: float) -> T:
+        deadline, delay = time.monotonic() + seconds, 0.0
+        while True:
+            try:
+                return work()
+            except LibraryUnreachable as error:
+                if error.was_committing or time.monotonic() + delay >= deadline:
+                    raise
+            self._pool.forget_idle()
+            time.sleep(delay)
+            delay = min(max(_FIRST_DELAY_SECONDS, 2 * delay), _MAX_DELAY_SECONDS)
+
+    def is_reachable(self) -> bool:
+        """Return whether the server answers now."""
+        try:
+            self._fetch_alone("SELECT 1", (), ())
+        except LibraryUnreachable:
+            self._pool.forget_idle()
+            try:
+                self._fetch_alone("SELECT 1", (), ())
+            except BunkoError:
+                return False
+        except BunkoError:
+            return False
+        return True
+
+    def check(self) -> str:
+        """Return the tables that are missing, or an empty string; PostgreSQL checks its files itself."""
+        connection = self._retry_read(self._begin_read)
+        try:
+            with translate_errors(self.address):
+                missing = missing_tables(connection, self.address)
+        finally:
+            with suppress(psycopg.Error):
+                connection.execute("COMMIT")
+            self._pool.give_back(connection)
+        return f"{self.location} lacks the tables {', '.join(missing)}" if missing else ""
+
+    def close(self) -> None:
+        """Close all connections."""
+        for session in list(self._sessions):
+            session.close()
+        self._pool.close()
+
+
+def _fetch(
+    connection: PgConnection, query: str, values: Sequence[Any], types: Sequence[ColumnType]
+) -> list[tuple[Any, ...]]:
+    rows = execute(connection, query, values).fetchall()
+    text_columns = [column for column, allowed_types in enumerate(types) if str in allowed_types]
+    return decode_rows(rows, text_columns)

@@ -1,0 +1,98 @@
+"""Keep a few connections open and give each to one thread at a time."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import psycopg
+
+from bunko.errors import LibraryBusy, LibraryError
+from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.connection import PgConnection
+
+# How long a thread waits for a connection while others use all of them.
+_WAIT_SECONDS = 30.0
+
+
+class Pool:
+    """At most `address.pool_size` connections; one that cannot be made raises its reason at once."""
+
+    def __init__(self, address: Address, open_connection: Callable[[], PgConnection]) -> None:
+        self._address, self._open_connection = address, open_connection
+        self._idle: list[PgConnection] = []
+        self._in_use = 0
+        self._is_closed = False
+        self._changed = threading.Condition()
+        self._pid = os.getpid()
+
+    def take(self, *, wait_seconds: float = _WAIT_SECONDS) -> PgConnection:
+        """Return a connection for this thread alone, until it is given back."""
+        deadline = time.monotonic() + wait_seconds
+        with self._changed:
+            if self._pid != os.getpid():  # a forked process must not speak on the connections of its parent
+                self._idle, self._in_use, self._pid = [], 0, os.getpid()
+            while True:
+                if self._is_closed:
+                    raise LibraryError(
+                        f"{self._address.display} is closed",
+                        hint="Open the library again, and close it when you are done.",
+                    )
+                while self._idle:
+                    connection = self._idle.pop()
+                    if not connection.closed:
+                        self._in_use += 1
+                        return connection
+                if self._in_use < self._address.pool_size:
+                    self._in_use += 1
+                    break
+                if not self._changed.wait(deadline - time.monotonic()):
+                    raise LibraryBusy(
+                        f"All {self._address.pool_size} connections to {self._address.display} are in use",
+                        hint="Try again, or raise storage.pool_size.",
+                    )
+        try:
+            return self._open_connection()
+        except BaseException:
+            self._free_place()
+            raise
+
+    def give_back(self, connection: PgConnection) -> None:
+        """Take a connection back; one in an unknown state is closed."""
+        is_usable = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        with self._changed:
+            if is_usable and not self._is_closed:
+                self._idle.append(connection)
+                self._in_use -= 1
+                self._changed.notify()
+                return
+        close_quietly(connection)
+        self._free_place()
+
+    def forget_idle(self) -> None:
+        """Close the connections that nobody uses: after a restart of the server, all of them are dead."""
+        with self._changed:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            close_quietly(connection)
+
+    def close(self) -> None:
+        """Close all connections; those in use are closed when they are given back."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        self.forget_idle()
+
+    def _free_place(self) -> None:
+        with self._changed:
+            self._in_use -= 1
+            self._changed.notify()
+
+
+def close_quietly(connection: PgConnection) -> None:
+    """Close a connection, whatever its state."""
+    with suppress(psycopg.Error):
+        connection.close()

@@ -1,0 +1,1 @@
+"""Run the queries of a library in SQL that SQLite and PostgreSQL both understand."""

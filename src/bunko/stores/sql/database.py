@@ -1,0 +1,123 @@
+"""What the queries of a library need of a database.
+
+The other files of this folder use SQL that SQLite and PostgreSQL understand: `?` for values, ON CONFLICT, coalesce,
+quoted reserved words, no empty lists. What only one of them understands stands in its own folder.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound="_Subject")
+T = TypeVar("T")
+# The Python types of a column's values; `TEXT | NULL` for a column that may be empty.
+ColumnType = frozenset[type]
+TEXT, INTEGER, REAL, BLOB, NULL = (frozenset((kind,)) for kind in (str, int, float, bytes, type(None)))
+
+NO_LIMIT = 2**63 - 1  # the LIMIT of a query that only has an OFFSET
+_BATCH_SIZE = 500  # values in one query; old versions of SQLite allow 999
+
+
+class Cursor(Protocol):
+    """The result of a statement."""
+
+    def fetchone(self) -> Any:
+        """Return the next row, or None."""
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows that are left."""
+
+
+class Connection(Protocol):
+    """A connection inside a write transaction."""
+
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Cursor:
+        """Run a statement."""
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> object:
+        """Run a statement once for each row of values."""
+
+    def insert_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> list[int]:
+        """Insert rows and return their ids."""
+
+    def has_table(self, name: str) -> bool:
+        """Return whether a table exists."""
+
+    def ensure_table(self, name: str) -> None:
+        """Create a table that only some libraries have, unless it exists."""
+
+    def exclude_imports(self) -> bool:
+        """Return whether no other import runs, and none can begin before this transaction ends."""
+
+
+class Database(Protocol):
+    """Runs queries and transactions."""
+
+    location: str  # for messages
+
+    def transaction(self) -> AbstractContextManager[Connection]:
+        """Run the block in one transaction, waiting for other writers."""
+
+    def try_transaction(self, statements: Sequence[tuple[str, Sequence[Any]]], *, table: str = "") -> bool:
+        """Run statements in one transaction unless another writer is active; return whether they ran.
+
+        For data that may be lost. `table` is created first if only some libraries have it.
+        """
+
+    def rows(
+        self, query: str, values: Sequence[Any] = (), *, types: Sequence[ColumnType] = ()
+    ) -> list[tuple[Any, ...]]:
+        """Return the rows of a query, whose columns have these types, from the state of the read transaction."""
+
+    def decode_values(self) -> AbstractContextManager[None]:
+        """Raise an error of the block, which decodes stored values, as damage of the library."""
+
+    def has_table(self, name: str) -> bool:
+        """Return whether a table exists in the state of the current read transaction."""
+
+    def clear_securely(self, name: str) -> None:
+        """Delete all rows of a table that only some libraries have, so that nobody can read them any more."""
+
+    def byte_length(self, expression: str) -> str:
+        """Return the SQL for the length of a text in bytes."""
+
+    def retry(self, work: Callable[[], T]) -> T:
+        """Return what a function returns; run it again if a connection is lost before anything was committed."""
+
+
+class _Subject(Protocol):
+    _database: Database
+
+
+def retried(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Run a method that is one transaction again if its connection is lost before it was committed."""
+
+    @wraps(method)
+    def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._database.retry(lambda: method(self, *args, **kwargs))
+
+    return run
+
+
+def placeholders(values: Sequence[Any]) -> str:
+    """Return a comma-separated question mark for each value, for an SQL list; an empty list matches nothing."""
+    return ",".join("?" * len(values)) or "NULL"
+
+
+def decode_strings(text: str) -> tuple[str, ...]:
+    """Decode a JSON list of texts; raise ValueError if it is anything else."""
+    values = json.loads(text)
+    if type(values) is not list or not all(type(value) is str for value in values):
+        raise ValueError("not a list of texts")
+    return tuple(values)
+
+
+def batches(values: Sequence[T], size: int = _BATCH_SIZE) -> Iterable[Sequence[T]]:
+    """Split values into batches that fit in one query."""
+    return (values[start : start + size] for start in range(0, len(values), size))
