@@ -158,6 +158,12 @@ class ChangeStore(Protocol):
     def chunks_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
         """Yield the chunks of all documents written after a generation, in the order they were written."""
 
+    def documents_since(self, tool_id: int, since: int) -> list[int]:
+        """Return the ids of the documents written after a generation, in the order they were written."""
+
+    def chunks_of(self, document_ids: Sequence[int]) -> Iterator[StoredChunk]:
+        """Yield the chunks of documents, in the order they were written; a document that was removed has none."""
+
     def chunk_ids(self, tool_id: int) -> list[int]:
         """Return the ids of all chunks of a tool."""
 
@@ -172,6 +178,12 @@ class ChangeStore(Protocol):
 
     def index_file(self, tool_id: int) -> str:
         """Return the name of the tool's current index file, or an empty string."""
+
+    def set_index_note(self, tool_id: int, index: str, note: str) -> None:
+        """Store what an index outside the library must know about its copy of a tool."""
+
+    def index_note(self, tool_id: int, index: str) -> str:
+        """Return what an index stored about its copy of a tool, or an empty string."""
 
 
 class WebPageStore(Protocol):

@@ -70,6 +70,7 @@ class MemoryTables:
     contents: dict[tuple[int, str], bytes] = field(default_factory=dict)  # compressed
     searches: dict[tuple[str, str], LoggedSearch] = field(default_factory=dict)  # by query and tool name
     answers: dict[tuple[str, bytes], tuple[str, float]] = field(default_factory=dict)  # value and expiry time
+    index_notes: dict[tuple[int, str], str] = field(default_factory=dict)  # by tool id and index
     generation: int = 0
     next_tool: int = 1
     next_document: int = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,12 +47,20 @@ class SqliteChanges:
 
     def chunks_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
         """Yield the chunks of all documents written after a generation, in the order they were written."""
-        documents = self._database.rows(
+        return self.chunks_of(self.documents_since(tool_id, since))
+
+    def documents_since(self, tool_id: int, since: int) -> list[int]:
+        """Return the ids of the documents written after a generation, in the order they were written."""
+        rows = self._database.rows(
             "SELECT id FROM documents WHERE tool_id = ? AND generation > ? ORDER BY id",
             (tool_id, since),
             types=(INTEGER,),
         )
-        for batch in batches([row[0] for row in documents], _DOCUMENT_BATCH):
+        return [row[0] for row in rows]
+
+    def chunks_of(self, document_ids: Sequence[int]) -> Iterator[StoredChunk]:
+        """Yield the chunks of documents, in the order they were written; a document that was removed has none."""
+        for batch in batches(document_ids, _DOCUMENT_BATCH):
             rows = {
                 row[0]: row[1:]
                 for row in self._database.rows(
@@ -120,6 +128,15 @@ class SqliteChanges:
     def index_file(self, tool_id: int) -> str:
         """Return the name of the tool's current index file, or an empty string."""
         return self._meta_value(f"derived {tool_id}")
+
+    def set_index_note(self, tool_id: int, index: str, note: str) -> None:
+        """Store what an index outside the library must know about its copy of a tool."""
+        with self._database.transaction() as connection:
+            put_meta(connection, f"index {index} {tool_id}", note)
+
+    def index_note(self, tool_id: int, index: str) -> str:
+        """Return what an index stored about its copy of a tool, or an empty string."""
+        return self._meta_value(f"index {index} {tool_id}")
 
     def _meta_value(self, key: str) -> str:
         rows = self._database.rows("SELECT value FROM meta WHERE key = ?", (key,), types=(TEXT,))
