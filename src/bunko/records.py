@@ -231,5 +231,21 @@ class NearestRows(NamedTuple):
     spread: float
 
 
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """How far an index has followed the store for one tool."""
+
+    generation: int  # of the store, which it has caught up with; 0: it holds nothing of the tool
+    pending: int = 0  # documents written or removed since then
+    rows: int | None = None  # of the tool; None if counting them would mean loading them
+    problem: str = ""  # why searches do not use it
+    hint: str = ""  # what to do about the problem
+
+    @property
+    def is_current(self) -> bool:
+        """Return whether searches use it."""
+        return not (self.pending or self.problem)
+
+
 # An n-gram beside the words of a query counts a quarter of its idf: chosen on judged sets, see docs/quality.md.
 GRAM_WEIGHT = 0.25

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from bunko import stores
+from bunko.indexes.options import ChromaOptions, EngineOptions
 from bunko.protocols import Store
+from tests.scale.engines import chroma_server, require_chroma
 
 
 @pytest.fixture(params=stores.KINDS)
@@ -17,3 +19,23 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     opened = stores.build(request.param, tmp_path / "library.db")
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Run one Chroma server for all tests; each store has collections of its own there."""
+    with chroma_server(tmp_path_factory.mktemp("chroma")) as server:
+        yield f"http://127.0.0.1:{server.port}"
+
+
+@pytest.fixture
+def engine_options(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], EngineOptions]:
+    """Give the options of an engine, and start its server at the first use."""
+
+    def options_of(name: str) -> EngineOptions:
+        if name == "chroma":
+            require_chroma()
+            return EngineOptions(chroma=ChromaOptions(folder=tmp_path / "chroma"))
+        return EngineOptions(chroma=ChromaOptions(url=request.getfixturevalue("chroma_url")))
+
+    return options_of

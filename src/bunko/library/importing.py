@@ -193,6 +193,7 @@ class Importer:
     def update_index(self, tool: Tool, report: Report) -> Report:
         """Bring the derived index up to date and check that searches find the imported texts."""
         view = self._index.sync(tool.id)
+        report.notices += view.notices
         # A few changes do not affect whether the rest can be found.
         if (report.added + report.updated) * _CHECK_RATIO > report.unchanged:
             report.notices += self._search_problems(view, tool)

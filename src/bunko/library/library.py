@@ -12,6 +12,7 @@ from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.catalog import ToolNames
 from bunko.library.importing import Importer, ImportMode
+from bunko.library.index_options import engine_options, index_folder
 from bunko.library.llm import ChatModels
 from bunko.library.outages import Outages
 from bunko.library.page import Page, Pager
@@ -65,11 +66,9 @@ class Library:
     ) -> None:
         self.paths, self.settings, self.store, self.read_only = paths, settings, store, read_only
         self.notices, self.created_paths = notices, created_paths
-        index_folder: Path | None = None  # an index of a store that ends with its process is kept nowhere
-        if store.is_persistent:
-            chosen_folder = settings.storage.bm25_persist_dir
-            index_folder = Path(chosen_folder).expanduser() if chosen_folder else paths.index_folder
-        index = indexes.build(settings.index.kind, store, index_folder)
+        # An index of a store that ends with its process is kept nowhere.
+        folder = index_folder(paths, settings) if store.is_persistent else None
+        index = indexes.build(settings.index.kind, store, folder, engine_options(settings, folder))
         tool_config = ToolConfig(paths, settings, store)
         outages = Outages(store, read_only=read_only)
         importer = Importer(
@@ -430,6 +429,7 @@ class Library:
     def close(self) -> None:
         """Stop the background import and close the files."""
         self._refresher.stop()
+        self._index.close()
         self.store.close()
 
     def __enter__(self) -> Library:

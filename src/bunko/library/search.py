@@ -121,6 +121,7 @@ class Searcher:
             view, hits, request = self._search_or_fall_back(names, choice, replace(request, query=words), notices)
         if request.selection is not None:
             notices += self._selection_notices(names, choice, request, request.selection, hits)
+        notices += view.notices
         if len(query) > MAX_QUERY_CHARS:
             notices.append(f"Only the first {MAX_QUERY_CHARS} characters of the query were used.")
         if choice.embedder is not None and choice.embedder.is_remote:

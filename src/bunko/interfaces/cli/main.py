@@ -78,6 +78,7 @@ EXIT_CODES = {
     "unknown": 6,
     "refused": 7,
     "fetch": 8,
+    "index": 9,
     "library": 10,
     "busy": 11,
     "too-new": 12,
