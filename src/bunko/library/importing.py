@@ -163,7 +163,7 @@ class Importer:
                 (candidate for candidate in catalog.tools(self._store) if candidate.name == tool.name), None
             )
             if existing and existing.is_built and existing.built != self._tool_config.new_build_info(existing):
-                self._index.drop(existing.id)
+                catalog.drop_index(self._index, existing)
                 self._store.tools.drop(existing.id)  # its vectors stay until the end: their keys depend on the text
                 existing = None
             target = existing or self._store.tools.put(tool)

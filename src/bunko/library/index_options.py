@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from pathlib import Path
 
 from bunko.indexes.options import ChromaOptions, EngineOptions, MilvusOptions
-from bunko.library.paths import LibraryPaths
+from bunko.library.paths import LibraryPaths, user_data_folder
 from bunko.settings import Settings
 
 _CHROMA_FOLDER, _MILVUS_FILE = "chroma", "milvus.db"
@@ -17,9 +19,13 @@ def index_folder(paths: LibraryPaths, settings: Settings) -> Path:
     return Path(chosen_folder).expanduser() if chosen_folder else paths.index_folder
 
 
-def engine_options(settings: Settings, folder: Path | None) -> EngineOptions:
-    """Return the options of all engines; `folder` is where they may keep files, None for nowhere."""
+def engine_options(paths: LibraryPaths, settings: Settings, folder: Path | None) -> EngineOptions:
+    """Return the options of all engines; `folder` is where the index may keep files, None for nowhere."""
     chroma, milvus = settings.chromadb, settings.milvus
+    if folder is not None and paths.is_among_documents:
+        # These engines read their files without checking them, and a folder of documents may come from somebody else.
+        digest = hashlib.sha256(os.fsencode(os.path.realpath(paths.database))).hexdigest()[:16]
+        folder = user_data_folder() / "indexes" / digest
     chosen_folder = settings.storage.chromadb_persist_dir
     chroma_folder = Path(chosen_folder).expanduser().absolute() if chosen_folder else folder and folder / _CHROMA_FOLDER
     milvus_uri = milvus.uri or (str(folder / _MILVUS_FILE) if folder else "")

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from bunko.library.doctor import Finding
     from bunko.library.documents import Documents
     from bunko.library.export import PackTransfer
+    from bunko.library.index_care import IndexCare
     from bunko.library.maintenance import Maintenance
     from bunko.library.pack import Pack
     from bunko.library.reembed import Reembedder
@@ -68,7 +69,7 @@ class Library:
         self.notices, self.created_paths = notices, created_paths
         # An index of a store that ends with its process is kept nowhere.
         folder = index_folder(paths, settings) if store.is_persistent else None
-        index = indexes.build(settings.index.kind, store, folder, engine_options(settings, folder))
+        index = indexes.build(settings.index.kind, store, folder, engine_options(paths, settings, folder))
         tool_config = ToolConfig(paths, settings, store)
         outages = Outages(store, read_only=read_only)
         importer = Importer(
@@ -118,6 +119,13 @@ class Library:
         from bunko.library.maintenance import Maintenance
 
         return Maintenance(self.paths, self.store, self._tool_config, self._index, self._importer)
+
+    @cached_property
+    def index(self) -> IndexCare:
+        """The index that answers searches, to show, update, rebuild and drop."""
+        from bunko.library.index_care import IndexCare
+
+        return IndexCare(self.store, self._index, self._importer)
 
     # Searching
 

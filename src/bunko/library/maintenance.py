@@ -77,6 +77,7 @@ class Maintenance:
         findings = doctor.check_storage(self._store)
         for tool in catalog.tools(self._store):
             findings += doctor.check_index(self._index, tool)
+            findings += doctor.check_index_state(self._index, tool)
             findings += [*self._check_source(tool), *self._check_settings(tool)]
             with self._store.read_transaction():
                 findings += doctor.check_search(
@@ -187,4 +188,4 @@ class Maintenance:
         with self._importer.write_lock(observer):
             catalog.delete_tool(self._store, tool.name)
             self._store.vectors.delete_orphans()
-        self._index.drop(tool.id)
+        catalog.drop_index(self._index, tool)

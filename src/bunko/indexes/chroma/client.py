@@ -24,9 +24,10 @@ class CollectionInfo(NamedTuple):
     dimension: int | None  # None before the first vector
     hnsw: Mapping[str, Any]  # space, ef_construction, ef_search, max_neighbors
 
-    def belongs_to(self, library_id: str) -> bool:
-        """Return whether bunko made it for this library."""
-        return bool(self.metadata.get(LIBRARY_KEY) == library_id)
+    def belongs_to(self, library_id: str, tool_id: int | None = None) -> bool:
+        """Return whether bunko made it for this library, and for this tool if that is given."""
+        is_ours = bool(self.metadata.get(LIBRARY_KEY) == library_id)
+        return is_ours and (tool_id is None or self.metadata.get(TOOL_KEY) == tool_id)
 
     @property
     def stamp(self) -> Stamp:

@@ -97,12 +97,14 @@ class ChromaIndex:
     def state(self, tool_id: int) -> IndexState:
         """Return how far the collection of a tool has followed the store."""
         try:
+            self._raise_if_paused()
             collection = self._client.find(self._name(tool_id))
             if collection is None:
                 return IndexState(0, plan_replay(self._store, tool_id, INDEX_NAME, None).pending, 0)
             self._writer.check_owner(collection)
             rows = self._client.count(collection)
         except IndexFailure as failure:
+            self._pause_if_away(failure)
             return IndexState(0, problem=failure.message, hint=failure.hint)
         replay = plan_replay(self._store, tool_id, INDEX_NAME, collection.stamp)
         if replay.from_scratch:
@@ -149,10 +151,11 @@ class ChromaIndex:
         self._checked.pop(tool_id, None)
         self._segments.drop(tool_id)
         self._moments.drop(tool_id)
-        collection = self._client.find(self._name(tool_id))
-        if collection is not None:
-            self._writer.check_owner(collection)
-            self._client.drop(collection.name)
+        # The tool may be deleted already, and with it the name that its collection got.
+        for name in {self._name(tool_id), self._options.collection_name}:
+            collection = self._client.find(name)
+            if collection is not None and collection.belongs_to(self._store.id, tool_id):
+                self._client.drop(name)
 
     def close(self) -> None:
         """Close connections and files."""
@@ -166,8 +169,7 @@ class ChromaIndex:
     def _find_nearest(
         self, tool_id: int, vector: npt.NDArray[np.float32], k: int, document_ids: Sequence[int] | None
     ) -> list[int]:
-        if self._pause is not None and time.monotonic() < self._pause[0]:
-            raise self._pause[1]
+        self._raise_if_paused()
         try:
             collection = self._current_collection(tool_id)
             with timer("chromadb_query", _log):
@@ -196,8 +198,12 @@ class ChromaIndex:
         self._checked[tool_id] = _Checked(generation, collection)
         return collection
 
+    def _raise_if_paused(self) -> None:
+        if self._pause is not None and time.monotonic() < self._pause[0]:
+            raise self._pause[1]
+
     def _pause_if_away(self, failure: IndexFailure) -> None:
-        if failure.is_away:
+        if failure.is_away and self._pause is None:
             self._pause = time.monotonic() + _PAUSE_SECONDS, failure
 
     def _explain(self, failure: IndexFailure) -> str:

@@ -186,11 +186,11 @@ class ChromaServer:
                 f"Chroma at {self.location} rejected the token ({status})",
                 hint="Set chromadb.token, or CHROMADB_TOKEN in the environment.",
             )
-        if status == 404 and error == "NotFoundError":
-            if missing_is_none and "Collection" in detail:
-                return None
+        if status == 404 and error == "NotFoundError" and missing_is_none:
+            return None
+        if error is not None and "does not exist" in detail:  # 400 or 404
             raise IndexFailure(
-                f"Chroma at {self.location} does not have what was asked for: {detail}",
+                f"Chroma at {self.location} does not have what was asked for ({status}): {detail}",
                 hint=f"Check {self._place}, then run: bunko index sync.",
             )
         if error is None:

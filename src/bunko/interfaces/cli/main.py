@@ -33,6 +33,7 @@ COMMANDS = {
     "get": "Print a document, or the lines that a citation names.",
     "import": "Import a tool's documents into the library.",
     "import-pack": "Import a tool from a file written by `bunko export`.",
+    "index": "Look after the index that answers searches.",
     "init": "Create a library and a settings file to edit.",
     "doctor": "Check a library for problems.",
     "help": "Explain a command.",
