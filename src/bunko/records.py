@@ -102,6 +102,16 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolStatistics:
+    """Statistics over the chunks of a tool at one generation."""
+
+    generation: int
+    chunks: int
+    terms: int  # of all chunks, with repetitions
+    vectors: bytes = b""  # number, mean and covariance of the vectors; empty if there are none
+
+
+@dataclass(frozen=True, slots=True)
 class EmbeddingUsage:
     """How much imports have used one embedder."""
 

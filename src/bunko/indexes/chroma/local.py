@@ -37,7 +37,7 @@ class ChromaFiles:
 
     def find(self, name: str) -> CollectionInfo | None:
         """Return the current state of a collection, or None if there is none of that name."""
-        if self._client is None and not (self._folder / "chroma.sqlite3").exists():
+        if self._client is None and not self._folder.is_dir():
             return None  # opening a client would create it
         with self._lock:
             collection = self._get(name)

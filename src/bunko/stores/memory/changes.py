@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from bunko.records import StoredChunk
 from bunko.stores.filters import tiebreak_order
-from bunko.stores.memory.data import MemoryTables
+from bunko.stores.memory.data import DocumentRow, MemoryTables
 from bunko.text.term_codec import unpack_terms
 
 
@@ -28,7 +28,15 @@ class MemoryChanges:
     def chunks_of(self, document_ids: Sequence[int]) -> Iterator[StoredChunk]:
         """Yield the chunks of documents, in the order they were written; a document that was removed has none."""
         rows = {row.id: row for row in self._tables.documents.values()}
-        for row in [rows[document_id] for document_id in sorted(document_ids) if document_id in rows]:
+        return self._stored_chunks([rows[document_id] for document_id in sorted(document_ids) if document_id in rows])
+
+    def chunks_with_ids(self, ids: Sequence[int]) -> Iterator[StoredChunk]:
+        """Yield the chunks with these ids that still exist, in any order."""
+        wanted = set(ids)
+        return (chunk for chunk in self._stored_chunks(self._tables.documents.values()) if chunk.chunk_id in wanted)
+
+    def _stored_chunks(self, rows: Iterable[DocumentRow]) -> Iterator[StoredChunk]:
+        for row in rows:
             prepared = row.prepared
             terms = unpack_terms(prepared.packed_terms)
             for position, chunk in enumerate(prepared.chunks):

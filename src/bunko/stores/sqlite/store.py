@@ -11,6 +11,7 @@ from bunko.stores.sqlite.changes import SqliteChanges
 from bunko.stores.sqlite.connection import TEXT, Database
 from bunko.stores.sqlite.documents import SqliteDocuments
 from bunko.stores.sqlite.files import SqliteFiles
+from bunko.stores.sqlite.index_statistics import SqliteIndexStatistics
 from bunko.stores.sqlite.pages import SqlitePages
 from bunko.stores.sqlite.stats import SqliteStats
 from bunko.stores.sqlite.tools import SqliteTools
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         CacheStore,
         ChangeStore,
         DocumentStore,
+        IndexStatisticsStore,
         StatsStore,
         StoreFiles,
         ToolStore,
@@ -51,6 +53,7 @@ class Sqlite:
         self.pages: WebPageStore = SqlitePages(database)
         self.cache: CacheStore = SqliteCache(database)
         self.stats: StatsStore = SqliteStats(database)
+        self.index_statistics: IndexStatisticsStore = SqliteIndexStatistics(database)
         self.files: StoreFiles = SqliteFiles(path)
         # Bound here and not wrapped: every search calls it.
         self.generation = changes.generation
