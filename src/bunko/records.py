@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -89,6 +89,19 @@ class Filter:
 
 
 NO_FILTER = Filter()
+
+
+class SelectedDocuments(tuple[int, ...]):
+    """The ids of the documents that match a filter, and the filter, which says the same in fewer words."""
+
+    filter: Filter = NO_FILTER
+
+    @classmethod
+    def of(cls, ids: Iterable[int], where: Filter) -> SelectedDocuments:
+        """Return the ids of documents with the filter that selected them."""
+        selected = cls(ids)
+        selected.filter = where
+        return selected
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from tests.contracts.documents import prepared
 
 KINDS = ("embedded", "memory")
 # The engines that are not part of bunko: Chroma in files and on a server; Milvus in a file and on a server.
-ENGINES = ("chroma", "chroma-server")
+ENGINES = ("chroma", "chroma-server", "milvus", "milvus-server")
 ENGINE_PARAMS = [pytest.param(engine, marks=pytest.mark.scale) for engine in ENGINES]
 EMBEDDER = hashing.build(32)
 DOCUMENTS = {

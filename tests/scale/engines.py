@@ -78,3 +78,26 @@ def chroma_server(folder: Path) -> Iterator[Server]:
         yield server
     finally:
         server.kill()
+
+
+def require_milvus() -> None:
+    """Skip the test if pymilvus or the Milvus Lite core is missing."""
+    if find_spec("pymilvus") is None or find_spec("milvus_lite") is None:
+        pytest.skip("pymilvus and milvus-lite are not installed here: make test-scale installs them")
+
+
+@contextmanager
+def milvus_server(folder: Path) -> Iterator[Server]:
+    """Run `milvus-lite server` of the environment that the Makefile makes for it, with its data in a folder."""
+    command = Path(__file__).parents[2] / ".venv-milvus" / "bin" / "milvus-lite"
+    if find_spec("pymilvus") is None or not command.exists():
+        pytest.skip("there is no Milvus server in .venv-milvus: make test-scale installs it")
+    port = free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    arguments = [str(command), "server", "--host", "127.0.0.1", "--port", str(port), "--data-dir", str(folder / "data")]
+    server = Server(arguments, port, folder / "milvus.log")
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()

@@ -275,10 +275,12 @@ class IndexStatisticsStore(Protocol):
     def frequencies(self, tool_id: int, keys: Sequence[int]) -> dict[int, int]:
         """Return in how many chunks of a tool each key occurs; a key that occurs in none may be left out."""
 
-    def replace(self, tool_id: int, statistics: ToolStatistics, frequencies: Mapping[int, int]) -> None:
+    def replace(self, tool_id: int, statistics: ToolStatistics, frequencies: Iterable[tuple[int, int]]) -> None:
         """Store the statistics of a tool in place of all earlier ones, atomically."""
 
-    def update(self, tool_id: int, statistics: ToolStatistics, changes: Mapping[int, int], *, since: int) -> bool:
+    def update(
+        self, tool_id: int, statistics: ToolStatistics, changes: Iterable[tuple[int, int]], *, since: int
+    ) -> bool:
         """Replace the statistics of a tool and add changes to its frequencies, atomically.
 
         If the stored statistics are not of the generation `since`, nothing is stored and the result is False.

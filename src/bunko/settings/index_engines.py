@@ -60,6 +60,4 @@ class MilvusSection(Section):
     write_timeout: float = setting(
         60.0, "Maximum time an import waits for the server to store a batch, in seconds", low=0.1
     )
-    retries: int = setting(
-        2, "Further attempts of a request that failed because the server was busy or restarting", high=20
-    )
+    retries: int = setting(2, "Further attempts of a write while the server is busy or restarting", high=20)

@@ -19,30 +19,30 @@ def test_statistics_are_replaced_updated_and_cleared(store: Store, tool: Tool) -
     assert store.index_statistics.get(tool.id) is None
     assert store.index_statistics.frequencies(tool.id, [1]) == {}
     first = ToolStatistics(3, 10, 200, b"moments")
-    store.index_statistics.replace(tool.id, first, {1: 4, 2**32 - 1: 9})
+    store.index_statistics.replace(tool.id, first, [(1, 4), (2**32 - 1, 9)])
     assert store.index_statistics.get(tool.id) == first
     assert store.index_statistics.frequencies(tool.id, [1, 5, 2**32 - 1]) == {1: 4, 2**32 - 1: 9}
     second = ToolStatistics(5, 11, 190)
-    assert store.index_statistics.update(tool.id, second, {1: -4, 5: 2}, since=3)
+    assert store.index_statistics.update(tool.id, second, [(1, -4), (5, 2)], since=3)
     assert store.index_statistics.get(tool.id) == second
     counts = store.index_statistics.frequencies(tool.id, [1, 5, 2**32 - 1])
     assert {key: count for key, count in counts.items() if count} == {5: 2, 2**32 - 1: 9}
-    store.index_statistics.replace(tool.id, first, {7: 1})
+    store.index_statistics.replace(tool.id, first, [(7, 1)])
     assert store.index_statistics.frequencies(tool.id, [5, 7]) == {7: 1}
     store.index_statistics.clear(tool.id)
     assert (store.index_statistics.get(tool.id), store.index_statistics.frequencies(tool.id, [7])) == (None, {})
 
 
 def test_an_update_from_another_generation_changes_nothing(store: Store, tool: Tool) -> None:
-    assert not store.index_statistics.update(tool.id, ToolStatistics(5, 1, 1), {1: 1}, since=0)
-    store.index_statistics.replace(tool.id, ToolStatistics(4, 1, 1), {1: 1})
-    assert not store.index_statistics.update(tool.id, ToolStatistics(5, 2, 2), {1: 1}, since=3)
+    assert not store.index_statistics.update(tool.id, ToolStatistics(5, 1, 1), [(1, 1)], since=0)
+    store.index_statistics.replace(tool.id, ToolStatistics(4, 1, 1), [(1, 1)])
+    assert not store.index_statistics.update(tool.id, ToolStatistics(5, 2, 2), [(1, 1)], since=3)
     assert store.index_statistics.get(tool.id) == ToolStatistics(4, 1, 1)
     assert store.index_statistics.frequencies(tool.id, [1]) == {1: 1}
 
 
 def test_many_frequencies_are_read_at_once(store: Store, tool: Tool) -> None:
-    store.index_statistics.replace(tool.id, ToolStatistics(1, 1, 1), {key: key + 1 for key in range(50_000)})
+    store.index_statistics.replace(tool.id, ToolStatistics(1, 1, 1), [(key, key + 1) for key in range(50_000)])
     assert store.index_statistics.frequencies(tool.id, range(0, 50_000, 5)) == {
         key: key + 1 for key in range(0, 50_000, 5)
     }
@@ -51,7 +51,7 @@ def test_many_frequencies_are_read_at_once(store: Store, tool: Tool) -> None:
 def test_each_tool_has_its_own_and_takes_them_along_when_it_is_deleted(store: Store, tool: Tool) -> None:
     other = store.tools.put(Tool("other"))
     for owner in (tool, other):
-        store.index_statistics.replace(owner.id, ToolStatistics(owner.id, 1, 1), {1: owner.id})
+        store.index_statistics.replace(owner.id, ToolStatistics(owner.id, 1, 1), [(1, owner.id)])
     store.tools.drop(tool.id)
     assert store.index_statistics.get(tool.id) is None
     assert store.index_statistics.frequencies(tool.id, [1]) == {}

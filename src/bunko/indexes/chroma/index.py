@@ -91,7 +91,7 @@ class ChromaIndex:
             notices.append(f"The vectors were not copied to Chroma: {failure.message}. {failure.hint}".rstrip())
         with self._store.read_transaction():
             view = self.view([tool_id])
-        view.notices += notices
+        view.notices = notices
         return view
 
     def state(self, tool_id: int) -> IndexState:

@@ -38,7 +38,7 @@ class ChromaView:
         self._segments, self._find_nearest = segments, find_nearest
         self._moments, self._explain_failure = moments, explain_failure
         self.generation, self.size = segments.generation, segments.size
-        self.notices: list[str] = []
+        self.notices: Sequence[str] = ()
         self.rows, self.chunk_ids, self.tie_order = segments.rows, segments.chunk_ids, segments.tie_order
         self.max_score, self.matches, self.cosines = segments.max_score, segments.matches, segments.cosines
         self._sorted_ids: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
@@ -74,7 +74,7 @@ class ChromaView:
             rows = self._find_rows(vector, k, where)
         except IndexFailure as failure:
             notice = self._explain_failure(failure)
-            self.notices += [] if notice in self.notices else [notice]
+            self.notices = [*dict.fromkeys((*self.notices, notice))]
             return self._segments.nearest(vector, k, where=where)
         scores = self._segments.cosines(vector, rows)
         order = self._segments.tie_order(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from bunko.records import ToolStatistics
 from bunko.stores.memory.data import MemoryTables, with_lock
@@ -26,18 +26,20 @@ class MemoryIndexStatistics:
         return {key: counts[key] for key in keys if key in counts}
 
     @with_lock
-    def replace(self, tool_id: int, statistics: ToolStatistics, frequencies: Mapping[int, int]) -> None:
+    def replace(self, tool_id: int, statistics: ToolStatistics, frequencies: Iterable[tuple[int, int]]) -> None:
         """Store the statistics of a tool in place of all earlier ones, atomically."""
-        self._tables.statistics[tool_id], self._tables.frequencies[tool_id] = statistics, Counter(frequencies)
+        self._tables.statistics[tool_id], self._tables.frequencies[tool_id] = statistics, Counter(dict(frequencies))
 
     @with_lock
-    def update(self, tool_id: int, statistics: ToolStatistics, changes: Mapping[int, int], *, since: int) -> bool:
+    def update(
+        self, tool_id: int, statistics: ToolStatistics, changes: Iterable[tuple[int, int]], *, since: int
+    ) -> bool:
         """Replace the statistics of a tool and add changes to its frequencies, atomically."""
         current = self._tables.statistics.get(tool_id)
         if current is None or current.generation != since:
             return False
         self._tables.statistics[tool_id] = statistics
-        self._tables.frequencies[tool_id].update(changes)
+        self._tables.frequencies[tool_id].update(dict(changes))
         return True
 
     @with_lock

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from bunko.records import ToolStatistics
 from bunko.stores.sqlite import schema
@@ -49,7 +49,7 @@ class SqliteIndexStatistics:
             counts.update(rows)
         return counts
 
-    def replace(self, tool_id: int, statistics: ToolStatistics, frequencies: Mapping[int, int]) -> None:
+    def replace(self, tool_id: int, statistics: ToolStatistics, frequencies: Iterable[tuple[int, int]]) -> None:
         """Store the statistics of a tool in place of all earlier ones, atomically."""
         with self._database.transaction() as connection:
             connection.execute(schema.CREATE_STATISTICS)
@@ -57,7 +57,9 @@ class SqliteIndexStatistics:
             connection.execute("DELETE FROM index_frequencies WHERE tool_id = ?", (tool_id,))
             _put(connection, tool_id, statistics, frequencies)
 
-    def update(self, tool_id: int, statistics: ToolStatistics, changes: Mapping[int, int], *, since: int) -> bool:
+    def update(
+        self, tool_id: int, statistics: ToolStatistics, changes: Iterable[tuple[int, int]], *, since: int
+    ) -> bool:
         """Replace the statistics of a tool and add changes to its frequencies, atomically."""
         if not self._database.has_table("index_statistics"):
             return False
@@ -77,6 +79,8 @@ class SqliteIndexStatistics:
                 connection.execute(f"DELETE FROM {table} WHERE tool_id = ?", (tool_id,))
 
 
-def _put(connection: Connection, tool_id: int, statistics: ToolStatistics, frequencies: Mapping[int, int]) -> None:
+def _put(
+    connection: Connection, tool_id: int, statistics: ToolStatistics, frequencies: Iterable[tuple[int, int]]
+) -> None:
     connection.execute(_PUT, (tool_id, statistics.generation, statistics.chunks, statistics.terms, statistics.vectors))
-    connection.executemany(_ADD, [(tool_id, key, count) for key, count in frequencies.items() if count])
+    connection.executemany(_ADD, ((tool_id, key, count) for key, count in frequencies if count))
