@@ -107,7 +107,9 @@ def pair(
     store.documents.write(tool.id, remove=["en/garden.md"])
     write(store, tool, {"en/garden.md": DOCUMENTS["en/garden.md"]})
     if request.param in ENGINES:
-        index.sync(tool.id)  # another process would answer for them
+        index.sync(tool.id)  # without it, bunko itself would answer for what is not copied
+        state = index.state(tool.id)
+        assert (state.is_current, state.rows) == (True, len(store.changes.chunk_ids(tool.id)))
     view = view_of(store, index, tool)
     yield view_of(store, build_index("memory"), tool), view
     assert list(view.notices) == [], "the engine answered, and nothing else in its place"

@@ -45,12 +45,10 @@ class MilvusSection(Section):
     """How Milvus is reached and searched, if index.kind is milvus."""
 
     uri: str | None = setting(
-        None,
-        "URL of a Milvus server or cluster, or path of a Milvus Lite file. Not set: a file in the library",
-        "MILVUS_URI",
+        None, "URL of a Milvus server or cluster, or path of a Milvus Lite file. Not set: a file in the library"
     )
-    token: str = setting("", "Token, or user:password, that is sent to the server", "MILVUS_TOKEN", secret=True)
-    database: str = setting("", "Database on the server. Empty: its default", "MILVUS_DATABASE")
+    token: str = setting("", "Token, or user:password, that is sent to the server", secret=True)
+    database: str = setting("", "Database on the server. Empty: its default")
     collection_name: str = setting("bunko", "Start of the names of collections; the id of the library follows")
     consistency_level: Literal["Strong", "Bounded", "Session", "Eventually"] = setting(
         "Bounded", "How current the answers of a cluster are; Strong waits for all writes"

@@ -87,19 +87,17 @@ class MilvusIndex:
         return view
 
     def sync(self, tool_id: int) -> IndexView:
-        """Bring the copy of a tool and its statistics up to date; a failure of Milvus is a notice of the view."""
+        """Bring the copy of a tool and its statistics up to date; if Milvus fails, return what is left as `view`."""
         self._pause = None
-        notices = []
+        self._states.pop(tool_id, None)
         try:
             self._writer.update(tool_id)
         except IndexFailure as failure:
             self._note_failure(failure)
-            notices.append(f"The index was not copied to Milvus: {failure.message}. {failure.hint}".rstrip())
-        self._states.pop(tool_id, None)
+            with self._store.read_transaction():
+                return self._local_view([tool_id], (), failure)
         with self._store.read_transaction():
-            view = self.view([tool_id])
-        view.notices = [*notices, *view.notices]
-        return view
+            return self.view([tool_id])
 
     def state(self, tool_id: int) -> IndexState:
         """Return how far the copy of a tool has followed the store."""

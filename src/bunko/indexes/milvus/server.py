@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +23,9 @@ SCALAR_FIELDS = ("id", "tool", "document_id", "generation", "length", "path", "t
 MAX_RESULTS = 16_384  # of Milvus
 MAX_PATH_BYTES, MAX_TAGS, MAX_TAG_BYTES, _MAX_NOTE_BYTES = 4096, 200, 400, 400
 _MAX_MESSAGE_CHARS = 300
+# What Milvus Lite says if no row matches, and what servers say of a collection that is not in memory.
+_NO_ROWS = "Unsupported data type: 0"
+_RELEASED = re.compile(r"released|not loaded|call load\(\)|collection not load", re.IGNORECASE)
 _FIRST_DELAY_SECONDS = 0.5  # before the second attempt of a write
 
 
@@ -70,25 +76,27 @@ class MilvusServer:
         self, name: str, where: str, fields: Sequence[str], *, limit: int = MAX_RESULTS, writing: bool = False
     ) -> list[dict[str, Any]]:
         """Return the rows that match an expression, as they are after all writes."""
+
+        def query_rows(client: Any, timeout: float) -> list[dict[str, Any]]:
+            arguments = {"filter": where, "output_fields": list(fields), "limit": limit}
+            try:
+                return list(client.query(name, consistency_level="Strong", timeout=timeout, **arguments))
+            except Exception as error:
+                if self.is_file and _NO_ROWS in str(error):
+                    return []
+                raise
+
         run = self._write if writing else self._read
-        return list(
-            run(
-                lambda client, timeout: client.query(
-                    name,
-                    filter=where,
-                    output_fields=list(fields),
-                    limit=limit,
-                    consistency_level="Strong",
-                    timeout=timeout,
-                )
-            )
-        )
+        return run(self._loaded(name, query_rows))
 
     def count(self, name: str, where: str) -> int:
         """Return how many rows match an expression."""
         rows = self._read(
-            lambda client, timeout: client.query(
-                name, filter=where, output_fields=["count(*)"], consistency_level="Strong", timeout=timeout
+            self._loaded(
+                name,
+                lambda client, timeout: client.query(
+                    name, filter=where, output_fields=["count(*)"], consistency_level="Strong", timeout=timeout
+                ),
             )
         )
         return int(rows[0]["count(*)"])
@@ -96,25 +104,42 @@ class MilvusServer:
     def search(self, name: str, field: str, vector: Any, limit: int, where: str) -> list[int]:
         """Return the ids of the rows with the highest products, highest first."""
         answer = self._read(
-            lambda client, timeout: client.search(
+            self._loaded(
                 name,
-                data=[vector],
-                anns_field=field,
-                limit=min(limit, MAX_RESULTS),
-                filter=where,
-                search_params={"metric_type": "IP"},
-                consistency_level=self._options.consistency_level,
-                timeout=timeout,
+                lambda client, timeout: client.search(
+                    name,
+                    data=[vector],
+                    anns_field=field,
+                    limit=min(limit, MAX_RESULTS),
+                    filter=where,
+                    search_params={"metric_type": "IP"},
+                    consistency_level=self._options.consistency_level,
+                    timeout=timeout,
+                ),
             )
         )
         return [int(hit["id"]) for hit in answer[0]]
+
+    def _loaded(self, name: str, request: Callable[[Any, float], T]) -> Callable[[Any, float], T]:
+        """Return a request that loads its collection if that was released, as by a restart of some servers."""
+
+        def request_loaded(client: Any, timeout: float) -> T:
+            try:
+                return request(client, timeout)
+            except Exception as error:
+                if not _RELEASED.search(str(error)):
+                    raise
+            client.load_collection(name, timeout=timeout)
+            return request(client, timeout)
+
+        return request_loaded
 
     def close(self) -> None:
         """Close the connection."""
         with self._lock:
             client, self._client = self._client, None
         if client is not None:
-            client.close()
+            _release_client(client, self._options, is_file=self.is_file)
 
     def _create(self, client: Any, name: str, dimension: int, timeout: float) -> None:
         from pymilvus import DataType
@@ -158,14 +183,7 @@ class MilvusServer:
                 _silence_logs()
                 if self.is_file:
                     Path(self._options.uri).parent.mkdir(parents=True, exist_ok=True)
-                with warnings.catch_warnings():  # of packages that Milvus Lite imports
-                    warnings.simplefilter("ignore")
-                    self._client = MilvusClient(
-                        self._options.uri,
-                        token=self._options.token,
-                        db_name=self._options.database,
-                        timeout=self._options.timeout,
-                    )
+                self._client = _share_client(MilvusClient, self._options)
             return self._client
 
     def _read(self, request: Callable[[Any, float], T]) -> T:
@@ -209,7 +227,7 @@ class MilvusServer:
         if any(word in lower for word in ("unauthenticated", "auth check", "permission")):
             return IndexFailure(
                 f"Milvus at {self.location} rejected the token: {detail}",
-                hint="Set milvus.token, or MILVUS_TOKEN in the environment.",
+                hint="Set milvus.token, or BUNKO_MILVUS_TOKEN in the environment.",
             )
         if type(error).__module__.startswith("grpc") or code == 2 or "timeout" in lower or "connect" in lower:
             reason = str(error.details()) if hasattr(error, "details") else detail
@@ -222,6 +240,42 @@ class MilvusServer:
             f"Milvus at {self.location} failed: {detail or type(error).__name__}",
             hint="Check the log of the server, its version (2.5 or newer) and its free disk space.",
         )
+
+
+# pymilvus has one connection for each address and closes it for all clients, so a process has one client for each.
+_clients: dict[tuple[str, str, str], Any] = {}
+_users: Counter[tuple[str, str, str]] = Counter()
+_clients_lock = threading.Lock()
+
+
+def _share_client(make_client: Callable[..., Any], options: MilvusOptions) -> Any:
+    """Return the client of this process for an address."""
+    key = (options.uri, options.token, options.database)
+    with _clients_lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of packages that Milvus Lite imports
+        if key not in _clients:
+            uri, token, database = key
+            _clients[key] = make_client(uri, token=token, db_name=database, timeout=options.timeout)
+        _users[key] += 1
+        return _clients[key]
+
+
+def _release_client(client: Any, options: MilvusOptions, *, is_file: bool) -> None:
+    """Close a client that nobody uses any more."""
+    key = (options.uri, options.token, options.database)
+    with _clients_lock:
+        _users[key] -= 1
+        if _users[key] > 0:
+            return
+        del _clients[key], _users[key]
+        with suppress(Exception):  # nothing is lost: each request was complete
+            client.close()
+        if is_file:
+            with suppress(ImportError, AttributeError):  # another version of milvus-lite
+                from milvus_lite.server_manager import server_manager_instance
+
+                # It would keep the file until the process ends.
+                server_manager_instance.release_server(options.uri)
 
 
 def _silence_logs() -> None:
