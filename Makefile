@@ -3,12 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 MODELS := .venv-models
+# Chroma and Milvus with their clients, and a Milvus server, whose packages clash with the client's.
+SCALE := .venv-scale
+MILVUS := .venv-milvus
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The pip of this machine installs into .venv if it can (22.3 and later); a pip of its own costs time and disk.
 HAS_PIP := $(shell $(PYTHON) -m pip --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" --version >/dev/null 2>&1 && echo yes)
 PIP := $(if $(HAS_PIP),$(PYTHON) -m pip --python $(BIN)/python,$(BIN)/python -m pip)
 
-.PHONY: demo test test-slow test-models check format bench docs mcpb node clean
+.PHONY: demo test test-slow test-models test-scale check format bench docs mcpb node clean
 
 # Two installers in one environment would get in each other's way.
 .NOTPARALLEL:
@@ -55,6 +58,22 @@ $(MODELS)/.installed: pyproject.toml
 	$(MODELS)/bin/python -m pip install --quiet --editable '.[transformers]' 'pytest>=8.3'
 	touch $@
 
+## Real servers of other engines on loopback: Chroma and Milvus. A part that cannot be installed is skipped with a sentence.
+test-scale: $(SCALE)/.installed
+	-$(MAKE) $(MILVUS)/.installed
+	$(SCALE)/bin/python -m pytest -m scale
+
+$(SCALE)/.installed: pyproject.toml
+	test -x $(SCALE)/bin/python || $(PYTHON) -m venv $(SCALE)
+	$(SCALE)/bin/python -m pip install --quiet --editable '.[chroma,milvus]' 'pytest>=8.3'
+	-$(SCALE)/bin/python -m pip install --quiet 'pymilvus==2.6.6' 'milvus-lite==2.5.1' 'setuptools<81'
+	touch $@
+
+$(MILVUS)/.installed: Makefile
+	test -x $(MILVUS)/bin/python || $(PYTHON) -m venv $(MILVUS)
+	$(MILVUS)/bin/python -m pip install --quiet 'milvus-lite>=3.2,<4' 'pymilvus>=3,<4'
+	touch $@
+
 ## What the slow tests take from npm, at pinned versions, with a Node >= 22 of its own; needs any npm on the machine.
 node: .node/.installed
 
@@ -94,4 +113,4 @@ docs: $(VENV)/.installed
 	$(BIN)/python docs/tools.py
 
 clean:
-	rm -rf $(VENV) $(MODELS) .node .demo build dist
+	rm -rf $(VENV) $(MODELS) $(SCALE) $(MILVUS) .node .demo build dist

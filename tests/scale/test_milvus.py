@@ -220,7 +220,7 @@ def test_a_file_that_another_process_has_open_is_one_sentence(docs: Path, open_d
         other = command("search", "京都", "--docs-dir", str(docs), tmp_path=tmp_path, **environ)
         assert other.returncode == 9
         assert "cannot be opened" in other.stderr
-        assert "One process can open it at a time" in other.stderr
+        assert "One process can open it at a time; for several, run a server" in other.stderr
         assert "Traceback" not in other.stderr
     after = command("search", "京都", "--docs-dir", str(docs), tmp_path=tmp_path, **environ)
     assert (after.returncode, "note0.md" in after.stdout) == (0, True)

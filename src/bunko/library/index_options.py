@@ -29,6 +29,8 @@ def engine_options(paths: LibraryPaths, settings: Settings, folder: Path | None)
     chosen_folder = settings.storage.chromadb_persist_dir
     chroma_folder = Path(chosen_folder).expanduser().absolute() if chosen_folder else folder and folder / _CHROMA_FOLDER
     milvus_uri = milvus.uri or (str(folder / _MILVUS_FILE) if folder else "")
+    if milvus_uri and "://" not in milvus_uri:
+        milvus_uri = str(Path(milvus_uri).expanduser().absolute())
     return EngineOptions(
         ChromaOptions(
             folder=chroma_folder,

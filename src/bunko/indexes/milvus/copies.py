@@ -11,9 +11,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bunko.errors import IndexFailure
+from bunko.indexes.milvus import dimensions
 from bunko.indexes.milvus.server import SCALAR_FIELDS, MilvusServer
 from bunko.indexes.replica import Stamp
+from bunko.text import ngrams
 
+# With other dimensions or n-grams in its rows, a copy is made anew.
+_ROW_FORMAT = f"{dimensions.VERSION}.{ngrams.VERSION}"
 _NOT_ALLOWED = re.compile(r"[^0-9A-Za-z_]")
 
 
@@ -53,14 +57,14 @@ class ToolCopies:
     def stamp(self, dimension: int, tool_id: int) -> Stamp | None:
         """Return the stamp of the copy of a tool, or None if there is no copy."""
         for row in self._server.query(self.name(dimension), f"id == {-tool_id}", ["note"], limit=1):
-            generation, _, nonce = str(row["note"]).partition(" ")
-            if generation.isdigit():
+            generation, nonce, row_format = (*str(row["note"]).split(), "", "", "")[:3]
+            if generation.isdigit() and row_format == _ROW_FORMAT:
                 return Stamp(int(generation), nonce)
         return None
 
     def write_stamp(self, dimension: int, tool_id: int, stamp: Stamp) -> None:
         """Stamp the copy of a tool."""
-        row = self._note_row(-tool_id, f"{stamp.generation} {stamp.nonce}", dimension)
+        row = self._note_row(-tool_id, f"{stamp.generation} {stamp.nonce} {_ROW_FORMAT}", dimension)
         self._server.upsert(self.name(dimension), [row])
 
     def delete(self, tool_id: int) -> None:

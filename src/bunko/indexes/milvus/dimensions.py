@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from bunko.records import StoredChunk
 
+# Of the rows that are made with this module.
+VERSION = 1
+
 KeyKind = Literal["word", "gram", "character"]
 # Any numbers would do: they keep a word and an n-gram with the same key apart.
 _SALTS: dict[KeyKind, int] = {

@@ -38,6 +38,11 @@ class MilvusServer:
                 "The index milvus needs a library in files, or a server",
                 hint="Set storage.kind to sqlite, or milvus.uri to the URL of a Milvus server.",
             )
+        if "://" not in options.uri and not options.uri.endswith(".db"):
+            raise SettingsError(
+                f"milvus.uri is neither a URL nor a Milvus Lite file: {options.uri}",
+                hint="Write a server like http://127.0.0.1:19530, and a file with a name that ends in .db.",
+            )
         self._options = options
         self.is_file = "://" not in options.uri
         self.location = options.uri if self.is_file else strip_credentials(options.uri)
@@ -220,8 +225,8 @@ class MilvusServer:
         if "open local milvus failed" in lower or "milvus-lite" in lower or "milvus_lite" in lower:
             return IndexFailure(
                 f"The Milvus Lite file {self.location} cannot be opened: {detail}",
-                hint="One process can open it at a time, and needs the package milvus-lite. For several, run a server"
-                " and set milvus.uri to its URL.",
+                hint="One process can open it at a time; for several, run a server and set milvus.uri to its URL. If"
+                " milvus-lite is missing: pip install 'bunko[milvus-lite]'.",
                 is_away=True,
             )
         if any(word in lower for word in ("unauthenticated", "auth check", "permission")):
