@@ -11,7 +11,8 @@ from bunko.indexes.moments import Moments
 
 def unit_vectors(count: int, size: int, seed: int = 0) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     vectors = np.random.default_rng(seed).normal(0.3, 1, (count, size)).astype(np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
 
 
 @pytest.mark.parametrize("count", [1, 2, 500, 20_000])

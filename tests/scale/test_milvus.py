@@ -123,7 +123,7 @@ def assert_in_step(library: Library, environ: Environ) -> None:
     [item] = library.index.status()
     assert (item.state.pending, item.state.problem, item.state.rows) == (0, "", len(chunks))
     for mode in ("bm25", "semantic", "hybrid"):
-        answer = library.search("京都の寺", mode=mode, refresh=False)  # type: ignore[arg-type]
+        answer = library.search("京都の寺", mode=mode, refresh=False)
         assert answer.hits
         assert answer.notices == []
 

@@ -16,6 +16,9 @@ from bunko.protocols import Store
 
 T = TypeVar("T")
 
+# A store may forget removals after a thousand generations.
+_OLD_GENERATIONS = 100
+
 
 class Stamp(NamedTuple):
     """What a copy of a tool says about itself."""
@@ -36,6 +39,10 @@ class Replay(NamedTuple):
     def pending(self) -> int:
         """Return how many documents differ."""
         return len(set(self.removed) | set(self.written))
+
+    def is_worthwhile(self, stamp: Stamp) -> bool:
+        """Return whether a copy lacks documents, or has a stamp so old that the store may soon forget removals."""
+        return bool(self.pending) or self.generation - stamp.generation >= _OLD_GENERATIONS
 
 
 def plan_replay(store: Store, tool_id: int, index: str, stamp: Stamp | None) -> Replay:

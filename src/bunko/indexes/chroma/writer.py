@@ -55,7 +55,7 @@ class CollectionWriter:
             return self._fill(name, tool_id)
         if collection.hnsw.get("ef_search") != self._hnsw["ef_search"]:
             self._client.set_search_ef(collection, self._hnsw["ef_search"])
-        if replay.pending and not self._apply(collection, tool_id, replay):
+        if replay.is_worthwhile(collection.stamp) and not self._apply(collection, tool_id, replay):
             return self._fill(name, tool_id)  # the vectors have another dimension now
         return self._client.find(name) or collection
 

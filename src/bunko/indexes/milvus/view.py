@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("bunko.search")
 
+_DENSE_FACTOR, _MIN_DENSE = 4, 100
+
 
 class ToolCopy(NamedTuple):
     """The copy of a tool that a view searches."""
@@ -174,7 +176,9 @@ class MilvusView:
         if where is not None and not where:
             return []
         allowed = None if where is None else set(where)
-        limit = min(max(self._candidates, 2 * k), MAX_RESULTS)
+        # Products of dense vectors are nearly the final scores, so that fewer candidates do.
+        wanted = max(_DENSE_FACTOR * k, _MIN_DENSE) if field == "dense" else max(self._candidates, 2 * k)
+        limit = min(wanted, MAX_RESULTS)
         while True:
             found = self._search(field, query, limit, where)
             chunks = [

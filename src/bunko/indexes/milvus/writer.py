@@ -84,7 +84,7 @@ class CopyWriter:
 
     def _replay(self, tool_id: int, dimension: int, stamp: Stamp, statistics: ToolStatistics, replay: Replay) -> bool:
         """Apply changes to the copy and the statistics; return False if the copy must be filled from scratch."""
-        if not replay.pending:
+        if not replay.is_worthwhile(stamp):
             return True
         # The statistics may be ahead of the copy: a crash came between the two.
         uncounted = plan_replay(self._store, tool_id, INDEX_NAME, Stamp(statistics.generation, stamp.nonce))

@@ -63,7 +63,7 @@ GROUPS = {
     "Library": ("status", "tool", "import", "reindex", "build", "watch", "export", "import-pack"),
     "Web and assistants": ("web", "serve"),
     "Quality": ("evaluate", "judge", "tune", "sweep", "init-test-db"),
-    "Maintenance": ("config", "embedders", "reembed", "doctor", "init", "completion"),
+    "Maintenance": ("config", "embedders", "reembed", "index", "doctor", "init", "completion"),
 }
 
 # A module name cannot be a Python keyword or contain a dash.
