@@ -100,7 +100,7 @@ def test_a_chroma_server_that_is_away_costs_a_notice_and_no_hit(imported: Path, 
         assert [(hit.uri, round(hit.score, 6)) for hit in answer.hits] == expected
         [notice] = answer.notices
         assert notice.startswith("Chroma at http://127.0.0.1:")
-        assert "so the library's own vectors were searched. Start it with: chroma run" in notice
+        assert "so the library's own vectors were searched. Start it with `chroma run" in notice
         assert library.search(query, mode="bm25").notices == [], "words do not need it"
 
 
@@ -135,7 +135,7 @@ def test_an_import_ends_without_chroma_and_says_how_to_copy_later(
     assert synced.err.startswith(f"Error: Chroma at {url} is away")
     assert "Traceback" not in synced.err
     shown = run("status", "--docs-dir", str(imported)).out
-    assert f"index chroma at {url}" in shown
+    assert f"index chroma {url}" in shown
     assert "  index: not used: Chroma at" in shown
 
 

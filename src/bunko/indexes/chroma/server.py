@@ -162,7 +162,7 @@ class ChromaServer:
             reason = f"no answer within {seconds:g} s" if isinstance(error, httpcore2.TimeoutException) else str(error)
             raise IndexFailure(
                 f"Chroma at {self.location} is away: {reason or type(error).__name__}",
-                hint="Start it with: chroma run --path DIR; or set index.kind to embedded.",
+                hint="Start it with `chroma run --path DIR`, or set index.kind to embedded.",
                 is_away=True,
             ) from error
         return self._decode(response.status, response.content, missing_is_none=missing_is_none)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import (
-    complete_tool_names,
+    names_option,
     pop_shared_options,
     print_json,
     print_stderr,
     replace_controls,
+    say,
     shared_options,
 )
 from bunko.interfaces.cli.status import index_state_text, index_state_to_dict
@@ -23,18 +25,13 @@ if TYPE_CHECKING:
     from bunko.library.index_care import ToolIndexState
     from bunko.library.library import Library
 
-_name_option = click.option(
-    "--name", "-n", "names", multiple=True, metavar="TOOL", help="Tool name; may be repeated. [all tools]",
-    shell_complete=complete_tool_names,
-)  # fmt: skip
-
 
 @click.group(name="index")
 def command() -> None:
     """Look after the index that answers searches.
 
-    An index is derived from the library and follows it: every import ends with `bunko index sync`. It can be dropped
-    and built again at any time; no vector is computed again.
+    An index is derived from the library and follows it. It can be dropped and built again at any time; no vector is
+    computed again.
 
     \b
     Example:
@@ -45,10 +42,10 @@ def command() -> None:
 
 
 @command.command()
-@_name_option
+@names_option("Only this tool")
 @shared_options
 def status(names: Sequence[str], **options: Any) -> None:
-    """Show which index answers searches, and how far it has followed the library.
+    """Show which index answers, and how far it has come.
 
     \b
     Example:
@@ -58,17 +55,17 @@ def status(names: Sequence[str], **options: Any) -> None:
     with shared.open(create=False) as library:
         states = [state for name in _selected(library, names) for state in library.index.status(name)]
         generation = library.store.generation()
-        header = f"{_index_text(library)}, library at generation {generation}"
+        place = f"{library.index.kind} {library.index.location}".rstrip()
         if shared.as_json:
             print_json(_to_dict(library, states) | {"generation": generation})
             return
-    click.echo(
-        replace_controls("\n".join([header, *(f"{item.tool.name}: {index_state_text(item.state)}" for item in states)]))
-    )
+    say(f"index: {place}, library at generation {generation}")
+    for item in states:
+        _print_state(item)
 
 
 @command.command()
-@_name_option
+@names_option("Only this tool")
 @shared_options
 def sync(names: Sequence[str], **options: Any) -> None:
     """Bring the index up to date with the library.
@@ -83,10 +80,12 @@ def sync(names: Sequence[str], **options: Any) -> None:
 
 
 @command.command()
-@_name_option
+@names_option("Only this tool")
 @shared_options
 def rebuild(names: Sequence[str], **options: Any) -> None:
-    """Build the index anew from the library, as after a change of its settings.
+    """Build the index anew from the library.
+
+    Use it after a change of the settings of an engine.
 
     \b
     Example:
@@ -96,11 +95,13 @@ def rebuild(names: Sequence[str], **options: Any) -> None:
 
 
 @command.command()
-@_name_option
+@names_option("Only this tool")
 @click.option("--all", "everything", is_flag=True, help="All tools.")
 @shared_options
 def drop(names: Sequence[str], everything: bool, **options: Any) -> None:
-    """Delete what the index holds of tools; documents and vectors stay in the library.
+    """Delete the index of tools.
+
+    Documents and vectors stay in the library.
 
     \b
     Example:
@@ -116,7 +117,8 @@ def drop(names: Sequence[str], everything: bool, **options: Any) -> None:
     if shared.as_json:
         print_json({"dropped": selected})
     else:
-        click.echo(f"Dropped the index of {format_count(len(selected), 'tool')}. Build it again with: bunko index sync")
+        tools = format_count(len(selected), "tool")
+        say(f"Dropped the index of {tools}. Build it again with: bunko index sync")
 
 
 def _run(action: str, names: Sequence[str], options: dict[str, Any]) -> None:
@@ -127,7 +129,7 @@ def _run(action: str, names: Sequence[str], options: dict[str, Any]) -> None:
             act = library.index.rebuild if action == "rebuild" else library.index.sync
             states.append(act(name, observer=_observer()))
             if not shared.as_json:
-                click.echo(replace_controls(f"{name}: {index_state_text(states[-1].state)}"))
+                _print_state(states[-1])
         if shared.as_json:
             print_json(_to_dict(library, states))
 
@@ -140,8 +142,8 @@ def _observer() -> Observer:
     return Observer(on_wait=print_stderr)
 
 
-def _index_text(library: Library) -> str:
-    return f"index: {library.index.kind}" + (f" at {library.index.location}" if library.index.location else "")
+def _print_state(item: ToolIndexState) -> None:
+    click.echo(replace_controls(f"{item.tool.name}: {translate(index_state_text(item.state))}"))
 
 
 def _to_dict(library: Library, states: Sequence[ToolIndexState]) -> dict[str, Any]:

@@ -317,7 +317,7 @@ def tool_remarks(tool_status: ToolStatus, flags: str) -> list[str]:
 
 def index_text(status: LibraryStatus) -> str:
     """Return which index answers searches, and where it is."""
-    return f"{status.index_kind} at {status.index_location}" if status.index_location else status.index_kind
+    return f"{status.index_kind} {status.index_location}".rstrip()
 
 
 def index_state_text(state: IndexState) -> str:
