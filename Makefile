@@ -61,12 +61,13 @@ $(MODELS)/.installed: pyproject.toml
 ## Real servers of other engines on loopback: Chroma and Milvus. A part that cannot be installed is skipped with a sentence.
 test-scale: $(SCALE)/.installed
 	-$(MAKE) $(MILVUS)/.installed
-	$(SCALE)/bin/python -m pytest -m scale
+	$(SCALE)/bin/python -m pytest -n 2 -m scale
 
 $(SCALE)/.installed: pyproject.toml
 	test -x $(SCALE)/bin/python || $(PYTHON) -m venv $(SCALE)
-	$(SCALE)/bin/python -m pip install --quiet --editable '.[chroma,milvus]' 'pytest>=8.3'
-	-$(SCALE)/bin/python -m pip install --quiet 'pymilvus==2.6.6' 'milvus-lite==2.5.1' 'setuptools<81'
+	$(SCALE)/bin/python -m pip install --quiet --editable '.[dev]'
+	-$(SCALE)/bin/python -m pip install --quiet --editable '.[chroma]'
+	-$(SCALE)/bin/python -m pip install --quiet --editable '.[milvus-lite]' 'pymilvus==2.6.6' 'milvus-lite==2.5.1'
 	touch $@
 
 $(MILVUS)/.installed: Makefile
