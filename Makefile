@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 MODELS := .venv-models
+# The clients of PostgreSQL, Chroma and Milvus, and a Milvus server, whose packages clash with the client's.
+SCALE := .venv-scale
+MILVUS := .venv-milvus
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The pip of this machine installs into .venv if it can (22.3 and later); a pip of its own costs time and disk.
 HAS_PIP := $(shell $(PYTHON) -m pip --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" --version >/dev/null 2>&1 && echo yes)
@@ -55,9 +58,23 @@ $(MODELS)/.installed: pyproject.toml
 	$(MODELS)/bin/python -m pip install --quiet --editable '.[transformers]' 'pytest>=8.3'
 	touch $@
 
-## Other engines: a real PostgreSQL, which the tests start with a data folder of its own. A part that is missing is skipped.
-test-scale: $(VENV)/.installed
-	$(BIN)/python -m pytest -n 2 -m scale
+## Real servers of other engines on loopback: PostgreSQL of this machine, Chroma and Milvus. A part that is missing or cannot be
+## installed is skipped with a sentence.
+test-scale: $(SCALE)/.installed
+	-$(MAKE) $(MILVUS)/.installed
+	$(SCALE)/bin/python -m pytest -n 2 -m scale
+
+$(SCALE)/.installed: pyproject.toml
+	test -x $(SCALE)/bin/python || $(PYTHON) -m venv $(SCALE)
+	$(SCALE)/bin/python -m pip install --quiet --editable '.[dev,postgres]'
+	-$(SCALE)/bin/python -m pip install --quiet --editable '.[chroma]'
+	-$(SCALE)/bin/python -m pip install --quiet --editable '.[milvus-lite]' 'pymilvus==2.6.6' 'milvus-lite==2.5.1'
+	touch $@
+
+$(MILVUS)/.installed: Makefile
+	test -x $(MILVUS)/bin/python || $(PYTHON) -m venv $(MILVUS)
+	$(MILVUS)/bin/python -m pip install --quiet 'milvus-lite>=3.2,<4' 'pymilvus>=3,<4'
+	touch $@
 
 ## What the slow tests take from npm, at pinned versions, with a Node >= 22 of its own; needs any npm on the machine.
 node: .node/.installed
@@ -98,4 +115,4 @@ docs: $(VENV)/.installed
 	$(BIN)/python docs/tools.py
 
 clean:
-	rm -rf $(VENV) $(MODELS) .node .demo build dist
+	rm -rf $(VENV) $(MODELS) $(SCALE) $(MILVUS) .node .demo build dist

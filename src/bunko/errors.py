@@ -7,6 +7,7 @@ BunkoError
 │   └── FetchFailed      fetch         a page could not be fetched
 ├── QueryError         query         a search request is not valid
 ├── EmbedderError      embedder      embeddings cannot be computed
+├── IndexFailure       index         an index server or the files of an index cannot be used
 ├── UnknownName        unknown       no such tool, document or provider
 └── LibraryError       library       the library cannot be used
     ├── LibraryBusy      busy          another process is writing and did not finish in time
@@ -104,6 +105,16 @@ class EmbedderError(BunkoError):
         super().__init__(message, hint=hint)
         # The vectors that were computed before the error, by the position of their text.
         self.partial_vectors: Mapping[int, Any] = {}
+
+
+class IndexFailure(BunkoError):
+    """An index server or the files of an index cannot be used; the library itself is not affected."""
+
+    code = "index"
+
+    def __init__(self, message: str, *, hint: str = "", is_away: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.is_away = is_away  # a server did not answer: the next search should not wait for it again
 
 
 class UnknownName(BunkoError):

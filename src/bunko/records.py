@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -110,6 +110,19 @@ class Filter:
 NO_FILTER = Filter()
 
 
+class SelectedDocuments(tuple[int, ...]):
+    """The ids of the documents that match a filter, and the filter, which says the same in fewer words."""
+
+    filter: Filter = NO_FILTER
+
+    @classmethod
+    def of(cls, ids: Iterable[int], where: Filter) -> SelectedDocuments:
+        """Return the ids of documents with the filter that selected them."""
+        selected = cls(ids)
+        selected.filter = where
+        return selected
+
+
 @dataclass(frozen=True, slots=True)
 class Totals:
     """How many documents, chunks, vectors and characters a tool has."""
@@ -118,6 +131,16 @@ class Totals:
     chunks: int
     vectors: int
     characters: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStatistics:
+    """Statistics over the chunks of a tool at one generation."""
+
+    generation: int
+    chunks: int
+    terms: int  # of all chunks, with repetitions
+    vectors: bytes = b""  # number, mean and covariance of the vectors; empty if there are none
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +271,22 @@ class NearestRows(NamedTuple):
     query_vector: npt.NDArray[np.float32]
     mean: float
     spread: float
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """How far an index has followed the store for one tool."""
+
+    generation: int  # of the store, which it has caught up with; 0: it holds nothing of the tool
+    pending: int = 0  # documents written or removed since then
+    rows: int | None = None  # of the tool; None if counting them would mean loading them
+    problem: str = ""  # why searches do not use it
+    hint: str = ""  # what to do about the problem
+
+    @property
+    def is_current(self) -> bool:
+        """Return whether searches use it."""
+        return not (self.pending or self.problem)
 
 
 # An n-gram beside the words of a query counts a quarter of its idf: chosen on judged sets, see docs/quality.md.

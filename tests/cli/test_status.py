@@ -26,7 +26,7 @@ from tests.cli.processes import at_a_terminal, subprocess_environment
 
 TOOL = {
     "name", "kind", "active", "source", "source_state", "documents", "chunks", "vectors", "characters", "bytes",
-    "import_state", "last_import", "rebuild_documents", "built", "problems",
+    "import_state", "last_import", "rebuild_documents", "built", "index", "problems",
 }  # fmt: skip
 DETAILS = TOOL | {
     "description", "created_at", "options", "embedding", "room", "freshness", "chunk_lengths", "page", "page_size",
@@ -134,7 +134,7 @@ def test_documents_are_listed_in_pages_with_their_language(library: Library) -> 
 
 def test_json_has_the_same_names_for_every_tool(library: Library, place: Path) -> None:
     whole = json.loads(run(place, "--json"))
-    assert whole.keys() == {"library", "generation", "bytes", "derived_bytes", "tools", "embedders"}
+    assert whole.keys() == {"library", "generation", "bytes", "derived_bytes", "index", "tools", "embedders"}
     assert [one.keys() for one in whole["tools"]] == [TOOL, TOOL]
     notes: dict[str, Any] = json.loads(run(place, "-n", "notes", "--json"))
     later = json.loads(run(place, "-n", "later", "--json"))

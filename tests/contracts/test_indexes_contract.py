@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +24,9 @@ from bunko.types import MODES, Tool
 from tests.contracts.documents import prepared
 
 KINDS = ("embedded", "memory")
+# The engines that are not part of bunko: Chroma in files and on a server; Milvus in a file and on a server.
+ENGINES = ("chroma", "chroma-server", "milvus", "milvus-server")
+ENGINE_PARAMS = [pytest.param(engine, marks=pytest.mark.scale) for engine in ENGINES]
 EMBEDDER = hashing.build(32)
 DOCUMENTS = {
     "ja/server.md": ("サーバーの移行手順を書く", "データベースを先に止める", "鹿"),
@@ -59,10 +62,28 @@ def view_of(store: Store, index: Index, *tools: Tool) -> IndexView:
         return index.view([tool.id for tool in tools])
 
 
-@pytest.fixture(params=KINDS)
-def index(request: pytest.FixtureRequest, store: Store, tmp_path: Path) -> Index:
+Builder = Callable[[str], Index]
+
+
+@pytest.fixture
+def build_index(request: pytest.FixtureRequest, store: Store, tmp_path: Path) -> Iterator[Builder]:
+    """Build indexes of a store, and close them in the end."""
+    built: list[Index] = []
+
+    def build(name: str) -> Index:
+        options = request.getfixturevalue("engine_options")(name) if name in ENGINES else None
+        built.append(indexes.build(name.partition("-")[0], store, tmp_path / "index", options))
+        return built[-1]
+
+    yield build
+    for index in built:
+        index.close()
+
+
+@pytest.fixture(params=[*KINDS, *ENGINE_PARAMS])
+def index(request: pytest.FixtureRequest, build_index: Builder) -> Index:
     """Build an index of each kind over each kind of store."""
-    return indexes.build(request.param, store, tmp_path / "index")
+    return build_index(request.param)
 
 
 @pytest.fixture
@@ -75,15 +96,23 @@ def tool(store: Store) -> Tool:
     return tool
 
 
-@pytest.fixture
-def pair(store: Store, tool: Tool, tmp_path: Path) -> tuple[IndexView, IndexView]:
-    """Give the reference view and a view of the embedded index that has caught up with changes."""
-    embedded = indexes.build("embedded", store, tmp_path / "index")
-    embedded.sync(tool.id)
+@pytest.fixture(params=["embedded", *ENGINE_PARAMS])
+def pair(
+    request: pytest.FixtureRequest, store: Store, tool: Tool, build_index: Builder
+) -> Iterator[tuple[IndexView, IndexView]]:
+    """Give the reference view and a view of an index that has caught up with changes."""
+    index = build_index(request.param)
+    index.sync(tool.id)
     write(store, tool, {"ja/kyoto.md": ("京都の寺と苔の庭", "奈良の鹿"), "late.md": ("サーバー and the dog",)})
     store.documents.write(tool.id, remove=["en/garden.md"])
     write(store, tool, {"en/garden.md": DOCUMENTS["en/garden.md"]})
-    return view_of(store, indexes.build("memory", store, None), tool), view_of(store, embedded, tool)
+    if request.param in ENGINES:
+        index.sync(tool.id)  # without it, bunko itself would answer for what is not copied
+        state = index.state(tool.id)
+        assert (state.is_current, state.rows) == (True, len(store.changes.chunk_ids(tool.id)))
+    view = view_of(store, index, tool)
+    yield view_of(store, build_index("memory"), tool), view
+    assert list(view.notices) == [], "the engine answered, and nothing else in its place"
 
 
 Scored = list[tuple[int, float]]
@@ -219,11 +248,15 @@ def test_a_search_gives_the_same_hits_as_with_the_reference(store: Store, tool: 
                 }
 
 
-def test_several_tools_are_searched_as_one(store: Store, tool: Tool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["embedded", *ENGINE_PARAMS])
+def test_several_tools_are_searched_as_one(store: Store, tool: Tool, build_index: Builder, name: str) -> None:
     other, bare = store.tools.put(Tool("other")), store.tools.put(Tool("without vectors"))
     write(store, other, {"server.md": ("another server", "犬の散歩")})
     store.documents.write(bare.id, upsert=[prepared("bare.md", "server and dog")])
-    views = [view_of(store, indexes.build(kind, store, tmp_path), tool, other, bare) for kind in KINDS]
+    index = build_index(name)
+    for filled in (tool, other, bare):
+        index.sync(filled.id)
+    views = [view_of(store, built, tool, other, bare) for built in (index, build_index("memory"))]
     assert [view.size for view in views] == [27, 27]
     for query, vector in zip(QUERIES, EMBEDDER.embed(QUERIES, query=True), strict=True):
         terms = analyse_query(query).terms
@@ -232,6 +265,8 @@ def test_several_tools_are_searched_as_one(store: Store, tool: Tool, tmp_path: P
         nearest = [view.nearest(vector, 50) for view in views]
         assert_same_ranking(ranked(views[0], nearest[0].ranking), ranked(views[1], nearest[1].ranking))
         assert len(nearest[0].ranking.rows) == 26, "a tool without vectors has no nearest rows"
+        assert [answer.mean for answer in nearest] == pytest.approx([nearest[1].mean] * 2, abs=2e-4)
+    assert list(views[0].notices) == []
 
 
 def test_the_vectors_of_a_tool_can_be_left_out(store: Store, tool: Tool, index: Index) -> None:
@@ -303,6 +338,6 @@ def test_a_damaged_file_is_named_and_repaired(store: Store, tool: Tool, tmp_path
 
 def test_an_unknown_kind_is_an_error_that_names_the_kinds(tmp_path: Path) -> None:
     with pytest.raises(UnknownName) as caught:
-        indexes.build("chroma", memory.build(), tmp_path)
-    assert caught.value.message == "There is no index called 'chroma'"
-    assert caught.value.hint == "Set index.kind to one of: embedded."
+        indexes.build("faiss", memory.build(), tmp_path)
+    assert caught.value.message == "There is no index called 'faiss'"
+    assert caught.value.hint == "Set index.kind to one of: embedded, chroma, milvus."

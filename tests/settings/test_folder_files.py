@@ -33,7 +33,9 @@ USERS_OWN = {
     "summarize": "provider model max_tokens temperature timeout max_input_chars",
     "web": "top_k chunk_size chunk_overlap vector_weight k1 b min_combined_score",
     "retry": "max_retries base_delay backoff_factor",
-    "chromadb": "collection_name hnsw_space hnsw_construction_ef hnsw_search_ef hnsw_M",
+    "chromadb": "url token tenant database timeout write_timeout collection_name hnsw_space hnsw_construction_ef"
+    " hnsw_search_ef hnsw_M",
+    "milvus": "uri token database collection_name consistency_level candidates timeout write_timeout retries",
     "display": "default_format",
     "model": "auto_unload_minutes memory_threshold",
     "crawl": "max_pages delay_sec respect_robots_txt robots_txt_cache_ttl concurrency timeout_seconds max_bytes"

@@ -9,8 +9,9 @@ from math import log, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bunko.indexes.options import EngineOptions
 from bunko.protocols import Store
-from bunko.records import GRAM_WEIGHT, NearestRows, QueryTerm, Ranking, StoredChunk
+from bunko.records import GRAM_WEIGHT, IndexState, NearestRows, QueryTerm, Ranking, StoredChunk
 from bunko.text import ngrams
 from bunko.text.line_joins import join_lines
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 class MemoryView:
     """The chunks of some tools at one generation; a row is a chunk id."""
+
+    notices: Sequence[str] = ()
 
     def __init__(self, chunks_by_tool: Sequence[Sequence[StoredChunk]], generation: int) -> None:
         self._chunks = {chunk.chunk_id: chunk for chunks in chunks_by_tool for chunk in chunks}
@@ -153,6 +156,8 @@ def _sum_of_groups(terms: Sequence[QueryTerm], scores: Sequence[float]) -> float
 class MemoryIndex:
     """An index that keeps nothing: each view reads all chunks of its tools from the store."""
 
+    kind, location = "memory", ""
+
     def __init__(self, store: Store) -> None:
         self._store = store
 
@@ -171,6 +176,10 @@ class MemoryIndex:
         with self._store.read_transaction():
             return self.view([tool_id])
 
+    def state(self, tool_id: int) -> IndexState:
+        """Return the state of the store, which each view reads."""
+        return IndexState(self._store.generation())
+
     def storage_bytes(self, tool_id: int | None = None) -> int:
         """Return 0, because nothing is kept outside the store."""
         return 0
@@ -186,7 +195,10 @@ class MemoryIndex:
     def drop(self, tool_id: int) -> None:
         """Do nothing: the index keeps nothing of a tool."""
 
+    def close(self) -> None:
+        """Do nothing: there is nothing to close."""
 
-def build(store: Store, folder: Path | None) -> MemoryIndex:
+
+def build(store: Store, folder: Path | None, options: EngineOptions) -> MemoryIndex:
     """Return the memory index of a store."""
     return MemoryIndex(store)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bunko.errors import SettingsError, SourceError, UnknownName, name_taken_error
+from bunko.errors import IndexFailure, SettingsError, SourceError, UnknownName, name_taken_error
 from bunko.library.assistant_names import (
     MAX_STORED_NAME_LENGTH,
     assistant_name,
@@ -16,13 +17,15 @@ from bunko.library.assistant_names import (
     is_safe,
     shown_name,
 )
-from bunko.protocols import Store
+from bunko.protocols import Index, Store
 from bunko.sources import find_kind
 from bunko.text.labels import clean_label
 from bunko.timing import now
 from bunko.types import Tool
 from bunko.types.build_info import NOT_BUILT
 from bunko.types.tool_options import NO_OPTIONS, Extract, ToolOptions
+
+_log = logging.getLogger("bunko.library")
 
 # Prefix of the shadow tool that a rebuild writes to; the names of users' tools never start with it.
 SHADOW_PREFIX = "~"
@@ -195,6 +198,14 @@ def delete_tool(store: Store, name: str) -> None:
     for candidate in store.tools.all():
         if candidate.name in (tool.name, SHADOW_PREFIX + tool.name):
             store.tools.drop(candidate.id)
+
+
+def drop_index(index: Index, tool: Tool) -> None:
+    """Delete what an index holds of a deleted tool; a server that is away keeps its copy, which nobody searches."""
+    try:
+        index.drop(tool.id)
+    except IndexFailure as failure:
+        _log.warning("The index still holds %s: %s", tool.name, failure.message)
 
 
 def check_new_name(store: Store, name: str) -> None:

@@ -83,6 +83,20 @@ def check_index(index: Index, tool: Tool) -> list[Finding]:
     return [Finding("ok", tool.name, "the derived index is intact")]
 
 
+def check_index_state(index: Index, tool: Tool) -> list[Finding]:
+    """Report which index answers and how far it has followed the library, if it is not part of the library."""
+    if not index.location:
+        return []
+    state = index.state(tool.id)
+    place = f"the index {index.kind} at {index.location}"
+    if state.problem:
+        return [Finding("error", tool.name, f"{place} is not used: {state.problem}", state.hint)]
+    if state.pending:
+        documents = f"{state.pending} document{'' if state.pending == 1 else 's'}"
+        return [Finding("warning", tool.name, f"{place} is {documents} behind", "Update it with: bunko index sync.")]
+    return [Finding("ok", tool.name, f"{place} is up to date at generation {state.generation}", state.hint)]
+
+
 def check_search(
     store: Store,
     view: IndexView,

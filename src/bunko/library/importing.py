@@ -12,7 +12,7 @@ from typing import Literal
 
 from bunko.embedders import as_remote
 from bunko.embedders.names import display_name
-from bunko.errors import BunkoError, EmbedderError, LibraryError, LibraryMismatch, LibraryReadOnly
+from bunko.errors import BunkoError, EmbedderError, IndexFailure, LibraryError, LibraryMismatch, LibraryReadOnly
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.commands import move_command
@@ -166,7 +166,7 @@ class Importer:
                 (candidate for candidate in catalog.tools(self._store) if candidate.name == tool.name), None
             )
             if existing and existing.is_built and existing.built != self._tool_config.new_build_info(existing):
-                self._index.drop(existing.id)
+                catalog.drop_index(self._index, existing)
                 self._store.tools.drop(existing.id)  # its vectors stay until the end: their keys depend on the text
                 existing = None
             target = existing or self._store.tools.put(tool)
@@ -201,7 +201,12 @@ class Importer:
 
     def update_index(self, tool: Tool, report: Report) -> Report:
         """Bring the derived index up to date and check that searches find the imported texts."""
-        view = self._index.sync(tool.id)
+        try:
+            view = self._index.sync(tool.id)
+        except IndexFailure as failure:  # the documents are imported; the next import or `bunko index sync` catches up
+            report.notices.append(f"The index was not updated: {failure.message}. {failure.hint}".rstrip())
+            return report
+        report.notices += view.notices
         # A few changes do not affect whether the rest can be found.
         if (report.added + report.updated) * _CHECK_RATIO > report.unchanged:
             report.notices += self._search_problems(view, tool)
@@ -414,7 +419,8 @@ class Importer:
             remote = as_remote(embedder)
             tool = self.missing_vectors.record_build(tool, self._tool_config.build_info(tool))
             self.missing_vectors.embed(tool, remote.with_retries(0) if remote else embedder, Report(), observer)
-            self._index.sync(tool.id)
+            with suppress(IndexFailure):
+                self._index.sync(tool.id)
 
     def _import_scan(self, tool: Tool, scan: Scan, generation: int, observer: Observer) -> None:
         with self.write_lock(observer, tools=[tool.name], wait_seconds=self._wait_seconds):

@@ -12,6 +12,7 @@ from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.catalog import ToolNames
 from bunko.library.importing import Importer, ImportMode
+from bunko.library.index_options import engine_options, index_folder
 from bunko.library.llm import ChatModels
 from bunko.library.outages import Outages
 from bunko.library.page import Page, Pager
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from bunko.library.doctor import Finding
     from bunko.library.documents import Documents
     from bunko.library.export import PackTransfer
+    from bunko.library.index_care import IndexCare
     from bunko.library.maintenance import Maintenance
     from bunko.library.pack import Pack
     from bunko.library.reembed import Reembedder
@@ -65,11 +67,9 @@ class Library:
     ) -> None:
         self.paths, self.settings, self.store, self.read_only = paths, settings, store, read_only
         self.notices, self.created_paths = notices, created_paths
-        index_folder: Path | None = None  # an index of a store that ends with its process is kept nowhere
-        if store.is_persistent:
-            chosen_folder = settings.storage.bm25_persist_dir
-            index_folder = Path(chosen_folder).expanduser() if chosen_folder else paths.index_folder
-        index = indexes.build(settings.index.kind, store, index_folder)
+        # An index of a store that ends with its process is kept nowhere.
+        folder = index_folder(paths, settings) if store.is_persistent else None
+        index = indexes.build(settings.index.kind, store, folder, engine_options(paths, settings, folder))
         tool_config = ToolConfig(paths, settings, store)
         outages = Outages(store, read_only=read_only)
         importer = Importer(
@@ -119,6 +119,13 @@ class Library:
         from bunko.library.maintenance import Maintenance
 
         return Maintenance(self.paths, self.store, self._tool_config, self._index, self._importer)
+
+    @cached_property
+    def index(self) -> IndexCare:
+        """The index that answers searches, to show, update, rebuild and drop."""
+        from bunko.library.index_care import IndexCare
+
+        return IndexCare(self.store, self._index, self._importer)
 
     # Searching
 
@@ -435,6 +442,7 @@ class Library:
     def close(self) -> None:
         """Stop the background import and close the files."""
         self._refresher.stop()
+        self._index.close()
         self.store.close()
 
     def __enter__(self) -> Library:

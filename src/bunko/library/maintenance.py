@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from bunko.errors import UnknownName
+from bunko.errors import IndexFailure, UnknownName
 from bunko.library import catalog, commands, doctor
 from bunko.library.build_config import ToolConfig
 from bunko.library.importing import Importer
@@ -77,11 +77,14 @@ class Maintenance:
         findings = doctor.check_storage(self._store)
         for tool in catalog.tools(self._store):
             findings += doctor.check_index(self._index, tool)
+            findings += doctor.check_index_state(self._index, tool)
             findings += [*self._check_source(tool), *self._check_settings(tool)]
-            with self._store.read_transaction():
-                findings += doctor.check_search(
-                    self._store, self._index.view([tool.id]), tool, self._tool_config.embedder_of(tool)
-                )
+            embedder = self._tool_config.embedder_of(tool)
+            try:
+                with self._store.read_transaction():
+                    findings += doctor.check_search(self._store, self._index.view([tool.id]), tool, embedder)
+            except IndexFailure as failure:
+                findings.append(doctor.Finding("error", tool.name, failure.message, failure.hint))
         return findings
 
     def _check_source(self, tool: Tool) -> list[doctor.Finding]:
@@ -187,4 +190,4 @@ class Maintenance:
         with self._importer.write_lock(observer, tools=[tool.name]):
             catalog.delete_tool(self._store, tool.name)
             self._store.vectors.delete_orphans()
-        self._index.drop(tool.id)
+        catalog.drop_index(self._index, tool)

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any, Unpack
 
 from bunko import sources
-from bunko.errors import BunkoError, EmbedderError, LibraryDamaged, LibraryTooNew, QueryError
+from bunko.errors import BunkoError, EmbedderError, IndexFailure, LibraryDamaged, LibraryTooNew, QueryError
 from bunko.library import catalog, web_defaults
 from bunko.library.assistant_names import AssistantNames, assistant_names
 from bunko.library.build_config import ToolConfig
@@ -121,6 +121,7 @@ class Searcher:
             view, hits, request = self._search_or_fall_back(names, choice, replace(request, query=words), notices)
         if request.selection is not None:
             notices += self._selection_notices(names, choice, request, request.selection, hits)
+        notices += view.notices
         if len(query) > MAX_QUERY_CHARS:
             notices.append(f"Only the first {MAX_QUERY_CHARS} characters of the query were used.")
         if choice.embedder is not None and choice.embedder.is_remote:
@@ -158,8 +159,9 @@ class Searcher:
         hits = newest_hits(self._store, tools, request.where, limit)
         hits = web_defaults.add_provenance(self._store, tools, hits)
         with self._store.read_transaction():
-            view = self._index.view([tool.id for tool in tools])
-        return Answer(request.query, request.mode, hits, view.size, Freshness(view.generation), notices)
+            size = sum(self._store.stats.totals(tool.id).chunks for tool in tools)
+            generation = self._store.generation()
+        return Answer(request.query, request.mode, hits, size, Freshness(generation), notices)
 
     def _search_or_fall_back(
         self, names: dict[int, str], choice: EmbedderChoice, request: RankRequest, notices: list[str]
@@ -196,6 +198,8 @@ class Searcher:
     ) -> tuple[IndexView, list[Hit]]:
         """Search, and if an index is damaged, rebuild it and search again."""
         try:
+            return self._search_once(names, choice, request)
+        except IndexFailure:  # its server went away during the search: the next view is of what else there is
             return self._search_once(names, choice, request)
         except (IndexError, KeyError, ValueError):
             # A damaged derived file causes impossible numbers and is rebuilt; anything else is our bug.

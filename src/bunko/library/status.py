@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from bunko.protocols import Index, Source, Store
-from bunko.records import EmbeddingUsage, StorageSize, Totals
+from bunko.records import EmbeddingUsage, IndexState, StorageSize, Totals
 from bunko.text.language import detect_language
 from bunko.timing import now
 from bunko.types import Problem, Tool
@@ -34,6 +34,7 @@ class ToolStatus:
     derived_bytes: int
     source_state: SourceState
     rebuild_documents: int | None  # documents of an unfinished rebuild; None if there is none
+    index: IndexState
 
     @property
     def bytes(self) -> int:
@@ -58,6 +59,8 @@ class LibraryStatus:
     derived_bytes: int
     tools: list[ToolStatus]
     embedding_usage: dict[str, EmbeddingUsage]  # what imports used of each embedder
+    index_kind: str
+    index_location: str  # of its server or files; empty if it is part of the library
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +136,22 @@ def library_status(
 
     `rebuilds` are the unfinished rebuilds by the names of their tools.
     """
+    index_states = {tool.id: index.state(tool.id) for tool in tools}  # a server may take a moment
     with store.read_transaction():
-        statuses = [_tool_status(store, tool, rebuilds.get(tool.name), source_of(tool), index) for tool in tools]
+        statuses = [
+            _tool_status(store, tool, rebuilds.get(tool.name), source_of(tool), index, index_states[tool.id])
+            for tool in tools
+        ]
         derived_bytes = index.storage_bytes()
         return LibraryStatus(
-            store.location, store.generation(), store.size(), derived_bytes, statuses, store.vectors.usage()
+            store.location,
+            store.generation(),
+            store.size(),
+            derived_bytes,
+            statuses,
+            store.vectors.usage(),
+            index.kind,
+            index.location,
         )
 
 
@@ -152,8 +166,9 @@ def tool_details(
     page_size: int = 20,
 ) -> ToolDetails:
     """Return the details of one tool; its source is scanned, nothing is imported."""
+    index_state = index.state(tool.id)
     with store.read_transaction():
-        status = _tool_status(store, tool, rebuild, source, index)
+        status = _tool_status(store, tool, rebuild, source, index, index_state)
         lengths = length_distribution(store.stats.chunk_lengths(tool.id))
         summaries = store.stats.list_documents(tool.id, skip=(page - 1) * page_size, limit=page_size)
         fingerprints = store.documents.fingerprints(tool.id)
@@ -212,7 +227,9 @@ def _bin_width(minimum: int, maximum: int) -> int:
         unit *= 10
 
 
-def _tool_status(store: Store, tool: Tool, rebuild: Tool | None, source: Source, index: Index) -> ToolStatus:
+def _tool_status(
+    store: Store, tool: Tool, rebuild: Tool | None, source: Source, index: Index, index_state: IndexState
+) -> ToolStatus:
     storage = store.stats.storage_size(tool.id)
     return ToolStatus(
         tool,
@@ -222,6 +239,7 @@ def _tool_status(store: Store, tool: Tool, rebuild: Tool | None, source: Source,
         index.storage_bytes(tool.id),
         source_state(tool, source, store.documents.uris(tool.id, limit=1)),
         None if rebuild is None else store.stats.totals(rebuild.id).documents,
+        index_state,
     )
 
 

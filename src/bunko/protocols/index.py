@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from bunko.records import (
+    IndexState,
     NearestRows,
     QueryTerm,
     Ranking,
@@ -26,6 +27,7 @@ class IndexView(Protocol):
 
     generation: int  # of the store, which the view has caught up with
     size: int  # number of rows
+    notices: Sequence[str]  # for the user, such as that a server is away; a method may add one
 
     def rows(self) -> list[int]:
         """Return all rows, in the order they were written."""
@@ -65,7 +67,14 @@ class IndexView(Protocol):
 
 
 class Index(Protocol):
-    """Answers queries over the tools of a store; everything in it is derived from the store and can be rebuilt."""
+    """Answers queries over the tools of a store; everything in it is derived from the store and can be rebuilt.
+
+    A server that is away costs quality, never an answer: `view` and `sync` tell of it in the notices of their view.
+    The other methods raise `IndexFailure`.
+    """
+
+    kind: str  # one of `indexes.KINDS`
+    location: str  # of its server or files, for messages; empty if it is part of the library
 
     def view(self, tool_ids: Sequence[int], *, without_vectors: Sequence[int] = ()) -> IndexView:
         """Return the state of some tools that matches the store; call it inside the store's `read_transaction`.
@@ -74,7 +83,13 @@ class Index(Protocol):
         """
 
     def sync(self, tool_id: int) -> IndexView:
-        """Bring a tool up to date with the store, save what the index keeps of it, and return its state."""
+        """Bring a tool up to date with the store, save what the index keeps of it, and return its state.
+
+        Call it while no other process can change the tool, as with the lock of an import.
+        """
+
+    def state(self, tool_id: int) -> IndexState:
+        """Return how far the index has followed the store, and why searches do not use it if they do not."""
 
     def storage_bytes(self, tool_id: int | None = None) -> int:
         """Return how many bytes the index keeps outside the store, of a tool or in all."""
@@ -87,3 +102,6 @@ class Index(Protocol):
 
     def drop(self, tool_id: int) -> None:
         """Delete what the index keeps of a tool; it is rebuilt if the tool is searched again."""
+
+    def close(self) -> None:
+        """Close connections and files."""

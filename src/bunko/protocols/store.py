@@ -22,6 +22,7 @@ from bunko.records import (
     StoreAddress,
     StoredChunk,
     StoredDocument,
+    ToolStatistics,
     Totals,
     WebPage,
 )
@@ -165,6 +166,15 @@ class ChangeStore(Protocol):
     def chunks_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
         """Yield the chunks of all documents written after a generation, in the order they were written."""
 
+    def documents_since(self, tool_id: int, since: int) -> list[int]:
+        """Return the ids of the documents written after a generation, in the order they were written."""
+
+    def chunks_of(self, document_ids: Sequence[int]) -> Iterator[StoredChunk]:
+        """Yield the chunks of documents, in the order they were written; a document that was removed has none."""
+
+    def chunks_with_ids(self, ids: Sequence[int]) -> Iterator[StoredChunk]:
+        """Yield the chunks with these ids that still exist, in any order."""
+
     def chunk_ids(self, tool_id: int) -> list[int]:
         """Return the ids of all chunks of a tool."""
 
@@ -179,6 +189,12 @@ class ChangeStore(Protocol):
 
     def index_file(self, tool_id: int) -> str:
         """Return the name of the tool's current index file, or an empty string."""
+
+    def set_index_note(self, tool_id: int, index: str, note: str) -> None:
+        """Store what an index outside the library must know about its copy of a tool."""
+
+    def index_note(self, tool_id: int, index: str) -> str:
+        """Return what an index stored about its copy of a tool, or an empty string."""
 
 
 class WebPageStore(Protocol):
@@ -254,6 +270,33 @@ class StatsStore(Protocol):
         """Return the most recent documents, newest first; documents without a date come last."""
 
 
+class IndexStatisticsStore(Protocol):
+    """Statistics over the chunks of tools, for indexes outside the library that cannot compute them for each search.
+
+    They follow the documents by generation: whoever copies documents to an index brings the statistics along.
+    """
+
+    def get(self, tool_id: int) -> ToolStatistics | None:
+        """Return the statistics of a tool, without the frequencies, or None if there are none."""
+
+    def frequencies(self, tool_id: int, keys: Sequence[int]) -> dict[int, int]:
+        """Return in how many chunks of a tool each key occurs; a key that occurs in none may be left out."""
+
+    def replace(self, tool_id: int, statistics: ToolStatistics, frequencies: Iterable[tuple[int, int]]) -> None:
+        """Store the statistics of a tool in place of all earlier ones, atomically."""
+
+    def update(
+        self, tool_id: int, statistics: ToolStatistics, changes: Iterable[tuple[int, int]], *, since: int
+    ) -> bool:
+        """Replace the statistics of a tool and add changes to its frequencies, atomically.
+
+        If the stored statistics are not of the generation `since`, nothing is stored and the result is False.
+        """
+
+    def clear(self, tool_id: int) -> None:
+        """Delete the statistics of a tool."""
+
+
 class WriterLock(Protocol):
     """Keeps other writers out: threads, processes and, if the store is on a server, other machines."""
 
@@ -297,6 +340,7 @@ class Store(Protocol):
     pages: WebPageStore
     cache: CacheStore
     stats: StatsStore
+    index_statistics: IndexStatisticsStore
     files: StoreFiles
 
     def read_transaction(self) -> AbstractContextManager[None]:

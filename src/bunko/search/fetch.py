@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bunko.protocols import IndexView, Store
-from bunko.records import ChunkRow
+from bunko.records import ChunkRow, SelectedDocuments
 from bunko.search.rank import RankedRow
 from bunko.search.request import RankRequest
 from bunko.types import Hit
@@ -15,7 +15,8 @@ def filter_documents(store: Store, tools: Mapping[int, str], request: RankReques
     """Return the ids of the documents that match the filter of a request, None without a filter."""
     if not request.where:
         return None
-    return tuple(document_id for tool in tools for document_id in store.documents.select(tool, request.where))
+    ids = (document_id for tool in tools for document_id in store.documents.select(tool, request.where))
+    return SelectedDocuments.of(ids, request.where)
 
 
 def fetch_hits(store: Store, view: IndexView, tools: Mapping[int, str], ranked_rows: Sequence[RankedRow]) -> list[Hit]:

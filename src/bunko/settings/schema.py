@@ -5,6 +5,7 @@
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from bunko.settings.index_engines import ChromadbSection, IndexSection, MilvusSection
 from bunko.settings.setting import Section, Setting, setting
 
 
@@ -42,12 +43,6 @@ class StorageSection(Section):
     chromadb_persist_dir: str | None = setting(
         None, "Folder for Chroma's files. Not set: in the library", "CHROMADB_PERSIST_DIR"
     )
-
-
-class IndexSection(Section):
-    """Which index answers searches."""
-
-    kind: Literal["embedded"] = setting("embedded", "Index. embedded runs in the same process and needs no server")
 
 
 class EmbeddingSection(Section):
@@ -270,16 +265,6 @@ class ScannerSection(Section):
     max_file_bytes: int = setting(20_000_000, "Report and skip larger files, in bytes", low=1)
 
 
-class ChromadbSection(Section):
-    """How Chroma stores vectors, if it is the store."""
-
-    collection_name: str = setting("documents", "Name of the collection")
-    hnsw_space: Literal["cosine", "l2", "ip"] = setting("cosine", "Distance function")
-    hnsw_construction_ef: int = setting(200, "HNSW construction width: higher is more exact and slower", low=1)
-    hnsw_search_ef: int = setting(100, "HNSW search width: higher is more exact and slower", low=1)
-    hnsw_M: int = setting(16, "HNSW links per vector: higher is more exact and larger", low=1)  # noqa: N815 - the files' spelling
-
-
 class DisplaySection(Section):
     """How output is displayed."""
 
@@ -385,6 +370,7 @@ class Settings:
     retry: RetrySection = field(default_factory=RetrySection)
     scanner: ScannerSection = field(default_factory=ScannerSection)
     chromadb: ChromadbSection = field(default_factory=ChromadbSection)
+    milvus: MilvusSection = field(default_factory=MilvusSection)
     display: DisplaySection = field(default_factory=DisplaySection)
     model: ModelSection = field(default_factory=ModelSection)
     crawl: CrawlSection = field(default_factory=CrawlSection)

@@ -48,3 +48,28 @@ def test_the_ids_of_all_chunks_are_those_an_index_learns(store: Store) -> None:
     assert sorted(store.changes.chunk_ids(tool.id)) == sorted(learnt)
     assert len(learnt) == 2
     assert store.stats.count_incomplete() == 0
+
+
+def test_changed_documents_are_listed_before_their_chunks_are_read(store: Store) -> None:
+    tool, other = store.tools.put(Tool("a")), store.tools.put(Tool("b"))
+    first = store.documents.write(tool.id, upsert=[prepared("a.md", "one", "two")])
+    store.documents.write(other.id, upsert=[prepared("o.md", "other")])
+    store.documents.write(tool.id, upsert=[prepared("b.md", "three"), prepared("c.md", "four")])
+    ids = store.changes.documents_since(tool.id, 0)
+    assert len(ids) == 3
+    assert store.changes.documents_since(tool.id, first) == ids[1:]
+    chunks = list(store.changes.chunks_of(ids))
+    assert [chunk.text.splitlines()[-1] for chunk in chunks] == ["one", "two", "three", "four"]
+    assert [chunk.chunk_id for chunk in chunks] == [chunk.chunk_id for chunk in store.changes.chunks_since(tool.id, 0)]
+    store.documents.write(tool.id, remove=["b.md"])
+    assert [chunk.document_id for chunk in store.changes.chunks_of(ids[1:])] == ids[2:], "a removed document has none"
+
+
+def test_what_an_index_notes_about_itself_is_kept_by_tool_and_index(store: Store) -> None:
+    assert store.changes.index_note(1, "chroma") == ""
+    store.changes.set_index_note(1, "chroma", "first")
+    store.changes.set_index_note(1, "chroma", "second")
+    store.changes.set_index_note(2, "chroma", "other tool")
+    store.changes.set_index_note(1, "milvus", "other index")
+    notes = [store.changes.index_note(*place) for place in ((1, "chroma"), (2, "chroma"), (1, "milvus"))]
+    assert notes == ["second", "other tool", "other index"]

@@ -8,11 +8,15 @@ from pathlib import Path
 
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.indexes.embedded.view import EmbeddedView
+from bunko.indexes.options import EngineOptions
 from bunko.protocols import Store
+from bunko.records import IndexState
 
 
 class EmbeddedIndex:
     """The in-process index of a store's tools; its files are stored in `folder`, or nowhere if that is None."""
+
+    kind, location = "embedded", ""
 
     def __init__(self, store: Store, folder: Path | None) -> None:
         self._store, self._folder = store, folder
@@ -41,6 +45,10 @@ class EmbeddedIndex:
         index.save()
         return snapshot
 
+    def state(self, tool_id: int) -> IndexState:
+        """Return the state of the store: whatever the file of a tool lacks is added when it is read."""
+        return IndexState(self._store.generation())
+
     def storage_bytes(self, tool_id: int | None = None) -> int:
         """Return the size of the files of a tool, or of all files in the folder."""
         if self._folder is None:
@@ -66,12 +74,15 @@ class EmbeddedIndex:
         self._index_of(tool_id).discard()
         del self._by_tool_id[tool_id]
 
+    def close(self) -> None:
+        """Do nothing: the files are mapped, and closed with the last view."""
+
     def _index_of(self, tool_id: int) -> ToolIndex:
         if tool_id not in self._by_tool_id:
             self._by_tool_id[tool_id] = ToolIndex(self._store, tool_id, self._folder)
         return self._by_tool_id[tool_id]
 
 
-def build(store: Store, folder: Path | None) -> EmbeddedIndex:
+def build(store: Store, folder: Path | None, options: EngineOptions) -> EmbeddedIndex:
     """Return the embedded index of a store."""
     return EmbeddedIndex(store, folder)

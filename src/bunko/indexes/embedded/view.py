@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class EmbeddedView(Snapshot):
     """A snapshot that search can query; its rows are numbered over all segments."""
 
+    notices: Sequence[str] = ()
+
     def __init__(self, views: Sequence[SegmentView], generation: int) -> None:
         super().__init__(views, generation)
         self._alive_masks: Masks = self.masks(None)

@@ -33,6 +33,7 @@ COMMANDS = {
     "get": "Print a document, or the lines that a citation names.",
     "import": "Import a tool's documents into the library.",
     "import-pack": "Import a tool from a file written by `bunko export`.",
+    "index": "Look after the index that answers searches.",
     "init": "Create a library and a settings file to edit.",
     "doctor": "Check a library for problems.",
     "help": "Explain a command.",
@@ -62,7 +63,7 @@ GROUPS = {
     "Library": ("status", "tool", "import", "reindex", "build", "watch", "export", "import-pack"),
     "Web and assistants": ("web", "serve"),
     "Quality": ("evaluate", "judge", "tune", "sweep", "init-test-db"),
-    "Maintenance": ("config", "embedders", "reembed", "doctor", "init", "completion"),
+    "Maintenance": ("config", "embedders", "reembed", "index", "doctor", "init", "completion"),
 }
 
 # A module name cannot be a Python keyword or contain a dash.
@@ -78,6 +79,7 @@ EXIT_CODES = {
     "unknown": 6,
     "refused": 7,
     "fetch": 8,
+    "index": 9,
     "library": 10,
     "busy": 11,
     "too-new": 12,

@@ -14,6 +14,7 @@ from bunko.interfaces.cli.options import escape_controls
 from bunko.interfaces.cli.status import (
     embedder_usage,
     format_size,
+    index_text,
     last_import_text,
     length_summary,
     page_summary,
@@ -70,6 +71,8 @@ def show_status(status: LibraryStatus, flags: str = "") -> None:
     show_table(columns, map(_status_row, status.tools), console=console)
     console.print()
     print_message(f"{format_size(status.bytes + status.derived_bytes)} on disk", "dim", console=console)
+    if status.index_location:
+        print_message(f"index: {index_text(status)}", "dim", console=console)
     for name, usage in embedder_usage(status):
         print_message(f"{name}: {translate(usage)}", "dim", console=console)
     for tool_status in status.tools:

@@ -23,7 +23,7 @@ from bunko.interfaces.text import format_count
 
 if TYPE_CHECKING:
     from bunko.library.status import LibraryStatus, ToolDetails, ToolStatus
-    from bunko.records import EmbeddingUsage
+    from bunko.records import EmbeddingUsage, IndexState
     from bunko.types import Tool
 
 SOURCE_REMARKS = {
@@ -93,6 +93,7 @@ def status_to_dict(status: LibraryStatus) -> dict[str, Any]:
         "generation": status.generation,
         "bytes": status.bytes,
         "derived_bytes": status.derived_bytes,
+        "index": {"kind": status.index_kind, "location": status.index_location},
         "tools": [_tool_status_to_dict(tool_status) for tool_status in status.tools],
         "embedders": {name: asdict(usage) for name, usage in status.embedding_usage.items()},
     }
@@ -165,6 +166,7 @@ def _tool_status_to_dict(tool_status: ToolStatus) -> dict[str, Any]:
         "last_import": tool_status.tool.imported_at,
         "rebuild_documents": tool_status.rebuild_documents,
         "built": tool_status.tool.built.to_json(),
+        "index": index_state_to_dict(tool_status.index),
         "problems": [{"file_path": problem.uri, "reason": problem.reason} for problem in tool_status.problems],
     }
 
@@ -173,7 +175,7 @@ def status_lines(status: LibraryStatus, flags: str = "") -> list[str]:
     """Return a status as lines for a pipe."""
     lines = [
         f"library: {status.location} ({format_size(status.bytes)}, derived {format_size(status.derived_bytes)},"
-        f" generation {status.generation})"
+        f" generation {status.generation}, index {index_text(status)})"
     ]
     for tool_status in status.tools:
         tool, size = tool_status.tool, format_size(tool_status.bytes)
@@ -308,7 +310,36 @@ def tool_remarks(tool_status: ToolStatus, flags: str) -> list[str]:
     if tool_status.rebuild_documents is not None:
         documents = format_count(tool_status.rebuild_documents, "document", number_format=",")
         remarks.append(f"a rebuild is unfinished ({documents} so far); searches use the old index until it is complete")
+    if not tool_status.index.is_current:
+        remarks.append(f"index: {index_state_text(tool_status.index)}")
     return [translate(remark) for remark in remarks]
+
+
+def index_text(status: LibraryStatus) -> str:
+    """Return which index answers searches, and where it is."""
+    return f"{status.index_kind} {status.index_location}".rstrip()
+
+
+def index_state_text(state: IndexState) -> str:
+    """Return how far the index of a tool has followed the library, in one line."""
+    if state.problem:
+        return f"not used: {state.problem}. {state.hint}".rstrip()
+    chunks = "" if state.rows is None else f", {format_count(state.rows, 'chunk', number_format=',')}"
+    if state.pending:
+        documents = format_count(state.pending, "document", number_format=",")
+        return f"{documents} behind, at generation {state.generation}{chunks}. Update it with: bunko index sync"
+    return f"up to date{chunks}" + (f". {state.hint}" if state.hint else "")
+
+
+def index_state_to_dict(state: IndexState) -> dict[str, Any]:
+    """Return how far the index of a tool has followed the library as a plain dictionary."""
+    return {
+        "generation": state.generation,
+        "pending": state.pending,
+        "chunks": state.rows,
+        "problem": state.problem,
+        "hint": state.hint,
+    }
 
 
 def problem_lines(tool_status: ToolStatus) -> list[str]:

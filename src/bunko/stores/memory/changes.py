@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from bunko.records import StoredChunk
 from bunko.stores.filters import tiebreak_order
-from bunko.stores.memory.data import MemoryTables
+from bunko.stores.memory.data import DocumentRow, MemoryTables
 from bunko.text.term_codec import unpack_terms
 
 
@@ -18,9 +18,25 @@ class MemoryChanges:
 
     def chunks_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
         """Yield the chunks of all documents written after a generation, in the order they were written."""
-        for row in sorted(self._tables.documents.values(), key=lambda row: row.id):
-            if row.tool_id != tool_id or row.generation <= since:
-                continue
+        return self.chunks_of(self.documents_since(tool_id, since))
+
+    def documents_since(self, tool_id: int, since: int) -> list[int]:
+        """Return the ids of the documents written after a generation, in the order they were written."""
+        rows = self._tables.documents.values()
+        return sorted(row.id for row in rows if row.tool_id == tool_id and row.generation > since)
+
+    def chunks_of(self, document_ids: Sequence[int]) -> Iterator[StoredChunk]:
+        """Yield the chunks of documents, in the order they were written; a document that was removed has none."""
+        rows = {row.id: row for row in self._tables.documents.values()}
+        return self._stored_chunks([rows[document_id] for document_id in sorted(document_ids) if document_id in rows])
+
+    def chunks_with_ids(self, ids: Sequence[int]) -> Iterator[StoredChunk]:
+        """Yield the chunks with these ids that still exist, in any order."""
+        wanted = set(ids)
+        return (chunk for chunk in self._stored_chunks(self._tables.documents.values()) if chunk.chunk_id in wanted)
+
+    def _stored_chunks(self, rows: Iterable[DocumentRow]) -> Iterator[StoredChunk]:
+        for row in rows:
             prepared = row.prepared
             terms = unpack_terms(prepared.packed_terms)
             for position, chunk in enumerate(prepared.chunks):
@@ -60,3 +76,11 @@ class MemoryChanges:
     def index_file(self, tool_id: int) -> str:
         """Return an empty string: there are no index files here."""
         return ""
+
+    def set_index_note(self, tool_id: int, index: str, note: str) -> None:
+        """Store what an index outside the library must know about its copy of a tool."""
+        self._tables.index_notes[tool_id, index] = note
+
+    def index_note(self, tool_id: int, index: str) -> str:
+        """Return what an index stored about its copy of a tool, or an empty string."""
+        return self._tables.index_notes.get((tool_id, index), "")

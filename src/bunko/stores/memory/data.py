@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
-from bunko.records import EmbeddingUsage, FailedDocument, LoggedSearch, PreparedDocument, WebPage
+from bunko.records import EmbeddingUsage, FailedDocument, LoggedSearch, PreparedDocument, ToolStatistics, WebPage
 from bunko.stores.filters import effective_date
 from bunko.types import SourceEntry, Tool
 
@@ -70,6 +71,9 @@ class MemoryTables:
     contents: dict[tuple[int, str], bytes] = field(default_factory=dict)  # compressed
     searches: dict[tuple[str, str], LoggedSearch] = field(default_factory=dict)  # by query and tool name
     answers: dict[tuple[str, bytes], tuple[str, float]] = field(default_factory=dict)  # value and expiry time
+    statistics: dict[int, ToolStatistics] = field(default_factory=dict)  # by tool id
+    frequencies: dict[int, Counter[int]] = field(default_factory=dict)  # by tool id
+    index_notes: dict[tuple[int, str], str] = field(default_factory=dict)  # by tool id and index
     generation: int = 0
     next_tool: int = 1
     next_document: int = 1

@@ -16,6 +16,7 @@ from bunko.stores.memory.changes import MemoryChanges
 from bunko.stores.memory.data import MemoryTables
 from bunko.stores.memory.documents import MemoryDocuments
 from bunko.stores.memory.files import MemoryFiles
+from bunko.stores.memory.index_statistics import MemoryIndexStatistics
 from bunko.stores.memory.pages import MemoryPages
 from bunko.stores.memory.stats import MemoryStats
 from bunko.stores.memory.tools import MemoryTools
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         CacheStore,
         ChangeStore,
         DocumentStore,
+        IndexStatisticsStore,
         StatsStore,
         StoreFiles,
         ToolStore,
@@ -52,6 +54,7 @@ class Memory:
         self.pages: WebPageStore = MemoryPages(tables)
         self.cache: CacheStore = MemoryCache(tables)
         self.stats: StatsStore = MemoryStats(tables)
+        self.index_statistics: IndexStatisticsStore = MemoryIndexStatistics(tables)
         self._files = MemoryFiles()
         self.files: StoreFiles = self._files
 

@@ -13,7 +13,7 @@ from bunko.stores.postgres.address import Address
 
 VERSION = 1
 # In a library in a file, these tables exist only if they are used.
-OPTIONAL_TABLES = ("asked", "kept")
+OPTIONAL_TABLES = ("asked", "kept", "index_statistics", "index_frequencies")
 _OTHER_SCHEMA_HINT = "Name another schema with storage.schema; bunko creates it."
 
 # The same tables, columns and order of columns as in `stores/sqlite/schema.py`, which explains them. Texts compare by
@@ -131,6 +131,22 @@ CREATE TABLE kept (
     tool_id BIGINT NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
     key BYTEA NOT NULL,
     embedder TEXT NOT NULL,
+    PRIMARY KEY (tool_id, key)
+);
+
+CREATE TABLE index_statistics (
+    tool_id BIGINT PRIMARY KEY REFERENCES tools (id) ON DELETE CASCADE,
+    generation BIGINT NOT NULL,
+    chunks BIGINT NOT NULL,
+    terms BIGINT NOT NULL,
+    vectors BYTEA NOT NULL
+);
+ALTER TABLE index_statistics ALTER COLUMN vectors SET STORAGE EXTERNAL;
+
+CREATE TABLE index_frequencies (
+    tool_id BIGINT NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
+    key BIGINT NOT NULL,
+    count BIGINT NOT NULL,
     PRIMARY KEY (tool_id, key)
 );
 """

@@ -18,6 +18,7 @@ from bunko.stores.postgres.locks import AdvisoryLock
 from bunko.stores.sql.cache import SqlCache
 from bunko.stores.sql.database import INTEGER, TEXT
 from bunko.stores.sql.documents import SqlDocuments
+from bunko.stores.sql.index_statistics import SqlIndexStatistics
 from bunko.stores.sql.pages import SqlPages
 from bunko.stores.sql.stats import SqlStats
 from bunko.stores.sql.tools import SqlTools
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         CacheStore,
         ChangeStore,
         DocumentStore,
+        IndexStatisticsStore,
         StatsStore,
         StoreFiles,
         ToolStore,
@@ -66,6 +68,7 @@ class Postgres:
         self.pages: WebPageStore = SqlPages(database)
         self.cache: CacheStore = SqlCache(database)
         self.stats: StatsStore = SqlStats(database)
+        self.index_statistics: IndexStatisticsStore = SqlIndexStatistics(database)
         self.files: StoreFiles = PostgresFiles(database)
         self.generation = changes.generation
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -48,48 +48,72 @@ class SqlChanges:
 
     def chunks_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
         """Yield the chunks of all documents written after a generation, in the order they were written."""
-        documents = self._database.rows(
+        return self.chunks_of(self.documents_since(tool_id, since))
+
+    def documents_since(self, tool_id: int, since: int) -> list[int]:
+        """Return the ids of the documents written after a generation, in the order they were written."""
+        rows = self._database.rows(
             "SELECT id FROM documents WHERE tool_id = ? AND generation > ? ORDER BY id",
             (tool_id, since),
             types=(INTEGER,),
         )
-        for batch in batches([row[0] for row in documents], _DOCUMENT_BATCH):
-            rows = {
-                row[0]: row[1:]
-                for row in self._database.rows(
-                    f"SELECT id, uri, title, text, terms FROM documents WHERE id IN ({placeholders(batch)})",
-                    batch,
-                    types=(INTEGER, TEXT, TEXT, TEXT, BLOB),
-                )
-            }
-            chunks = self._database.rows(
-                'SELECT chunks.id, document_id, ordinal, start, "end", heading_path, chunks.text, vector FROM chunks'
-                f" LEFT JOIN vectors ON key = vector_key WHERE document_id IN ({placeholders(batch)})"
-                " ORDER BY document_id, ordinal",
-                batch,
-                types=(INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, TEXT, TEXT | NULL, BLOB | NULL),
-            )
-            if len(chunks) != sum(chunk_count(row[-1]) for row in rows.values()):
+        return [row[0] for row in rows]
+
+    def chunks_of(self, document_ids: Sequence[int]) -> Iterator[StoredChunk]:
+        """Yield the chunks of documents, in the order they were written; a document that was removed has none."""
+        for batch in batches(document_ids, _DOCUMENT_BATCH):
+            documents = self._documents(batch)
+            chunks = self._chunks("document_id", batch)
+            if len(chunks) != sum(chunk_count(document[-1]) for document in documents.values()):
                 # Without this, a search would leave out texts of which the user knows that they are there.
                 raise LibraryDamaged(f"{self._database.location} lacks chunks of its documents", hint=INCOMPLETE_HINT)
-            current_id = 0
-            terms: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]] = []
-            with self._database.decode_values():
-                for chunk_id, document_id, ordinal, start, end, heading_path, text, vector in chunks:
-                    uri, title, document_text, packed_terms = rows[document_id]
-                    if document_id != current_id:
-                        current_id, terms = document_id, unpack_terms(packed_terms)
-                    term_keys, term_counts = terms[ordinal]
-                    chunk_text = document_text[start:end] if text is None else text
-                    yield StoredChunk(
-                        chunk_id,
-                        document_id,
-                        tiebreak_order(uri, ordinal),
-                        text_to_index(title, decode_strings(heading_path), chunk_text),
-                        term_keys,
-                        term_counts,
-                        None if vector is None else np.frombuffer(vector, np.float32),
-                    )
+            yield from self._stored_chunks(documents, chunks)
+
+    def chunks_with_ids(self, ids: Sequence[int]) -> Iterator[StoredChunk]:
+        """Yield the chunks with these ids that still exist, in any order."""
+        for batch in batches(ids, _DOCUMENT_BATCH):
+            chunks = self._chunks("chunks.id", batch)
+            yield from self._stored_chunks(self._documents(list({row[1] for row in chunks})), chunks)
+
+    def _documents(self, ids: Sequence[int]) -> dict[int, tuple[Any, ...]]:
+        """Return URI, title, text and terms of documents by id."""
+        rows = self._database.rows(
+            f"SELECT id, uri, title, text, terms FROM documents WHERE id IN ({placeholders(ids)})",
+            ids,
+            types=(INTEGER, TEXT, TEXT, TEXT, BLOB),
+        )
+        return {row[0]: row[1:] for row in rows}
+
+    def _chunks(self, column: str, values: Sequence[int]) -> list[tuple[Any, ...]]:
+        return self._database.rows(
+            'SELECT chunks.id, document_id, ordinal, start, "end", heading_path, chunks.text, vector FROM chunks'
+            f" LEFT JOIN vectors ON key = vector_key WHERE {column} IN ({placeholders(values)})"
+            " ORDER BY document_id, ordinal",
+            values,
+            types=(INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, TEXT, TEXT | NULL, BLOB | NULL),
+        )
+
+    def _stored_chunks(
+        self, documents: Mapping[int, tuple[Any, ...]], chunks: Sequence[tuple[Any, ...]]
+    ) -> Iterator[StoredChunk]:
+        current_id = 0
+        terms: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]] = []
+        with self._database.decode_values():
+            for chunk_id, document_id, ordinal, start, end, heading_path, text, vector in chunks:
+                uri, title, document_text, packed_terms = documents[document_id]
+                if document_id != current_id:
+                    current_id, terms = document_id, unpack_terms(packed_terms)
+                term_keys, term_counts = terms[ordinal]
+                chunk_text = document_text[start:end] if text is None else text
+                yield StoredChunk(
+                    chunk_id,
+                    document_id,
+                    tiebreak_order(uri, ordinal),
+                    text_to_index(title, decode_strings(heading_path), chunk_text),
+                    term_keys,
+                    term_counts,
+                    None if vector is None else np.frombuffer(vector, np.float32),
+                )
 
     def chunk_ids(self, tool_id: int) -> list[int]:
         """Return the ids of all chunks of a tool."""
@@ -127,6 +151,16 @@ class SqlChanges:
     def index_file_key(self, tool_id: int) -> str:
         """Return the key under which the name of a tool's index file is stored."""
         return f"derived {tool_id}"
+
+    @retried
+    def set_index_note(self, tool_id: int, index: str, note: str) -> None:
+        """Store what an index outside the library must know about its copy of a tool."""
+        with self._database.transaction() as connection:
+            put_meta(connection, f"index {index} {tool_id}", note)
+
+    def index_note(self, tool_id: int, index: str) -> str:
+        """Return what an index stored about its copy of a tool, or an empty string."""
+        return self._meta_value(f"index {index} {tool_id}")
 
     def _meta_value(self, key: str) -> str:
         rows = self._database.rows("SELECT value FROM meta WHERE key = ?", (key,), types=(TEXT,))

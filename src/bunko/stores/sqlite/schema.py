@@ -135,9 +135,34 @@ CREATE TABLE IF NOT EXISTS kept (
 ) WITHOUT ROWID
 """
 
+# Statistics over the chunks of tools, and in how many chunks each term occurs, for indexes outside the library. Created
+# with the first copy of a tool to such an index.
+_CREATE_STATISTICS = """
+CREATE TABLE IF NOT EXISTS index_statistics (
+    tool_id INTEGER PRIMARY KEY REFERENCES tools (id) ON DELETE CASCADE,
+    generation INTEGER NOT NULL,
+    chunks INTEGER NOT NULL,
+    terms INTEGER NOT NULL,
+    vectors BLOB NOT NULL
+)
+"""
+_CREATE_FREQUENCIES = """
+CREATE TABLE IF NOT EXISTS index_frequencies (
+    tool_id INTEGER NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
+    key INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (tool_id, key)
+) WITHOUT ROWID
+"""
+
 # A library has exactly these tables; another one in the file is refused, so a new table needs a new version.
 TABLES = (_CREATE_TABLES, _CREATE_PAGES, _CREATE_ANSWERS)
-OPTIONAL_TABLES = {"asked": _CREATE_ASKED, "kept": _CREATE_KEPT}
+OPTIONAL_TABLES = {
+    "asked": _CREATE_ASKED,
+    "kept": _CREATE_KEPT,
+    "index_statistics": _CREATE_STATISTICS,
+    "index_frequencies": _CREATE_FREQUENCIES,
+}
 
 
 def _add_line_ranges(connection: sqlite3.Connection) -> None:

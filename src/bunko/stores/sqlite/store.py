@@ -15,6 +15,7 @@ from bunko.stores.sql.cache import SqlCache
 from bunko.stores.sql.changes import SqlChanges
 from bunko.stores.sql.database import TEXT
 from bunko.stores.sql.documents import SqlDocuments
+from bunko.stores.sql.index_statistics import SqlIndexStatistics
 from bunko.stores.sql.pages import SqlPages
 from bunko.stores.sql.stats import SqlStats
 from bunko.stores.sql.tools import SqlTools
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         CacheStore,
         ChangeStore,
         DocumentStore,
+        IndexStatisticsStore,
         StatsStore,
         StoreFiles,
         ToolStore,
@@ -61,6 +63,7 @@ class Sqlite:
         self.pages: WebPageStore = SqlPages(database)
         self.cache: CacheStore = SqlCache(database)
         self.stats: StatsStore = SqlStats(database)
+        self.index_statistics: IndexStatisticsStore = SqlIndexStatistics(database)
         self._files = SqliteFiles(path)
         self.files: StoreFiles = self._files
         # Bound here and not wrapped: every search calls it.

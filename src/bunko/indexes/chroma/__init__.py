@@ -1,0 +1,1 @@
+"""Find the nearest vectors in Chroma; words are answered by the embedded index."""

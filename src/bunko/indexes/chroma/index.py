@@ -1,0 +1,236 @@
+"""Compose the embedded index, which answers words, with Chroma, which finds the nearest vectors."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from bunko.errors import IndexFailure, SettingsError
+from bunko.indexes.chroma.client import ChromaClient, CollectionInfo
+from bunko.indexes.chroma.local_moments import LocalMoments
+from bunko.indexes.chroma.view import ChromaView
+from bunko.indexes.chroma.writer import INDEX_NAME, CollectionWriter
+from bunko.indexes.embedded.index import EmbeddedIndex
+from bunko.indexes.moments import Moments
+from bunko.indexes.options import ChromaOptions, EngineOptions
+from bunko.indexes.replica import plan_replay
+from bunko.protocols import Store
+from bunko.records import IndexState
+from bunko.timing import timer
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_log = logging.getLogger("bunko.search")
+
+# How long searches leave Chroma alone after it failed; an import tries it at once.
+_PAUSE_SECONDS = 30.0
+# The tool whose collection has the plain name, as other programs expect it.
+_PLAIN_TOOL = "documents"
+
+
+class _Checked(NamedTuple):
+    """A collection that was up to date when the store had a generation."""
+
+    generation: int
+    collection: CollectionInfo
+
+
+class ChromaIndex:
+    """An index whose vectors are searched by Chroma; the embedded index has them too, and answers if Chroma cannot."""
+
+    kind = "chroma"
+
+    def __init__(self, store: Store, folder: Path | None, client: ChromaClient, options: ChromaOptions) -> None:
+        self._store, self._client, self._options = store, client, options
+        self._segments = EmbeddedIndex(store, folder)
+        self._moments = LocalMoments(store, folder)
+        self._hnsw = {
+            "space": options.space,
+            "ef_construction": options.construction_ef,
+            "ef_search": options.search_ef,
+            "max_neighbors": options.links,
+        }
+        self._writer = CollectionWriter(store, client, self._hnsw)
+        self._checked: dict[int, _Checked] = {}
+        self._pause: tuple[float, IndexFailure] | None = None
+        self.location = client.location
+
+    def view(self, tool_ids: Sequence[int], *, without_vectors: Sequence[int] = ()) -> ChromaView:
+        """Return the state of some tools that matches the store; call it inside the store's `read_transaction`."""
+        segments = self._segments.view(tool_ids, without_vectors=without_vectors)
+        vector_ids = [tool_id for tool_id in tool_ids if tool_id not in without_vectors]
+        by_tool = {tool_id: self._segments.view([tool_id]) for tool_id in vector_ids}
+
+        def find_nearest(vector: npt.NDArray[np.float32], k: int, document_ids: Sequence[int] | None) -> list[int]:
+            chunk_ids = []
+            for tool_id, segment_view in by_tool.items():
+                if any(view.segment.vectors.shape[1] == len(vector) for view in segment_view.views):
+                    chunk_ids += self._find_nearest(tool_id, vector, k, document_ids)
+            return chunk_ids
+
+        def moments() -> Moments | None:
+            return self._moments.sum_of(by_tool)
+
+        return ChromaView(segments, find_nearest, moments, self._explain)
+
+    def sync(self, tool_id: int) -> ChromaView:
+        """Bring the segments and the collection of a tool up to date; a failure of Chroma is a notice of the view."""
+        self._segments.sync(tool_id)
+        with self._store.read_transaction():
+            self._moments.save(tool_id, self._segments.view([tool_id]))
+        notices = []
+        try:
+            self._update(tool_id)
+        except IndexFailure as failure:
+            self._pause_if_away(failure)
+            notices.append(f"The vectors were not copied to Chroma: {failure.message}. {failure.hint}".rstrip())
+        with self._store.read_transaction():
+            view = self.view([tool_id])
+        view.notices = notices
+        return view
+
+    def state(self, tool_id: int) -> IndexState:
+        """Return how far the collection of a tool has followed the store."""
+        try:
+            self._raise_if_paused()
+            collection = self._client.find(self._name(tool_id))
+            if collection is None:
+                return IndexState(0, plan_replay(self._store, tool_id, INDEX_NAME, None).pending, 0)
+            self._writer.check_owner(collection)
+            rows = self._client.count(collection)
+        except IndexFailure as failure:
+            self._pause_if_away(failure)
+            return IndexState(0, problem=failure.message, hint=failure.hint)
+        replay = plan_replay(self._store, tool_id, INDEX_NAME, collection.stamp)
+        if replay.from_scratch:
+            problem = "The collection belongs to another state of the library, such as before a restored backup"
+            return IndexState(0, replay.pending, rows, problem, "Fill it anew: bunko index sync.")
+        fixed = ("space", "ef_construction", "max_neighbors")
+        problem, hint = "", ""
+        if any(collection.hnsw.get(name) != self._hnsw[name] for name in fixed):
+            hint = "The collection was made with other hnsw settings; bunko index rebuild applies the current ones."
+        return IndexState(collection.stamp.generation, replay.pending, rows, problem, hint)
+
+    def storage_bytes(self, tool_id: int | None = None) -> int:
+        """Return the size of the files of the segments; Chroma's files hold all tools together."""
+        return self._segments.storage_bytes(tool_id)
+
+    def check(self, tool_id: int) -> str:
+        """Return what is wrong with the segments or with the collection of a tool, or an empty string."""
+        if problem := self._segments.check(tool_id):
+            return problem
+        collection = self._client.find(self._name(tool_id))
+        if collection is None:
+            return ""
+        self._writer.check_owner(collection)
+        with self._store.read_transaction():
+            replay = plan_replay(self._store, tool_id, INDEX_NAME, collection.stamp)
+            chunks = self._store.changes.chunks_since(tool_id, 0)
+            expected = {(chunk.document_id, chunk.chunk_id) for chunk in chunks if chunk.vector is not None}
+        if not replay.from_scratch and not replay.pending and self._client.pairs(collection) != expected:
+            return f"The collection {collection.name!r} in Chroma has other chunks than the library"
+        return ""
+
+    def repair(self, tool_id: int) -> bool:
+        """Rebuild the segments or the collection of a tool if they are wrong; return whether they were."""
+        if self._segments.repair(tool_id):
+            return True
+        if not self.check(tool_id):
+            return False
+        self._client.drop(self._name(tool_id))
+        self._update(tool_id)
+        return True
+
+    def drop(self, tool_id: int) -> None:
+        """Delete the files and the collection of a tool."""
+        self._checked.pop(tool_id, None)
+        self._segments.drop(tool_id)
+        self._moments.drop(tool_id)
+        # The tool may be deleted already, and with it the name that its collection got.
+        for name in {self._name(tool_id), self._options.collection_name}:
+            collection = self._client.find(name)
+            if collection is not None and collection.belongs_to(self._store.id, tool_id):
+                self._client.drop(name)
+
+    def close(self) -> None:
+        """Close connections and files."""
+        self._client.close()
+
+    def _update(self, tool_id: int) -> None:
+        self._pause = None
+        collection = self._writer.update(self._name(tool_id), tool_id)
+        self._checked[tool_id] = _Checked(collection.stamp.generation, collection)
+
+    def _find_nearest(
+        self, tool_id: int, vector: npt.NDArray[np.float32], k: int, document_ids: Sequence[int] | None
+    ) -> list[int]:
+        self._raise_if_paused()
+        try:
+            collection = self._current_collection(tool_id)
+            with timer("chromadb_query", _log):
+                return self._client.nearest(collection, vector, k, document_ids)
+        except IndexFailure as failure:
+            self._checked.pop(tool_id, None)
+            self._pause_if_away(failure)
+            raise
+
+    def _current_collection(self, tool_id: int) -> CollectionInfo:
+        """Return the collection of a tool if it is up to date; it is looked up once for each state of the store."""
+        checked = self._checked.get(tool_id)
+        generation = self._store.generation()
+        if checked is not None and checked.generation == generation:
+            return checked.collection
+        collection = self._client.find(self._name(tool_id))
+        if collection is None:
+            raise IndexFailure("Chroma does not have the vectors of this tool yet", hint="Copy them: bunko index sync.")
+        self._writer.check_owner(collection)
+        replay = plan_replay(self._store, tool_id, INDEX_NAME, collection.stamp)
+        if replay.from_scratch:
+            raise IndexFailure("Chroma has another state than the library", hint="Copy it anew: bunko index sync.")
+        if replay.pending:
+            documents = f"{replay.pending} document{'' if replay.pending == 1 else 's'}"
+            raise IndexFailure(f"Chroma is {documents} behind the library", hint="Copy them: bunko index sync.")
+        self._checked[tool_id] = _Checked(generation, collection)
+        return collection
+
+    def _raise_if_paused(self) -> None:
+        if self._pause is not None and time.monotonic() < self._pause[0]:
+            raise self._pause[1]
+
+    def _pause_if_away(self, failure: IndexFailure) -> None:
+        if failure.is_away and self._pause is None:
+            self._pause = time.monotonic() + _PAUSE_SECONDS, failure
+
+    def _explain(self, failure: IndexFailure) -> str:
+        """Return the notice of a search that Chroma did not answer."""
+        return f"{failure.message}, so the library's own vectors were searched. {failure.hint}".rstrip()
+
+    def _name(self, tool_id: int) -> str:
+        """Return the name of the collection of a tool; a server may be shared by several libraries."""
+        base = self._options.collection_name
+        if self._options.url:
+            return f"{base}-{self._store.id[:8]}-{tool_id}"
+        tools = {tool.id: tool.name for tool in self._store.tools.all()}
+        return base if tools.get(tool_id) == _PLAIN_TOOL else f"{base}-{tool_id}"
+
+
+def build(store: Store, folder: Path | None, options: EngineOptions) -> ChromaIndex:
+    """Return the index of a store that searches vectors with Chroma."""
+    chroma = options.chroma
+    if chroma.url:
+        from bunko.indexes.chroma.server import ChromaServer
+
+        return ChromaIndex(store, folder, ChromaServer(chroma), chroma)
+    if chroma.folder is None:
+        raise SettingsError(
+            "The index chroma needs a library in files, or a server",
+            hint="Set storage.kind to sqlite, or chromadb.url to the URL of a Chroma server.",
+        )
+    from bunko.indexes.chroma.local import ChromaFiles
+
+    return ChromaIndex(store, folder, ChromaFiles(chroma.folder), chroma)

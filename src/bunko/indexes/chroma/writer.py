@@ -1,0 +1,125 @@
+"""Bring the collection of a tool up to date with the store."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bunko.errors import IndexFailure
+from bunko.failpoints import reach_failpoint
+from bunko.indexes.chroma.client import (
+    GENERATION_KEY,
+    LIBRARY_KEY,
+    NONCE_KEY,
+    TOOL_KEY,
+    ChromaClient,
+    ChunkRecord,
+    CollectionInfo,
+)
+from bunko.indexes.replica import Replay, Stamp, announce_change, batches, plan_replay
+from bunko.protocols import Store
+from bunko.timing import timer
+
+_log = logging.getLogger("bunko.index")
+
+# The name under which the library notes the stamps of its collections.
+INDEX_NAME = "chroma"
+# Documents whose chunks are in memory at a time, records in a request, and document ids in a filter: a few megabytes,
+# and below the limits of Chroma (5,461 records) and of SQLite (32,766 parameters).
+_DOCUMENT_BATCH, _RECORD_BATCH, _ID_BATCH = 50, 250, 500
+
+
+class CollectionWriter:
+    """Writes the vectors of tools from the store to their collections; nothing is computed again."""
+
+    def __init__(self, store: Store, client: ChromaClient, hnsw: Mapping[str, Any]) -> None:
+        self._store, self._client, self._hnsw = store, client, hnsw
+
+    def check_owner(self, collection: CollectionInfo) -> None:
+        """Raise an error if a collection was not made for this library; it is never changed then."""
+        if not collection.belongs_to(self._store.id):
+            maker = "another bunko library" if LIBRARY_KEY in collection.metadata else "another program"
+            raise IndexFailure(
+                f"The collection {collection.name!r} in Chroma at {self._client.location} was made by {maker}",
+                hint="Choose another name with chromadb.collection_name, or delete the collection.",
+            )
+
+    def update(self, name: str, tool_id: int) -> CollectionInfo:
+        """Replay the changes since a collection was stamped, or fill it from scratch; return it."""
+        collection = self._client.find(name)
+        if collection is not None:
+            self.check_owner(collection)
+        replay = plan_replay(self._store, tool_id, INDEX_NAME, collection.stamp if collection else None)
+        if collection is None or replay.from_scratch:
+            return self._fill(name, tool_id)
+        if collection.hnsw.get("ef_search") != self._hnsw["ef_search"]:
+            self._client.set_search_ef(collection, self._hnsw["ef_search"])
+        if replay.is_worthwhile(collection.stamp) and not self._apply(collection, tool_id, replay):
+            return self._fill(name, tool_id)  # the vectors have another dimension now
+        return self._client.find(name) or collection
+
+    def _fill(self, name: str, tool_id: int) -> CollectionInfo:
+        """Make a collection anew with all vectors of a tool."""
+        self._client.drop(name)
+        replay = plan_replay(self._store, tool_id, INDEX_NAME, None)
+        nonce = announce_change(self._store, tool_id, INDEX_NAME, None)
+        reach_failpoint("index.announced")
+        collection = self._client.create(name, self._metadata(tool_id, Stamp(0, nonce)), self._hnsw)
+        reach_failpoint("index.created")
+        if not self._apply(collection, tool_id, replay):
+            raise IndexFailure(
+                f"The tool has vectors of several dimensions, which the collection {name!r} cannot hold",
+                hint="Compute them again: bunko reembed.",
+            )
+        return self._client.find(name) or collection
+
+    def _apply(self, collection: CollectionInfo, tool_id: int, replay: Replay) -> bool:
+        """Remove and write documents, then stamp the collection; return False if a vector does not fit into it."""
+        nonce = announce_change(self._store, tool_id, INDEX_NAME, collection.stamp)
+        reach_failpoint("index.announced")
+        for document_ids in batches(replay.removed, _ID_BATCH):
+            self._client.delete_documents(collection, document_ids)
+        reach_failpoint("index.removed")
+        dimension = collection.dimension
+        for records in self._records(replay.written):
+            dimension = dimension or len(records[0].vector)
+            if any(len(record.vector) != dimension for record in records):
+                return False
+            with timer("chromadb_write", _log, indent=1):
+                self._client.upsert(collection, records)
+            reach_failpoint("index.written")
+        self._client.stamp(collection, self._metadata(tool_id, Stamp(replay.generation, nonce)))
+        reach_failpoint("index.stamped")
+        return True
+
+    def _metadata(self, tool_id: int, stamp: Stamp) -> dict[str, Any]:
+        return {
+            LIBRARY_KEY: self._store.id,
+            TOOL_KEY: tool_id,
+            GENERATION_KEY: stamp.generation,
+            NONCE_KEY: stamp.nonce,
+        }
+
+    def _records(self, document_ids: Sequence[int]) -> Iterator[list[ChunkRecord]]:
+        """Yield the chunks of documents that have a vector, in batches; reads are short, so that searches can go on."""
+        for batch in batches(document_ids, _DOCUMENT_BATCH):
+            records = []
+            with self._store.read_transaction():
+                chunks = [chunk for chunk in self._store.changes.chunks_of(batch) if chunk.vector is not None]
+                for part in batches(chunks, _RECORD_BATCH):
+                    rows = self._store.documents.chunks([chunk.chunk_id for chunk in part])
+                    for stored in part:
+                        row = rows[stored.chunk_id]
+                        metadata: dict[str, str | int] = {
+                            "file_path": row.uri,
+                            "chunk_index": row.chunk.index,
+                            "heading": row.chunk.heading,
+                            "title": row.title,
+                            "document_id": stored.document_id,
+                            "chunk_id": stored.chunk_id,
+                        }
+                        assert stored.vector is not None
+                        record_id = f"{row.uri}::chunk_{row.chunk.index}"
+                        records.append(ChunkRecord(record_id, stored.vector, metadata, row.chunk.text))
+            yield from map(list, batches(records, _RECORD_BATCH))

@@ -1,0 +1,1 @@
+"""Find candidates in Milvus, and rank them as the embedded index does."""

@@ -1,0 +1,289 @@
+"""Talk to Milvus through pymilvus: a Milvus Lite file, a server or a cluster, with a time limit on every request."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bunko.errors import IndexFailure, SettingsError
+from bunko.indexes.options import MilvusOptions
+from bunko.remote import strip_credentials
+
+T = TypeVar("T")
+# What a row has besides its vectors. `note` is empty but in the rows that say what a collection holds.
+SCALAR_FIELDS = ("id", "tool", "document_id", "generation", "length", "path", "tags", "note")
+MAX_RESULTS = 16_384  # of Milvus
+MAX_PATH_BYTES, MAX_TAGS, MAX_TAG_BYTES, _MAX_NOTE_BYTES = 4096, 200, 400, 400
+_MAX_MESSAGE_CHARS = 300
+# What Milvus Lite says if no row matches, and what servers say of a collection that is not in memory.
+_NO_ROWS = "Unsupported data type: 0"
+_RELEASED = re.compile(r"released|not loaded|call load\(\)|collection not load", re.IGNORECASE)
+_FIRST_DELAY_SECONDS = 0.5  # before the second attempt of a write
+
+
+class MilvusServer:
+    """The collections of one database; it is connected at the first request."""
+
+    def __init__(self, options: MilvusOptions) -> None:
+        if not options.uri:
+            raise SettingsError(
+                "The index milvus needs a library in files, or a server",
+                hint="Set storage.kind to sqlite, or milvus.uri to the URL of a Milvus server.",
+            )
+        if "://" not in options.uri and not options.uri.endswith(".db"):
+            raise SettingsError(
+                f"milvus.uri is neither a URL nor a Milvus Lite file: {options.uri}",
+                hint="Write a server like http://127.0.0.1:19530, and a file with a name that ends in .db.",
+            )
+        self._options = options
+        self.is_file = "://" not in options.uri
+        self.location = options.uri if self.is_file else strip_credentials(options.uri)
+        self._lock = threading.Lock()
+        self._client: Any = None
+
+    def collections(self) -> list[str]:
+        """Return the names of all collections."""
+        return list(self._read(lambda client, timeout: client.list_collections(timeout=timeout)))
+
+    def describe(self, name: str) -> tuple[set[str], int] | None:
+        """Return the fields of a collection and the dimension of its vectors; None if it does not exist."""
+        if not self._read(lambda client, timeout: client.has_collection(name, timeout=timeout)):
+            return None
+        fields = self._read(lambda client, timeout: client.describe_collection(name, timeout=timeout))["fields"]
+        dimension = next((int(field["params"]["dim"]) for field in fields if "dim" in field.get("params", {})), 0)
+        return {str(field["name"]) for field in fields}, dimension
+
+    def create(self, name: str, dimension: int) -> None:
+        """Create a collection of rows with dense vectors of a dimension and sparse vectors, compared by products."""
+        self._write(lambda client, timeout: self._create(client, name, dimension, timeout))
+
+    def drop(self, name: str) -> None:
+        """Delete a collection."""
+        self._write(lambda client, timeout: client.drop_collection(name, timeout=timeout))
+
+    def upsert(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add rows, or replace those with the same ids."""
+        self._write(lambda client, timeout: client.upsert(name, list(rows), timeout=timeout))
+
+    def delete(self, name: str, where: str) -> None:
+        """Delete the rows that match an expression."""
+        self._write(lambda client, timeout: client.delete(name, filter=where, timeout=timeout))
+
+    def query(
+        self, name: str, where: str, fields: Sequence[str], *, limit: int = MAX_RESULTS, writing: bool = False
+    ) -> list[dict[str, Any]]:
+        """Return the rows that match an expression, as they are after all writes."""
+
+        def query_rows(client: Any, timeout: float) -> list[dict[str, Any]]:
+            arguments = {"filter": where, "output_fields": list(fields), "limit": limit}
+            try:
+                return list(client.query(name, consistency_level="Strong", timeout=timeout, **arguments))
+            except Exception as error:
+                if self.is_file and _NO_ROWS in str(error):
+                    return []
+                raise
+
+        run = self._write if writing else self._read
+        return run(self._loaded(name, query_rows))
+
+    def count(self, name: str, where: str) -> int:
+        """Return how many rows match an expression."""
+        rows = self._read(
+            self._loaded(
+                name,
+                lambda client, timeout: client.query(
+                    name, filter=where, output_fields=["count(*)"], consistency_level="Strong", timeout=timeout
+                ),
+            )
+        )
+        return int(rows[0]["count(*)"])
+
+    def search(self, name: str, field: str, vector: Any, limit: int, where: str) -> list[int]:
+        """Return the ids of the rows with the highest products, highest first."""
+        answer = self._read(
+            self._loaded(
+                name,
+                lambda client, timeout: client.search(
+                    name,
+                    data=[vector],
+                    anns_field=field,
+                    limit=min(limit, MAX_RESULTS),
+                    filter=where,
+                    search_params={"metric_type": "IP"},
+                    consistency_level=self._options.consistency_level,
+                    timeout=timeout,
+                ),
+            )
+        )
+        return [int(hit["id"]) for hit in answer[0]]
+
+    def _loaded(self, name: str, request: Callable[[Any, float], T]) -> Callable[[Any, float], T]:
+        """Return a request that loads its collection if that was released, as by a restart of some servers."""
+
+        def request_loaded(client: Any, timeout: float) -> T:
+            try:
+                return request(client, timeout)
+            except Exception as error:
+                if not _RELEASED.search(str(error)):
+                    raise
+            client.load_collection(name, timeout=timeout)
+            return request(client, timeout)
+
+        return request_loaded
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            _release_client(client, self._options, is_file=self.is_file)
+
+    def _create(self, client: Any, name: str, dimension: int, timeout: float) -> None:
+        from pymilvus import DataType
+
+        schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
+        schema.add_field("id", DataType.INT64, is_primary=True)
+        # A Milvus Lite file has no partitions by key, and accepts no filter over such a field.
+        schema.add_field("tool", DataType.INT64, is_partition_key=not self.is_file)
+        schema.add_field("document_id", DataType.INT64)
+        schema.add_field("generation", DataType.INT64)
+        schema.add_field("length", DataType.INT64)
+        schema.add_field("path", DataType.VARCHAR, max_length=MAX_PATH_BYTES)
+        schema.add_field(
+            "tags", DataType.ARRAY, element_type=DataType.VARCHAR, max_capacity=MAX_TAGS, max_length=MAX_TAG_BYTES
+        )
+        schema.add_field("note", DataType.VARCHAR, max_length=_MAX_NOTE_BYTES)
+        schema.add_field("sparse", DataType.SPARSE_FLOAT_VECTOR)
+        indexes = client.prepare_index_params()
+        indexes.add_index("sparse", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
+        if dimension:
+            schema.add_field("dense", DataType.FLOAT_VECTOR, dim=dimension)
+            indexes.add_index("dense", index_type="AUTOINDEX", metric_type="IP")
+        client.create_collection(
+            name,
+            schema=schema,
+            index_params=indexes,
+            consistency_level=self._options.consistency_level,
+            timeout=timeout,
+        )
+
+    def _connect(self) -> Any:
+        with self._lock:
+            if self._client is None:
+                try:
+                    from pymilvus import MilvusClient
+                except ImportError as error:
+                    raise IndexFailure(
+                        "The index milvus needs the package pymilvus",
+                        hint="Install it: pip install 'bunko[milvus]'; or set index.kind to embedded.",
+                    ) from error
+                _silence_logs()
+                if self.is_file:
+                    Path(self._options.uri).parent.mkdir(parents=True, exist_ok=True)
+                self._client = _share_client(MilvusClient, self._options)
+            return self._client
+
+    def _read(self, request: Callable[[Any, float], T]) -> T:
+        return self._call(request, self._options.timeout)
+
+    def _write(self, request: Callable[[Any, float], T]) -> T:
+        """Run a request that may be repeated: writes replace rows of the same ids."""
+        delay = _FIRST_DELAY_SECONDS
+        for attempt in range(self._options.retries + 1):
+            try:
+                return self._call(request, self._options.write_timeout)
+            except IndexFailure as failure:
+                if not failure.is_away or attempt == self._options.retries:
+                    raise
+            time.sleep(delay)
+            delay *= 2
+        raise AssertionError("the last attempt returns or raises")
+
+    def _call(self, request: Callable[[Any, float], T], timeout: float) -> T:
+        try:
+            return request(self._connect(), timeout)
+        except IndexFailure:
+            raise
+        except Exception as error:  # pymilvus raises errors of its own, of gRPC, and plain ones
+            raise self._explain(error) from error
+
+    def _explain(self, error: Exception) -> IndexFailure:
+        detail = " ".join(str(getattr(error, "message", "") or error).split())
+        if self._options.token:
+            detail = detail.replace(self._options.token, "********")
+        detail = detail[:_MAX_MESSAGE_CHARS]
+        code = getattr(error, "code", None)
+        lower = detail.lower()
+        if "open local milvus failed" in lower or "milvus-lite" in lower or "milvus_lite" in lower:
+            return IndexFailure(
+                f"The Milvus Lite file {self.location} cannot be opened: {detail}",
+                hint="One process can open it at a time; for several, run a server and set milvus.uri to its URL. If"
+                " milvus-lite is missing: pip install 'bunko[milvus-lite]'.",
+                is_away=True,
+            )
+        if any(word in lower for word in ("unauthenticated", "auth check", "permission")):
+            return IndexFailure(
+                f"Milvus at {self.location} rejected the token: {detail}",
+                hint="Set milvus.token, or BUNKO_MILVUS_TOKEN in the environment.",
+            )
+        if type(error).__module__.startswith("grpc") or code == 2 or "timeout" in lower or "connect" in lower:
+            reason = str(error.details()) if hasattr(error, "details") else detail
+            return IndexFailure(
+                f"Milvus at {self.location} is away: {' '.join(reason.split())[:_MAX_MESSAGE_CHARS]}",
+                hint="Check that it runs and that milvus.uri is right; or set index.kind to embedded.",
+                is_away=True,
+            )
+        return IndexFailure(
+            f"Milvus at {self.location} failed: {detail or type(error).__name__}",
+            hint="Check the log of the server, its version (2.5 or newer) and its free disk space.",
+        )
+
+
+# pymilvus has one connection for each address and closes it for all clients, so a process has one client for each.
+_clients: dict[tuple[str, str, str], Any] = {}
+_users: Counter[tuple[str, str, str]] = Counter()
+_clients_lock = threading.Lock()
+
+
+def _share_client(make_client: Callable[..., Any], options: MilvusOptions) -> Any:
+    """Return the client of this process for an address."""
+    key = (options.uri, options.token, options.database)
+    with _clients_lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of packages that Milvus Lite imports
+        if key not in _clients:
+            uri, token, database = key
+            _clients[key] = make_client(uri, token=token, db_name=database, timeout=options.timeout)
+        _users[key] += 1
+        return _clients[key]
+
+
+def _release_client(client: Any, options: MilvusOptions, *, is_file: bool) -> None:
+    """Close a client that nobody uses any more."""
+    key = (options.uri, options.token, options.database)
+    with _clients_lock:
+        _users[key] -= 1
+        if _users[key] > 0:
+            return
+        del _clients[key], _users[key]
+        with suppress(Exception):  # nothing is lost: each request was complete
+            client.close()
+        if is_file:
+            with suppress(ImportError, AttributeError):  # another version of milvus-lite
+                from milvus_lite.server_manager import server_manager_instance
+
+                # It would keep the file until the process ends.
+                server_manager_instance.release_server(options.uri)
+
+
+def _silence_logs() -> None:
+    # pymilvus logs each failed request with its traceback; what went wrong is in our errors.
+    for name in ("pymilvus", *(key for key in logging.root.manager.loggerDict if key.startswith("pymilvus."))):
+        logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -1,0 +1,78 @@
+"""Compute the statistics of a search over some tools from those that the store keeps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from math import log
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bunko.indexes.milvus.dimensions import KeyKind, chunk_dimensions, dimensions
+from bunko.protocols import Store
+from bunko.records import QueryTerm, ToolStatistics
+
+if TYPE_CHECKING:
+    from bunko.indexes.milvus.chunks import ScoredChunk
+
+
+class SearchStatistics:
+    """Number of chunks, average length and frequencies over some tools, with the chunks that are not copied yet."""
+
+    def __init__(
+        self,
+        store: Store,
+        statistics: dict[int, ToolStatistics],
+        pending_chunks: Sequence[ScoredChunk],
+        size: int,
+    ) -> None:
+        self._store, self._tool_ids, self._pending = store, list(statistics), pending_chunks
+        self.size = size
+        counted = sum(tool.chunks for tool in statistics.values()) + len(pending_chunks)
+        terms = sum(tool.terms for tool in statistics.values()) + sum(scored.length for scored in pending_chunks)
+        self.average_length = max(1.0, terms / max(1, counted))
+        self._known: dict[int, int] = {}  # frequencies by dimension
+        self._pending_counts: Counter[int] | None = None
+
+    def idfs(self, terms: Sequence[QueryTerm]) -> list[float]:
+        """Return the inverse document frequency of each term."""
+        return [idf(self.size, self.frequency(term.key, "gram" if term.is_gram else "word")) for term in terms]
+
+    def load(self, terms: Sequence[QueryTerm]) -> None:
+        """Read the frequencies of terms at once."""
+        self._load([dimension_of(term.key, "gram" if term.is_gram else "word") for term in terms])
+
+    def frequency(self, key: int, kind: KeyKind) -> int:
+        """Return in how many chunks a key occurs."""
+        dimension = dimension_of(key, kind)
+        self._load([dimension])
+        return self._known[dimension]
+
+    def _load(self, wanted: Sequence[int]) -> None:
+        missing = [dimension for dimension in dict.fromkeys(wanted) if dimension not in self._known]
+        if not missing:
+            return
+        if self._pending_counts is None:
+            self._pending_counts = Counter()
+            for scored in self._pending:
+                for part in chunk_dimensions(scored.chunk, scored.gram_keys):
+                    self._pending_counts.update(part.tolist())
+        for dimension in missing:
+            self._known[dimension] = self._pending_counts[dimension]
+        for tool_id in self._tool_ids:
+            for dimension, count in self._store.index_statistics.frequencies(tool_id, missing).items():
+                self._known[dimension] += count
+        # Documents that were removed and not yet subtracted must not make a term more frequent than there are chunks.
+        for dimension in missing:
+            self._known[dimension] = max(0, min(self._known[dimension], self.size))
+
+
+def dimension_of(key: int, kind: KeyKind) -> int:
+    """Return the dimension of a key."""
+    return int(dimensions(np.array([key], np.uint64), kind)[0])
+
+
+def idf(size: int, frequency: int) -> float:
+    """Return the inverse document frequency of a key, positive even for a key in every chunk."""
+    return log(1 + (size - frequency + 0.5) / (frequency + 0.5))

@@ -1,0 +1,226 @@
+"""Bring the copy of a tool in Milvus, and the statistics over it in the library, up to date.
+
+Each step can be repeated, and their order makes any crash harmless: rows of new documents are written first, then the
+statistics, then the rows of removed documents are deleted, and the stamp comes last. The frequencies of removed
+documents are read from their rows in Milvus, because the library no longer has them. A row carries the generation that
+it was written for; one that is newer than the statistics was written before a crash and never counted.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bunko.errors import IndexFailure
+from bunko.failpoints import reach_failpoint
+from bunko.indexes.milvus.accumulator import StatisticsAccumulator
+from bunko.indexes.milvus.copies import ToolCopies
+from bunko.indexes.milvus.dimensions import FILLER_DIMENSION, chunk_dimensions, sparse_vector
+from bunko.indexes.milvus.packed_moments import dimension_of
+from bunko.indexes.milvus.server import MAX_PATH_BYTES, MAX_RESULTS, MAX_TAG_BYTES, MAX_TAGS, MilvusServer
+from bunko.indexes.replica import Replay, Stamp, announce_change, batches, plan_replay
+from bunko.protocols import Store
+from bunko.records import ChunkRow, StoredChunk, ToolStatistics
+from bunko.text import ngrams
+from bunko.text.line_joins import join_lines
+from bunko.timing import timer
+
+_log = logging.getLogger("bunko.index")
+
+# The name under which the library notes the stamps of its copies.
+INDEX_NAME = "milvus"
+# Documents whose chunks are in memory at a time, rows in a request (about 10 kB each), and ids in an expression.
+_DOCUMENT_BATCH, _ROW_BATCH, _ID_BATCH = 50, 200, 200
+_READ_BATCH = 200
+_MAX_REMOVALS = 10_000  # recorded in the store before they are forgotten
+_DEFAULT_LENGTH = 200.0  # terms of a chunk, before any is known
+
+
+class CopyWriter:
+    """Writes the chunks of tools from the store to Milvus; nothing is embedded again."""
+
+    def __init__(self, store: Store, server: MilvusServer, copies: ToolCopies) -> None:
+        self._store, self._server, self._copies = store, server, copies
+
+    def update(self, tool_id: int) -> None:
+        """Replay the changes since the copy of a tool was stamped, or fill it from scratch."""
+        dimension = self._store.stats.storage_size(tool_id).dimension
+        statistics = self._store.index_statistics.get(tool_id)
+        self._copies.ensure(dimension)
+        stamp = self._copies.stamp(dimension, tool_id)
+        replay = plan_replay(self._store, tool_id, INDEX_NAME, stamp)
+        if (
+            stamp is None
+            or replay.from_scratch
+            or statistics is None
+            or statistics.generation < stamp.generation
+            or dimension_of(statistics.vectors) != dimension
+            or set(replay.removed) & set(replay.written)  # embedded again: all rows change, under the same ids
+            or not self._replay(tool_id, dimension, stamp, statistics, replay)
+        ):
+            self._fill(tool_id, dimension)
+
+    def _fill(self, tool_id: int, dimension: int) -> None:
+        """Make the copy and the statistics of a tool anew."""
+        self._copies.delete(tool_id)
+        self._store.index_statistics.clear(tool_id)
+        self._copies.ensure(dimension)
+        replay = plan_replay(self._store, tool_id, INDEX_NAME, None)
+        nonce = announce_change(self._store, tool_id, INDEX_NAME, None)
+        reach_failpoint("index.announced")
+        self._copies.write_stamp(dimension, tool_id, Stamp(0, nonce))
+        reach_failpoint("index.created")
+        accumulator = StatisticsAccumulator()
+        self._write_documents(tool_id, dimension, replay.written, replay.generation, accumulator, replay.written)
+        statistics = accumulator.statistics(replay.generation)
+        self._store.index_statistics.replace(tool_id, statistics, accumulator.frequencies())
+        reach_failpoint("index.counted")
+        self._copies.write_stamp(dimension, tool_id, Stamp(replay.generation, nonce))
+        reach_failpoint("index.stamped")
+
+    def _replay(self, tool_id: int, dimension: int, stamp: Stamp, statistics: ToolStatistics, replay: Replay) -> bool:
+        """Apply changes to the copy and the statistics; return False if the copy must be filled from scratch."""
+        if not replay.is_worthwhile(stamp):
+            return True
+        # The statistics may be ahead of the copy: a crash came between the two.
+        uncounted = plan_replay(self._store, tool_id, INDEX_NAME, Stamp(statistics.generation, stamp.nonce))
+        if uncounted.from_scratch:
+            return False
+        nonce = announce_change(self._store, tool_id, INDEX_NAME, stamp)
+        reach_failpoint("index.announced")
+        accumulator = StatisticsAccumulator(statistics)
+        if not self._subtract(tool_id, dimension, uncounted.removed, statistics.generation, accumulator):
+            return False
+        self._write_documents(
+            tool_id, dimension, replay.written, replay.generation, accumulator, uncounted.written,
+            average_length=statistics.terms / max(statistics.chunks, 1),
+        )  # fmt: skip
+        new_statistics = accumulator.statistics(replay.generation)
+        if not self._store.index_statistics.update(
+            tool_id, new_statistics, accumulator.frequencies(), since=statistics.generation
+        ):
+            raise IndexFailure(
+                "Another process is copying the same tool to Milvus", hint="Wait for it, then run: bunko index sync."
+            )
+        reach_failpoint("index.counted")
+        for document_ids in batches(replay.removed, _ID_BATCH):
+            self._server.delete(self._copies.name(dimension), _documents_expression(tool_id, document_ids))
+        reach_failpoint("index.removed")
+        self._copies.write_stamp(dimension, tool_id, Stamp(replay.generation, nonce))
+        reach_failpoint("index.stamped")
+        if len(self._store.changes.removed_since(tool_id, 0) or ()) > _MAX_REMOVALS:
+            self._store.changes.prune_removals(tool_id, replay.generation)
+        return True
+
+    def _subtract(
+        self,
+        tool_id: int,
+        dimension: int,
+        document_ids: Sequence[int],
+        counted_until: int,
+        accumulator: StatisticsAccumulator,
+    ) -> bool:
+        """Subtract the rows of removed documents from the statistics; return False if there are too many to read."""
+        fields = ["generation", "length", "sparse", *(["dense"] if dimension else [])]
+        for batch in batches(document_ids, _ID_BATCH):
+            where = f"{_documents_expression(tool_id, batch)} and generation <= {counted_until}"
+            rows = self._server.query(self._copies.name(dimension), where, fields, writing=True)
+            if len(rows) >= MAX_RESULTS:
+                return False
+            vectors = np.array([row["dense"] for row in rows], np.float32) if dimension and rows else None
+            accumulator.add(
+                [_row_dimensions(row) for row in rows],
+                [int(row["length"]) for row in rows],
+                vectors,
+                sign=-1,
+            )
+        return True
+
+    def _write_documents(
+        self,
+        tool_id: int,
+        dimension: int,
+        document_ids: Sequence[int],
+        generation: int,
+        accumulator: StatisticsAccumulator,
+        uncounted_ids: Sequence[int],
+        *,
+        average_length: float = 0.0,
+    ) -> None:
+        """Write the rows of documents, and add those of `uncounted_ids` to the statistics."""
+        uncounted = set(uncounted_ids)
+        for chunks, rows in self._read_documents(document_ids):
+            vectors = _stack_vectors(chunks, dimension)
+            gram_keys = _gram_keys(chunks)
+            lengths = [int(chunk.term_counts.sum()) for chunk in chunks]
+            average_length = average_length or sum(lengths) / max(len(lengths), 1) or _DEFAULT_LENGTH
+            parts = [chunk_dimensions(chunk, keys) for chunk, keys in zip(chunks, gram_keys, strict=True)]
+            records: list[dict[str, Any]] = []
+            for position, chunk in enumerate(chunks):
+                row = rows[chunk.chunk_id]
+                record: dict[str, Any] = {
+                    "id": chunk.chunk_id,
+                    "tool": tool_id,
+                    "document_id": chunk.document_id,
+                    "generation": generation,
+                    "length": lengths[position],
+                    "path": _cut(row.uri, MAX_PATH_BYTES),
+                    "tags": [_cut(tag, MAX_TAG_BYTES) for tag in row.tags[:MAX_TAGS]],
+                    "note": "",
+                    "sparse": sparse_vector(chunk, *parts[position], average_length),
+                }
+                records.append(record | ({"dense": vectors[position].tolist()} if dimension else {}))
+            for batch in batches(records, _ROW_BATCH):
+                with timer("milvus_write", _log, indent=1):
+                    self._server.upsert(self._copies.name(dimension), batch)
+                reach_failpoint("index.written")
+            counted = [position for position, chunk in enumerate(chunks) if chunk.document_id in uncounted]
+            accumulator.add(
+                [np.concatenate(parts[position]) for position in counted],
+                [lengths[position] for position in counted],
+                vectors[counted] if dimension else None,
+            )
+
+    def _read_documents(self, document_ids: Sequence[int]) -> Iterator[tuple[list[StoredChunk], dict[int, ChunkRow]]]:
+        """Yield the chunks of documents in batches; reads are short, so that searches can go on."""
+        for batch in batches(document_ids, _DOCUMENT_BATCH):
+            rows: dict[int, ChunkRow] = {}
+            with self._store.read_transaction():
+                chunks = list(self._store.changes.chunks_of(batch))
+                for part in batches(chunks, _READ_BATCH):
+                    rows |= self._store.documents.chunks([chunk.chunk_id for chunk in part])
+            if chunks:
+                yield chunks, rows
+
+
+def _documents_expression(tool_id: int, document_ids: Sequence[int]) -> str:
+    return f"tool == {tool_id} and document_id in [{', '.join(map(str, document_ids))}]"
+
+
+def _row_dimensions(row: Mapping[str, Any]) -> Any:
+    return np.array([int(key) for key in row["sparse"] if int(key) != FILLER_DIMENSION], np.uint64)
+
+
+def _stack_vectors(chunks: Sequence[StoredChunk], dimension: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Return the vectors of chunks, zeros where there is none that can be compared."""
+    vectors = np.zeros((len(chunks), dimension), np.float32)
+    for position, chunk in enumerate(chunks):
+        if chunk.vector is not None and len(chunk.vector) == dimension and np.isfinite(chunk.vector).all():
+            vectors[position] = chunk.vector
+    return vectors
+
+
+def _gram_keys(chunks: Sequence[StoredChunk]) -> list[Any]:
+    """Return the distinct n-gram keys of each chunk."""
+    keys, positions = ngrams.occurrences([join_lines(chunk.text) for chunk in chunks])
+    order = np.argsort(positions, kind="stable")
+    bounds = np.searchsorted(positions[order], np.arange(len(chunks) + 1))
+    return [np.unique(keys[order[start:end]]) for start, end in itertools.pairwise(bounds)]
+
+
+def _cut(text: str, max_bytes: int) -> str:
+    return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")

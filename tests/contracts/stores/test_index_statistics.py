@@ -1,0 +1,68 @@
+"""What every store promises to keep of statistics for indexes outside the library."""
+
+from __future__ import annotations
+
+import pytest
+
+from bunko.protocols import Store
+from bunko.records import ToolStatistics
+from bunko.types import Tool
+from tests.contracts.documents import prepared
+
+
+@pytest.fixture
+def tool(store: Store) -> Tool:
+    return store.tools.put(Tool("docs"))
+
+
+def test_statistics_are_replaced_updated_and_cleared(store: Store, tool: Tool) -> None:
+    assert store.index_statistics.get(tool.id) is None
+    assert store.index_statistics.frequencies(tool.id, [1]) == {}
+    first = ToolStatistics(3, 10, 200, b"moments")
+    store.index_statistics.replace(tool.id, first, [(1, 4), (2**32 - 1, 9)])
+    assert store.index_statistics.get(tool.id) == first
+    assert store.index_statistics.frequencies(tool.id, [1, 5, 2**32 - 1]) == {1: 4, 2**32 - 1: 9}
+    second = ToolStatistics(5, 11, 190)
+    assert store.index_statistics.update(tool.id, second, [(1, -4), (5, 2)], since=3)
+    assert store.index_statistics.get(tool.id) == second
+    counts = store.index_statistics.frequencies(tool.id, [1, 5, 2**32 - 1])
+    assert {key: count for key, count in counts.items() if count} == {5: 2, 2**32 - 1: 9}
+    store.index_statistics.replace(tool.id, first, [(7, 1)])
+    assert store.index_statistics.frequencies(tool.id, [5, 7]) == {7: 1}
+    store.index_statistics.clear(tool.id)
+    assert (store.index_statistics.get(tool.id), store.index_statistics.frequencies(tool.id, [7])) == (None, {})
+
+
+def test_an_update_from_another_generation_changes_nothing(store: Store, tool: Tool) -> None:
+    assert not store.index_statistics.update(tool.id, ToolStatistics(5, 1, 1), [(1, 1)], since=0)
+    store.index_statistics.replace(tool.id, ToolStatistics(4, 1, 1), [(1, 1)])
+    assert not store.index_statistics.update(tool.id, ToolStatistics(5, 2, 2), [(1, 1)], since=3)
+    assert store.index_statistics.get(tool.id) == ToolStatistics(4, 1, 1)
+    assert store.index_statistics.frequencies(tool.id, [1]) == {1: 1}
+
+
+def test_many_frequencies_are_read_at_once(store: Store, tool: Tool) -> None:
+    store.index_statistics.replace(tool.id, ToolStatistics(1, 1, 1), [(key, key + 1) for key in range(50_000)])
+    assert store.index_statistics.frequencies(tool.id, range(0, 50_000, 5)) == {
+        key: key + 1 for key in range(0, 50_000, 5)
+    }
+
+
+def test_each_tool_has_its_own_and_takes_them_along_when_it_is_deleted(store: Store, tool: Tool) -> None:
+    other = store.tools.put(Tool("other"))
+    for owner in (tool, other):
+        store.index_statistics.replace(owner.id, ToolStatistics(owner.id, 1, 1), [(1, owner.id)])
+    store.tools.drop(tool.id)
+    assert store.index_statistics.get(tool.id) is None
+    assert store.index_statistics.frequencies(tool.id, [1]) == {}
+    assert store.index_statistics.frequencies(other.id, [1]) == {1: other.id}
+
+
+def test_chunks_are_found_by_their_ids(store: Store, tool: Tool) -> None:
+    store.documents.write(tool.id, upsert=[prepared("a.md", "one", "two", "three"), prepared("b.md", "four")])
+    chunks = {chunk.chunk_id: chunk for chunk in store.changes.chunks_since(tool.id, 0)}
+    wanted = [*chunks][1::2]
+    found = {chunk.chunk_id: chunk for chunk in store.changes.chunks_with_ids([*wanted, 10**9])}
+    assert [chunk.text for chunk in found.values()] == [chunks[chunk_id].text for chunk_id in wanted]
+    assert found.keys() == set(wanted)
+    assert all(chunk.term_keys.tolist() == chunks[chunk.chunk_id].term_keys.tolist() for chunk in found.values())

@@ -1,0 +1,101 @@
+"""The parts of the Milvus index that need no Milvus."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bunko.errors import IndexFailure, SettingsError
+from bunko.indexes.milvus.accumulator import StatisticsAccumulator
+from bunko.indexes.milvus.dimensions import FILLER_DIMENSION, KeyKind, dimensions, first_characters
+from bunko.indexes.milvus.filters import filter_expression
+from bunko.indexes.milvus.server import MilvusServer
+from bunko.indexes.options import MilvusOptions
+from bunko.records import Filter, SelectedDocuments
+from bunko.text import ngrams
+from tests.conftest import Opener
+from tests.library.test_library import put
+
+KINDS: tuple[KeyKind, ...] = ("word", "gram", "character")
+
+
+def test_dimensions_are_stable_spread_and_within_the_limits_of_milvus() -> None:
+    keys = np.arange(200_000, dtype=np.uint64)
+    for kind in KINDS:
+        hashed = dimensions(keys, kind)
+        assert hashed.min() > FILLER_DIMENSION
+        assert hashed.max() < 2**32 - 1
+        assert len(np.unique(hashed)) > 199_980, "about five pairs of 200,000 keys share a dimension by chance"
+    assert not np.isin(dimensions(keys[:1000], "word"), dimensions(keys[:1000], "gram")).any()
+    assert dimensions(np.array([1, 2**63 + 5], np.uint64), "word").tolist() == [3874419792, 1775035946]
+
+
+def test_the_first_character_of_a_pair_is_the_start_of_its_key_range() -> None:
+    starts = {ngrams.pair_key_range(character)[0] for character in "東京都"}
+    assert starts <= set(first_characters(ngrams.gram_keys("東京都の寺")).tolist())
+
+
+def test_chunks_that_are_added_and_removed_leave_no_trace() -> None:
+    accumulator = StatisticsAccumulator()
+    vectors = np.eye(4, dtype=np.float32)
+    first, second = np.array([5, 7, 5], np.uint64), np.array([7, 9], np.uint64)
+    accumulator.add([first, second], [3, 2], vectors[:2])
+    assert dict(accumulator.frequencies()) == {5: 1, 7: 2, 9: 1}
+    accumulator.add([second], [2], vectors[1:2], sign=-1)
+    assert dict(accumulator.frequencies()) == {5: 1, 7: 1}
+    statistics = accumulator.statistics(3)
+    assert (statistics.generation, statistics.chunks, statistics.terms) == (3, 1, 3)
+    accumulator.add([first], [3], vectors[:1], sign=-1)
+    assert (dict(accumulator.frequencies()), accumulator.statistics(4).vectors) == ({}, b"")
+
+
+@pytest.mark.parametrize(
+    ("where", "expression"),
+    [
+        (Filter(path="a/b/*.md"), 'path like "a/b/%"'),
+        (Filter(path="*.md"), ""),
+        (Filter(path="a_b/*"), ""),
+        (Filter(path='a"b/*'), ""),
+        (Filter(tags=("日記", "x")), 'ARRAY_CONTAINS_ALL(tags, ["日記", "x"])'),
+        (Filter(tags=('"]) or id > 0 or ARRAY_CONTAINS_ALL(tags, ["',)), ""),
+        (Filter(since="2024-01-01"), ""),
+    ],
+)
+def test_a_filter_is_narrowed_by_what_is_safe_to_write(where: Filter, expression: str) -> None:
+    selected = SelectedDocuments.of(range(5000), where)
+    assert filter_expression([1, 2], selected) == " and ".join(filter(None, ["tool in [1, 2]", expression]))
+    assert filter_expression([1], None) == "tool in [1]"
+    assert filter_expression([1], (4, 5)) == "tool in [1] and document_id in [4, 5]"
+
+
+@pytest.mark.parametrize("uri", ["localhost:19530", "milvus", "/tmp/folder"])
+def test_an_address_that_is_neither_server_nor_file_is_a_settings_error(uri: str) -> None:
+    with pytest.raises(SettingsError, match=r"milvus\.uri is neither a URL nor a Milvus Lite file"):
+        MilvusServer(MilvusOptions(uri=uri))
+
+
+def test_a_library_in_memory_has_no_place_for_a_file(open_docs: Opener) -> None:
+    with pytest.raises(SettingsError, match="needs a library in files, or a server"):
+        open_docs(BUNKO_INDEX_KIND="milvus", BUNKO_STORAGE_KIND="memory")
+
+
+@pytest.mark.skipif(find_spec("pymilvus") is not None, reason="pymilvus is installed here")
+def test_without_the_package_local_segments_answer_or_a_sentence_names_the_extra(docs: Path, open_docs: Opener) -> None:
+    put(docs, "a.md", "京都の寺を巡る旅の記録")
+    with open_docs(BUNKO_INDEX_KIND="milvus") as library:
+        report = library.reindex()
+        assert report.added == 1, "the documents are imported"
+        assert "pip install 'bunko[milvus]'" in report.notices[0]
+        with pytest.raises(IndexFailure, match="needs the package pymilvus"):
+            library.search("京都の寺")
+        assert any(finding.message.startswith("The index milvus needs") for finding in library.diagnose())
+        assert library.index.status()[0].state.problem.startswith("The index milvus needs")
+    with open_docs() as library:
+        library.index.sync("documents")
+    with open_docs(BUNKO_INDEX_KIND="milvus") as library:
+        answer = library.search("京都の寺")
+        assert answer.hits[0].uri == "a.md"
+        assert "so the local index was searched" in answer.notices[0]

@@ -1,0 +1,103 @@
+"""Start real index servers on loopback, for tests."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+_START_SECONDS = 60
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def require_chroma() -> Path:
+    """Return the command of Chroma, or skip the test."""
+    command = Path(sys.executable).with_name("chroma")
+    if find_spec("chromadb") is None or not command.exists():
+        pytest.skip("chromadb is not installed here: make test-scale installs it")
+    return command
+
+
+class Server:
+    """A server process that can be killed and started again on the same port with the same data."""
+
+    def __init__(self, command: Sequence[str], port: int, log: Path, *, health_url: str = "") -> None:
+        self._command, self.port, self._log, self._health_url = command, port, log, health_url
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        with open(self._log, "ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"{self._command[0]} did not start: {self._log.read_text(errors='replace')[-2000:]}")
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """Kill the server at once."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _answers(self) -> bool:
+        with suppress(OSError):
+            if self._health_url:
+                with urllib.request.urlopen(self._health_url, timeout=5) as response:
+                    return bool(response.status == 200)
+            with socket.create_connection(("127.0.0.1", self.port), timeout=5):
+                return True
+        return False
+
+
+@contextmanager
+def chroma_server(folder: Path) -> Iterator[Server]:
+    """Run `chroma run` with its data in a folder."""
+    command, port = require_chroma(), free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    arguments = [str(command), "run", "--host", "127.0.0.1", "--port", str(port), "--path", str(folder / "data")]
+    server = Server(arguments, port, folder / "chroma.log", health_url=f"http://127.0.0.1:{port}/api/v2/heartbeat")
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+def require_milvus() -> None:
+    """Skip the test if pymilvus or the Milvus Lite core is missing."""
+    if find_spec("pymilvus") is None or find_spec("milvus_lite") is None:
+        pytest.skip("pymilvus and milvus-lite are not installed here: make test-scale installs them")
+
+
+@contextmanager
+def milvus_server(folder: Path) -> Iterator[Server]:
+    """Run `milvus-lite server` of the environment that the Makefile makes for it, with its data in a folder."""
+    command = Path(__file__).parents[2] / ".venv-milvus" / "bin" / "milvus-lite"
+    if find_spec("pymilvus") is None or not command.exists():
+        pytest.skip("there is no Milvus server in .venv-milvus: make test-scale installs it")
+    port = free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    arguments = [str(command), "server", "--host", "127.0.0.1", "--port", str(port), "--data-dir", str(folder / "data")]
+    server = Server(arguments, port, folder / "milvus.log")
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
