@@ -41,8 +41,8 @@ FOREIGN_SECTIONS = ("Reasons of the operating system", "Folders, with the name o
 
 # SQL, commands, prompts for a chat model, descriptions of settings, lists of words, styles and patterns.
 NOT_SENTENCES = re.compile(
-    r"\b(?:SELECT|WHERE|FROM|ORDER BY|INSERT|UPDATE|PRAGMA|ALTER TABLE|CREATE|DROP)\b"
-    r"|^(?:bunko|pip|hf|claude|codex) [a-z\"]|^--?[a-z]+ \{\}$|^bold [a-z]+$|^class:|^\(\?"
+    r"\b(?:SELECT|WHERE|FROM|ORDER BY|INSERT|UPDATE|PRAGMA|ALTER TABLE|CREATE|DROP|BEGIN|NOTIFY|LISTEN|TRUNCATE)\b"
+    r"|^SET [a-z_]+ |^(?:bunko|pip|hf|claude|codex) [a-z\"]|^--?[a-z]+ \{\}$|^bold [a-z]+$|^class:|^\(\?"
     r"|^You (?:turn|summarise) |^(?:URL|Model) of |^about all answer|^(?:vi|code|subl|kate|idea|pPr|sdt) [A-Za-z_ -]+$"
 )
 
@@ -54,7 +54,9 @@ LEFT_OUT_TEXTS = frozenset(
         "no such column", "no such table", "out of memory", "pattern too large", "auth check",
         "Unsupported data type: 0",
         # headers, keys of tables, and names of threads and arguments
-        "Basic {}", "Bearer {}", "derived {}", "forgotten {}", "index {} {}",
+        "Basic {}", "Bearer {}", "derived {}", "forgotten {}", "index {} {}", "machine of", "bunko {} {} {}",
+        # addresses and names of engines, and what is said to a database
+        "postgresql://{}:{}/{} (schema {})", "PostgreSQL {}", "SQLite {}", "{} RETURNING id",
         "{} and generation <= {}", "tool == {} and document_id in [{}]", "gzip, deflate", "resolve {}",
         "id, name, kind, description, source, active, created_at, imported_at, checked_at, built, options",
         # errors of programming, which keep their traceback
@@ -74,7 +76,8 @@ LEFT_OUT_TEXTS = frozenset(
         "library: {} ({}, derived {}, generation {}, index {})", "no sites", "trust: {}, fetched {}", "warn {}",
         "{}: {}, {}, from {}", "{}: {}, {}, {}, last import {}, from {}", "built with",
         # origins of settings, as `bunko config show` prints them
-        ".env {}", "file {}, named by {}", "[chunking] of {}", "{} of {}", "{} (or {})", "{} and {} more in {}",
+        ".env {}", "file {}, named by {}", "storage.url of {}", "[chunking] of {}", "{} of {}", "{} (or {})",
+        "{} and {} more in {}",
         "Embedder: {}, or none for no vectors", "transformers with the PLaMo model",
         # kinds of sources, in the help
         "JSON lines", "folder or file", "source code",
@@ -181,13 +184,13 @@ FORMS = {
         "{} was built with a different {} and keeps it.",
         "{} were built with a different {} and keep it.",
     ),
-    "Another process is {} this library": (
-        "Another process is importing into this library",
-        "Another process is collecting pages for this library",
+    "{} is {} this library": (
+        "{} is importing into this library",
+        "{} is collecting pages for this library",
     ),
-    "Another process is {} this library; waiting for it to finish.": (
-        "Another process is importing into this library; waiting for it to finish.",
-        "Another process is collecting pages for this library; waiting for it to finish.",
+    "{} is {} this library; waiting for it to finish.": (
+        "{} is importing into this library; waiting for it to finish.",
+        "{} is collecting pages for this library; waiting for it to finish.",
     ),
     "its source {} is {}": tuple(f"its source {{}} is {state}" for state in _MISSING),
     "its source {} is {}; the index is kept": tuple(
