@@ -80,6 +80,7 @@ def test_the_library_is_the_one_the_environment_or_a_settings_file_names(tmp_pat
     assert offered(tmp_path, f"bunko export --config {library / 'config.toml'} -n t") == ["travel"]
 
 
+@pytest.mark.slow
 def test_where_there_is_no_library_nothing_is_offered_made_or_said(tmp_path: Path, library: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
     for place in ("", f"--library {tmp_path / 'nowhere'} ", f"--docs-dir {tmp_path / 'nowhere'} ", "--data-dir x "):

@@ -104,6 +104,7 @@ def test_an_empty_text_says_that_a_number_or_a_choice_is_not_set(tmp_path: Path,
         load_settings(environ={}, config=path)
 
 
+@pytest.mark.slow
 def test_init_makes_a_library_and_says_what_to_do_next(tmp_path: Path) -> None:
     library = tmp_path / "my library"
     done = bunko(tmp_path, "init", "--library", library)

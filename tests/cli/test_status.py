@@ -132,6 +132,7 @@ def test_documents_are_listed_in_pages_with_their_language(library: Library) -> 
     assert sum(one.chunks for one in (*first.documents, *second.documents)) == first.status.totals.chunks
 
 
+@pytest.mark.slow
 def test_json_has_the_same_names_for_every_tool(library: Library, place: Path) -> None:
     whole = json.loads(run(place, "--json"))
     assert whole.keys() == {"library", "generation", "bytes", "derived_bytes", "index", "tools", "embedders"}

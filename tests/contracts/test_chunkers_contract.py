@@ -133,7 +133,7 @@ def ink(content: str) -> int:
 
 @every_kind
 @given(content=TEXTS, limits=LIMITS, media_type=MEDIA_TYPES, data=st.data())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 def test_every_non_blank_character_of_the_body_is_in_some_chunk(
     kind: str, content: str, limits: dict[str, Any], media_type: str, data: st.DataObject
 ) -> None:
@@ -153,7 +153,7 @@ def test_every_non_blank_character_of_the_body_is_in_some_chunk(
 
 @every_kind
 @given(content=TEXTS, limits=LIMITS, media_type=MEDIA_TYPES)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 def test_positions_point_back_to_the_source(kind: str, content: str, limits: dict[str, Any], media_type: str) -> None:
     found = chunkers.build(kind, **limits).chunks(document(content, media_type))
     assert [chunk.index for chunk in found] == list(range(len(found)))
@@ -177,7 +177,7 @@ def line_of(content: str, at: int) -> int:
 
 @pytest.mark.parametrize("kind", [*(kind for kind in chunkers.KINDS if kind != "tokens"), "pages"])
 @given(content=TEXTS, limits=LIMITS)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 def test_no_chunk_is_longer_than_the_limit_unless_one_written_character_is(
     kind: str, content: str, limits: dict[str, Any]
 ) -> None:
@@ -189,7 +189,7 @@ def test_no_chunk_is_longer_than_the_limit_unless_one_written_character_is(
 
 @every_kind
 @given(content=TEXTS, limits=LIMITS)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 def test_no_written_character_is_torn_apart(kind: str, content: str, limits: dict[str, Any]) -> None:
     for chunk in chunkers.build(kind, **limits).chunks(document(content)):
         assert not torn(content, chunk.start)
@@ -197,7 +197,7 @@ def test_no_written_character_is_torn_apart(kind: str, content: str, limits: dic
 
 
 @given(content=TEXTS, limits=LIMITS)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 def test_a_small_paragraph_stays_alone_only_where_it_fits_nowhere(content: str, limits: dict[str, Any]) -> None:
     found = chunkers.build("paragraphs", **limits).chunks(document(content))
     assert all(before.end <= after.start for before, after in pairwise(found))

@@ -102,6 +102,7 @@ def test_an_installed_embedder_is_listed_with_its_state_and_settings(installatio
     assert "toy-secret" not in shown
 
 
+@pytest.mark.slow
 def test_the_key_of_an_installed_embedder_may_come_from_the_environment_or_a_file(
     installation: Installation, tmp_path: Path
 ) -> None:

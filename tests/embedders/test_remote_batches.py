@@ -147,6 +147,7 @@ def test_callers_share_what_is_allowed_and_a_single_request_counts_too(service: 
     assert (most, len(service.asked)) == (1, 5)
 
 
+@pytest.mark.slow
 def test_who_is_told_to_wait_no_longer_gets_what_has_come(service: Loopback) -> None:
     hung = threading.Event()
 

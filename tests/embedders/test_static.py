@@ -128,6 +128,7 @@ def test_company_and_order_never_matter_whatever_the_text(texts: list[str], chan
     assert (np.concatenate([model.embed([text]) for text in texts]) == vectors).all()
 
 
+@pytest.mark.slow
 def test_every_process_makes_the_same_vectors(model: subword_table.Static) -> None:
     script = (
         "import hashlib, json, sys; from bunko.embedders import static; "

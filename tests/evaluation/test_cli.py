@@ -81,6 +81,7 @@ def test_impossible_options_are_refused(run: Run, files: tuple[str, ...], public
     assert run("evaluate", *public, *files).code == 2
 
 
+@pytest.mark.slow
 def test_without_files_the_set_that_comes_with_bunko_is_used(run: Run) -> None:
     done = run("evaluate", *NEEDED, "--mode", "bm25", "--json")
     assert done.code == 0, done.err

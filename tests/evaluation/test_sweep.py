@@ -71,6 +71,7 @@ def test_every_point_is_what_a_plain_evaluation_gives(texts: tuple[str, ...], ju
     assert done.notices == []
 
 
+@pytest.mark.slow
 def test_documents_in_many_chunks_are_looked_for_further_down_as_in_an_evaluation() -> None:
     long = "\n\n".join(f"猫は魚を食べる動物である。第{i}章。" * 4 for i in range(60))
     documents = [JudgedDocument("long", "猫", long)]
@@ -98,6 +99,7 @@ def test_workers_find_what_one_process_finds() -> None:
     assert together.best.values == alone.best.values
 
 
+@pytest.mark.slow
 def test_each_text_is_embedded_once_however_often_documents_are_cut(tmp_path: Path) -> None:
     from bunko.evaluation.eval_library import open_library
 
@@ -138,6 +140,7 @@ def test_of_equal_points_the_one_nearest_to_the_settings_in_force_is_the_best() 
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_measure_of_what_should_not_happen_is_best_when_it_is_low() -> None:
     judged = OURS
     if not any(query.negatives for query in judged.queries):
@@ -146,6 +149,7 @@ def test_a_measure_of_what_should_not_happen_is_best_when_it_is_low() -> None:
     assert done.scores[done.rank_points()[0]].tuning == min(one.tuning for one in done.scores.values())
 
 
+@pytest.mark.slow
 def test_settings_that_hold_nothing_back_are_compared_with_those_that_do() -> None:
     done = run_sweep(OURS, settings_with, sweep_plan("threshold=none,0.01", measure="abstention", mode="semantic"))
     assert done.best is not None

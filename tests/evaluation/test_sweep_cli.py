@@ -136,6 +136,7 @@ def test_a_bad_sweep_ends_with_2_before_anything_is_done(
     assert not OUTPUT.exists()
 
 
+@pytest.mark.slow
 def test_a_sweep_goes_on_from_what_was_kept(run: Run, public: tuple[str, ...]) -> None:
     assert run("sweep", *public, "--grid", "b=0,0.5").code == 0
     before = json.loads((OUTPUT / "sweep.json").read_text(encoding="utf-8"))
@@ -183,6 +184,7 @@ def test_ctrl_c_keeps_what_was_finished_and_resume_goes_on(tmp_path: Path, run: 
     assert (again["reused"], again["measured"], again["complete"]) == (1, 2, True)
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_map_of_two_settings(public: tuple[str, ...], tmp_path: Path) -> None:
     terminal = subprocess_environment(tmp_path, TERM="xterm-256color", COLUMNS="160", COLORTERM="truecolor")
     terminal.pop("NO_COLOR", None)

@@ -64,7 +64,7 @@ def plain(rows: list[list[int]], dead: set[int], query: list[QueryTerm], k1: flo
     return {number: sum(things.values()) for number, things in scores.items()}
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     ROWS,
     st.lists(st.integers(0, 50), max_size=3),
@@ -84,7 +84,7 @@ def test_scores_and_order_are_those_of_a_plain_implementation(
     agree(rows, cuts, dead, [QueryTerm(term, 1.0) for term in query], k, *constants)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     ROWS,
     st.lists(st.integers(0, 50), max_size=3),
@@ -169,7 +169,7 @@ def test_common_words_in_a_large_index_are_pruned_without_changing_the_answer() 
             assert found.scores == pytest.approx(expected, rel=1e-4)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(ROWS, st.sets(st.integers(0, 39), max_size=10), QUERY, CONSTANTS)
 def test_no_row_scores_more_than_is_possible(
     rows: list[list[int]], dead: set[int], query: list[QueryTerm], constants: tuple[float, float]

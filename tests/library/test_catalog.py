@@ -131,6 +131,7 @@ def test_the_life_of_a_tool_on_the_command_line(tmp_path: Path) -> None:
     assert (docs / "a.md").exists()
 
 
+@pytest.mark.slow
 def test_one_import_takes_in_all_tools(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

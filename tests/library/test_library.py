@@ -192,6 +192,7 @@ def test_a_library_for_reading_neither_refreshes_nor_writes(docs: Path, open_doc
         reader.reindex()
 
 
+@pytest.mark.slow
 def test_both_kinds_of_workers_give_the_same_library(docs: Path, tmp_path: Path, open_docs: Opener) -> None:
     for number in range(40):
         put(docs, f"{number}.md", f"京都の寺 {number} " + "とても長い文章が続く。" * 6000)

@@ -306,6 +306,7 @@ def test_the_pause_ends_with_another_key_and_with_an_import_that_works(
     assert open_docs(**settings("good")).search("京都 4").mode == "hybrid"
 
 
+@pytest.mark.slow
 def test_an_import_that_a_search_gives_up_is_no_failure_of_the_service(
     docs: Path, open_docs: Opener, service: Loopback
 ) -> None:

@@ -147,6 +147,7 @@ def test_the_commands_tell_sizes_and_exit_codes_and_json(open_named: OpenNamed, 
     assert "from no folder" in bunko(tmp_path, "status", *there).stdout
 
 
+@pytest.mark.slow
 def test_a_folder_with_its_own_index_can_be_packed_too(tmp_path: Path, notes_folder: Path) -> None:
     assert bunko(tmp_path, "reindex", "--docs-dir", notes_folder).returncode == 0
     wrote = bunko(tmp_path, "export", "--docs-dir", notes_folder, "-o", "d.bunko")

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from time import time
 
+import pytest
+
 from tests.llm.notes import QUESTION, WORDS, Notes
 from tests.loopback import chatting
 
@@ -65,6 +67,7 @@ def test_a_library_that_is_being_written_is_not_waited_for(notes: Notes) -> None
     assert notes.rows() == []
 
 
+@pytest.mark.slow
 def test_two_processes_share_what_was_answered(notes: Notes) -> None:
     environ = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "XDG_CONFIG_HOME") if name in os.environ}
     command = [sys.executable, "-m", "bunko", "search", QUESTION, "--rewrite", "--library"]

@@ -121,6 +121,7 @@ def test_our_own_mistakes_are_told_without_details_and_logged_with_them(
     assert "Traceback" in captured_log.text
 
 
+@pytest.mark.slow
 def test_a_thousand_calls_leave_no_threads_and_no_files_behind(registry: ToolRegistry) -> None:
     def held() -> tuple[int, int]:
         files = Path("/proc/self/fd")

@@ -117,6 +117,7 @@ def test_beyond_the_limit_a_call_is_told_that_the_server_is_busy(start: Start, s
     assert process.end() == 0
 
 
+@pytest.mark.slow
 def test_a_listing_that_hangs_can_be_cancelled(start: Start, silence: Silence) -> None:
     process = start(HANG="resources")
     number = process.send("resources/list", {})
@@ -126,12 +127,14 @@ def test_a_listing_that_hangs_can_be_cancelled(start: Start, silence: Silence) -
     assert process.end() == 0
 
 
+@pytest.mark.slow
 def test_the_server_ends_although_its_library_does_not_close(start: Start) -> None:
     process = start(HANG="close")
     assert found(process)
     assert process.end() == 0
 
 
+@pytest.mark.slow
 def test_a_page_that_never_comes_stops_nobody(start: Start, silence: Silence, tmp_path: Path) -> None:
     place = ("--data-dir", str(tmp_path / "library"))  # the index inside a folder is for that folder only
     process = start(*place, "--toolsets", "folder,web", module="bunko", BUNKO_CRAWL_ALLOWED_HOSTS="127.0.0.1")

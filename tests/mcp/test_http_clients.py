@@ -183,6 +183,7 @@ def test_a_header_without_end_is_refused(server: Server) -> None:
     assert server.open_session()
 
 
+@pytest.mark.slow
 @limits(_REFUSED_SECONDS=0.2)
 def test_a_body_without_end_is_refused(server: Server) -> None:
     chunk = f"10000\r\n{'x' * 65536}\r\n"

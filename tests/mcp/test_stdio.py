@@ -99,6 +99,7 @@ def test_stdout_carries_the_protocol_alone_however_much_there_is_to_say(serve: A
     assert len(process.lines) == 3  # and the fixture looks at each
 
 
+@pytest.mark.slow
 def test_malformed_lines_and_huge_arguments_are_survived(serve: Any, folder: Path) -> None:
     process = serve("--docs-dir", folder)
     process.shake_hands()

@@ -75,6 +75,7 @@ def test_an_entry_that_moves_in_its_file_is_no_change_but_its_lines_follow(open_
     assert (verdict.status, verdict.citation) == ("moved", "memo.txt#2024-02-01-旅:L4")
 
 
+@pytest.mark.slow
 def test_one_edit_among_five_thousand_entries_costs_one_entry(open_memos: Opener, tmp_path: Path) -> None:
     entries = [f"* memo {number} {2000 + number % 24}-01-15\n  本文 {number}\n" for number in range(5000)]
     memo = write(tmp_path / "memo.txt", "".join(entries))

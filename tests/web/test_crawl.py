@@ -198,6 +198,7 @@ def test_robots_are_obeyed_and_what_they_forbid_is_counted(opener: WebLibrary, s
     assert library.web.add_pages([site.url("/secret/a")]).outcome.added == [site.url("/secret/a")]
 
 
+@pytest.mark.slow
 def test_requests_to_one_host_keep_the_longer_of_two_delays(opener: WebLibrary, sites: Sites) -> None:
     pages: dict[str, Answer] = {"/": article("目次", "", "/a", "/b"), "/a": article("甲"), "/b": article("乙")}
     own, theirs = sites(dict(pages)), sites(pages | {"/robots.txt": text("User-agent: *\nCrawl-delay: 0.4\n")})

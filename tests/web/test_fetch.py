@@ -194,6 +194,7 @@ PIECES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_whatever_a_server_sends_is_a_page_or_a_failure() -> None:
     with Site() as site, Fetcher(Guard((site.host,)), max_bytes=100) as fetcher:
 

@@ -22,6 +22,7 @@ from tests.web.articles import Sites, WebLibrary, article, paths
 PAGES: dict[str, Answer] = {f"/{number}": article(f"頁{number}") for number in range(4)}
 
 
+@pytest.mark.slow
 def test_robots_are_asked_once_and_their_delay_is_kept_across_calls(opener: WebLibrary, sites: Sites) -> None:
     site = sites(PAGES | {"/robots.txt": text("User-agent: *\nCrawl-delay: 0.4\n")})
     library = opener(site)
