@@ -87,8 +87,9 @@ def test_a_secret_is_only_named_with_its_environment_variable() -> None:
     secrets = [setting for setting in SETTINGS.values() if setting.secret]
     assert secrets
     for setting in secrets:
-        name = setting.key.partition(".")[2]
-        (line,) = [line for line in text.splitlines() if re.match(rf"#\s?{name}\b", line)]
+        section, _, name = setting.key.partition(".")
+        lines = text.partition(f"[{section}]")[2].partition("\n[")[0].splitlines()
+        (line,) = [line for line in lines if re.match(rf"#\s?{name}\b", line)]
         assert setting.env_names[-1] in line
         assert "=" not in line
 
