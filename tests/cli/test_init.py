@@ -88,7 +88,7 @@ def test_a_secret_is_only_named_with_its_environment_variable() -> None:
     assert secrets
     for setting in secrets:
         section, _, name = setting.key.partition(".")
-        lines = text.partition(f"[{section}]")[2].partition("\n[")[0].splitlines()
+        lines = text.partition(f"\n[{section}]\n")[2].partition("\n[")[0].splitlines()
         (line,) = [line for line in lines if re.match(rf"#\s?{name}\b", line)]
         assert setting.env_names[-1] in line
         assert "=" not in line
