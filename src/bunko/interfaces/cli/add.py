@@ -162,7 +162,7 @@ def _add_source(library: Library, addition: Addition, shared: SharedOptions) -> 
         tool, report, phrase = import_addition(library, addition, observer=observer)
     if not shared.as_json:
         say(_summary(library, addition, tool, report))
-        for line in (*problem_lines(report), *(library.overlap_notices(tool) if addition.is_new else ())):
+        for line in (*problem_lines(report), *(library.maintenance.overlap_notices(tool) if addition.is_new else ())):
             print_stderr(line)
     return _tool_to_dict(addition, tool, report, found), phrase
 
