@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from bunko.search.passages import Passage
     from bunko.search.summaries import Summary
 
-__all__ = ["ImportMode", "Library"]
-
 
 class Library:
     """One data directory: its tools, their documents, and the methods to search them."""
@@ -238,10 +236,6 @@ class Library:
     def logged_searches(self) -> list[LoggedSearch]:
         """Return the logged searches, the most frequent first."""
         return self.store.cache.logged_searches()
-
-    def clear_logged_searches(self) -> int:
-        """Delete the logged searches; return how many there were."""
-        return self.store.cache.clear_searches()
 
     def index_view(self, tool_ids: Sequence[int]) -> IndexView:
         """Return the newest state of the index over some tools; call it inside the store's `read_transaction`."""
