@@ -214,7 +214,7 @@ def test_an_evaluation_of_a_tool_uses_its_own_settings_unless_told_otherwise(
     run: Run, judge: Callable[..., str], open_docs: Opener, notes: Path, output: Path, tmp_path: Path
 ) -> None:
     judge("京都の寺", keys="ynnn")
-    open_docs().set_search_settings("documents", {"mode": "hybrid", "k1": 0.5})
+    open_docs().maintenance.set_search_settings("documents", {"mode": "hybrid", "k1": 0.5})
     asked = (
         "evaluate", "--dataset", output, "--name", "documents", "--docs-dir", notes, "--output-dir", tmp_path / "o",
         "--json",

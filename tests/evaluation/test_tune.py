@@ -106,7 +106,7 @@ def test_a_tool_whose_own_settings_are_worse_than_the_librarys_gets_those_back(
     (docs / "bunko.toml").write_text('[embedding]\nprovider = "hashing"\n', encoding="utf-8")
     library = open_docs()
     library.reindex()
-    library.set_search_settings("documents", {"mode": "hybrid", "fusion": "cc", "vector_weight": 1.0})
+    library.maintenance.set_search_settings("documents", {"mode": "hybrid", "fusion": "cc", "vector_weight": 1.0})
     dry = tuned(run, docs, "--dry-run")
     assert dry["before"] == {"mode": "hybrid", "fusion": "cc", "vector_weight": 1.0, "loanwords": True}
     assert dry["best"] == {"mode": "hybrid", "fusion": "cc", "loanwords": True}
@@ -173,7 +173,7 @@ def test_the_calls_own_arguments_win_over_the_tools_which_win_over_the_settings(
     (docs / "a.md").write_text("# Alpha\n\nbeta gamma", encoding="utf-8")
     library = open_docs(BUNKO_SEARCH_K1="1.7", BUNKO_SEARCH_MODE="bm25")
     library.reindex()
-    tool = library.set_search_settings("documents", {"mode": "hybrid", "k1": 0.4})
+    tool = library.maintenance.set_search_settings("documents", {"mode": "hybrid", "k1": 0.4})
     assert library.search("alpha").mode == "hybrid"
     assert library.search("alpha", mode="bm25").mode == "bm25"
     assert library.search("alpha", use_tool_settings=False).mode == "bm25"

@@ -91,7 +91,7 @@ def test_without_the_package_local_segments_answer_or_a_sentence_names_the_extra
         assert "pip install 'bunko[milvus]'" in report.notices[0]
         with pytest.raises(IndexFailure, match="needs the package pymilvus"):
             library.search("京都の寺")
-        assert any(finding.message.startswith("The index milvus needs") for finding in library.diagnose())
+        assert any(finding.message.startswith("The index milvus needs") for finding in library.maintenance.diagnose())
         assert library.index.status()[0].state.problem.startswith("The index milvus needs")
     with open_docs() as library:
         library.index.sync("documents")

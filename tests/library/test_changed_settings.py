@@ -24,7 +24,7 @@ def uris(library: Library) -> set[str]:
 
 
 def chunk_lengths(library: Library) -> list[int]:
-    rows = library.sample_chunks(library.resolve_tool(None).name, 1000)
+    rows = library.maintenance.sample_chunks(library.resolve_tool(None).name, 1000)
     return [len(row.chunk.text) for row in rows]
 
 

@@ -27,7 +27,7 @@ def test_notes_that_differ_in_a_few_figures_are_no_dead_search(docs: Path, open_
         )
     library = open_docs()
     assert library.reindex().notices == []
-    findings = library.diagnose()
+    findings = library.maintenance.diagnose()
     assert "Japanese, semantic" in {finding.message.partition(":")[0] for finding in findings}
     assert [finding.message for finding in findings if finding.state != "ok"] == []
 
@@ -70,7 +70,9 @@ def test_a_vanished_folder_and_a_tool_without_documents_are_warnings_that_name_t
         catalog.add_tool(library.store, "later", "Not yet", empty)
         library.import_tools(["notes"], "new")
         docs.rename(tmp_path / "moved")
-        warnings = {finding.subject: finding for finding in library.diagnose() if finding.state == "warning"}
+        warnings = {
+            finding.subject: finding for finding in library.maintenance.diagnose() if finding.state == "warning"
+        }
     assert warnings["notes"].message == f"its source {docs} is missing; the index is kept"
     assert warnings["notes"].hint.endswith(f"bunko tool update -n notes -s PATH --library {place}")
     assert warnings["later"].hint == f"Import them with: bunko import -n later --library {place}"

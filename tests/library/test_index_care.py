@@ -126,7 +126,7 @@ def test_an_import_ends_without_chroma_and_says_how_to_copy_later(
         assert state.state.problem.startswith(f"Chroma at {url} is away")
         with pytest.raises(IndexFailure):
             library.index.sync("documents")
-        findings = {finding.message: finding.state for finding in library.diagnose()}
+        findings = {finding.message: finding.state for finding in library.maintenance.diagnose()}
         assert any(message.startswith(f"Chroma at {url} is away") for message in findings)
     monkeypatch.setenv("BUNKO_INDEX_KIND", "chroma")
     monkeypatch.setenv("CHROMADB_URL", url)

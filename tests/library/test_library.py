@@ -242,7 +242,7 @@ def test_a_new_library_checks_itself_and_doctor_finds_nothing_wrong(docs: Path, 
     (docs / "en.md").write_text("# Notes\n\nThe quick brown fox jumps over the lazy dog near the river bank.")
     library = open_docs()
     assert library.reindex().notices == []
-    findings = library.diagnose()
+    findings = library.maintenance.diagnose()
     assert {finding.state for finding in findings} == {"ok"}
     assert {"Japanese, bm25", "English, semantic"} <= {finding.message.partition(":")[0] for finding in findings}
 

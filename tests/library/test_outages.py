@@ -136,7 +136,9 @@ def test_an_import_goes_on_by_words_and_the_next_one_computes_the_vectors(
     (notice,) = report.notices
     assert "documents without vectors" in notice
     assert "out of order" in notice
-    assert ["no vectors yet" in one.message for one in library.diagnose() if one.state == "warning"] == [True]
+    assert ["no vectors yet" in one.message for one in library.maintenance.diagnose() if one.state == "warning"] == [
+        True
+    ]
     service.always = lambda _: None
     report = library.reindex()
     assert (report.unchanged, report.embedded, report.notices) == (151, 150, [])

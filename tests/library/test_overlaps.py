@@ -37,7 +37,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library
 
 def test_a_folder_inside_that_of_another_tool_is_announced_with_what_follows(library: Library, notes: Path) -> None:
     library.add(notes, name="all notes")
-    [notice] = library.overlap_notices(library.add(notes / "work", name="work"))
+    [notice] = library.maintenance.overlap_notices(library.add(notes / "work", name="work"))
     command = f"bunko tool update -n 'all notes' --exclude /work/ --library {library.paths.folder}"
     assert notice == (
         f"{notes / 'work'} is inside {notes}, the folder of all notes. {BOTH} To read it as work only: {command}"
@@ -46,7 +46,7 @@ def test_a_folder_inside_that_of_another_tool_is_announced_with_what_follows(lib
 
 def test_a_folder_around_that_of_another_tool_is_announced(library: Library, notes: Path) -> None:
     library.add(notes / "work", name="work")
-    [notice] = library.overlap_notices(library.add(notes, name="all"))
+    [notice] = library.maintenance.overlap_notices(library.add(notes, name="all"))
     assert notice.startswith(
         f"{notes} contains {notes / 'work'}, the folder of work. The documents of work are in both"
     )
@@ -57,7 +57,7 @@ def test_a_folder_around_that_of_another_tool_is_announced(library: Library, not
 
 def test_the_same_folder_is_announced(library: Library, notes: Path) -> None:
     library.add(notes, name="all")
-    [notice] = library.overlap_notices(library.add(notes, name="again"))
+    [notice] = library.maintenance.overlap_notices(library.add(notes, name="again"))
     assert notice == f"all reads {notes} too. {BOTH}"
 
 
@@ -67,30 +67,32 @@ def test_two_documents_of_one_folder_are_not_announced_and_a_shared_one_is(libra
         options = ToolOptions(include=tuple(include), exclude=("/*/",))
         catalog.add_tool(library.store, name, "x", notes, options=options)
     a, both, e = library.tools()
-    assert library.overlap_notices(e) == [f"both reads {notes} too. {BOTH}"]
-    found = [notice.partition(";")[0] for notice in library.overlap_notices(both)]
+    assert library.maintenance.overlap_notices(e) == [f"both reads {notes} too. {BOTH}"]
+    found = [notice.partition(";")[0] for notice in library.maintenance.overlap_notices(both)]
     assert found == [f"{name} reads {notes} too. 1 of its documents is in both tools" for name in ("a", "e")]
-    assert library.overlap_notices(library.add(notes / "work", name="work")) == []
-    assert len(library.overlap_notices(a)) == 1
+    assert library.maintenance.overlap_notices(library.add(notes / "work", name="work")) == []
+    assert len(library.maintenance.overlap_notices(a)) == 1
 
 
 def test_the_command_keeps_what_the_other_tool_leaves_out_already(library: Library, notes: Path) -> None:
     library.add(notes, name="all")
     catalog.update_tool(library.store, "all", exclude=["drafts/"])
-    [notice] = library.overlap_notices(library.add(notes / "work", name="work"))
+    [notice] = library.maintenance.overlap_notices(library.add(notes / "work", name="work"))
     assert "--exclude drafts/ --exclude /work/" in notice
 
 
 def test_a_folder_that_the_other_tool_does_not_read_is_not_announced(library: Library, notes: Path) -> None:
     library.add(notes, name="all")
     catalog.update_tool(library.store, "all", exclude=["/work/"])
-    assert library.overlap_notices(library.add(notes / "work", name="work")) == []
-    assert library.overlap_notices(library.add(notes / "data", name="data")) == []  # by scanner.exclude_dirs
+    assert library.maintenance.overlap_notices(library.add(notes / "work", name="work")) == []
+    assert (
+        library.maintenance.overlap_notices(library.add(notes / "data", name="data")) == []
+    )  # by scanner.exclude_dirs
     (notes / ".gitignore").write_text("private/\n", encoding="utf-8")
     (notes / "private").mkdir()
     (notes / "private" / "d.md").write_text(TEXT, encoding="utf-8")
     library.import_("all")
-    assert library.overlap_notices(library.add(notes / "private", name="private")) == []
+    assert library.maintenance.overlap_notices(library.add(notes / "private", name="private")) == []
 
 
 def test_folders_side_by_side_and_tools_that_nobody_searches_are_not_announced(library: Library, notes: Path) -> None:
@@ -98,19 +100,19 @@ def test_folders_side_by_side_and_tools_that_nobody_searches_are_not_announced(l
     catalog.set_tool_active(library.store, "all", active=False)
     (notes.parent / "notes2").mkdir()
     for source in (notes / "work", notes.parent / "notes2"):
-        assert library.overlap_notices(library.add(source, name=source.name)) == []
+        assert library.maintenance.overlap_notices(library.add(source, name=source.name)) == []
 
 
 def test_memos_inside_a_folder_of_documents_are_announced(library: Library, notes: Path) -> None:
     (notes / "log.md").write_text("## 2024-01-15 会議\n\n予算を決めた。\n", encoding="utf-8")
     (notes / "ChangeLog").write_text("* [2024-01-15] 会議\n予算を決めた。\n", encoding="utf-8")
     library.add(notes, name="all")
-    [notice] = library.overlap_notices(library.add(notes / "log.md", name="log", kind="memos"))
+    [notice] = library.maintenance.overlap_notices(library.add(notes / "log.md", name="log", kind="memos"))
     assert notice.startswith(
         f"{notes / 'log.md'} is inside {notes}, the folder of all. Its documents are in both tools."
     )
     assert "--exclude /log.md " in notice
-    assert library.overlap_notices(library.add(notes / "ChangeLog", name="changes", kind="memos")) == []
+    assert library.maintenance.overlap_notices(library.add(notes / "ChangeLog", name="changes", kind="memos")) == []
 
 
 def test_one_verb_announces_it_too(run: Run, notes: Path, tmp_path: Path) -> None:

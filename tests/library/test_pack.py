@@ -32,7 +32,7 @@ def test_a_pack_answers_in_another_library_with_the_same_scores_and_nothing_is_e
     before = answers(home, "notes")
     assert answers(there, "notes") == before
     assert all(before[query, "bm25"] for query in QUERIES)
-    assert {finding.state for finding in there.diagnose()} == {"ok"}
+    assert {finding.state for finding in there.maintenance.diagnose()} == {"ok"}
     assert there.search("京都", tool="notes").notices == []
 
 

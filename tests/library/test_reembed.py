@@ -78,7 +78,7 @@ def test_only_the_vectors_change(docs: Path, open_docs: Opener) -> None:
     assert after.resolve_tool(None).built.embedder == name_of(after)
     assert [hit.uri for hit in after.search("頁 7", mode="semantic", top_k=3).hits]
     assert rows(after, "SELECT count(*) FROM vectors") == [(report.embedded,)], "the old ones are swept"
-    assert not any(finding.state == "error" for finding in after.diagnose())
+    assert not any(finding.state == "error" for finding in after.maintenance.diagnose())
     again = after.reembed(["documents"])
     assert (again.updated, again.unchanged, again.embedded) == (0, 30, 0)
 
@@ -158,7 +158,7 @@ def test_a_library_with_other_vectors_still_answers_and_takes_changes_in(docs: P
     assert ["bunko reembed" in notice for notice in answer.notices] == [True]
     assert ["bunko reembed" in notice for notice in library.reindex().notices] == [True]
     assert [one.uri for _, one in library.recent_documents()]
-    (told,) = [one for one in library.diagnose() if one.state != "ok"]
+    (told,) = [one for one in library.maintenance.diagnose() if one.state != "ok"]
     assert "bunko reembed" in told.hint
 
 

@@ -140,7 +140,7 @@ def codes(routing: RoutingReport) -> set[str]:
 
 
 def test_good_descriptions_get_their_own_questions(shelf: Kitchen) -> None:
-    routing = shelf(**GOOD).measure_routing()
+    routing = shelf(**GOOD).maintenance.measure_routing()
     assert routing.warnings == []
     assert (routing.accuracy or 0) > 0.9
     assert all(route.questions >= 3 for route in routing.routes)
@@ -148,7 +148,7 @@ def test_good_descriptions_get_their_own_questions(shelf: Kitchen) -> None:
 
 @pytest.mark.parametrize(("one", "other"), [("cooking", "network"), ("ryori", "keiri")])
 def test_swapped_descriptions_are_told_with_who_takes_what(shelf: Kitchen, one: str, other: str) -> None:
-    routing = shelf(**{one: GOOD[other], other: GOOD[one]}).measure_routing()
+    routing = shelf(**{one: GOOD[other], other: GOOD[one]}).maintenance.measure_routing()
     assert codes(routing) == {"lost"}
     assert {warned.tools for warned in routing.warnings} == {(one, other), (other, one)}
     assert (routing.accuracy or 0) < 0.2
@@ -161,7 +161,7 @@ def test_swapped_descriptions_are_told_with_who_takes_what(shelf: Kitchen, one: 
 
 @pytest.mark.parametrize("text", ["Tomato soup and DNS records of ours", "味噌汁と経費精算の手引き"])
 def test_one_description_for_two_tools_is_told(shelf: Kitchen, text: str) -> None:
-    routing = shelf(cooking=text, ryori=text, network=GOOD["network"]).measure_routing()
+    routing = shelf(cooking=text, ryori=text, network=GOOD["network"]).maintenance.measure_routing()
     assert ("same", ("cooking", "ryori")) in {(warned.code, warned.tools) for warned in routing.warnings}
 
 
@@ -203,32 +203,32 @@ def test_a_tie_counts_half_and_a_question_without_a_match_is_a_guess() -> None:
 
 def test_bad_descriptions_replaced_by_the_proposed_ones_route_better(shelf: Kitchen) -> None:
     library = shelf(**dict.fromkeys(GOOD, "documents"))
-    before = library.measure_routing()
+    before = library.maintenance.measure_routing()
     assert codes(before) >= {"same", "generic"}
     for name in GOOD:
-        proposal = library.propose_description(name)
+        proposal = library.maintenance.propose_description(name)
         assert len(proposal.description) <= 300
         assert proposal.language == ("ja" if name in ("ryori", "keiri") else "en")
         catalog.update_tool(library.store, name, description=proposal.description)
-    after = library.measure_routing()
+    after = library.maintenance.measure_routing()
     assert after.warnings == []
     assert (after.accuracy or 0) > max(0.8, 2 * (before.accuracy or 0))
 
 
 def test_a_hidden_tool_takes_no_part(shelf: Kitchen) -> None:
     library = shelf(cooking=GOOD["cooking"], network=GOOD["cooking"])
-    assert "same" in codes(library.measure_routing())
+    assert "same" in codes(library.maintenance.measure_routing())
     catalog.set_tool_active(library.store, "network", active=False)
-    assert library.measure_routing().warnings == []
+    assert library.maintenance.measure_routing().warnings == []
 
 
 def test_a_tool_without_documents_has_nothing_to_propose(shelf: Kitchen, tmp_path: Path) -> None:
     library = shelf()
     catalog.add_tool(library.store, "empty", "Nothing yet", tmp_path)
     with pytest.raises(UnknownName, match="has no documents") as told:
-        library.propose_description("empty")
+        library.maintenance.propose_description("empty")
     assert "bunko import -n empty" in told.value.hint
-    assert library.measure_routing().empty_tools == ["empty"]
+    assert library.maintenance.measure_routing().empty_tools == ["empty"]
 
 
 def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, *arguments: str) -> tuple[int, str, str]:
@@ -287,7 +287,7 @@ def test_a_person_sees_which_tools_get_the_questions_of_others(
     from bunko.interfaces.cli.tool_check import show_routing
 
     monkeypatch.setenv("COLUMNS", "120")
-    show_routing(shelf(cooking=GOOD["network"], network=GOOD["cooking"]).measure_routing())
+    show_routing(shelf(cooking=GOOD["network"], network=GOOD["cooking"]).maintenance.measure_routing())
     out = capsys.readouterr().out
     assert "Where questions are routed" in out
     assert re.search(r"^cooking +\d+% +network \(\d+\)", out, re.M)

@@ -242,7 +242,7 @@ def test_hits_of_chunks_that_are_gone_are_dropped_and_made_up_for(docs: Path, op
     with open_docs(**place.environ) as library:
         answer = library.search("京都の寺", mode="semantic", top_k=5)
         assert ([hit.uri for hit in answer.hits], answer.notices) == (expected, [])
-        findings = [finding.message for finding in library.diagnose() if finding.state == "warning"]
+        findings = [finding.message for finding in library.maintenance.diagnose() if finding.state == "warning"]
         assert any("has other chunks than the library; it was rebuilt" in message for message in findings)
         assert_in_step(library, place)
 

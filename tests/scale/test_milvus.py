@@ -152,7 +152,7 @@ def test_changed_removed_and_moved_documents_are_followed(docs: Path, open_docs:
         assert library.search("deer crackers").hits[0].uri == "note3.md"
         library.index.rebuild("documents")
         assert_in_step(library, environ)
-        assert library.diagnose()[-1].state == "ok"
+        assert library.maintenance.diagnose()[-1].state == "ok"
 
 
 @pytest.mark.parametrize("when", ["first", "later"])
@@ -247,7 +247,7 @@ def test_hits_of_chunks_that_are_gone_are_dropped_and_made_up_for(
     with open_docs(**environ, BUNKO_MILVUS_CANDIDATES="50") as library:
         answer = library.search("京都の寺", mode="semantic", top_k=5)
         assert ([hit.uri for hit in answer.hits], answer.notices) == (expected, [])
-        warnings = [finding.message for finding in library.diagnose() if finding.state == "warning"]
+        warnings = [finding.message for finding in library.maintenance.diagnose() if finding.state == "warning"]
         assert any(message.startswith("The copy in Milvus has") for message in warnings)
         library.close()
     with open_docs(**environ) as library:

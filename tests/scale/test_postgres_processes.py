@@ -226,7 +226,7 @@ def test_nothing_is_lost_or_half_visible_when_importers_searches_and_the_server_
         done = corpus.run("import", "-n", "docs", "--mode", "update", *place, **environment(server))
         assert done.returncode == 0, done.stderr
         assert documents(library, tool) == files
-        assert [finding for finding in library.diagnose() if finding.state == "error"] == []
+        assert [finding for finding in library.maintenance.diagnose() if finding.state == "error"] == []
         scratch = open_library(paths_for_folder(tmp_path / "scratch"), environ={})
         with scratch:
             scratch.add(docs, name="docs")

@@ -239,10 +239,10 @@ def test_a_second_import_finds_nothing_changed(imported: Imported) -> None:
 
 def test_doctor_and_status_can_tell_about_hostile_documents(imported: Imported) -> None:
     assert imported.library.store.check() == ""
-    assert not [finding for finding in imported.library.diagnose() if finding.state == "error"]
+    assert not [finding for finding in imported.library.maintenance.diagnose() if finding.state == "error"]
     status = imported.library.status()
     render.show_status(status)
-    render.show_findings(imported.library.diagnose())
+    render.show_findings(imported.library.maintenance.diagnose())
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_a_folder_may_have_any_name(name: str, tmp_path: Path, capsys: pytest.Ca
         assert "Traceback" not in done.stderr
     with corpus.opened(docs) as library:
         render.show_status(library.status())
-        render.show_findings(library.diagnose())
+        render.show_findings(library.maintenance.diagnose())
         render_results.show_page(library.page(SearchRequest("京都")))
     assert "\x1b[2J" not in capsys.readouterr().out
 

@@ -62,7 +62,7 @@ def check_one_or_the_other(docs: Path) -> None:
         assert library.store.check() == ""
         for query in corpus.QUERIES:
             library.search(query, mode="semantic", refresh=False)
-        assert not [one for one in library.diagnose() if one.state == "error"]
+        assert not [one for one in library.maintenance.diagnose() if one.state == "error"]
         assert corpus.stored(library) == FILES
 
 

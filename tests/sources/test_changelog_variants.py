@@ -206,7 +206,7 @@ def test_an_author_is_not_a_subject_of_the_tool(open_memos: Opener, tmp_path: Pa
     )
     library = open_memos()
     add_memos(library, write(tmp_path / "ChangeLog", text))
-    assert all("太郎" not in phrase.text for phrase in library.propose_description("memos").phrases)
+    assert all("太郎" not in phrase.text for phrase in library.maintenance.propose_description("memos").phrases)
     [tool] = library.tools()
     rows = library.store.documents.chunks([chunk.chunk_id for chunk in library.store.changes.chunks_since(tool.id, 0)])
     assert all("太郎" not in question for question in make_questions(rows.values()))

@@ -148,7 +148,7 @@ def test_an_old_library_is_searched_by_meaning_with_the_embedder_that_built_it(
     with open_at(copy_stored(number), embedder=EMBEDDERS[number]) as library:
         assert best_uri(library, "箱根の旅館", mode="hybrid") == "温泉.md"
         assert best_uri(library, "bake bread in an iron pot", mode="hybrid") == "sourdough.md"
-        problems = {finding.message for finding in library.diagnose() if finding.state != "ok"}
+        problems = {finding.message for finding in library.maintenance.diagnose() if finding.state != "ok"}
         missing = {f"its source /home/hana/{name} is missing; the index is kept" for name in ("notes", "ChangeLog")}
         assert problems - missing <= {"was built with a different tokenizer, and keeps it"}
 

@@ -92,7 +92,7 @@ class Tuning:
 
 def tune_tool(library: Library, name: str, *, observer: Observer = NO_OBSERVER) -> Tuning:
     """Try search settings on queries generated from a tool's text; the tool itself is not changed."""
-    chunks = library.sample_chunks(name, _SAMPLE_CHUNKS)
+    chunks = library.maintenance.sample_chunks(name, _SAMPLE_CHUNKS)
     tool = library.resolve_tool(name)
     with library.store.read_transaction():
         mention_finder = MentionFinder(library.store, library.index_view([tool.id]))

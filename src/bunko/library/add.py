@@ -68,7 +68,7 @@ def plan_addition(
                 options, include=tuple(include) or options.include, exclude=tuple(exclude) or options.exclude
             )
         tool = replace(existing, options=options, description=description or existing.description)
-        return Addition(source, tool, library.inspect_source(tool), is_part)
+        return Addition(source, tool, library.maintenance.inspect_source(tool), is_part)
     if name is not None:
         catalog.check_new_name(library.store, name)
     elif moved := _find_moved(library, source):
@@ -89,10 +89,10 @@ def plan_addition(
         str(source.path),
         options=options,
     )
-    contents = library.inspect_source(tool)
+    contents = library.maintenance.inspect_source(tool)
     if not contents.documents and source.kind == "folder" and not source.files:
         memos = replace(tool, kind="memos")  # a folder of ChangeLogs or JSON lines has no documents
-        memo_contents = library.inspect_source(memos)
+        memo_contents = library.maintenance.inspect_source(memos)
         if memo_contents.documents:
             return Addition(source, memos, memo_contents)
     if not contents.documents:
@@ -210,7 +210,7 @@ def _placeholder(source: DetectedSource) -> str:
 
 def _describe(library: Library, tool: Tool) -> tuple[Tool, str]:
     try:
-        proposal = library.propose_description(tool.name, with_count=False)
+        proposal = library.maintenance.propose_description(tool.name, with_count=False)
     except UnknownName:  # it has no text
         return tool, ""
     if not proposal.phrases:

@@ -31,7 +31,7 @@ def hashed_name(name: str, plain: str = "") -> str:
     return f"{plain[: MAX_NAME_LENGTH - 7]}_{digest}" if plain else f"tool_{digest}"
 
 
-def choose_alias(name: str, others: Iterable[Tool]) -> str | None:
+def choose_alias(name: str, existing_tools: Iterable[Tool]) -> str | None:
     """Return the name by which assistants will see a new tool; None if its own suits them.
 
     It is stored with the tool, so that neither other tools nor a newer dictionary of readings change it.
@@ -43,7 +43,7 @@ def choose_alias(name: str, others: Iterable[Tool]) -> str | None:
     romanized = romanize(name)
     plain = safe_name(romanized)
     is_read = not any(char.isalnum() and not char.isascii() for char in romanized)
-    taken = {assistant_name(tool).lower() for tool in others}
+    taken = {assistant_name(tool).lower() for tool in existing_tools}
     return plain if is_read and plain and plain.lower() not in taken else hashed_name(name, plain)
 
 

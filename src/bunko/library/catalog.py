@@ -92,21 +92,21 @@ def add_tool(
     options: ToolOptions = NO_OPTIONS,
 ) -> Tool:
     """Register a folder or file as a tool, or a tool of web pages, which has no source; nothing is imported yet."""
-    others = tools(store)
-    _check_name(others, name)
+    existing_tools = tools(store)
+    _check_name(existing_tools, name)
     tool = Tool(name, kind, _check_description(description), _resolve_source(kind, source), created_at=now())
-    return store.tools.put(_with_alias(replace(tool, options=options), others))
+    return store.tools.put(_with_alias(replace(tool, options=options), existing_tools))
 
 
-def _with_alias(tool: Tool, others: Sequence[Tool]) -> Tool:
-    return replace(tool, options=replace(tool.options, alias=choose_alias(tool.name, others)))
+def _with_alias(tool: Tool, existing_tools: Sequence[Tool]) -> Tool:
+    return replace(tool, options=replace(tool.options, alias=choose_alias(tool.name, existing_tools)))
 
 
 def copy_tool(store: Store, tool: Tool) -> Tool:
     """Register a copy of another library's tool; nothing is imported yet."""
-    others = tools(store)
-    _check_name(others, tool.name)
-    tool = _with_alias(tool, others)
+    existing_tools = tools(store)
+    _check_name(existing_tools, tool.name)
+    tool = _with_alias(tool, existing_tools)
     return store.tools.put(replace(tool, id=0, created_at=now(), imported_at="", checked_at="", built=NOT_BUILT))
 
 
@@ -123,15 +123,15 @@ def adapt_foreign_tool(
 
     A search imports the files of a tool's folder, so a path written by somebody else must not choose that folder.
     """
-    others = tools(store)
-    existing = next((candidate for candidate in others if candidate.name == name), None)
+    existing_tools = tools(store)
+    existing = next((candidate for candidate in existing_tools if candidate.name == name), None)
     if existing is None:
-        _check_name(others, name)
+        _check_name(existing_tools, name)
     elif not replace_existing:
         raise SettingsError(
             f"A tool named {name!r} already exists", hint="Replace it with --replace, or choose another name with -n."
         )
-    alias = choose_alias(name, others) if existing is None else existing.options.alias
+    alias = choose_alias(name, existing_tools) if existing is None else existing.options.alias
     return replace(
         tool,
         name=name,
@@ -173,11 +173,11 @@ def update_tool(
 def rename_tool(store: Store, name: str, new_name: str) -> Tool:
     """Give a tool and its unfinished rebuild another name; documents, vectors and index stay as they are."""
     tool = get_tool(store, name)
-    others = [other for other in tools(store) if other.id != tool.id]
-    if any(other.name == new_name for other in others):
+    other_tools = [other for other in tools(store) if other.id != tool.id]
+    if any(other.name == new_name for other in other_tools):
         raise name_taken_error(new_name)
-    _check_name(others, new_name)
-    renamed = _with_alias(replace(tool, name=new_name), others)
+    _check_name(other_tools, new_name)
+    renamed = _with_alias(replace(tool, name=new_name), other_tools)
     shadows = [
         replace(shadow, name=SHADOW_PREFIX + new_name)
         for shadow in store.tools.all()
@@ -213,7 +213,7 @@ def check_new_name(store: Store, name: str) -> None:
     _check_name(tools(store), name)
 
 
-def _check_name(others: Sequence[Tool], name: str) -> None:
+def _check_name(existing_tools: Sequence[Tool], name: str) -> None:
     if name != clean_name(name):
         raise SettingsError(
             f"{clean_name(name)!r} was given with line breaks, invisible characters or more than"
@@ -224,7 +224,7 @@ def _check_name(others: Sequence[Tool], name: str) -> None:
         raise SettingsError(
             f"{name!r} cannot be a tool's name", hint="Use at least one letter or digit, and no ~ at the beginning."
         )
-    for tool in others:
+    for tool in existing_tools:
         if tool.name == name:
             raise SettingsError(f"A tool named {name!r} already exists", hint="Change it with: bunko tool update.")
         if tool.name.lower() == name.lower():

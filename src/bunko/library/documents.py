@@ -49,15 +49,15 @@ class Documents:
 
     def read(self, request: ReadRequest, *, kinds: Sequence[str] = ()) -> Reading:
         """Return a document, or the part of it that a request names."""
-        found = self.find(request.location, tool=request.tool, kinds=kinds)
-        return read_part(found.tool.name, found.document, request, found.citation)
+        target = self.find(request.location, tool=request.tool, kinds=kinds)
+        return read_part(target.tool.name, target.document, request, target.citation)
 
     def outline(
         self, location: str, *, tool: str | None = None, kinds: Sequence[str] = ()
     ) -> tuple[Tool, StoredDocument, list[OutlineHeading]]:
         """Return a document, its tool and its headings."""
-        found = self.find(location, tool=tool, kinds=kinds)
-        return found.tool, found.document, outline(found.document)
+        target = self.find(location, tool=tool, kinds=kinds)
+        return target.tool, target.document, outline(target.document)
 
     def list_documents(self, request: ListRequest) -> Listing:
         """Return a page of the documents that match a filter."""

@@ -117,9 +117,11 @@ def find_document(store: Store, tools: Sequence[Tool], location: str) -> FoundDo
         ]
         if matches:
             tool, document = matches[0]
-            others = [match for match in matches if _identity(match[0], match[1].uri) != _identity(tool, document.uri)]
-            other_tools = tuple(dict.fromkeys(other.name for other, _ in others if other.id != tool.id))
-            is_ambiguous = any(found.text != document.text for _, found in others)
+            other_matches = [
+                match for match in matches if _identity(match[0], match[1].uri) != _identity(tool, document.uri)
+            ]
+            other_tools = tuple(dict.fromkeys(other.name for other, _ in other_matches if other.id != tool.id))
+            is_ambiguous = any(other_document.text != document.text for _, other_document in other_matches)
             return FoundDocument(tool, document, _cite(document, name), other_tools, is_ambiguous)
     return _find_by_end(store, tools, location, names)
 
@@ -173,15 +175,15 @@ def _find_by_end(store: Store, tools: Sequence[Tool], location: str, names: Sequ
     listed = [(tool, entry) for tool in tools for entry in store.documents.find(tool.id, NO_FILTER)]
     endings = [(tool, entry, *_endings(entry.uri)) for tool, entry in listed]
     for name in names:
-        wanted = _parts(name.path)
+        name_parts = _parts(name.path)
         matches = [
             (tool, entry)
             for tool, entry, parts, stem in endings
-            if wanted and wanted in (parts[-len(wanted) :], stem[-len(wanted) :])
+            if name_parts and name_parts in (parts[-len(name_parts) :], stem[-len(name_parts) :])
         ] or _find_entries(tools, listed, name)
         if len({_identity(tool, entry.uri) for tool, entry in matches}) > 1:
-            shown = ", ".join(entry.uri for _, entry in matches[:5])
-            raise UnknownName(f"{name.path[:200]!r} names several documents", hint=f"Give the whole path: {shown}.")
+            examples = ", ".join(entry.uri for _, entry in matches[:5])
+            raise UnknownName(f"{name.path[:200]!r} names several documents", hint=f"Give the whole path: {examples}.")
         for tool, entry in matches:
             if (document := store.documents.get(tool.id, entry.uri)) is not None:
                 return FoundDocument(tool, document, _cite(document, name))
@@ -205,13 +207,13 @@ def _find_entries(
 ) -> list[tuple[Tool, ListedDocument]]:
     """Return the entries of a file of memos that contain a line, or all if no line is named."""
     first = name.citation.first if name.citation else 0
-    wanted = {tool.id: _parts(_path_in_folder(tool, name.path) or name.path) for tool in tools}
+    parts_by_tool = {tool.id: _parts(_path_in_folder(tool, name.path) or name.path) for tool in tools}
     return [
         (tool, entry)
         for tool, entry in listed
         if entry.lines.last
         and (not first or entry.lines.first <= first <= entry.lines.last)
-        and (path := wanted[tool.id])
+        and (path := parts_by_tool[tool.id])
         and _parts(entry.uri.rpartition("#")[0])[-len(path) :] == path
     ]
 
@@ -230,10 +232,10 @@ def _parts(path: str) -> tuple[str, ...]:
 def _near_paths(path: str, uris: Sequence[str]) -> list[str]:
     """Return the paths that a misspelled one may mean: those that look alike, or whose last name does."""
     compared = uris[:_MAX_COMPARED_PATHS]
-    wanted = "/".join(_parts(path))
-    near = get_close_matches(wanted, compared, n=_MAX_SUGGESTIONS, cutoff=0.75)
+    whole_path = "/".join(_parts(path))
+    near = get_close_matches(whole_path, compared, n=_MAX_SUGGESTIONS, cutoff=0.75)
     by_name: dict[str, str] = {}
     for uri in compared:
         by_name.setdefault(uri.rpartition("/")[2], uri)
-    near += [by_name[name] for name in get_close_matches(wanted.rpartition("/")[2], by_name, n=_MAX_SUGGESTIONS)]
+    near += [by_name[name] for name in get_close_matches(whole_path.rpartition("/")[2], by_name, n=_MAX_SUGGESTIONS)]
     return list(dict.fromkeys(near))[:_MAX_SUGGESTIONS]

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import logging
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Literal
 
 from bunko.embedders import as_remote
 from bunko.embedders.names import display_name
-from bunko.errors import BunkoError, EmbedderError, IndexFailure, LibraryError, LibraryMismatch, LibraryReadOnly
+from bunko.errors import BunkoError, EmbedderError, IndexFailure, LibraryReadOnly
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.commands import move_command
+from bunko.library.import_mode import ImportMode, prepare_tool
 from bunko.library.lock import hold_lock
 from bunko.library.missing_vectors import MissingVectors
 from bunko.library.outages import Outages
@@ -34,8 +33,6 @@ from bunko.types.tool_options import ToolOptions
 
 _log = logging.getLogger("bunko.library")
 
-# For the first time, from scratch, or only the changes.
-ImportMode = Literal["new", "replace", "update"]
 # How long an import waits for another one to finish.
 _LOCK_WAIT_SECONDS = 600.0
 # An import checks that searches find its texts if at least one in this many is new.
@@ -109,10 +106,10 @@ class Importer:
         with self.write_lock(observer, tools=names):
             if not keep_going:
                 for name in names:  # check all tools before importing the first
-                    self._tool_to_import(name, mode, options_of)
+                    prepare_tool(self._store, self._tool_config, self._paths, name, mode, options_of)
             for name in names:
                 try:
-                    tool = self._tool_to_import(name, mode, options_of)
+                    tool = prepare_tool(self._store, self._tool_config, self._paths, name, mode, options_of)
                     self._store.tools.claim(tool.id)
                     if mode != "replace" and tool != catalog.get_tool(self._store, name):
                         tool = self._store.tools.put(tool)
@@ -230,30 +227,6 @@ class Importer:
                 tool.id, usage={remote.name: EmbeddingUsage(calls=remote.stats.calls - calls_before)}
             )
         return problems
-
-    def _tool_to_import(self, name: str, mode: ImportMode, options_of: Callable[[Tool], ToolOptions]) -> Tool:
-        """Return the tool as it will be after the import; raise if it cannot be imported that way."""
-        tool = catalog.get_tool(self._store, name)
-        if mode == "new" and tool.imported_at:
-            command, flags = f"bunko import -n {shlex.quote(tool.name)} --mode", self._paths.cli_flags()
-            raise LibraryError(
-                f"{tool.name} is already imported",
-                hint=f"To import its changes:\n  {command} update{flags}\nTo rebuild it:\n  {command} replace{flags}",
-            )
-        result = replace(tool, options=options_of(tool))
-        config = self._tool_config
-        if (
-            mode != "replace"
-            and result.options != tool.options
-            and config.holds_documents(tool)
-            and config.new_chunker_settings(result)
-            not in (config.new_chunker_settings(tool), config.chunker_settings(tool))
-        ):
-            raise LibraryMismatch(
-                f"{tool.name} was imported with another chunker, and a tool cannot mix two chunkers",
-                hint="Use --mode replace to rebuild it with the new one.",
-            )
-        return result
 
     def _update_tool(
         self,

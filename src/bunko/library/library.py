@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from bunko import indexes
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.catalog import ToolNames
-from bunko.library.importing import Importer, ImportMode
+from bunko.library.import_mode import ImportMode
+from bunko.library.importing import Importer
 from bunko.library.index_options import engine_options, index_folder
 from bunko.library.llm import ChatModels
 from bunko.library.outages import Outages
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from bunko.library.assistant_names import AssistantNames
-    from bunko.library.describe import DescriptionProposal, Language
-    from bunko.library.doctor import Finding
     from bunko.library.documents import Documents
     from bunko.library.export import PackTransfer
     from bunko.library.index_care import IndexCare
@@ -40,16 +39,12 @@ if TYPE_CHECKING:
     from bunko.library.pack import Pack
     from bunko.library.reembed import Reembedder
     from bunko.library.scan_settings import ScanSettings
-    from bunko.library.source_contents import SourceContents
     from bunko.library.status import LibraryStatus, ToolDetails
-    from bunko.library.tool_routing import RoutingReport
     from bunko.library.web import WebCollector
-    from bunko.records import ChunkRow, DatedDocument, LoggedSearch, StoredDocument
+    from bunko.records import DatedDocument, LoggedSearch, StoredDocument
     from bunko.search.citations import CitationCheck
     from bunko.search.passages import Passage
     from bunko.search.summaries import Summary
-
-__all__ = ["ImportMode", "Library"]
 
 
 class Library:
@@ -115,7 +110,8 @@ class Library:
         return Documents(self.store, self._searcher)
 
     @cached_property
-    def _maintenance(self) -> Maintenance:
+    def maintenance(self) -> Maintenance:
+        """What describes, checks and tunes the tools."""
         from bunko.library.maintenance import Maintenance
 
         return Maintenance(self.paths, self.store, self._tool_config, self._index, self._importer)
@@ -248,10 +244,6 @@ class Library:
         """Return the logged searches, the most frequent first."""
         return self.store.cache.logged_searches()
 
-    def clear_logged_searches(self) -> int:
-        """Delete the logged searches; return how many there were."""
-        return self.store.cache.clear_searches()
-
     def index_view(self, tool_ids: Sequence[int]) -> IndexView:
         """Return the newest state of the index over some tools; call it inside the store's `read_transaction`."""
         return self._index.view(tool_ids)
@@ -373,15 +365,11 @@ class Library:
 
     def rename_tool(self, name: str, new_name: str, *, observer: Observer = NO_OBSERVER) -> Tool:
         """Give a tool another name; its documents, vectors and index stay as they are."""
-        return self._maintenance.rename_tool(name, new_name, observer=observer)
+        return self.maintenance.rename_tool(name, new_name, observer=observer)
 
     def delete_tool(self, name: str, *, observer: Observer = NO_OBSERVER) -> None:
         """Delete a tool, its index and its derived files; its folder is not touched."""
-        self._maintenance.delete_tool(name, observer=observer)
-
-    def set_search_settings(self, name: str, options: Mapping[str, Any]) -> Tool:
-        """Set or clear a tool's own search settings; its index is unchanged."""
-        return self._maintenance.set_search_settings(name, options)
+        self.maintenance.delete_tool(name, observer=observer)
 
     def options_with_chunker(
         self, options: ToolOptions, kind: str | None, size: int | None, overlap: int | None
@@ -403,41 +391,11 @@ class Library:
 
     def status(self) -> LibraryStatus:
         """Return the status of the library and its tools."""
-        return self._maintenance.status()
+        return self.maintenance.status()
 
     def tool_status(self, name: str, *, page: int = 1, page_size: int = 20) -> ToolDetails:
         """Return the details of one tool with a page of its documents; its source is scanned, nothing is imported."""
-        return self._maintenance.tool_status(name, page=page, page_size=page_size)
-
-    def count_importable(self, tool: Tool) -> int:
-        """Return how many files or entries an import of a tool would add."""
-        return self._maintenance.count_importable(tool)
-
-    def inspect_source(self, tool: Tool) -> SourceContents:
-        """Return what an import of a tool's source would find; the tool need not be registered."""
-        return self._maintenance.inspect_source(tool)
-
-    def overlap_notices(self, tool: Tool) -> list[str]:
-        """Return a notice for each other tool that reads files of a tool's source, or the other way round."""
-        return self._maintenance.overlap_notices(tool)
-
-    def diagnose(self) -> list[Finding]:
-        """Check the database file, the derived indexes, and that searches find the indexed texts."""
-        return self._maintenance.diagnose()
-
-    def propose_description(
-        self, name: str, *, language: Language | None = None, with_count: bool = True
-    ) -> DescriptionProposal:
-        """Return a description generated from a tool's documents, by default in the language of most of them."""
-        return self._maintenance.propose_description(name, language=language, with_count=with_count)
-
-    def measure_routing(self) -> RoutingReport:
-        """Measure with questions from headings whether descriptions distinguish the active tools."""
-        return self._maintenance.measure_routing()
-
-    def sample_chunks(self, name: str, limit: int) -> list[ChunkRow]:
-        """Return at most `limit` chunks of a tool, spread evenly, from the same state as its index."""
-        return self._maintenance.sample_chunks(name, limit)
+        return self.maintenance.tool_status(name, page=page, page_size=page_size)
 
     def close(self) -> None:
         """Stop the background import and close the files."""

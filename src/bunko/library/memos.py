@@ -51,7 +51,7 @@ def import_memos(
         tool = catalog.add_tool(library.store, MEMOS_TOOL, description, path, kind="memos", options=options)
     elif Path(tool.source) != path.expanduser().resolve():
         moved = replace(tool, source=str(path.expanduser().resolve()))
-        if library.store.documents.uris(tool.id, limit=1) and not library.count_importable(moved):
+        if library.store.documents.uris(tool.id, limit=1) and not library.maintenance.count_importable(moved):
             raise SourceError(
                 f"No memos found in {path}, so those of {tool.source} are kept",
                 hint=f"Give a file or folder with memos: {', '.join(EXTENSIONS)}, or a ChangeLog. Folders named in"

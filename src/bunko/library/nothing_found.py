@@ -77,8 +77,10 @@ def describe_unread(survey: Survey) -> str:
 def _reading_hints(survey: Survey, command: str) -> Iterable[str]:
     """Yield what reads the endings that were seen; nothing about files that are not text."""
     yield from _format_hints(survey, command)
-    known = {*jsonl.EXTENSIONS, *code.suffixes(), *_reader_suffixes()}
-    texts = [ending for ending in _endings(survey) if ending not in known and is_text(survey.examples[ending])]
+    readable_endings = {*jsonl.EXTENSIONS, *code.suffixes(), *_reader_suffixes()}
+    texts = [
+        ending for ending in _endings(survey) if ending not in readable_endings and is_text(survey.examples[ending])
+    ]
     if texts:
         yield _hint(texts, " as plain text", command)
 

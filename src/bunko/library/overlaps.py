@@ -15,11 +15,11 @@ from bunko.types import Tool
 
 
 def overlap_notices(
-    paths: LibraryPaths, store: Store, config: ToolConfig, tool: Tool, others: Sequence[Tool]
+    paths: LibraryPaths, store: Store, config: ToolConfig, tool: Tool, other_tools: Sequence[Tool]
 ) -> list[str]:
     """Return a notice for each active tool that reads files of a tool's source, or whose files the tool reads."""
     notices = []
-    for other in others:
+    for other in other_tools:
         if not (other.active and other.source and tool.source) or other.id == tool.id:
             continue
         if other.source == tool.source:

@@ -82,8 +82,8 @@ def _parse_headers(data: bytes) -> tuple[Message, int]:
 
 def _decoded_header(headers: Message, name: str) -> str:
     """Return a header on one line, or an empty string."""
-    wanted = name.casefold()
-    return next((_decode_words(str(value)) for key, value in headers.raw_items() if key.casefold() == wanted), "")
+    folded_name = name.casefold()
+    return next((_decode_words(str(value)) for key, value in headers.raw_items() if key.casefold() == folded_name), "")
 
 
 def _decode_words(value: str) -> str:

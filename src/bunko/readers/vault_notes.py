@@ -78,9 +78,9 @@ def _tags_of(text: str) -> list[str]:
     if "#" not in text:
         return []
     visible = _COMMENT.sub(" ", _INLINE_CODE.sub(" ", text))
-    found = (match[1] or match[2].strip("/") for match in _INLINE_TAG.finditer(visible))
+    names = (match[1] or match[2].strip("/") for match in _INLINE_TAG.finditer(visible))
     # A number is the number of something, such as an issue.
-    return [tag for tag in found if not tag.isdecimal()]
+    return [tag for tag in names if not tag.isdecimal()]
 
 
 def _with_parents(tag: str) -> Iterable[str]:

@@ -145,10 +145,10 @@ def _select_lines(
 
 def _place_lines(document: StoredDocument, place: str) -> tuple[int, int]:
     """Return the lines of a page, a slide or cells, counted from 0 in the document."""
-    found = find_place(unify_line_ends(document.text), document.media_type, place)
-    if found is None:
+    place_lines = find_place(unify_line_ends(document.text), document.media_type, place)
+    if place_lines is None:
         raise UnknownName(f"{document.uri} has no {place}", hint="Name a place as a search returned it.")
-    return found[0] - 1, found[1] - 1
+    return place_lines[0] - 1, place_lines[1] - 1
 
 
 def _parse_lines(text: str) -> tuple[int, int]:
@@ -169,16 +169,16 @@ def section_lines(document: StoredDocument, section: str) -> tuple[int, int]:
         for mark in scan_outline(text, document.body_start, media_type=document.media_type)
         if isinstance(mark, Heading)
     ]
-    wanted = normalise(section.lstrip("#").strip()).casefold()
+    wanted_title = normalise(section.lstrip("#").strip()).casefold()
     titles = [normalise(heading.title).casefold() for heading in headings]
-    position = next((index for index, title in enumerate(titles) if title == wanted), None)
+    position = next((index for index, title in enumerate(titles) if title == wanted_title), None)
     if position is None:
-        position = next((index for index, title in enumerate(titles) if wanted and wanted in title), None)
-    if position is None and (words := _WORD.findall(wanted)):
+        position = next((index for index, title in enumerate(titles) if wanted_title and wanted_title in title), None)
+    if position is None and (words := _WORD.findall(wanted_title)):
         position = next((index for index, title in enumerate(titles) if _WORD.findall(title) == words), None)
     if position is None:
-        shown = "; ".join(heading.title[:60] for heading in headings[:20]) or "it has no headings"
-        raise UnknownName(f"{document.uri} has no section {section[:80]!r}", hint=f"Its headings: {shown}.")
+        some_titles = "; ".join(heading.title[:60] for heading in headings[:20]) or "it has no headings"
+        raise UnknownName(f"{document.uri} has no section {section[:80]!r}", hint=f"Its headings: {some_titles}.")
     heading = headings[position]
     end = next((other.start for other in headings[position + 1 :] if other.level <= heading.level), len(text))
     first = document.lines.first + text.count("\n", 0, heading.start)

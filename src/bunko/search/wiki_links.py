@@ -47,19 +47,19 @@ def resolve_wiki_link(store: Store, tool_id: int, link: str, *, from_uri: str = 
     several notes of a name, the one in the same folder is meant, then the one with the shortest path. A name that no
     file has may be the title or an alias of a note. If the note has no such heading or block, the note is returned.
     """
-    wanted = parse_wiki_link(link)
-    if wanted.name:
-        uri = _find_file(list(_all_uris(store, tool_id)), wanted.name, from_uri) or _find_named_note(
-            store, tool_id, wanted.name
+    parsed_link = parse_wiki_link(link)
+    if parsed_link.name:
+        uri = _find_file(list(_all_uris(store, tool_id)), parsed_link.name, from_uri) or _find_named_note(
+            store, tool_id, parsed_link.name
         )
         document = store.documents.get(tool_id, uri) if uri else None
-    elif wanted.block:
-        document = _find_block_owner(store, tool_id, wanted.block, from_uri)
+    elif parsed_link.block:
+        document = _find_block_owner(store, tool_id, parsed_link.block, from_uri)
     else:
         document = store.documents.get(tool_id, from_uri) if from_uri else None
     if document is None:
         return None
-    lines = _find_lines(document, wanted)
+    lines = _find_lines(document, parsed_link)
     return LinkTarget(document.uri, *(document.lines.file_line(line) for line in lines))
 
 
@@ -118,11 +118,11 @@ def _uri_keys(uri: str) -> set[str]:
 
 def _find_named_note(store: Store, tool_id: int, name: str) -> str:
     """Return the note whose title or alias is a name, or an empty string."""
-    wanted, titled = _fold(name), ""
+    folded_name, titled = _fold(name), ""
     for document in _all_documents(store, tool_id):
-        if wanted in (_fold(alias) for alias in aliases(document.text[: document.body_start])):
+        if folded_name in (_fold(alias) for alias in aliases(document.text[: document.body_start])):
             return document.uri
-        if not titled and wanted == _fold(document.title):
+        if not titled and folded_name == _fold(document.title):
             titled = document.uri
     return titled
 
@@ -141,16 +141,16 @@ def _all_documents(store: Store, tool_id: int) -> Iterator[StoredDocument]:
             yield document
 
 
-def _find_lines(document: StoredDocument, wanted: WikiLink) -> tuple[int, ...]:
+def _find_lines(document: StoredDocument, link: WikiLink) -> tuple[int, ...]:
     """Return the first and the last line of a heading's section or of a block, or nothing."""
-    if wanted.block:
-        return _block_lines(document, wanted.block)
-    if not wanted.heading:
+    if link.block:
+        return _block_lines(document, link.block)
+    if not link.heading:
         return ()
     lines = unify_line_ends(document.text)
     outline = scan_outline(lines, document.body_start, media_type=document.media_type)
     headings = [mark for mark in outline if isinstance(mark, Heading)]
-    wanted_title = _heading_key(wanted.heading)
+    wanted_title = _heading_key(link.heading)
     for index, heading in enumerate(headings):
         if _heading_key(heading.title) == wanted_title:
             following = (after.start for after in headings[index + 1 :] if after.level <= heading.level)

@@ -30,7 +30,7 @@ class FolderWithMail(Folder):
         return (self._max_mailbox_bytes, "memos.max_file_bytes") if is_mailbox(uri) else super()._limit(uri)
 
 
-class Documents(EntryFiles):
+class FolderDocuments(EntryFiles):
     """The documents below a folder; notes in a vault of Obsidian or Logseq have the tags and names they have there."""
 
     def __init__(self, root: Path, files: Folder, max_chars: int) -> None:
@@ -94,7 +94,7 @@ def _messages(file: BinaryIO, max_chars: int) -> Iterator[Memo | BadLine | Text]
         raise SourceError("The mailbox has no messages", hint="Export it again in the format mbox, or exclude it.")
 
 
-def build(spec: SourceSpec) -> Documents:
+def build(spec: SourceSpec) -> FolderDocuments:
     """Return the documents below a folder."""
     files = FolderWithMail(
         spec.root,
@@ -106,4 +106,4 @@ def build(spec: SourceSpec) -> Documents:
         respect_gitignore=spec.respect_gitignore,
         max_file_bytes=spec.max_file_bytes,
     )
-    return Documents(files.root, files, spec.max_file_bytes)
+    return FolderDocuments(files.root, files, spec.max_file_bytes)

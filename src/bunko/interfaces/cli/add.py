@@ -151,9 +151,9 @@ def _add_source(library: Library, addition: Addition, shared: SharedOptions) -> 
     """Import a source and say so; return it for JSON output, and a phrase to search for."""
     from bunko.library.add import import_addition
 
-    found = describe_addition(addition)
+    summary = describe_addition(addition)
     if not shared.as_json:
-        say(f"{escape_controls(addition.source.label)}: {translate(found)}")
+        say(f"{escape_controls(addition.source.label)}: {translate(summary)}")
         if addition.contents.survey.unread:
             from bunko.library.nothing_found import describe_unread
 
@@ -162,9 +162,9 @@ def _add_source(library: Library, addition: Addition, shared: SharedOptions) -> 
         tool, report, phrase = import_addition(library, addition, observer=observer)
     if not shared.as_json:
         say(_summary(library, addition, tool, report))
-        for line in (*problem_lines(report), *(library.overlap_notices(tool) if addition.is_new else ())):
+        for line in (*problem_lines(report), *(library.maintenance.overlap_notices(tool) if addition.is_new else ())):
             print_stderr(line)
-    return _tool_to_dict(addition, tool, report, found), phrase
+    return _tool_to_dict(addition, tool, report, summary), phrase
 
 
 def describe_addition(addition: Addition) -> str:
@@ -259,14 +259,14 @@ def _print_next_steps(shared: SharedOptions, library: Library, phrase: str, urls
     print_labelled({label: f" {command_line}" for label, command_line in steps})
 
 
-def _tool_to_dict(addition: Addition, tool: Tool, report: Report, found: str) -> dict[str, Any]:
+def _tool_to_dict(addition: Addition, tool: Tool, report: Report, summary: str) -> dict[str, Any]:
     from bunko.interfaces.cli.tool_output import tool_to_dict
     from bunko.interfaces.serialize import report_to_dict
 
     contents = addition.contents
     return tool_to_dict(tool) | {
         "added": addition.is_new,
-        "found": found,
+        "found": summary,
         "documents": contents.documents,
         "formats": contents.formats,
         "not_read": dict(contents.survey.unread),

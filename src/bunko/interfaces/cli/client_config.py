@@ -89,8 +89,8 @@ def _merge_toml(path: Path, text: str, section: str, name: str, entry: dict[str,
         raise SettingsError(f"{path} has no table {section!r}", hint=_BY_HAND)
     if servers.get(name) == entry:
         return text
-    kept = _without_table(text, section, name) if name in servers else text
-    new_text = (kept.rstrip("\n") + "\n\n" if kept.strip() else "") + toml_table(section, name, entry)
+    other_text = _without_table(text, section, name) if name in servers else text
+    new_text = (other_text.rstrip("\n") + "\n\n" if other_text.strip() else "") + toml_table(section, name, entry)
     expected = {**config, section: {**servers, name: entry}}
     if _parse_toml(path, new_text) != expected:  # the old entry is written in a form that was not found
         raise SettingsError(f"{path} has a server {name!r} that cannot be replaced", hint=_BY_HAND)

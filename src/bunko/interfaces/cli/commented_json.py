@@ -32,8 +32,8 @@ def set_member(text: str, section: str, name: str, value: Any) -> str:
     found_section = _members(plain, root).get(section)
     if found_section is None:
         return _insert(text, plain, root, section, {name: value}, depth=1)
-    if found := _members(plain, found_section).get(name):
-        return text[: found.start] + _indented(value, 2) + text[found.end :]
+    if member := _members(plain, found_section).get(name):
+        return text[: member.start] + _indented(value, 2) + text[member.end :]
     return _insert(text, plain, found_section, name, value, depth=2)
 
 

@@ -27,7 +27,7 @@ def command(**options: Any) -> None:
     """
     shared = pop_shared_options(options)
     with shared.open(create=False) as library:
-        findings = library.diagnose()
+        findings = library.maintenance.diagnose()
     if shared.as_json:
         print_json({"findings": [asdict(finding) for finding in findings]})
     elif is_terminal():

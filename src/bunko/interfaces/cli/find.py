@@ -113,11 +113,11 @@ class Session:
         from bunko.interfaces.cli.programs import open_command, run_program
         from bunko.search.citations import Citation
 
-        found = self._library.documents.find(hit.uri, tool=hit.tool)
-        found = replace(found, citation=Citation(hit.uri, *hit.lines))
+        target = self._library.documents.find(hit.uri, tool=hit.tool)
+        target = replace(target, citation=Citation(hit.uri, *hit.lines))
         self._library.log_search(query, self._tool)
-        arguments = open_command(found, os.environ, library_flags=self._library_flags)
-        run_program(arguments, is_browser=bool(found.url))
+        arguments = open_command(target, os.environ, library_flags=self._library_flags)
+        run_program(arguments, is_browser=bool(target.url))
 
     def preview(self, hit: Hit, query: str) -> Fragments:
         """Return the lines around a hit, with the words of the query marked."""

@@ -57,35 +57,35 @@ def command(location: str, **options: Any) -> None:
     if sum(map(bool, (options["lines"], options["section"], options["outline"]))) > 1:
         raise click.UsageError("--lines, --section and --outline cannot be combined")
     with shared.open(create=shared.docs_dir is not None) as library:
-        found = find_document(library, location, options["name"])
+        target = find_document(library, location, options["name"])
     if options["outline"]:
-        _print_outline(found, as_json=shared.as_json)
+        _print_outline(target, as_json=shared.as_json)
         return
     request = ReadRequest(
-        found.uri,
+        target.uri,
         lines=options["lines"] or "",
         section=options["section"] or "",
         context_lines=options["around"],
     )
-    reading = read_part(found.tool.name, found.document, request, found.citation)
+    reading = read_part(target.tool.name, target.document, request, target.citation)
     if shared.as_json:
-        print_json(_reading_to_dict(found, reading))
+        print_json(_reading_to_dict(target, reading))
     elif is_terminal():
         _page(f"{_title_line(reading)}\n\n{replace_controls(reading.text)}")
     else:
         click.echo(reading.text, color=True)  # as it is: by default, click removes escape sequences
 
 
-def _print_outline(found: FoundDocument, *, as_json: bool) -> None:
+def _print_outline(target: FoundDocument, *, as_json: bool) -> None:
     from bunko.search.reading import outline
 
-    headings = outline(found.document)
+    headings = outline(target.document)
     if as_json:
         fields = [{"heading": heading.title, "level": heading.level, "line": heading.line} for heading in headings]
-        print_json({"tool": found.tool.name, "file_path": found.uri, "title": found.title, "headings": fields})
+        print_json({"tool": target.tool.name, "file_path": target.uri, "title": target.title, "headings": fields})
         return
     if not headings:
-        print_stderr(f"{found.uri} has no headings.")
+        print_stderr(f"{target.uri} has no headings.")
     rows = [(str(heading.line), f"{'#' * heading.level} {escape_controls(heading.title)}") for heading in headings]
     if is_terminal() and rows:
         width = max(len(line) for line, _ in rows)
@@ -118,14 +118,14 @@ def _page(text: str) -> None:
     click.echo_via_pager(text)
 
 
-def _reading_to_dict(found: FoundDocument, reading: Reading) -> dict[str, Any]:
+def _reading_to_dict(target: FoundDocument, reading: Reading) -> dict[str, Any]:
     from bunko.interfaces.serialize import readable_address
     from bunko.library.assistant_names import assistant_name
 
     result: dict[str, Any] = {
         "tool": reading.tool,
         "file_path": reading.uri,
-        "absolute_path": str(found.file) if found.file else "",
+        "absolute_path": str(target.file) if target.file else "",
         "citation": reading.citation,
         "place": reading.place,
         "line_start": reading.first_line,
@@ -137,6 +137,6 @@ def _reading_to_dict(found: FoundDocument, reading: Reading) -> dict[str, Any]:
         "media_type": reading.media_type,
         "text": reading.text,
         "hash": reading.hash,
-        "uri": readable_address(assistant_name(found.tool), reading.uri),
+        "uri": readable_address(assistant_name(target.tool), reading.uri),
     }
     return {name: value for name, value in result.items() if value or name in ("title", "date", "tags", "text")}

@@ -49,8 +49,8 @@ def start_page(ctx: click.Context) -> str:
     with formatter.section("Begin"):
         formatter.write_dl(_FIRST_STEPS, col_max=40)
     with formatter.section("Commands"):
-        others = [(title, names) for title, names in GROUPS.items() if title != "Begin"]
-        formatter.write_dl([(translate(title), ", ".join(names)) for title, names in others])
+        other_groups = [(title, names) for title, names in GROUPS.items() if title != "Begin"]
+        formatter.write_dl([(translate(title), ", ".join(names)) for title, names in other_groups])
     formatter.write_paragraph()
     if tools := _describe_tools():
         formatter.write_text(tools)

@@ -17,7 +17,8 @@ from bunko.interfaces.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from bunko.library.library import ImportMode, Library
+    from bunko.library.import_mode import ImportMode
+    from bunko.library.library import Library
     from bunko.types import Tool
 
 

@@ -206,7 +206,7 @@ def _print_logged_searches(library: Library, as_json: bool) -> None:
 
 
 def _clear_logged_searches(library: Library, as_json: bool) -> None:
-    count = library.clear_logged_searches()
+    count = library.store.cache.clear_searches()
     if as_json:
         print_json({"forgotten": count})
     else:

@@ -91,10 +91,10 @@ def translate(text: str) -> str:
     """
     if _language == "en" or not text:
         return text
-    found = _translate(text)
-    if found is None and "\n" in text:
+    translation = _translate(text)
+    if translation is None and "\n" in text:
         return "\n".join(_translate(line) or line for line in text.split("\n"))
-    return found or text
+    return translation or text
 
 
 def translate_reason(reason: str) -> str:
@@ -168,10 +168,10 @@ def _translate_parts(text: str, pattern: re.Pattern[str], joint: str) -> str | N
         return None
     translated = ""
     for part in parts:
-        if (found := _translate(part) if part.strip(_NO_WORDS) else part) is None:
+        if (translation := _translate(part) if part.strip(_NO_WORDS) else part) is None:
             return None
         is_after_command = not joint and _COMMAND_END.search(translated)
-        translated += f"{(' ' if is_after_command else joint) if translated else ''}{found}"
+        translated += f"{(' ' if is_after_command else joint) if translated else ''}{translation}"
     return translated
 
 
@@ -182,11 +182,11 @@ def _match(template: _Template, text: str) -> list[str] | None:
         return None
     values, position, end = [], len(first), len(text) - len(last)
     for part in middle:
-        found = text.find(part, position, end)
-        if found < 0:
+        part_start = text.find(part, position, end)
+        if part_start < 0:
             return None
-        values.append(text[position:found])
-        position = found + len(part)
+        values.append(text[position:part_start])
+        position = part_start + len(part)
     values.append(text[position:end])
     is_match = all(_KINDS[kind](value) for kind, value in zip(template.kinds, values, strict=True))
     return values if is_match else None

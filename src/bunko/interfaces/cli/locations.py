@@ -25,15 +25,15 @@ def find_document(library: Library, location: str, tool: str | None) -> FoundDoc
     """
     path = _path_on_this_machine(location)
     try:
-        found = library.documents.find(path if path and is_local_path(location) else location, tool=tool)
+        target = library.documents.find(path if path and is_local_path(location) else location, tool=tool)
     except UnknownName:
         if path is None:
             raise
-        found = _find_file(library, path, tool)
-    if found.other_tools:
-        others = ", ".join(found.other_tools)
-        print_stderr(f"{found.uri} of {found.tool.name} is meant. Choose another tool with -n: {others}")
-    return found
+        target = _find_file(library, path, tool)
+    if target.other_tools:
+        other_names = ", ".join(target.other_tools)
+        print_stderr(f"{target.uri} of {target.tool.name} is meant. Choose another tool with -n: {other_names}")
+    return target
 
 
 def is_local_path(text: str) -> bool:

@@ -39,14 +39,14 @@ def command(location: str, name: str | None, print_only: bool, **options: Any) -
 
     shared = pop_shared_options(options)
     with shared.open(create=shared.docs_dir is not None) as library:
-        found = find_document(library, location, name)
-        arguments = open_command(found, os.environ, library_flags=shared.library_flags(library))
+        target = find_document(library, location, name)
+        arguments = open_command(target, os.environ, library_flags=shared.library_flags(library))
     if print_only:
         if shared.as_json:
             print_json({"command": arguments})
         else:
             click.echo(shlex.join(arguments))
         return
-    if found.place:
-        print_stderr(f"The passage is at {found.place}.")
-    run_program(arguments, is_browser=bool(found.url))
+    if target.place:
+        print_stderr(f"The passage is at {target.place}.")
+    run_program(arguments, is_browser=bool(target.url))

@@ -38,20 +38,20 @@ _EDITOR_HINT = "Set $EDITOR to the command of your editor, for example: export E
 _BROWSER_HINT = "Set $BROWSER to the command of your browser, for example: export BROWSER=firefox"
 
 
-def open_command(found: FoundDocument, environ: Mapping[str, str], *, library_flags: str = "") -> list[str]:
+def open_command(target: FoundDocument, environ: Mapping[str, str], *, library_flags: str = "") -> list[str]:
     """Return the command that opens a document; raise an error if it has no file."""
-    if found.url:
-        return _browser_command(found.url, environ)
-    file = found.file
-    get_command = f"bunko get {shlex.quote(found.uri)} -n {shlex.quote(found.tool.name)}{library_flags}"
+    if target.url:
+        return _browser_command(target.url, environ)
+    file = target.file
+    get_command = f"bunko get {shlex.quote(target.uri)} -n {shlex.quote(target.tool.name)}{library_flags}"
     if file is None:
         raise SourceError(
-            f"{found.tool.name} has the text of {found.uri}, but no file",
+            f"{target.tool.name} has the text of {target.uri}, but no file",
             hint=f"Read it with: {get_command}",
         )
     if not file.exists():
         raise SourceError(f"{file} does not exist", hint=f"Restore it, or read its text with: {get_command}")
-    if not found.is_text:
+    if not target.is_text:
         command = _desktop_command(str(file), environ)
         if command is None:
             raise SettingsError(
@@ -60,12 +60,12 @@ def open_command(found: FoundDocument, environ: Mapping[str, str], *, library_fl
             )
         return command
     if editor := environ.get("VISUAL") or environ.get("EDITOR"):
-        return editor_command(editor, file, found.line)
+        return editor_command(editor, file, target.line)
     if command := _desktop_command(str(file), environ, needs_display=True):
         return command
     for editor in _TERMINAL_EDITORS:
         if shutil.which(editor, path=environ.get("PATH")):
-            return editor_command(editor, file, found.line)
+            return editor_command(editor, file, target.line)
     raise SettingsError("There is no editor", hint=_EDITOR_HINT)
 
 

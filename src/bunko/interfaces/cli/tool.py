@@ -124,7 +124,7 @@ def add(
                 ToolOptions(tuple(include), tuple(exclude), extract), chunker, chunk_size, chunk_overlap
             ),
         )
-        files = library.count_importable(tool)
+        files = library.maintenance.count_importable(tool)
         alias = describe_alias(tool)
         arguments = f"-n {shlex.quote(name)}{shared.library_flags(library)}"
         noun, nouns = source_kind.noun
@@ -134,7 +134,7 @@ def add(
             count = format_count(files, noun, nouns)
             object_pronoun = "it" if files == 1 else "them"
             message = f"Added {name}: {count} to import.{alias} Import {object_pronoun} with: bunko import {arguments}"
-        print_result(shared, tool, message, files=files, notices=library.overlap_notices(tool))
+        print_result(shared, tool, message, files=files, notices=library.maintenance.overlap_notices(tool))
 
 
 @command.command()
@@ -181,7 +181,7 @@ def update(
         if source is not None or include or exclude:
             flags = shared.library_flags(library)
             message += f" Update its documents with: bunko import -n {shlex.quote(name)} --mode update{flags}"
-        notices = library.overlap_notices(tool) if source is not None else []
+        notices = library.maintenance.overlap_notices(tool) if source is not None else []
         print_result(shared, tool, message, notices=notices)
 
 
@@ -317,7 +317,7 @@ def describe(name: str, write: bool, language: Literal["ja", "en"] | None, **opt
 
     with _open_library(shared) as library:
         flags = shared.library_flags(library)
-        proposal = library.propose_description(name, language=language)
+        proposal = library.maintenance.propose_description(name, language=language)
         if write:
             catalog.update_tool(library.store, name, description=proposal.description)
     if shared.as_json:
@@ -355,7 +355,7 @@ def check(**options: Any) -> None:
     from bunko.interfaces.cli import tool_check
 
     with _open_library(shared) as library:
-        routing, flags = library.measure_routing(), shared.library_flags(library)
+        routing, flags = library.maintenance.measure_routing(), shared.library_flags(library)
     if shared.as_json:
         print_json(tool_check.routing_to_dict(routing))
     elif is_terminal():

@@ -44,7 +44,7 @@ def command(name: str | None, dry_run: bool, undo: bool, **options: Any) -> None
         tool = library.resolve_tool(name)
         if undo:
             removed = dict(tool.options.search)
-            library.set_search_settings(tool.name, {})
+            library.maintenance.set_search_settings(tool.name, {})
             _print_removal(tool.name, removed, as_json=shared.as_json)
             return
         from bunko.evaluation.tune import tune_tool
@@ -53,7 +53,7 @@ def command(name: str | None, dry_run: bool, undo: bool, **options: Any) -> None
             tuning = tune_tool(library, tool.name, observer=observer)
         adopted = tuning.is_better and not dry_run
         if adopted:
-            library.set_search_settings(tool.name, tuning.tool_options)
+            library.maintenance.set_search_settings(tool.name, tuning.tool_options)
     if shared.as_json:
         print_json(tuning_to_dict(tuning, adopted=adopted))
     else:

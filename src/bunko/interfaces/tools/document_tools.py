@@ -108,8 +108,8 @@ def _read(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
         token_budget=token_budget - _OVERHEAD_TOKENS,
         cursor=arguments.get("cursor") or "",
     )
-    found = _find(call, request.location, tool, kinds)
-    reading = read_part(found.tool.name, found.document, request, found.citation)
+    target = _find(call, request.location, tool, kinds)
+    reading = read_part(target.tool.name, target.document, request, target.citation)
     tool_name = library.assistant_names()[reading.tool]
     link = DocumentLink(
         resource_address(tool_name, reading.uri), single_line(reading.uri), display_label(reading.title)
@@ -119,15 +119,15 @@ def _read(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
 
 def _find(call: ToolCall, location: str, tool: str | None, kinds: Sequence[str]) -> FoundDocument:
     """Return a document; a path that several tools have is an error, since a guess would be cited as the answer."""
-    found = call.library.documents.find(location, tool=tool, kinds=kinds)
-    if found.is_ambiguous:
+    target = call.library.documents.find(location, tool=tool, kinds=kinds)
+    if target.is_ambiguous:
         names = call.library.assistant_names()
-        addresses = [readable_address(names[name], found.uri) for name in (found.tool.name, *found.other_tools)]
+        addresses = [readable_address(names[name], target.uri) for name in (target.tool.name, *target.other_tools)]
         raise UnknownName(
-            f"Several tools have a document {single_line(found.uri)[:200]!r}",
+            f"Several tools have a document {single_line(target.uri)[:200]!r}",
             hint=f"Give one of these addresses: {', '.join(addresses[:_MAX_ADDRESSES])}.",
         )
-    return found
+    return target
 
 
 def _reading_to_dict(reading: Reading, tool_name: str) -> dict[str, Any]:
@@ -229,8 +229,8 @@ def _listed_facts(row: dict[str, Any]) -> list[str]:
 
 
 def _outline(call: ToolCall, tool_name: str | None, kinds: Sequence[str]) -> ToolReply:
-    found = _find(call, call.arguments["outline"], tool_name, kinds)
-    headings, key = outline(found.document), repr((found.tool.name, found.uri))
+    target = _find(call, call.arguments["outline"], tool_name, kinds)
+    headings, key = outline(target.document), repr((target.tool.name, target.uri))
     start = 0
     if call.arguments.get("cursor"):
         cursor, digest = parse_cursor(call.arguments["cursor"])
@@ -244,14 +244,14 @@ def _outline(call: ToolCall, tool_name: str | None, kinds: Sequence[str]) -> Too
         call.library.settings.serve.max_result_tokens,
     )
     structured: dict[str, Any] = {
-        "document": single_line(found.uri),
+        "document": single_line(target.uri),
         "headings": rows,
         "total": len(headings),
-        "uri": readable_address(call.library.assistant_names()[found.tool.name], found.uri),
+        "uri": readable_address(call.library.assistant_names()[target.tool.name], target.uri),
         "note": UNTRUSTED_NOTE,
     }
     lines = [f"L{row['line']} {'#' * row['level']} {row['heading']}" for row in rows]
-    head = f"{single_line(found.uri)}: {format_count(len(headings), 'heading')}. {UNTRUSTED_NOTE}"
+    head = f"{single_line(target.uri)}: {format_count(len(headings), 'heading')}. {UNTRUSTED_NOTE}"
     blocks = [head, *([wrap_excerpt(new_mark(), "\n".join(lines))] if lines else [])]
     if start + len(rows) < len(headings):
         structured["next_cursor"] = Cursor(0, start + len(rows)).encode(key)

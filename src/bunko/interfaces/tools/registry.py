@@ -87,7 +87,7 @@ class ToolRegistry:
             f"the documents in {self._folder}" if self._folder else "all documents of this library",
             self._library.settings if self._library is not None else None,
             library_tools,
-            {seen: name for name, seen in assistant_names(library_tools).items()},
+            {alias: name for name, alias in assistant_names(library_tools).items()},
             searched_kinds,
             self._exceeds_schema_budget,
         )

@@ -60,8 +60,8 @@ def _describe(tool: LibraryTool) -> str:
 def safe_names(tools: Sequence[LibraryTool]) -> dict[str, str]:
     """Return the name of each tool that assistants see, by its real one; none is the name of a built-in tool."""
     return {
-        name: hashed_name(name) if seen.lower() in reserved_names() else seen
-        for name, seen in assistant_names(tools).items()
+        name: hashed_name(name) if alias.lower() in reserved_names() else alias
+        for name, alias in assistant_names(tools).items()
     }
 
 
