@@ -14,6 +14,7 @@ from bunko.errors import BunkoError, EmbedderError, IndexFailure, LibraryReadOnl
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.commands import move_command
+from bunko.library.import_check import unfindable_texts
 from bunko.library.import_mode import ImportMode, prepare_tool
 from bunko.library.lock import hold_lock
 from bunko.library.missing_vectors import MissingVectors
@@ -24,8 +25,7 @@ from bunko.library.source_check import check_source_exists
 from bunko.library.source_code import parser_notices
 from bunko.library.unreadable import keep_unreadable
 from bunko.observer import NO_OBSERVER, Observer
-from bunko.protocols import Embedder, Index, IndexView, Scan, Store
-from bunko.records import EmbeddingUsage
+from bunko.protocols import Embedder, Index, Scan, Store
 from bunko.timing import now
 from bunko.types import Report, Text, Tool, ToolFailure
 from bunko.types.build_info import NOT_BUILT
@@ -206,27 +206,12 @@ class Importer:
         report.notices += view.notices
         # A few changes do not affect whether the rest can be found.
         if (report.added + report.updated) * _CHECK_RATIO > report.unchanged:
-            report.notices += self._search_problems(view, tool)
+            report.notices += unfindable_texts(self._store, self._tool_config, view, tool)
         _log.info(
             "Imported %s: %d added, %d updated, %d deleted, %d unchanged, %d chunks in total",
             tool.name, report.added, report.updated, report.deleted, report.unchanged, report.total_chunks,
         )  # fmt: skip
         return report
-
-    def _search_problems(self, view: IndexView, tool: Tool) -> list[str]:
-        """Return messages about searches that do not find a tool's texts, and record the calls of a remote embedder."""
-        # Documents without vectors cannot be found by them.
-        embedder = None if tool.built.lacks_vectors else self._tool_config.embedder_of(tool)
-        remote = as_remote(embedder)
-        calls_before = remote.stats.calls if remote else 0
-        from bunko.library import doctor
-
-        problems = doctor.search_problems(self._store, view, tool, embedder, per_language=8)
-        if remote and remote.stats.calls > calls_before:
-            self._store.documents.write(
-                tool.id, usage={remote.name: EmbeddingUsage(calls=remote.stats.calls - calls_before)}
-            )
-        return problems
 
     def _update_tool(
         self,

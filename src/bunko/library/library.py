@@ -194,12 +194,7 @@ class Library:
     ) -> list[Passage]:
         """Return the passages of hits in the given extent, else in the extent of each hit's tool."""
         return self._searcher.passages(
-            hits,
-            extract,
-            already_returned=already_returned,
-            query=query,
-            max_chars=max_chars,
-            join_chunks=join_chunks,
+            hits, extract, already_returned=already_returned, query=query, max_chars=max_chars, join_chunks=join_chunks
         )
 
     def document_of(self, hit: Hit) -> StoredDocument | None:
@@ -261,11 +256,7 @@ class Library:
     ) -> Report:
         """Bring one tool, or all active ones, up to date with their sources, or rebuild their indexes."""
         return self._importer.reindex(
-            tool=tool,
-            rebuild=rebuild,
-            workers=workers,
-            observer=observer,
-            keep_going=keep_going,
+            tool=tool, rebuild=rebuild, workers=workers, observer=observer, keep_going=keep_going
         )
 
     def import_tools(
@@ -284,12 +275,7 @@ class Library:
         is reported and the next one is still imported.
         """
         return self._importer.import_tools(
-            names,
-            mode,
-            options_of=options_of,
-            workers=workers,
-            observer=observer,
-            keep_going=keep_going,
+            names, mode, options_of=options_of, workers=workers, observer=observer, keep_going=keep_going
         )
 
     def import_(self, *names: str, observer: Observer = NO_OBSERVER) -> Report:
