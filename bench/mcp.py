@@ -155,12 +155,15 @@ def main() -> None:
     from bunko.interfaces.mcp.server import serve_stdio
     from bunko.interfaces.tools.registry import ToolRegistry
     from bunko.interfaces.tools.tool import ToolDefinition, ToolReply, object_schema
+    from bunko.types.access import Caller
 
-    empty = ToolDefinition("empty", "Nothing", "Does nothing", (), object_schema({}), lambda _: ToolReply("", {}))
+    empty = ToolDefinition(
+        "empty", "Nothing", "Does nothing", (), object_schema({}), lambda _: ToolReply("", {}), right="read"
+    )
 
     class RegistryWithEmptyTool(ToolRegistry):
-        def tools(self) -> list[ToolDefinition]:
-            return sorted([*super().tools(), empty], key=lambda tool: tool.name)
+        def tools(self, caller: Caller | None = None) -> list[ToolDefinition]:
+            return sorted([*super().tools(caller), empty], key=lambda tool: tool.name)
 
     docs = Path(sys.argv[1])
     anyio.run(serve_stdio, RegistryWithEmptyTool(lambda: open_docs(docs), folder=str(docs)))

@@ -9,6 +9,7 @@ BunkoError
 ├── EmbedderError      embedder      embeddings cannot be computed
 ├── IndexFailure       index         an index server or the files of an index cannot be used
 ├── UnknownName        unknown       no such tool, document or provider
+├── AccessDenied       denied        the rights of a token do not allow it
 └── LibraryError       library       the library cannot be used
     ├── LibraryBusy      busy          another process is writing and did not finish in time
     ├── LibraryTooNew    too-new       the library was made by a newer bunko
@@ -121,6 +122,12 @@ class UnknownName(BunkoError):
     """No such tool, document or provider."""
 
     code = "unknown"
+
+
+class AccessDenied(BunkoError):
+    """The rights of a token do not allow it."""
+
+    code = "denied"
 
 
 class LibraryError(BunkoError):

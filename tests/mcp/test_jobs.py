@@ -15,6 +15,8 @@ from bunko.interfaces.mcp import progress as progress_module
 from bunko.interfaces.tools.jobs import Jobs
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
+from bunko.library.access import LibraryAccess
+from bunko.library.audit import local_caller
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from tests.conftest import Opener
@@ -163,8 +165,10 @@ def test_jobs_are_refused_while_too_many_run(docs: Path, open_docs: Opener) -> N
         gate.wait()
         return ToolReply("", {})
 
-    started = [jobs.start("reindex", wait, ToolCall(open_docs(), {})) for _ in range(20)]
+    started = [
+        jobs.start("reindex", wait, ToolCall(LibraryAccess(open_docs(), local_caller("stdio")), {})) for _ in range(20)
+    ]
     with pytest.raises(LibraryBusy, match="20 jobs are still running") as caught:
-        jobs.start("reindex", wait, ToolCall(open_docs(), {}))
+        jobs.start("reindex", wait, ToolCall(LibraryAccess(open_docs(), local_caller("stdio")), {}))
     assert started[0].id in caught.value.hint
     gate.set()

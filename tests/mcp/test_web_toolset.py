@@ -17,6 +17,7 @@ import pytest
 from bunko.errors import BunkoError
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
+from bunko.library.audit import local_caller
 from bunko.library.library import Library
 from bunko.library.load_settings import load_library_settings
 from bunko.library.open import open_library
@@ -234,7 +235,7 @@ def test_english_is_spoken_where_it_is_chosen(tmp_path: Path, site: Site) -> Non
 def test_a_crawl_tells_how_far_it_is_or_runs_as_a_job(desk: ToolRegistry, site: Site) -> None:
     told: list[tuple[float, float]] = []
     [tool] = [tool for tool in desk.tools() if tool.name == "rag_crawl"]
-    call = ToolCall(desk.library(), {}, lambda done, total, _: told.append((done, total)))
+    call = ToolCall(desk.access(local_caller("stdio")), {}, lambda done, total, _: told.append((done, total)))
     desk.call(tool, {"url": site.url()}, call)
     assert (told[0], told[-1]) == ((1, 5), (5, 5))
     job = reply(desk, "rag_crawl", url=site.url(), background=True).structured["job"]

@@ -1,4 +1,4 @@
-"""Limit a library that lies among documents to the tool of that folder.
+"""Limit a library that lies among documents to the tool of that folder, and to no tokens.
 
 Such a library may have come with the documents, from somebody else. If its other tools counted, whoever wrote it could
 choose any folder of the user, and searches would return the files in it.
@@ -14,6 +14,7 @@ from bunko.library.catalog import SHADOW_PREFIX
 from bunko.library.paths import DOCUMENTS_TOOL
 from bunko.protocols import ToolStore
 from bunko.types import Tool
+from bunko.types.access import Token
 from bunko.types.build_info import BuildInfo
 
 _NAMES = (DOCUMENTS_TOOL, SHADOW_PREFIX + DOCUMENTS_TOOL)
@@ -82,3 +83,32 @@ class DocsTools:
                 hint="Leave out --docs-dir to use your own library, or name one with --library.",
             )
         return tool
+
+
+class DocsTokens:
+    """The tokens of a library among documents: none, since whoever wrote it could give a token to themselves."""
+
+    def all(self) -> list[Token]:
+        """Return no tokens, whatever the library says."""
+        return []
+
+    def add(self, token: Token) -> bool:
+        """Raise an error: such a library has no tokens."""
+        raise SettingsError(
+            "An index among documents has no tokens, because it may come from somebody else",
+            hint="Add the folder to your own library, and leave out --docs-dir: bunko add DIR.",
+        )
+
+    def remove(self, name: str) -> bool:
+        """Return False: there is no token."""
+        return False
+
+    def mark_used(self, name: str, used_at: str) -> bool:
+        """Return True: there is no token."""
+        return True
+
+    def rename_tool(self, name: str, new_name: str) -> None:
+        """Do nothing: there is no token."""
+
+    def remove_tool(self, name: str) -> None:
+        """Do nothing: there is no token."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -14,6 +15,7 @@ from bunko.library.catalog import ToolNames
 from bunko.library.import_mode import ImportMode
 from bunko.library.importing import Importer
 from bunko.library.index_options import engine_options, index_folder
+from bunko.library.limit_store import limit_store
 from bunko.library.llm import ChatModels
 from bunko.library.outages import Outages
 from bunko.library.page import Page, Pager
@@ -73,10 +75,11 @@ class Library:
             wait_seconds=settings.search.freshness_wait_seconds,
         )  # fmt: skip
         chat_models = ChatModels(settings, store)
-        searcher = Searcher(
-            settings, store, tool_config, index, importer.refresher, outages, importer.missing_vectors, chat_models,
-            read_only=read_only, notices=notices,
+        self._build_searcher: Callable[[Store], Searcher] = lambda searched_store: Searcher(
+            settings, searched_store, tool_config, index, importer.refresher, outages, importer.missing_vectors,
+            chat_models, read_only=read_only, notices=notices,
         )  # fmt: skip
+        searcher = self._build_searcher(store)
         self._index, self._tool_config, self._importer = index, tool_config, importer
         self._refresher, self._chat_models, self._searcher = importer.refresher, chat_models, searcher
         self._pager = Pager(searcher, chat_models)
@@ -122,6 +125,15 @@ class Library:
         from bunko.library.index_care import IndexCare
 
         return IndexCare(self.store, self._index, self._importer)
+
+    def limited_to(self, can_read: Callable[[str], bool]) -> Library:
+        """Return the library for somebody who may read only some of its tools; it shares everything with this one."""
+        view = copy(self)
+        view.store = limit_store(self.store, can_read)
+        view._searcher = self._build_searcher(view.store)
+        view._pager = Pager(view._searcher, self._chat_models)
+        view.__dict__.pop("documents", None)
+        return view
 
     # Searching
 
@@ -308,24 +320,14 @@ class Library:
         return self._packs.export_tool(name, path)
 
     def import_pack(
-        self,
-        pack: Pack,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        source: Path | None = None,
-        replace_existing: bool = False,
-        observer: Observer = NO_OBSERVER,
-    ) -> tuple[Tool, Report]:
+        self, pack: Pack, *, name: str | None = None, description: str | None = None, source: Path | None = None,
+        replace_existing: bool = False, observer: Observer = NO_OBSERVER,
+    ) -> tuple[Tool, Report]:  # fmt: skip
         """Import a tool from another library in one atomic step; it follows no folder unless `source` is given."""
         return self._packs.import_pack(
-            pack,
-            name=name,
-            description=description,
-            source=source,
-            replace_existing=replace_existing,
+            pack, name=name, description=description, source=source, replace_existing=replace_existing,
             observer=observer,
-        )
+        )  # fmt: skip
 
     # Tools and their upkeep
 

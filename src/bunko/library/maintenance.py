@@ -182,12 +182,14 @@ class Maintenance:
             locks.enter_context(self._importer.write_lock(observer))
             renamed = catalog.rename_tool(self._store, tool.name, new_name)
             self._store.cache.rename_tool(tool.name, new_name)
+            self._store.tokens.rename_tool(tool.name, new_name)
         return renamed
 
     def delete_tool(self, name: str, *, observer: Observer = NO_OBSERVER) -> None:
         """Delete a tool, its index and its derived files; its folder is not touched."""
         tool = catalog.get_tool(self._store, name)
         with self._importer.write_lock(observer, tools=[tool.name]):
+            self._store.tokens.remove_tool(tool.name)  # first: a later tool of that name is not for them
             catalog.delete_tool(self._store, tool.name)
             self._store.vectors.delete_orphans()
         catalog.drop_index(self._index, tool)

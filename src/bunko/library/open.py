@@ -12,7 +12,7 @@ from bunko import stores
 from bunko.errors import LibraryError, LibraryMismatch, LibraryReadOnly, rebuild_hint
 from bunko.library.catalog import tools
 from bunko.library.docs_cache import DocsCache
-from bunko.library.docs_tools import DocsTools
+from bunko.library.docs_tools import DocsTokens, DocsTools
 from bunko.library.library import Library
 from bunko.library.load_settings import load_library_settings, paths_from_settings, store_address
 from bunko.library.paths import DOCUMENTS_TOOL, LibraryPaths
@@ -160,6 +160,7 @@ def _prepare_documents_tool(store: Store, paths: LibraryPaths, *, read_only: boo
         return []
     store.cache = DocsCache(store.cache)
     store.tools = docs_tools = DocsTools(store.tools, docs_dir)
+    store.tokens = DocsTokens()
     if not (ignored := docs_tools.count_ignored()):
         return []
     # Without their names, which assistants would read and somebody else may have written.

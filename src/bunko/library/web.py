@@ -154,7 +154,7 @@ class WebCollector:
 
     def delete_page(self, url: str, *, tool: str | None = None, observer: Observer = NO_OBSERVER) -> tuple[str, int]:
         """Delete a page from a tool, or from the first tool that has it; return its URL and number of chunks."""
-        owner, page = self._find_page(url, tool)
+        owner, page = self._find_page(url, self._web_tools() if tool is None else [self._get_tool(tool)])
         with self._importer.write_lock(observer, tools=[owner.name]):
             chunk_count = self._count_chunks(owner, [page.url]).get(page.url, 0)
             aliases = [
@@ -170,9 +170,17 @@ class WebCollector:
             )
         return page.url, chunk_count
 
-    def _find_page(self, url: str, tool: str | None) -> tuple[Tool, WebPage]:
-        """Return a page and its tool: the named one, or the first that has the page."""
-        owners = self._web_tools() if tool is None else [self._get_tool(tool)]
+    def page_owner(self, url: str, names: Sequence[str]) -> str:
+        """Return the first of some tools that has a page; raise if none has it."""
+        return self._find_page(url, [self._get_tool(name) for name in names])[0].name
+
+    def default_tool(self) -> str:
+        """Return the name of the tool that pages are added to if none is named; it may not exist yet."""
+        web_tools = self._web_tools()
+        return web_tools[0].name if len(web_tools) == 1 else DEFAULT_TOOL
+
+    def _find_page(self, url: str, owners: Sequence[Tool]) -> tuple[Tool, WebPage]:
+        """Return a page and its tool: the first that has the page."""
         for owner in owners:
             with suppress(UnknownName):
                 return owner, self._get_page(owner, url)
@@ -324,9 +332,7 @@ class WebCollector:
 
     def _find_tool(self, name: str | None) -> Tool | None:
         """Return the tool of a name, or the default tool if none is named; None if it does not exist."""
-        web_tools = self._web_tools()
-        tool_name = name or (web_tools[0].name if len(web_tools) == 1 else DEFAULT_TOOL)
-        tool = catalog.find_tool(catalog.tools(self._store), tool_name)
+        tool = catalog.find_tool(catalog.tools(self._store), name or self.default_tool())
         if tool is not None and tool.kind != "web":
             raise SettingsError(f"{tool.name} is not a tool of web pages", hint="Choose another one with -n.")
         return tool

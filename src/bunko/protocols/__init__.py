@@ -1,5 +1,6 @@
 """The protocols that providers implement: any class with these methods fits."""
 
+from bunko.protocols.access import AuditStore, TokenStore
 from bunko.protocols.index import Index, IndexView
 from bunko.protocols.parts import Chunker, Embedder, EmbedderStats, RemoteEmbedder, Scan, SelfReadingSource, Source
 from bunko.protocols.store import (
@@ -17,6 +18,7 @@ from bunko.protocols.store import (
 )
 
 __all__ = [
+    "AuditStore",
     "CacheStore",
     "ChangeStore",
     "Chunker",
@@ -33,6 +35,7 @@ __all__ = [
     "StatsStore",
     "Store",
     "StoreFiles",
+    "TokenStore",
     "ToolStore",
     "VectorStore",
     "WebPageStore",

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from bunko.protocols.access import AuditStore, TokenStore
 from bunko.records import (
     NO_FILTER,
     ChunkRow,
@@ -341,6 +342,8 @@ class Store(Protocol):
     cache: CacheStore
     stats: StatsStore
     index_statistics: IndexStatisticsStore
+    tokens: TokenStore
+    audit: AuditStore
     files: StoreFiles
 
     def read_transaction(self) -> AbstractContextManager[None]:

@@ -341,6 +341,9 @@ class ServeSection(Section):
         secret=True,
     )
     allowed_hosts: tuple[str, ...] = setting((), "Further host names that --http accepts, besides the local ones")
+    audit_lines: int = setting(
+        100_000, "How many changes the audit log keeps: who changed what, when and with what result", low=1
+    )
 
 
 class LogSection(Section):

@@ -46,7 +46,7 @@ def _said(text: str) -> ToolReply:
 
 
 def _plain(name: str, about: str, run: Callable[[ToolCall], ToolReply]) -> ToolDefinition:
-    return ToolDefinition(name, about, about, (), object_schema({"text": {"type": "string"}}), run)
+    return ToolDefinition(name, about, about, (), object_schema({"text": {"type": "string"}}), run, right="read")
 
 
 DESK_TOOLS = [

@@ -24,6 +24,7 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.types import Tool as LibraryTool
+from bunko.types.access import Caller
 from tests.slow.conformance import fixtures
 from tests.slow.conformance.fixtures import Context
 
@@ -62,14 +63,14 @@ class Suite(server.BunkoServer):
 class Counter(ToolRegistry):
     """A desk with the suite's plain tools, one of which changes the library as another process would."""
 
-    def tools(self) -> list[ToolDefinition]:
+    def tools(self, caller: Caller | None = None) -> list[ToolDefinition]:
         change = ToolDefinition(
-            "test_trigger_tool_change", "Change", "Change the tools", (), object_schema({}), self._change
+            "test_trigger_tool_change", "Change", "Change the tools", (), object_schema({}), self._change, right="read"
         )
-        return sorted([*super().tools(), *fixtures.DESK_TOOLS, change], key=lambda tool: tool.name)
+        return sorted([*super().tools(caller), *fixtures.DESK_TOOLS, change], key=lambda tool: tool.name)
 
     def _change(self, call: ToolCall) -> ToolReply:
-        store = call.library.store
+        store = self.library().store
         changing = next(tool for tool in store.tools.all() if tool.name == "changing")
         store.tools.put(replace(changing, active=not changing.active))
         return ToolReply("The tools changed.", {})

@@ -88,6 +88,7 @@ EXIT_CODES = {
     "read-only": 15,
     "disk-full": 16,
     "unreachable": 17,
+    "denied": 18,
 }
 INTERRUPTED_EXIT_CODE = 130
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hmac
 import socket
 from collections.abc import Sequence
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from bunko.errors import SettingsError
+from bunko.interfaces.mcp.authorization import Authorizer, TokenGuard
 from bunko.interfaces.mcp.connections import LimitedConnection
 from bunko.interfaces.mcp.server import BunkoServer
 from bunko.interfaces.tools.registry import ToolRegistry
@@ -42,31 +42,7 @@ def build_app(registry: ToolRegistry, *, token: str, host: str, allowed_hosts: S
     inner = BunkoServer(registry).streamable_http_app(
         transport_security=security, host=host, max_sessions=_MAX_SESSIONS, session_idle_timeout=_SESSION_IDLE_SECONDS
     )
-    return _TokenGuard(inner, token)
-
-
-class _TokenGuard:
-    """Rejects requests without the token."""
-
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app, self._expected_header = app, f"Bearer {token}".encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            header = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(header, self._expected_header):
-                await send(
-                    {
-                        "type": "http.response.start",
-                        "status": 401,
-                        "headers": [(b"www-authenticate", b'Bearer realm="bunko"'), (b"content-type", b"text/plain")],
-                    }
-                )
-                await send(
-                    {"type": "http.response.body", "body": b"A bearer token is required: see `bunko serve --http`.\n"}
-                )
-                return
-        await self._app(scope, receive, send)
+    return TokenGuard(inner, Authorizer(registry, token))
 
 
 def open_listening_socket(host: str, port: int, *, allow_remote: bool) -> socket.socket:

@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from bunko.interfaces.serialize import resource_address
-from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.library.access import LibraryAccess
 from bunko.records import ListedDocument
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.labels import clean_label
@@ -22,9 +22,8 @@ _PAGE_SIZE = 100
 _MAX_NAME_CHARS = 200
 
 
-def list_resources(registry: ToolRegistry, cursor: str | None) -> types.ListResourcesResult:
+def list_resources(library: LibraryAccess, cursor: str | None) -> types.ListResourcesResult:
     """Return a page of documents."""
-    library = registry.library()
     tools = [tool for tool in library.tools() if tool.active]
     first_tool, after_uri = _decode_cursor(cursor)
     names = library.assistant_names()
@@ -32,7 +31,7 @@ def list_resources(registry: ToolRegistry, cursor: str | None) -> types.ListReso
     for index, tool in enumerate(tools):
         if index < first_tool:
             continue
-        documents = library.store.documents.page(tool.id, after=after_uri, limit=_PAGE_SIZE - len(page))
+        documents = library.document_page(tool, after=after_uri, limit=_PAGE_SIZE - len(page))
         after_uri = ""
         page += [_resource(names[tool.name], document) for document in documents]
         if len(page) == _PAGE_SIZE:
@@ -68,16 +67,15 @@ def list_resource_templates() -> types.ListResourceTemplatesResult:
     return types.ListResourceTemplatesResult(resource_templates=[template])
 
 
-def read_resource(registry: ToolRegistry, address: str, protocol_version: str) -> types.ReadResourceResult:
+def read_resource(library: LibraryAccess, address: str, protocol_version: str) -> types.ReadResourceResult:
     """Return one document's text."""
     # Split by hand: urlsplit raises on some hosts and cuts at ? and #.
     scheme, _, location = address.partition("://")
     host, _, path = location.partition("/")
-    library = registry.library()
     names = library.assistant_names()
     tool = next((tool for tool in library.tools() if tool.active and names.get(tool.name) == host), None)
     if scheme == "bunko" and tool is not None:
-        document = library.store.documents.get(tool.id, unquote(path))
+        document = library.document(tool, unquote(path))
         if document is not None:
             content = types.TextResourceContents(
                 uri=address, mime_type=_text_media_type(document.media_type), text=remove_hidden_chars(document.text)

@@ -20,10 +20,12 @@ from mcp.shared.exceptions import MCPError
 
 from bunko import __version__
 from bunko.errors import BunkoError
+from bunko.interfaces.mcp.authorization import caller_of
 from bunko.interfaces.mcp.progress import ProgressReports
 from bunko.interfaces.mcp.workers import Workers
 from bunko.interfaces.tools.registry import ToolRegistry, error_text
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
+from bunko.types.access import Caller
 
 _log = logging.getLogger("bunko.mcp")
 
@@ -149,15 +151,15 @@ class BunkoServer(Server[None]):
     async def _list_tools(
         self, ctx: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        tools = await self._listings.run(self._registry.tools)
+        tools = await self._listings.run(self._registry.tools, caller_of(ctx.request))
         return types.ListToolsResult(tools=[tool_to_mcp(tool) for tool in tools])
 
     async def _call_tool(self, ctx: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
-        progress = ProgressReports(ctx.session.report_progress)
+        progress, caller = ProgressReports(ctx.session.report_progress), caller_of(ctx.request)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(progress.send_all)
             try:
-                outcome = await self._run_tool(params, progress)
+                outcome = await self._run_tool(params, progress, caller)
             finally:
                 progress.close()
         if isinstance(outcome, MCPError):  # raised here, because the group of tasks would wrap it
@@ -165,17 +167,17 @@ class BunkoServer(Server[None]):
         return outcome
 
     async def _run_tool(
-        self, params: types.CallToolRequestParams, progress: ProgressReports
+        self, params: types.CallToolRequestParams, progress: ProgressReports, caller: Caller
     ) -> types.CallToolResult | MCPError:
         stop = threading.Event()
 
         def work() -> ToolReply:
-            library = self._registry.library()  # first: its settings determine the tools' defaults
-            tools = {tool.name: tool for tool in self._registry.tools()}
-            if params.name not in tools:
-                raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}. Known: {', '.join(tools)}.")
-            call = ToolCall(library, {}, progress.report, stop)
-            return self._registry.call(tools[params.name], params.arguments or {}, call)
+            library = self._registry.access(caller)  # first: its settings determine the tools' defaults
+            tool = self._registry.find_tool(params.name, caller)
+            if tool is None:
+                names = ", ".join(tool.name for tool in self._registry.tools(caller))
+                raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}. Known: {names}.")
+            return self._registry.call(tool, params.arguments or {}, ToolCall(library, {}, progress.report, stop))
 
         try:
             reply = await self._calls.run(work)
@@ -198,8 +200,8 @@ class BunkoServer(Server[None]):
     ) -> types.ListResourcesResult:
         from bunko.interfaces.mcp import resources
 
-        cursor = params.cursor if params else None
-        return await self._listings.run(resources.list_resources, self._registry, cursor)
+        cursor, caller = params.cursor if params else None, caller_of(ctx.request)
+        return await self._listings.run(lambda: resources.list_resources(self._registry.access(caller), cursor))
 
     async def _list_templates(
         self, ctx: RequestContext, params: types.PaginatedRequestParams | None
@@ -213,7 +215,8 @@ class BunkoServer(Server[None]):
     ) -> types.ReadResourceResult:
         from bunko.interfaces.mcp import resources
 
-        return await self._calls.run(resources.read_resource, self._registry, str(params.uri), ctx.protocol_version)
+        address, version, caller = str(params.uri), ctx.protocol_version, caller_of(ctx.request)
+        return await self._calls.run(lambda: resources.read_resource(self._registry.access(caller), address, version))
 
 
 def tool_to_mcp(tool: ToolDefinition) -> types.Tool:

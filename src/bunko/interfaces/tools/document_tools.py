@@ -74,6 +74,7 @@ def build_document_tools(
             ),
             object_schema({"citation": STRING, "text": STRING}, "citation", "text"),
             lambda call: _read(call, chosen_tool(call, tool_choices), kinds),
+            right="read",
         ),
         ToolDefinition(
             LIST_TOOL_NAME,
@@ -91,6 +92,7 @@ def build_document_tools(
             ),
             object_schema({"total": INTEGER}, "total"),
             lambda call: _list(call, chosen_tool(call, tool_choices), kinds),
+            right="read",
         ),
     ]
 

@@ -12,6 +12,7 @@ from typing import Any
 from bunko.errors import BunkoError, LibraryBusy, UnknownName
 from bunko.interfaces.tools.params import Param
 from bunko.interfaces.tools.tool import STRING, ToolCall, ToolDefinition, ToolReply, object_schema
+from bunko.types.access import Caller
 
 _log = logging.getLogger("bunko.mcp")
 
@@ -26,6 +27,7 @@ class Job:
 
     id: str
     name: str
+    owner: Caller  # who started it
     stop: threading.Event = field(default_factory=threading.Event)
     state: str = "running"  # then: done, failed or cancelled
     progress: str = ""
@@ -59,13 +61,15 @@ class Jobs:
 
     def start(self, name: str, run: Callable[[ToolCall], ToolReply], call: ToolCall) -> Job:
         """Start a job, unless too many run already."""
-        running = [job.id for job in self._jobs.values() if job.state == "running"]
+        owner = call.library.caller
+        running = [job for job in self._jobs.values() if job.state == "running"]
         if len(running) >= _MAX_RUNNING_JOBS:
+            own = ", ".join(job.id for job in running if _may_see(owner, job)) or "none is yours"
             raise LibraryBusy(
                 f"{len(running)} jobs are still running",
-                hint=f"Wait for one of them, or cancel it with the tool {JOB_TOOL_NAME}: {', '.join(running)}.",
+                hint=f"Wait for one of them, or cancel it with the tool {JOB_TOOL_NAME}: {own}.",
             )
-        job = Job(f"{name}-{next(self._job_numbers)}", name)
+        job = Job(f"{name}-{next(self._job_numbers)}", name, owner)
         ended = [other.id for other in self._jobs.values() if other.state != "running"]
         for old_id in ended[: max(0, len(ended) - _MAX_FINISHED_JOBS)]:
             del self._jobs[old_id]
@@ -92,18 +96,24 @@ class Jobs:
             ),
             object_schema({"status": STRING}, "status"),
             self._answer_status,
-            read_only=False,  # it can cancel
+            right="write",  # it can cancel
         )
 
     def _answer_status(self, call: ToolCall) -> ToolReply:
-        job = self._jobs.get(call.arguments["id"])
+        visible = {job.id: job for job in self._jobs.values() if _may_see(call.library.caller, job)}
+        job = visible.get(call.arguments["id"])
         if job is None:
-            job_ids = ", ".join(self._jobs) or "none"
+            job_ids = ", ".join(visible) or "none"
             raise UnknownName(f"Unknown job {call.arguments['id']!r}", hint=f"Jobs of this server: {job_ids}.")
         if call.arguments["cancel"] and job.state == "running":
             job.stop.set()
             job.progress = "stopping after the current documents"
         return job.to_reply()
+
+
+def _may_see(caller: Caller, job: Job) -> bool:
+    """Return whether somebody may see and cancel a job: whoever started it, and whoever may change everything."""
+    return caller.rights.writes_all or caller.name == job.owner.name
 
 
 def _run_job(job: Job, run: Callable[[ToolCall], ToolReply], call: ToolCall) -> None:

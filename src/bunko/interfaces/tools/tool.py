@@ -5,13 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bunko.interfaces.tools.params import Param, schema
 from bunko.observer import Observer
 
 if TYPE_CHECKING:
-    from bunko.library.library import Library
+    from bunko.library.access import LibraryAccess
+
+
+# What a caller needs for at least one tool of the library. Which of them, the library checks.
+Right = Literal["read", "write"]
 
 
 class DocumentLink(NamedTuple):
@@ -33,9 +37,9 @@ class ToolReply:
 
 @dataclass(slots=True)
 class ToolCall:
-    """A call of a tool: the library, the arguments, a progress callback and a stop event."""
+    """A call of a tool: what its caller may use of the library, the arguments, a progress callback and a stop event."""
 
-    library: Library
+    library: LibraryAccess
     arguments: Mapping[str, Any]
     report_progress: Callable[[float, float, str], None] = lambda done, total, message: None
     stop: threading.Event = field(default_factory=threading.Event)
@@ -55,12 +59,17 @@ class ToolDefinition:
     params: Sequence[Param]
     output_schema: Mapping[str, Any]  # the JSON schema of its structured content
     run: Callable[[ToolCall], ToolReply]
-    read_only: bool = True
+    right: Right = field(kw_only=True)  # without a default, so that nobody forgets it
     idempotent: bool = True
     destructive: bool = False
     open_world: bool = False  # accesses the network
     supports_background: bool = False  # can run as a background job
     input_schema: Mapping[str, Any] = field(init=False)  # the JSON schema of its parameters
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it changes nothing."""
+        return self.right == "read"
 
     def __post_init__(self) -> None:
         """Build the schema of the parameters once."""

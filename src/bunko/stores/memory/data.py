@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 from bunko.records import EmbeddingUsage, FailedDocument, LoggedSearch, PreparedDocument, ToolStatistics, WebPage
 from bunko.stores.filters import effective_date
 from bunko.types import SourceEntry, Tool
+from bunko.types.access import AuditEntry, Token
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,6 +75,8 @@ class MemoryTables:
     statistics: dict[int, ToolStatistics] = field(default_factory=dict)  # by tool id
     frequencies: dict[int, Counter[int]] = field(default_factory=dict)  # by tool id
     index_notes: dict[tuple[int, str], str] = field(default_factory=dict)  # by tool id and index
+    tokens: dict[str, Token] = field(default_factory=dict)  # by name
+    audit: list[AuditEntry] = field(default_factory=list)  # the oldest first
     generation: int = 0
     next_tool: int = 1
     next_document: int = 1

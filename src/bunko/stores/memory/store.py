@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from bunko.records import StoreAddress
 from bunko.stores.lock_file import LockFile
+from bunko.stores.memory.access import MemoryAudit, MemoryTokens
 from bunko.stores.memory.cache import MemoryCache
 from bunko.stores.memory.changes import MemoryChanges
 from bunko.stores.memory.data import MemoryTables
@@ -24,12 +25,14 @@ from bunko.stores.memory.vectors import MemoryVectors
 
 if TYPE_CHECKING:
     from bunko.protocols import (
+        AuditStore,
         CacheStore,
         ChangeStore,
         DocumentStore,
         IndexStatisticsStore,
         StatsStore,
         StoreFiles,
+        TokenStore,
         ToolStore,
         VectorStore,
         WebPageStore,
@@ -55,6 +58,8 @@ class Memory:
         self.cache: CacheStore = MemoryCache(tables)
         self.stats: StatsStore = MemoryStats(tables)
         self.index_statistics: IndexStatisticsStore = MemoryIndexStatistics(tables)
+        self.tokens: TokenStore = MemoryTokens(tables)
+        self.audit: AuditStore = MemoryAudit(tables)
         self._files = MemoryFiles()
         self.files: StoreFiles = self._files
 

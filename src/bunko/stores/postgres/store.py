@@ -15,6 +15,7 @@ from bunko.stores.postgres.database import Database
 from bunko.stores.postgres.files import PostgresFiles, read_folder_id
 from bunko.stores.postgres.listener import Listener
 from bunko.stores.postgres.locks import AdvisoryLock
+from bunko.stores.sql.access import SqlAudit, SqlTokens
 from bunko.stores.sql.cache import SqlCache
 from bunko.stores.sql.database import INTEGER, TEXT
 from bunko.stores.sql.documents import SqlDocuments
@@ -26,12 +27,14 @@ from bunko.stores.sql.vectors import SqlVectors
 
 if TYPE_CHECKING:
     from bunko.protocols import (
+        AuditStore,
         CacheStore,
         ChangeStore,
         DocumentStore,
         IndexStatisticsStore,
         StatsStore,
         StoreFiles,
+        TokenStore,
         ToolStore,
         VectorStore,
         WebPageStore,
@@ -69,6 +72,8 @@ class Postgres:
         self.cache: CacheStore = SqlCache(database)
         self.stats: StatsStore = SqlStats(database)
         self.index_statistics: IndexStatisticsStore = SqlIndexStatistics(database)
+        self.tokens: TokenStore = SqlTokens(database)
+        self.audit: AuditStore = SqlAudit(database)
         self.files: StoreFiles = PostgresFiles(database)
         self.generation = changes.generation
 

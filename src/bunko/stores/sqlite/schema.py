@@ -155,6 +155,35 @@ CREATE TABLE IF NOT EXISTS index_frequencies (
 ) WITHOUT ROWID
 """
 
+# The tokens of HTTP clients, as digests, and what each may read and write: names of tools as JSON. Created with the
+# first one.
+_CREATE_TOKENS = """
+CREATE TABLE IF NOT EXISTS tokens (
+    name TEXT PRIMARY KEY,
+    digest TEXT NOT NULL,
+    read TEXT NOT NULL,
+    write TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    expires_at TEXT NOT NULL,  -- empty: never
+    last_used_at TEXT NOT NULL
+) WITHOUT ROWID
+"""
+
+# Who changed what, the oldest first. Created with the first entry.
+_CREATE_AUDIT = """
+CREATE TABLE IF NOT EXISTS audit (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    time TEXT NOT NULL,
+    who TEXT NOT NULL,
+    via TEXT NOT NULL,
+    action TEXT NOT NULL,
+    tools TEXT NOT NULL,  -- as JSON, like the arguments and the details
+    arguments TEXT NOT NULL,
+    result TEXT NOT NULL,
+    details TEXT NOT NULL
+)
+"""
+
 # A library has exactly these tables; another one in the file is refused, so a new table needs a new version.
 TABLES = (_CREATE_TABLES, _CREATE_PAGES, _CREATE_ANSWERS)
 OPTIONAL_TABLES = {
@@ -162,6 +191,8 @@ OPTIONAL_TABLES = {
     "kept": _CREATE_KEPT,
     "index_statistics": _CREATE_STATISTICS,
     "index_frequencies": _CREATE_FREQUENCIES,
+    "tokens": _CREATE_TOKENS,
+    "audit": _CREATE_AUDIT,
 }
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bunko.records import StoreAddress
 from bunko.stores.lock_file import LockFile
+from bunko.stores.sql.access import SqlAudit, SqlTokens
 from bunko.stores.sql.cache import SqlCache
 from bunko.stores.sql.changes import SqlChanges
 from bunko.stores.sql.database import TEXT
@@ -25,12 +26,14 @@ from bunko.stores.sqlite.files import SqliteFiles
 
 if TYPE_CHECKING:
     from bunko.protocols import (
+        AuditStore,
         CacheStore,
         ChangeStore,
         DocumentStore,
         IndexStatisticsStore,
         StatsStore,
         StoreFiles,
+        TokenStore,
         ToolStore,
         VectorStore,
         WebPageStore,
@@ -64,6 +67,8 @@ class Sqlite:
         self.cache: CacheStore = SqlCache(database)
         self.stats: StatsStore = SqlStats(database)
         self.index_statistics: IndexStatisticsStore = SqlIndexStatistics(database)
+        self.tokens: TokenStore = SqlTokens(database)
+        self.audit: AuditStore = SqlAudit(database)
         self._files = SqliteFiles(path)
         self.files: StoreFiles = self._files
         # Bound here and not wrapped: every search calls it.

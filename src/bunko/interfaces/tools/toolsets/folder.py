@@ -46,6 +46,7 @@ def build_folder_tools(
             ),
             RESULTS_OUTPUT,
             lambda call: search_tool.search(call, search_tool.chosen_tool(call, tool_choices)),
+            right="read",
         ),
         ToolDefinition(
             "reindex",
@@ -57,7 +58,7 @@ def build_folder_tools(
             ),
             OBJECT,
             _reindex,
-            read_only=False,
+            right="write",
             supports_background=True,
         ),
         ToolDefinition(
@@ -71,6 +72,7 @@ def build_folder_tools(
             ),
             object_schema({"status": STRING}, "status"),
             lambda call: _verify(call, search_tool.chosen_tool(call, tool_choices)),
+            right="read",
         ),
     ]
 

@@ -67,6 +67,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             ),
             RESULTS_OUTPUT,
             _query_memos,
+            right="read",
         ),
         ToolDefinition(
             "list_tags",
@@ -75,6 +76,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             _FILTER_PARAMS,
             OBJECT,
             _list_tags,
+            right="read",
         ),
         ToolDefinition(
             "get_recent_memos",
@@ -86,6 +88,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             ),
             OBJECT,
             _recent_memos,
+            right="read",
         ),
     ]
 

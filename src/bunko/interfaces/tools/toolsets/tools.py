@@ -44,6 +44,7 @@ def _search_tools(library_tools: Sequence[LibraryTool], top_k: int) -> list[Tool
             ),
             OBJECT,
             lambda call, name=tool.name: search_tool.search(call, name),  # type: ignore[misc]
+            right="read",
         )
         for tool in library_tools
     ]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from bunko.errors import AddressRefused, BunkoError, FetchFailed, QueryError, UnknownName
+from bunko.errors import AccessDenied, AddressRefused, BunkoError, FetchFailed, QueryError, UnknownName
 from bunko.interfaces.serialize import readable_address, round_score
 from bunko.interfaces.text import format_count, join_sentences, single_line
 from bunko.interfaces.tools import search_tool
@@ -49,6 +49,7 @@ _MESSAGES: dict[str, dict[str, str]] = {
         "refused": "アクセスが許可されていないURLです",
         "failed": "次のとおりです",
         "unknown": "このURLは取り込まれていません",
+        "denied": "このトークンでは、この変更は許可されていません",
         "robots": "robots.txt で許可されていません",
         "robots_unreadable": "robots.txt を今は読めないため、このサイトのページは取り込みません",
         "robots_slow": "robots.txt の Crawl-delay が長すぎるため、このサイトのページは取り込みません",
@@ -80,6 +81,7 @@ _MESSAGES: dict[str, dict[str, str]] = {
         "private": "this address is blocked: it is not on the public internet",
         "refused": "this address is blocked",
         "unknown": "this page is not in the knowledge base",
+        "denied": "this token does not allow it",
         "robots": "robots.txt does not allow it",
         "redirect": "it redirects to {location}",
         "empty": "it contains no text",
@@ -91,6 +93,7 @@ _HINTS: dict[str, dict[str, str]] = {
     "ja": {
         "private": "社内ネットワークのページであれば、crawl.allowed_hosts にホストを追加してください。",
         "timeout": "しばらくしてからもう一度お試しください。",
+        "denied": "必要な権限のあるトークンを、サーバーの管理者に依頼してください。",
         "unknown": "取り込んだページは bunko web status で確認できます。",
         "robots": "ご自身のサイトであれば、crawl.respect_robots_txt を false にしてください。",
         "robots_unreadable": "しばらくしてからもう一度お試しください。",
@@ -131,6 +134,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             ),
             RESULTS_OUTPUT,
             _search_pages,
+            right="read",
         ),
         ToolDefinition(
             "rag_add",
@@ -139,7 +143,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             (_URL_PARAM,),
             OBJECT,
             _add_page,
-            read_only=False,
+            right="write",
             open_world=True,
         ),
         ToolDefinition(
@@ -153,7 +157,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             ),
             OBJECT,
             _crawl_site,
-            read_only=False,
+            right="write",
             open_world=True,
             supports_background=True,
         ),
@@ -164,7 +168,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             (_URL_PARAM,),
             OBJECT,
             _delete_page,
-            read_only=False,
+            right="write",
             destructive=True,
         ),
         ToolDefinition(
@@ -174,6 +178,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             (),
             OBJECT,
             _count_pages,
+            right="read",
         ),
     ]
 
@@ -343,6 +348,8 @@ def _run_with_translated_errors(
 def _classify_error(call: ToolCall, error: BunkoError) -> tuple[str, str]:
     """Return the kind of an error, which selects its hint, and its reason in the configured language, if it has one."""
     message = _translator(call)
+    if isinstance(error, AccessDenied):
+        return "denied", message("denied")
     if isinstance(error, UnknownName):
         return "unknown", message("unknown")
     if isinstance(error, AddressRefused):

@@ -1,0 +1,194 @@
+"""Give a caller the part of a library that its rights allow; every call of an assistant goes through here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from bunko.errors import AccessDenied
+from bunko.library.audit import AuditRecord, record_change
+from bunko.library.paths import LibraryPaths
+from bunko.observer import NO_OBSERVER, Observer
+from bunko.records import NO_FILTER, DatedDocument, Filter, ListedDocument, StoredDocument
+from bunko.settings import Settings
+from bunko.types import Report, Tool
+from bunko.types.access import Caller
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from bunko.library.assistant_names import AssistantNames
+    from bunko.library.documents import Documents
+    from bunko.library.library import Library
+    from bunko.library.page import Page
+    from bunko.library.web import CollectResult, WebToolStatus
+    from bunko.search.citations import CitationCheck
+    from bunko.search.passages import Passage
+    from bunko.search.request import SearchRequest
+
+ASK_HINT = "Ask whoever runs this server for a token with more rights."
+
+
+class LibraryAccess:
+    """A library as one caller may use it: without the tools that it may not read, and with a record of its changes.
+
+    What is not here, no assistant can do. A method that reads uses `_visible`, a method that writes `_check_write`.
+    """
+
+    def __init__(self, library: Library, caller: Caller) -> None:
+        self._library, self.caller = library, caller
+        rights = caller.rights
+        self._visible = library if rights.reads_all else library.limited_to(rights.can_read)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the library."""
+        return self._library.settings
+
+    @property
+    def paths(self) -> LibraryPaths:
+        """Where the library is."""
+        return self._library.paths
+
+    # Reading
+
+    @property
+    def documents(self) -> Documents:
+        """The documents that the caller may read."""
+        return self._visible.documents
+
+    def tools(self) -> list[Tool]:
+        """Return the tools that the caller may read, sorted by name."""
+        return self._visible.tools()
+
+    def assistant_names(self) -> AssistantNames:
+        """Return the name of each tool that assistants see, by its real one."""
+        return self._visible.assistant_names()
+
+    def page(self, request: SearchRequest, *, overhead_tokens: Callable[[Passage], int] = lambda _: 0) -> Page:
+        """Answer a search request with one page of passages."""
+        return self._visible.page(request, overhead_tokens=overhead_tokens)
+
+    def verify_citation(self, citation: str, digest: str, *, tool: str | None = None) -> CitationCheck:
+        """Return whether a cited passage is still in its document."""
+        return self._visible.verify_citation(citation, digest, tool=tool)
+
+    def tags(self, *, kinds: Sequence[str] = (), where: Filter = NO_FILTER) -> list[tuple[str, int]]:
+        """Return the tags of tools of some kinds with their document counts, the most frequent first."""
+        return self._visible.tags(kinds=kinds, where=where)
+
+    def recent_documents(
+        self, *, limit: int = 10, kinds: Sequence[str] = (), where: Filter = NO_FILTER
+    ) -> list[tuple[Tool, DatedDocument]]:
+        """Return the most recently dated documents that match a filter with their tools, the latest first."""
+        return self._visible.recent_documents(limit=limit, kinds=kinds, where=where)
+
+    def local_time(self) -> datetime:
+        """Return the current time in the time zone of the settings, else of the system."""
+        return self._visible.local_time()
+
+    def document_page(self, tool: Tool, *, after: str, limit: int) -> list[ListedDocument]:
+        """Return the documents of a tool whose URIs come after a given one, sorted by URI."""
+        self._check_read(tool.name)
+        return self._visible.store.documents.page(tool.id, after=after, limit=limit)
+
+    def document(self, tool: Tool, uri: str) -> StoredDocument | None:
+        """Return the document of a tool with this URI, or None."""
+        self._check_read(tool.name)
+        return self._visible.store.documents.get(tool.id, uri)
+
+    def _check_read(self, tool: str) -> None:
+        if not self.caller.rights.can_read(tool):
+            raise AccessDenied("This token may not read that tool", hint=ASK_HINT)
+
+    # Writing
+
+    @property
+    def web(self) -> WebAccess:
+        """The collected web pages."""
+        return WebAccess(self, self._library)
+
+    def reindex(self, *, rebuild: bool = False, observer: Observer = NO_OBSERVER) -> Report:
+        """Bring all tools that the caller may write up to date with their sources, or rebuild their indexes."""
+        tools = [tool.name for tool in self._library.local_tools() if self.caller.rights.can_write(tool.name)]
+        if not self.caller.rights.writes_all and not tools:
+            raise AccessDenied("This token may not update any tool", hint=ASK_HINT)
+        with self.record("reindex", tools, {"rebuild": rebuild}) as record:
+            if self.caller.rights.writes_all:
+                report = self._library.reindex(rebuild=rebuild, observer=observer)
+            else:
+                report = self._library.import_tools(tools, "replace" if rebuild else "update", observer=observer)
+            record.add_report(report)
+        return report
+
+    def check_write(self, tool: str) -> None:
+        """Raise an error if the caller may not change a tool, without its name if the caller may not know of it."""
+        if self.caller.rights.can_write(tool):
+            return
+        name = f"change {tool}" if self.caller.rights.can_read(tool) else "do that"
+        raise AccessDenied(f"This token may not {name}", hint=ASK_HINT)
+
+    def record(
+        self, action: str, tools: Sequence[str], arguments: Mapping[str, Any]
+    ) -> AbstractContextManager[AuditRecord]:
+        """Record the change that the block makes in the audit log."""
+        limit = self.settings.serve.audit_lines
+        return record_change(self._library.store, self.caller, action, tools=tools, arguments=arguments, limit=limit)
+
+
+class WebAccess:
+    """The web pages of a library as one caller may collect and delete them."""
+
+    def __init__(self, access: LibraryAccess, library: Library) -> None:
+        self._access, self._library = access, library
+
+    def add_pages(self, urls: Sequence[str], *, observer: Observer = NO_OBSERVER) -> CollectResult:
+        """Fetch and import pages."""
+        tool = self._target()
+        with self._access.record("web add", [tool], {"urls": list(urls)}) as record:
+            result = self._library.web.add_pages(urls, tool=tool, observer=observer)
+            _add_counts(record, result)
+        return result
+
+    def crawl_site(self, url: str, pattern: str = "", *, observer: Observer = NO_OBSERVER) -> CollectResult:
+        """Fetch a page and the pages it links to on its site, and import them."""
+        tool = self._target()
+        with self._access.record("web crawl", [tool], {"url": url, "pattern": pattern}) as record:
+            result = self._library.web.crawl_site(url, pattern, tool=tool, observer=observer)
+            _add_counts(record, result)
+        return result
+
+    def delete_page(self, url: str, *, observer: Observer = NO_OBSERVER) -> tuple[str, int]:
+        """Delete a page from the first tool that has it; return its URL and number of chunks."""
+        can_write = self._access.caller.rights.can_write
+        names = sorted((tool.name for tool in self._web_tools()), key=lambda name: not can_write(name))
+        tool = self._library.web.page_owner(url, names)
+        self._access.check_write(tool)
+        with self._access.record("web delete", [tool], {"url": url}) as record:
+            deleted_url, chunk_count = self._library.web.delete_page(url, tool=tool, observer=observer)
+            record.details["chunks"] = chunk_count
+        return deleted_url, chunk_count
+
+    def status(self) -> list[WebToolStatus]:
+        """Return the status of each tool of web pages that the caller may read."""
+        return [status for tool in self._web_tools() for status in self._library.web.status(tool.name)]
+
+    def _web_tools(self) -> list[Tool]:
+        return [tool for tool in self._access.tools() if tool.kind == "web"]
+
+    def _target(self) -> str:
+        """Return the tool that pages are added to."""
+        default, rights = self._library.web.default_tool(), self._access.caller.rights
+        if rights.can_write(default):
+            return default
+        writable = [tool.name for tool in self._web_tools() if rights.can_write(tool.name)]
+        if len(writable) != 1:
+            raise AccessDenied("This token may not add web pages", hint=ASK_HINT)
+        return writable[0]
+
+
+def _add_counts(record: AuditRecord, result: CollectResult) -> None:
+    record.details |= {"pages": len(result.outcome.stored_urls), "chunks": sum(result.chunk_counts.values())}
+    record.details |= {"problems": result.errors} if result.errors else {}
+    record.is_interrupted = result.outcome.interrupted
