@@ -148,7 +148,7 @@ class WebAccess:
         tool = self._target()
         with self._access.record("web add", [tool], {"urls": list(urls)}) as record:
             result = self._library.web.add_pages(urls, tool=tool, observer=observer)
-            _add_counts(record, result)
+            record.add_pages(result)
         return result
 
     def crawl_site(self, url: str, pattern: str = "", *, observer: Observer = NO_OBSERVER) -> CollectResult:
@@ -156,7 +156,7 @@ class WebAccess:
         tool = self._target()
         with self._access.record("web crawl", [tool], {"url": url, "pattern": pattern}) as record:
             result = self._library.web.crawl_site(url, pattern, tool=tool, observer=observer)
-            _add_counts(record, result)
+            record.add_pages(result)
         return result
 
     def delete_page(self, url: str, *, observer: Observer = NO_OBSERVER) -> tuple[str, int]:
@@ -186,9 +186,3 @@ class WebAccess:
         if len(writable) != 1:
             raise AccessDenied("This token may not add web pages", hint=ASK_HINT)
         return writable[0]
-
-
-def _add_counts(record: AuditRecord, result: CollectResult) -> None:
-    record.details |= {"pages": len(result.outcome.stored_urls), "chunks": sum(result.chunk_counts.values())}
-    record.details |= {"problems": result.errors} if result.errors else {}
-    record.is_interrupted = result.outcome.interrupted

@@ -10,13 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bunko.errors import BunkoError
 from bunko.protocols import Store
 from bunko.timing import now
 from bunko.types import Report
 from bunko.types.access import AuditEntry, AuditResult, Caller, Via
+
+if TYPE_CHECKING:
+    from bunko.library.web import CollectResult
 
 _log = logging.getLogger("bunko.library")
 
@@ -47,6 +50,12 @@ class AuditRecord:
         self.details |= counts | ({"problems": len(report.problems)} if report.problems else {})
         self.is_interrupted = report.interrupted
 
+    def add_pages(self, result: CollectResult) -> None:
+        """Add the counts of collected web pages."""
+        self.details |= {"pages": len(result.outcome.stored_urls), "chunks": sum(result.chunk_counts.values())}
+        self.details |= {"problems": result.errors} if result.errors else {}
+        self.is_interrupted = result.outcome.interrupted
+
 
 @contextmanager
 def record_change(
@@ -57,14 +66,14 @@ def record_change(
     tools: Sequence[str] = (),
     arguments: Mapping[str, Any] | None = None,
     limit: int,
+    always: bool = False,
 ) -> Iterator[AuditRecord]:
-    """Record the change that the block makes: as started, and then how it ended. Without room for it, raise an error.
+    """Record the change that the block makes: as started, and then how it ended. If it cannot be recorded, raise.
 
-    Nobody but its owner changes a library in a file, unless it has tokens or is served over HTTP: then nothing is
-    recorded.
+    A change by a command or over stdio is recorded only if several people use the library, or `always`.
     """
     record = AuditRecord()
-    if caller.via != "http" and not is_shared(store):
+    if not (always or caller.via == "http" or is_shared(store)):
         yield record
         return
     entry = AuditEntry(now(), caller.name, caller.via, action, tuple(tools), _clean_values(arguments or {}))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.interfaces.cli.audit import record_command
 from bunko.interfaces.cli.import_report import problem_lines, show_import_progress, summary_line
 from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import (
@@ -158,8 +159,11 @@ def _add_source(library: Library, addition: Addition, shared: SharedOptions) -> 
             from bunko.library.nothing_found import describe_unread
 
             say(f"  Not read: {describe_unread(addition.contents.survey)}")
-    with show_import_progress() as observer:
+    arguments = {"source": addition.source.label}
+    with show_import_progress() as observer, record_command(library, "add", arguments=arguments) as record:
         tool, report, phrase = import_addition(library, addition, observer=observer)
+        record.tools = [tool.name]
+        record.add_report(report)
     if not shared.as_json:
         say(_summary(library, addition, tool, report))
         for line in (*problem_lines(report), *(library.maintenance.overlap_notices(tool) if addition.is_new else ())):
@@ -230,8 +234,11 @@ def _add_pages(
     from bunko.interfaces.cli.fetch_progress import show_fetch_progress
     from bunko.library import catalog
 
-    with show_fetch_progress("Fetching") as observer:
+    arguments = {"urls": list(urls)}
+    with show_fetch_progress("Fetching") as observer, record_command(library, "add", arguments=arguments) as record:
         result = library.web.add_pages(urls, tool=name, observer=observer)
+        record.tools = [result.tool]
+        record.add_pages(result)
     outcome = result.outcome
     if outcome.stored_urls and description is not None:
         catalog.update_tool(library.store, result.tool, description=description)

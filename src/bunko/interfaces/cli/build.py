@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.interfaces.cli.audit import record_command
 from bunko.interfaces.cli.import_report import problem_lines, show_import_progress
 from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import (
@@ -75,12 +76,12 @@ def command(
     if output is not None and shared.library is not None:
         raise click.UsageError("--output and --library cannot be used together")
     shared = replace(shared, library=output or shared.library)
-    from bunko.library.memos import import_memos
+    from bunko.library.memos import MEMOS_TOOL, import_memos
 
     memos = sys.stdin.buffer if str(source) == "-" else source
     with shared.open() as library:
         replace_source = yes or (isinstance(memos, Path) and _confirm_source(library, memos))
-        with show_import_progress() as observer:
+        with show_import_progress() as observer, record_command(library, "build", tools=[MEMOS_TOOL]) as record:
             report = import_memos(
                 library,
                 memos,
@@ -89,6 +90,7 @@ def command(
                 replace_source=replace_source,
                 observer=observer,
             )
+            record.add_report(report)
     if shared.as_json:
         from bunko.interfaces.serialize import report_to_dict
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.interfaces.cli.audit import record_command
 from bunko.interfaces.cli.import_report import show_import_progress
 from bunko.interfaces.cli.options import (
     PATH,
@@ -68,14 +69,17 @@ def command(
             _confirm_import(pack, name, description)
         with shared.open() as library, remove_new_library_on_error(library), show_import_progress() as observer:
             check_tool_name(library, name or pack.tool.name)
-            tool, report = library.import_pack(
-                pack,
-                name=name,
-                description=description,
-                source=source,
-                replace_existing=replace,
-                observer=observer,
-            )
+            names = [name or pack.tool.name]
+            with record_command(library, "import-pack", tools=names, arguments={"replace": replace}) as record:
+                tool, report = library.import_pack(
+                    pack,
+                    name=name,
+                    description=description,
+                    source=source,
+                    replace_existing=replace,
+                    observer=observer,
+                )
+                record.add_report(report)
             flags = shared.library_flags(library)
     if shared.as_json:
         fields = {

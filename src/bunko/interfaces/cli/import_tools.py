@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.interfaces.cli.audit import record_command
 from bunko.interfaces.cli.import_report import print_report, show_import_progress
 from bunko.interfaces.cli.options import (
     SharedOptions,
@@ -62,14 +63,18 @@ def command(
         raise click.UsageError("--name and --all cannot be used together")
     shared = pop_shared_options(options)
     with _open_library(shared, name) as library, show_import_progress() as observer:
-        report = library.import_tools(
-            [tool.name for tool in library.local_tools()] if name is None else [name],
-            mode or ("update" if everything else "new"),
-            options_of=lambda tool: library.options_with_chunker(tool.options, chunker, chunk_size, chunk_overlap),
-            workers=workers,
-            observer=observer,
-            keep_going=everything,
-        )
+        names = [tool.name for tool in library.local_tools()] if name is None else [name]
+        import_mode: ImportMode = mode or ("update" if everything else "new")
+        with record_command(library, "import", tools=names, arguments={"mode": import_mode}) as record:
+            report = library.import_tools(
+                names,
+                import_mode,
+                options_of=lambda tool: library.options_with_chunker(tool.options, chunker, chunk_size, chunk_overlap),
+                workers=workers,
+                observer=observer,
+                keep_going=everything,
+            )
+            record.add_report(report)
     print_report(report, as_json=shared.as_json)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # Named, not imported: `bunko --help` must not wait for a search engine to load.
 COMMANDS = {
     "add": "Add a folder, a file or a web page, and import it.",
+    "audit": "Show who changed the library, when, how, and with what result.",
     "build": "Import memos into the library, or update them.",
     "config": "Show the current settings and where each comes from.",
     "completion": "Print a script that completes commands in your shell.",
@@ -50,6 +51,7 @@ COMMANDS = {
     "status": "Show what is indexed.",
     "sweep": "Find the settings that score best on known answers.",
     "tags": "List the tags of documents and memos, most used first.",
+    "token": "Manage tokens: who may use `bunko serve --http`, and for what.",
     "tool": "Manage tools: the named folders that assistants search.",
     "tune": "Find the best search settings for a tool, without judgements.",
     "web": "Collect web pages and keep them up to date.",
@@ -61,7 +63,7 @@ GROUPS = {
     "Begin": ("add", "search", "connect", "help"),
     "Search and read": ("find", "get", "open", "ls", "recent", "tags"),
     "Library": ("status", "tool", "import", "reindex", "build", "watch", "export", "import-pack"),
-    "Web and assistants": ("web", "serve"),
+    "Web and assistants": ("web", "serve", "token", "audit"),
     "Quality": ("evaluate", "judge", "tune", "sweep", "init-test-db"),
     "Maintenance": ("config", "embedders", "reembed", "index", "doctor", "init", "completion"),
 }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.interfaces.cli.audit import record_command
 from bunko.interfaces.cli.import_report import exit_on_failures, problem_lines, show_import_progress
 from bunko.interfaces.cli.options import (
     complete_tool_names,
@@ -42,7 +43,9 @@ def command(name: str | None, everything: bool, **options: Any) -> None:
     shared = pop_shared_options(options)
     with shared.open(create=False) as library, show_import_progress("Embedding") as observer:
         names = [tool.name for tool in library.tools()] if everything else [library.resolve_tool(name).name]
-        report = library.reembed(names, observer=observer, keep_going=everything)
+        with record_command(library, "reembed", tools=names) as record:
+            report = library.reembed(names, observer=observer, keep_going=everything)
+            record.add_report(report)
     if shared.as_json:
         from bunko.interfaces.serialize import report_to_dict
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from bunko.interfaces.cli.audit import record_command
 from bunko.interfaces.cli.import_report import print_report, show_import_progress
 from bunko.interfaces.cli.options import complete_tool_names, pop_shared_options, shared_options
 
@@ -26,11 +27,14 @@ def command(force: bool, name: str | None, workers: int | None, **options: Any) 
     """
     shared = pop_shared_options(options)
     with shared.open(create=shared.docs_dir is not None) as library, show_import_progress() as observer:
-        report = library.reindex(
-            tool=name,
-            rebuild=force,
-            workers=workers,
-            observer=observer,
-            keep_going=name is None and shared.docs_dir is None,
-        )
+        names = [tool.name for tool in library.local_tools()] if name is None else [name]
+        with record_command(library, "reindex", tools=names, arguments={"rebuild": force}) as record:
+            report = library.reindex(
+                tool=name,
+                rebuild=force,
+                workers=workers,
+                observer=observer,
+                keep_going=name is None and shared.docs_dir is None,
+            )
+            record.add_report(report)
     print_report(report, as_json=shared.as_json)

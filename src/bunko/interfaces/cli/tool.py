@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from bunko.interfaces.cli.audit import record_command
 from bunko.interfaces.cli.help_formatter import CommandGroup
 from bunko.interfaces.cli.options import (
     PATH,
@@ -114,16 +115,11 @@ def add(
 
     with shared.open() as library, remove_new_library_on_error(library):
         check_tool_name(library, name)
-        tool = catalog.add_tool(
-            library.store,
-            name,
-            description,
-            source,
-            kind=kind,
-            options=library.options_with_chunker(
-                ToolOptions(tuple(include), tuple(exclude), extract), chunker, chunk_size, chunk_overlap
-            ),
+        tool_options = library.options_with_chunker(
+            ToolOptions(tuple(include), tuple(exclude), extract), chunker, chunk_size, chunk_overlap
         )
+        with record_command(library, "tool add", tools=[name], arguments={"source": source, "kind": kind}):
+            tool = catalog.add_tool(library.store, name, description, source, kind=kind, options=tool_options)
         files = library.maintenance.count_importable(tool)
         alias = describe_alias(tool)
         arguments = f"-n {shlex.quote(name)}{shared.library_flags(library)}"
@@ -168,15 +164,16 @@ def update(
     if description is None and source is None and not include and not exclude and extract is None:
         raise click.UsageError("Specify --description, --source, --include, --exclude or --extract")
     with _open_library(shared) as library:
-        tool = catalog.update_tool(
-            library.store,
-            name,
-            description=description,
-            source=source,
-            include=[glob for glob in include if glob] if include else None,
-            exclude=[glob for glob in exclude if glob] if exclude else None,
-            extract=extract,
-        )
+        with record_command(library, "tool update", tools=[name], arguments={"source": source}):
+            tool = catalog.update_tool(
+                library.store,
+                name,
+                description=description,
+                source=source,
+                include=[glob for glob in include if glob] if include else None,
+                exclude=[glob for glob in exclude if glob] if exclude else None,
+                extract=extract,
+            )
         message = f"Updated {name}."
         if source is not None or include or exclude:
             flags = shared.library_flags(library)
@@ -207,7 +204,8 @@ def rename(name: str, new_name: str, **options: Any) -> None:
     with _open_library(shared) as library:
         tool = catalog.get_tool(library.store, name)
         check_tool_name(library, new_name)
-        renamed = library.rename_tool(tool.name, new_name, observer=Observer(on_wait=print_stderr))
+        with record_command(library, "tool rename", tools=[tool.name], arguments={"new_name": new_name}):
+            renamed = library.rename_tool(tool.name, new_name, observer=Observer(on_wait=print_stderr))
         rename_judgements(library, tool, renamed)
         print_result(shared, renamed, f"Renamed {tool.name} to {renamed.name}.{describe_alias(renamed)}")
 
@@ -235,7 +233,8 @@ def delete(name: str, yes: bool, **options: Any) -> None:
             if tool.source:
                 consequence = f"the files in {tool.source} are kept"
             _confirm(f"This deletes {counts} from the index; {consequence}. Delete {name}?")
-        library.delete_tool(name, observer=Observer(on_wait=print_stderr))
+        with record_command(library, "tool delete", tools=[tool.name]):
+            library.delete_tool(name, observer=Observer(on_wait=print_stderr))
         print_result(shared, tool, f"Deleted {name}: {counts}.")
 
 
@@ -381,7 +380,8 @@ def _set_active(shared: SharedOptions, name: str, *, active: bool) -> None:
     from bunko.library import catalog
 
     with _open_library(shared) as library:
-        tool = catalog.set_tool_active(library.store, name, active=active)
+        with record_command(library, "tool enable" if active else "tool disable", tools=[name]):
+            tool = catalog.set_tool_active(library.store, name, active=active)
         print_result(shared, tool, f"{'Enabled' if active else 'Disabled'} {name}.")
 
 

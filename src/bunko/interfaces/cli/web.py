@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.interfaces.cli.audit import record_command
 from bunko.interfaces.cli.fetch_progress import show_fetch_progress
 from bunko.interfaces.cli.help_formatter import CommandGroup
 from bunko.interfaces.cli.language import translate, translate_reason
@@ -26,6 +28,7 @@ from bunko.interfaces.text import format_count
 from bunko.observer import Observer
 
 if TYPE_CHECKING:
+    from bunko.library.audit import AuditRecord
     from bunko.library.library import Library
     from bunko.library.web import CollectResult
 
@@ -66,7 +69,9 @@ def add(urls: Sequence[str], name: str | None, **options: Any) -> None:
     shared = pop_shared_options(options)
     with shared.open() as library, show_fetch_progress("Fetching") as observer:
         _check_name(library, name)
-        result = library.web.add_pages(urls, tool=name, observer=observer)
+        with _record(library, "web add", name, {"urls": list(urls)}) as record:
+            result = library.web.add_pages(urls, tool=name, observer=observer)
+            record.add_pages(result)
     if shared.as_json:
         print_json(result_to_dict(result))
     else:
@@ -109,15 +114,17 @@ def crawl(
     shared = pop_shared_options(options)
     with shared.open() as library, show_fetch_progress("Crawling") as observer:
         _check_name(library, name)
-        result = library.web.crawl_site(
-            url,
-            pattern,
-            tool=name,
-            max_pages=max_pages,
-            depth=depth,
-            sitemap=sitemap,
-            observer=observer,
-        )
+        with _record(library, "web crawl", name, {"url": url, "pattern": pattern}) as record:
+            result = library.web.crawl_site(
+                url,
+                pattern,
+                tool=name,
+                max_pages=max_pages,
+                depth=depth,
+                sitemap=sitemap,
+                observer=observer,
+            )
+            record.add_pages(result)
     if shared.as_json:
         print_json(result_to_dict(result))
     else:
@@ -143,8 +150,13 @@ def refresh(urls: Sequence[str], name: str | None, **options: Any) -> None:
       bunko web refresh https://example.com/guide
     """
     shared = pop_shared_options(options)
-    with shared.open(create=False) as library, show_fetch_progress("Refreshing") as observer:
+    with (
+        shared.open(create=False) as library,
+        show_fetch_progress("Refreshing") as observer,
+        _record(library, "web refresh", name, {"urls": list(urls)}) as record,
+    ):
         result = library.web.refresh_pages(urls, tool=name, observer=observer)
+        record.add_pages(result)
     if shared.as_json:
         print_json(result_to_dict(result))
     else:
@@ -164,7 +176,7 @@ def delete(url: str, name: str | None, **options: Any) -> None:
       bunko web delete https://example.com/guide
     """
     shared = pop_shared_options(options)
-    with shared.open(create=False) as library:
+    with shared.open(create=False) as library, _record(library, "web delete", name, {"url": url}):
         deleted_url, chunks = library.web.delete_page(url, tool=name, observer=Observer(on_wait=print_stderr))
     if shared.as_json:
         print_json({"url": deleted_url, "chunks": chunks})
@@ -200,6 +212,12 @@ def status(name: str | None, **options: Any) -> None:
                 say(f"  {line}")
         if not tools:
             say("No web pages yet.")
+
+
+def _record(
+    library: Library, action: str, name: str | None, arguments: Mapping[str, Any]
+) -> AbstractContextManager[AuditRecord]:
+    return record_command(library, action, tools=[name or library.web.default_tool()], arguments=arguments)
 
 
 def _check_name(library: Library, name: str | None) -> None:
