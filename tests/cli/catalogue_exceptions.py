@@ -59,6 +59,11 @@ LEFT_OUT_TEXTS = frozenset(
         "postgresql://{}:{}/{} (schema {})", "PostgreSQL {}", "SQLite {}", "{} RETURNING id",
         "{} and generation <= {}", "tool == {} and document_id in [{}]", "gzip, deflate", "resolve {}",
         "id, name, kind, description, source, active, created_at, imported_at, checked_at, built, options",
+        "name, digest, read, write, created_at, expires_at, last_used_at",
+        "time, who, via, action, tools, arguments, result, details",
+        # actions and values in the audit log, which programs compare
+        "token add", "token revoke", "tool add", "tool update", "tool rename", "tool delete", "tool enable",
+        "tool disable", "web add", "web crawl", "web refresh", "web delete", "{} {} more",
         # errors of programming, which keep their traceback
         "a row is not in the store", "cannot assign to {}", "the last attempt returns or raises",
         "cannot delete {}", "the guard returns at least one address",

@@ -29,6 +29,7 @@ from bunko.records import Server
 from bunko.stores.postgres import connection as connections
 from bunko.stores.postgres import schema
 from bunko.types import Tool
+from bunko.types.access import AuditEntry, Rights, Token
 from tests.conftest import Run
 from tests.contracts.documents import prepared
 from tests.scale.postgres_server import PASSWORD, PostgresServer, environment
@@ -199,6 +200,25 @@ def test_several_processes_create_one_library(postgres: PostgresServer, tmp_path
 
     with ThreadPoolExecutor(8) as threads:
         assert len(set(threads.map(open_store, range(8)))) == 1
+
+
+def test_a_library_of_the_first_schema_gets_the_tables_for_tokens_and_changes(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    server = postgres.new_library()
+    store = stores.build("postgres", tmp_path / "library.db", server)
+    store.tools.put(Tool("notes"))
+    store.close()
+    complete = tables(postgres, server.schema)
+    postgres.execute(f"DROP TABLE {server.schema}.tokens; DROP TABLE {server.schema}.audit")
+    postgres.execute(f"UPDATE {server.schema}.meta SET value = '1' WHERE key = 'schema'")
+    store = stores.build("postgres", tmp_path / "library.db", server)
+    assert store.tokens.add(Token("alice", "aa" * 32, Rights(), "2024-05-01T00:00:00+00:00"))
+    assert store.audit.begin(AuditEntry("2024-05-01T00:00:00+00:00", "alice", "http", "reindex"), limit=10)
+    assert [tool.name for tool in store.tools.all()] == ["notes"]
+    assert store.check() == ""
+    store.close()
+    assert tables(postgres, server.schema) == complete
 
 
 def test_an_older_library_is_migrated_once_however_many_open_it(

@@ -111,11 +111,12 @@ class LibraryAccess:
 
     def reindex(self, *, rebuild: bool = False, observer: Observer = NO_OBSERVER) -> Report:
         """Bring all tools that the caller may write up to date with their sources, or rebuild their indexes."""
-        tools = [tool.name for tool in self._library.local_tools() if self.caller.rights.can_write(tool.name)]
-        if not self.caller.rights.writes_all and not tools:
+        rights = self.caller.rights
+        if not rights.writes_all and not any(rights.can_write(tool.name) for tool in self._library.tools()):
             raise AccessDenied("This token may not update any tool", hint=ASK_HINT)
+        tools = [tool.name for tool in self._library.local_tools() if rights.can_write(tool.name)]
         with self.record("reindex", tools, {"rebuild": rebuild}) as record:
-            if self.caller.rights.writes_all:
+            if rights.writes_all:
                 report = self._library.reindex(rebuild=rebuild, observer=observer)
             else:
                 report = self._library.import_tools(tools, "replace" if rebuild else "update", observer=observer)

@@ -106,7 +106,7 @@ def ls(**options: Any) -> None:
     if is_terminal() and tokens:
         from bunko.interfaces.cli.tables import Column, format_age, show_table
 
-        columns = [Column("name"), Column("reads", "wrap"), Column("writes", "wrap", 2)]
+        columns = [Column("token"), Column("reads", "wrap"), Column("writes", "wrap", 2)]
         columns += [Column("created", "keep", 4), Column("last used", "keep", 3), Column("expires", "keep", 2)]
         rows = [(*_rights(token), *map(format_age, _times(token)[:2]), translate(_times(token)[2])) for token in tokens]
         show_table(columns, [(token.name, *row) for token, row in zip(tokens, rows, strict=True)])
