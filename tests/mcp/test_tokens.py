@@ -9,10 +9,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import anyio
 import pytest
+from mcp.client.client import Client
+from mcp.shared.exceptions import MCPError
 
 from bunko.errors import LibraryUnreachable
 from bunko.interfaces.mcp import authorization
+from bunko.interfaces.mcp.server import BunkoServer
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.open import open_library
@@ -179,3 +183,19 @@ def test_tokens_that_came_with_the_documents_open_nothing(
     ):
         assert server.ask(bearer(token)).status == 401
         assert server.ask(bearer(SERVER_TOKEN)).status == 200
+
+
+def test_a_server_for_others_answers_nobody_whom_it_does_not_know(library: Library) -> None:
+    async def main() -> None:
+        server = BunkoServer(ToolRegistry(lambda: library), is_local=False)
+        async with Client(server, mode="auto", cache=None) as client:  # over memory, past the check of tokens
+            with pytest.raises(MCPError, match="Nobody has checked"):
+                await client.list_tools()
+            with pytest.raises(MCPError, match="Nobody has checked"):
+                await client.call_tool("search", {"query": "x"})
+            with pytest.raises(MCPError, match="Nobody has checked"):
+                await client.list_resources()
+            with pytest.raises(MCPError, match="Nobody has checked"):
+                await client.read_resource("bunko://recipes/one.md")
+
+    anyio.run(main)

@@ -37,11 +37,11 @@ _INVALID = b"This token is not valid, or no longer: ask whoever runs this server
 _UNAVAILABLE = b"The tokens cannot be checked now: try again later.\n"
 
 
-def caller_of(request: Any) -> Caller:
-    """Return who sent a request: over stdio, whoever started this process."""
-    if request is None:
+def caller_of(request: Any, *, is_local: bool) -> Caller:
+    """Return who sent a request: to a server for this machine only, whoever started this process."""
+    if is_local:
         return local_caller("stdio")
-    caller = request.scope.get(_CALLER_KEY)
+    caller = request.scope.get(_CALLER_KEY) if request is not None else None
     if not isinstance(caller, Caller):
         raise AccessDenied("Nobody has checked who sends this request", hint=ASK_HINT)
     return caller

@@ -39,7 +39,7 @@ def build_app(registry: ToolRegistry, *, token: str, host: str, allowed_hosts: S
             for port in ("", ":*")
         ],
     )
-    inner = BunkoServer(registry).streamable_http_app(
+    inner = BunkoServer(registry, is_local=False).streamable_http_app(
         transport_security=security, host=host, max_sessions=_MAX_SESSIONS, session_idle_timeout=_SESSION_IDLE_SECONDS
     )
     return TokenGuard(inner, Authorizer(registry, token))

@@ -44,8 +44,9 @@ RequestContext = ServerRequestContext[Any, Any]
 class BunkoServer(Server[None]):
     """An MCP server over a tool registry."""
 
-    def __init__(self, registry: ToolRegistry) -> None:
-        self._registry = registry
+    def __init__(self, registry: ToolRegistry, *, is_local: bool = True) -> None:
+        """Serve whoever started this process, else only callers that a `TokenGuard` has checked."""
+        self._registry, self._is_local = registry, is_local
         self._bus = InMemorySubscriptionBus()
         self._sessions: dict[str, ServerSession] = {}
         self._calls = Workers("calls", max_threads=_MAX_CALLS, max_wait_seconds=_MAX_WAIT_SECONDS)
@@ -148,14 +149,18 @@ class BunkoServer(Server[None]):
         except Exception:  # a client that has disconnected or does not read must not stop the notification of others
             self._sessions.pop(client_id, None)
 
+    def _caller(self, ctx: RequestContext) -> Caller:
+        return caller_of(ctx.request, is_local=self._is_local)
+
     async def _list_tools(
         self, ctx: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        tools = await self._listings.run(self._registry.tools, caller_of(ctx.request))
+        tools = await self._listings.run(self._registry.tools, self._caller(ctx))
         return types.ListToolsResult(tools=[tool_to_mcp(tool) for tool in tools])
 
     async def _call_tool(self, ctx: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
-        progress, caller = ProgressReports(ctx.session.report_progress), caller_of(ctx.request)
+        caller = self._caller(ctx)
+        progress = ProgressReports(ctx.session.report_progress)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(progress.send_all)
             try:
@@ -200,7 +205,7 @@ class BunkoServer(Server[None]):
     ) -> types.ListResourcesResult:
         from bunko.interfaces.mcp import resources
 
-        cursor, caller = params.cursor if params else None, caller_of(ctx.request)
+        cursor, caller = params.cursor if params else None, self._caller(ctx)
         return await self._listings.run(lambda: resources.list_resources(self._registry.access(caller), cursor))
 
     async def _list_templates(
@@ -215,7 +220,7 @@ class BunkoServer(Server[None]):
     ) -> types.ReadResourceResult:
         from bunko.interfaces.mcp import resources
 
-        address, version, caller = str(params.uri), ctx.protocol_version, caller_of(ctx.request)
+        address, version, caller = str(params.uri), ctx.protocol_version, self._caller(ctx)
         return await self._calls.run(lambda: resources.read_resource(self._registry.access(caller), address, version))
 
 
