@@ -18,8 +18,8 @@ from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.library.tokens import add_token, resolve_rights
 from bunko.types import Tool
-from tests.mcp.http_server import HttpServer, serve_registry
 from tests.mcp.mcp_client import FILLER, add_tool
+from tests.mcp.served_registry import HttpServer, serve_registry
 from tests.site import Site
 from tests.web.articles import article
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from tests.mcp.http_server import SERVER_TOKEN
 from tests.mcp.mcp_client import structure_of
+from tests.mcp.served_registry import SERVER_TOKEN
 from tests.mcp.team import READABLE, Team, ask, hidden_words, questions, serve_team
 
 

@@ -23,8 +23,8 @@ from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.library.tokens import add_token, revoke_token, token_digest
 from bunko.types.access import Rights, Token
-from tests.mcp.http_server import SERVER_TOKEN, HttpServer, serve_registry
 from tests.mcp.mcp_client import add_tool
+from tests.mcp.served_registry import SERVER_TOKEN, HttpServer, serve_registry
 
 UNKNOWN = "bunko_" + "x" * 43
 

@@ -15,8 +15,8 @@ from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.library.tokens import add_token, revoke_token
 from bunko.types.access import Rights
-from tests.mcp.http_server import HttpServer, serve_registry
 from tests.mcp.mcp_client import add_tool, error_of, structure_of
+from tests.mcp.served_registry import HttpServer, serve_registry
 from tests.scale.postgres_server import PostgresServer, environment
 
 pytestmark = pytest.mark.scale

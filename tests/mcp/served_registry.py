@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import httpx2
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from bunko.interfaces.mcp.http import build_app, build_server, open_listening_socket
+from bunko.interfaces.mcp.http import build_app, build_server
 from bunko.interfaces.tools.registry import ToolRegistry
 
 PATIENCE = 60.0
@@ -86,7 +87,7 @@ class HttpServer:
 def serve_registry(registry: ToolRegistry) -> Iterator[HttpServer]:
     """Serve a registry until the block ends."""
     app = build_app(registry, token=SERVER_TOKEN, host="127.0.0.1")
-    with open_listening_socket("127.0.0.1", 0, allow_remote=False) as listener:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
         server = build_server(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
