@@ -17,7 +17,8 @@ BunkoError
     ├── LibraryMismatch  mismatch      the library was built with different settings
     ├── LibraryReadOnly  read-only     the library cannot be written
     ├── DiskFull         disk-full     the disk is full
-    └── LibraryUnreachable  unreachable  the server of the library does not answer
+    ├── LibraryUnreachable  unreachable  the server of the library does not answer
+    └── LibraryMoved     moved         the library is somewhere else now
 
 Any other exception is a bug in bunko and keeps its traceback.
 """
@@ -185,6 +186,28 @@ class LibraryUnreachable(LibraryError):
     def __init__(self, message: str, *, hint: str = "", was_committing: bool = False) -> None:
         super().__init__(message, hint=hint)
         self.was_committing = was_committing  # if so, nobody knows whether the transaction was committed
+
+
+class LibraryMoved(LibraryError):
+    """The library is somewhere else now, and what is left here may not be changed."""
+
+    code = "moved"
+
+
+def moved_error(location: str, place: str) -> LibraryMoved:
+    """Return the error for a library that is somewhere else now."""
+    return LibraryMoved(
+        f"{location} has moved to {place}",
+        hint="Start servers and watchers again, and name the new place in the settings of other machines. If that is"
+        " lost, use what is left here: bunko move --undo.",
+    )
+
+
+def unfinished_error(location: str) -> LibraryError:
+    """Return the error for a copy that a move has not finished."""
+    return LibraryError(
+        f"{location} is an unfinished copy of a library", hint="Run the same bunko move again: it continues."
+    )
 
 
 # For a library that lacks what an import can read again.

@@ -17,6 +17,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import IO
 
@@ -55,6 +56,32 @@ def write_text_file(path: Path, text: str, *, mode: int = 0o666) -> None:
     """Write a text as UTF-8 to a file that is replaced as a whole; lone surrogates are escaped."""
     with replace_file(path, mode=mode) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
+
+
+def replace_text(path: Path, text: str) -> Path | None:
+    """Write a text to a file, through a link and with its permissions; return a backup of what it had before.
+
+    An earlier backup with the same content is used again.
+    """
+    path = path.resolve()
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text_file(path, text)
+        return None
+    backup, mode = _back_up(path), stat.S_IMODE(path.stat().st_mode)
+    write_text_file(path, text, mode=mode)
+    path.chmod(mode)
+    return backup
+
+
+def _back_up(path: Path) -> Path:
+    content = path.read_bytes()
+    for backup in sorted(path.parent.glob(f"{glob.escape(path.name)}.*.backup")):
+        if backup.stat().st_size == len(content) and backup.read_bytes() == content:
+            return backup
+    backup = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.backup")
+    shutil.copy2(path, backup)
+    return backup
 
 
 def remove_abandoned_files(folder: Path) -> None:

@@ -192,7 +192,7 @@ class MemoryIndex:
         """Return False, because nothing can be damaged."""
         return False
 
-    def drop(self, tool_id: int) -> None:
+    def drop(self, tool_id: int, *, copy_only: bool = False) -> None:
         """Do nothing: the index keeps nothing of a tool."""
 
     def close(self) -> None:

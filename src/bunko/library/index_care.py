@@ -36,25 +36,27 @@ class IndexCare:
     def sync(self, name: str, *, observer: Observer = NO_OBSERVER) -> ToolIndexState:
         """Bring the index of a tool up to date; raise an error if that fails."""
         with self._importer.write_lock(observer, tools=[name]):
-            return self._sync(catalog.get_tool(self._store, name))
+            return bring_up_to_date(self._index, catalog.get_tool(self._store, name))
 
     def rebuild(self, name: str, *, observer: Observer = NO_OBSERVER) -> ToolIndexState:
         """Build the index of a tool anew from the library."""
         with self._importer.write_lock(observer, tools=[name]):
             tool = catalog.get_tool(self._store, name)
             self._index.drop(tool.id)
-            return self._sync(tool)
+            return bring_up_to_date(self._index, tool)
 
     def drop(self, name: str, *, observer: Observer = NO_OBSERVER) -> None:
         """Delete what the index holds of a tool; the next import or `sync` builds it again."""
         with self._importer.write_lock(observer, tools=[name]):
             self._index.drop(catalog.get_tool(self._store, name).id)
 
-    def _sync(self, tool: Tool) -> ToolIndexState:
-        view = self._index.sync(tool.id)
-        state = self._index.state(tool.id)
-        if state.problem:
-            raise IndexFailure(state.problem, hint=state.hint)
-        if state.pending:
-            raise IndexFailure(f"The index of {tool.name} could not be brought up to date", hint=" ".join(view.notices))
-        return ToolIndexState(tool, state)
+
+def bring_up_to_date(index: Index, tool: Tool) -> ToolIndexState:
+    """Bring an index of a tool up to date; raise an error if that fails."""
+    view = index.sync(tool.id)
+    state = index.state(tool.id)
+    if state.problem:
+        raise IndexFailure(state.problem, hint=state.hint)
+    if state.pending:
+        raise IndexFailure(f"The index of {tool.name} could not be brought up to date", hint=" ".join(view.notices))
+    return ToolIndexState(tool, state)

@@ -9,7 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from bunko import stores
-from bunko.errors import LibraryError, LibraryMismatch, LibraryReadOnly, rebuild_hint
+from bunko.errors import (
+    LibraryError,
+    LibraryMismatch,
+    LibraryReadOnly,
+    moved_error,
+    rebuild_hint,
+    unfinished_error,
+)
 from bunko.library.catalog import tools
 from bunko.library.docs_cache import DocsCache
 from bunko.library.docs_tools import DocsTokens, DocsTools
@@ -30,8 +37,12 @@ def open_library(
     config: Path | None = None,
     read_only: bool = False,
     create: bool = True,
+    allow_moved: bool = False,
 ) -> Library:
-    """Open a library with the settings that apply to it; a `docs_dir` becomes its tool `documents`."""
+    """Open a library with the settings that apply to it; a `docs_dir` becomes its tool `documents`.
+
+    One that has moved to another place is opened only with `allow_moved`.
+    """
     loaded = load_library_settings(paths, environ=environ, flags=flags, config=config)
     paths = paths_from_settings(paths, loaded)
     address = store_address(paths, loaded.settings)
@@ -56,11 +67,20 @@ def open_library(
         # The library can still be read; an attempt to write to it will raise the reason.
         store = stores.build(*address, read_only=True)
     try:
+        _check_marks(store, allow_moved=allow_moved)
         notices = [*loaded.notices, *_prepare_documents_tool(store, paths, read_only=read_only)]
     except BaseException:
         store.close()
         raise
     return Library(paths, loaded.settings, store, read_only=read_only, notices=tuple(notices), created_paths=missing)
+
+
+def _check_marks(store: Store, *, allow_moved: bool) -> None:
+    """Raise an error if a library is somewhere else now, or not complete yet."""
+    if not allow_moved and (place := store.moved_to()):
+        raise moved_error(store.location, place)
+    if store.rows is not None and store.rows.copy_of():
+        raise unfinished_error(store.location)
 
 
 def _place(paths: LibraryPaths, address: StoreAddress) -> str:

@@ -97,6 +97,8 @@ class Refresher:
                 last_check = self._checks.get(tool.id)
                 if last_check and time.monotonic() - last_check.monotonic_seconds < self._refresh_interval:
                     return []
+                if place := self._store.moved_to():
+                    return [f"This library has moved to {place}. Start this program again to search it there."]
                 if not self._store.tools.is_local(tool.id):
                     self._checks[tool.id] = SourceCheck(time.monotonic(), tool.checked_at, 0)
                     return []

@@ -3,6 +3,7 @@
 from bunko.protocols.access import AuditStore, TokenStore
 from bunko.protocols.index import Index, IndexView
 from bunko.protocols.parts import Chunker, Embedder, EmbedderStats, RemoteEmbedder, Scan, SelfReadingSource, Source
+from bunko.protocols.rows import Digest, MovingRows, RowPage
 from bunko.protocols.store import (
     CacheStore,
     ChangeStore,
@@ -22,13 +23,16 @@ __all__ = [
     "CacheStore",
     "ChangeStore",
     "Chunker",
+    "Digest",
     "DocumentStore",
     "Embedder",
     "EmbedderStats",
     "Index",
     "IndexStatisticsStore",
     "IndexView",
+    "MovingRows",
     "RemoteEmbedder",
+    "RowPage",
     "Scan",
     "SelfReadingSource",
     "Source",

@@ -100,8 +100,11 @@ class Index(Protocol):
     def repair(self, tool_id: int) -> bool:
         """Rebuild a tool if what the index keeps of it is damaged; return whether it was."""
 
-    def drop(self, tool_id: int) -> None:
-        """Delete what the index keeps of a tool; it is rebuilt if the tool is searched again."""
+    def drop(self, tool_id: int, *, copy_only: bool = False) -> None:
+        """Delete what the index keeps of a tool; it is rebuilt if the tool is searched again.
+
+        `copy_only`: leave in the library what another index uses too.
+        """
 
     def close(self) -> None:
         """Close connections and files."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from bunko.protocols.access import AuditStore, TokenStore
+from bunko.protocols.rows import MovingRows
 from bunko.records import (
     NO_FILTER,
     ChunkRow,
@@ -345,6 +346,7 @@ class Store(Protocol):
     tokens: TokenStore
     audit: AuditStore
     files: StoreFiles
+    rows: MovingRows | None  # None if the library cannot be moved to another store
 
     def read_transaction(self) -> AbstractContextManager[None]:
         """Read everything inside the block from one state, unaffected by concurrent writes."""
@@ -366,6 +368,9 @@ class Store(Protocol):
 
     def check(self) -> str:
         """Return the problems found in the stored data, or an empty string."""
+
+    def moved_to(self) -> str:
+        """Return where this library is now if it has moved, else an empty string; nobody may write to it then."""
 
     def close(self) -> None:
         """Close the store."""

@@ -88,7 +88,11 @@ def _is_readable_file(path: Path) -> bool:
 
 
 def _parse_config(path: Path, *, trusted: bool = True) -> object:
-    data = _read_bytes(path) if trusted else _read_folder_file(path)
+    return parse_config(path, _read_bytes(path) if trusted else _read_folder_file(path), trusted=trusted)
+
+
+def parse_config(path: Path, data: bytes, *, trusted: bool = True) -> object:
+    """Return what a config file with this path and content says."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

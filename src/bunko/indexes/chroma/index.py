@@ -146,11 +146,12 @@ class ChromaIndex:
         self._update(tool_id)
         return True
 
-    def drop(self, tool_id: int) -> None:
-        """Delete the files and the collection of a tool."""
+    def drop(self, tool_id: int, *, copy_only: bool = False) -> None:
+        """Delete the files and the collection of a tool, or only the collection."""
         self._checked.pop(tool_id, None)
-        self._segments.drop(tool_id)
-        self._moments.drop(tool_id)
+        if not copy_only:
+            self._segments.drop(tool_id)
+            self._moments.drop(tool_id)
         # The tool may be deleted already, and with it the name that its collection got.
         for name in {self._name(tool_id), self._options.collection_name}:
             collection = self._client.find(name)

@@ -69,7 +69,7 @@ class EmbeddedIndex:
         """Rebuild the index of a tool if its file is damaged; return whether it was."""
         return self._index_of(tool_id).repair()
 
-    def drop(self, tool_id: int) -> None:
+    def drop(self, tool_id: int, *, copy_only: bool = False) -> None:
         """Delete the file of a tool and its index."""
         self._index_of(tool_id).discard()
         del self._by_tool_id[tool_id]

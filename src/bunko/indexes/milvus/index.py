@@ -140,11 +140,12 @@ class MilvusIndex:
         self._states.pop(tool_id, None)
         return True
 
-    def drop(self, tool_id: int) -> None:
-        """Delete the copy of a tool, its statistics, and segments that an embedded index left."""
+    def drop(self, tool_id: int, *, copy_only: bool = False) -> None:
+        """Delete the copy of a tool, its statistics, and segments that an embedded index left, or only the copy."""
         self._states.pop(tool_id, None)
-        self._segments.drop(tool_id)
-        self._store.index_statistics.clear(tool_id)
+        if not copy_only:
+            self._segments.drop(tool_id)
+            self._store.index_statistics.clear(tool_id)
         self._copies.delete(tool_id)
 
     def close(self) -> None:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import stat
 import tomllib
-from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bunko.errors import SettingsError
 from bunko.interfaces.cli.assistants import Assistant, toml_table
 from bunko.interfaces.cli.commented_json import parse_commented_json, set_member
-from bunko.temporary_files import write_text_file
+from bunko.temporary_files import replace_text
 
 _BY_HAND = "Add the lines above by hand."
 _TOML_HEADER = re.compile(r"^\s*\[")
@@ -35,24 +32,7 @@ def write_entry(path: Path, assistant: Assistant, name: str, entry: dict[str, An
     new_text = merge(path, old_text or "", assistant.section, name, entry)
     if new_text == old_text:
         return Written(False, None)
-    backup = _back_up(path) if old_text is not None else None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    mode = 0o666 if backup is None else stat.S_IMODE(path.stat().st_mode)
-    write_text_file(path, new_text, mode=mode)
-    if backup is not None:
-        path.chmod(mode)
-    return Written(True, backup)
-
-
-def _back_up(path: Path) -> Path:
-    """Return a copy of a file beside it: an earlier one with the same content, else a new one."""
-    content = path.read_bytes()
-    for backup in sorted(path.parent.glob(f"{path.name}.*.backup")):
-        if backup.stat().st_size == len(content) and backup.read_bytes() == content:
-            return backup
-    backup = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.backup")
-    shutil.copy2(path, backup)
-    return backup
+    return Written(True, replace_text(path, new_text))
 
 
 def _merge_json(path: Path, text: str, section: str, name: str, entry: dict[str, Any]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,8 +24,10 @@ from bunko.interfaces.text import format_count
 from bunko.observer import Observer
 
 if TYPE_CHECKING:
+    from bunko.interfaces.cli.options import SharedOptions
     from bunko.library.index_care import ToolIndexState
     from bunko.library.library import Library
+    from bunko.library.moving.index_switch import IndexSwitch, IndexSwitcher
 
 
 @click.group(name="index")
@@ -38,6 +42,7 @@ def command() -> None:
       bunko index status
       bunko index sync
       bunko index rebuild -n api-docs
+      bunko index use milvus:http://127.0.0.1:19530
     """
 
 
@@ -97,8 +102,9 @@ def rebuild(names: Sequence[str], **options: Any) -> None:
 @command.command()
 @names_option("Only this tool")
 @click.option("--all", "everything", is_flag=True, help="All tools.")
+@click.option("--engine", metavar="ENGINE", help="An index that is no longer in use, as `bunko index use` names it.")
 @shared_options
-def drop(names: Sequence[str], everything: bool, **options: Any) -> None:
+def drop(names: Sequence[str], everything: bool, engine: str | None, **options: Any) -> None:
     """Delete the index of tools.
 
     Documents and vectors stay in the library.
@@ -106,10 +112,16 @@ def drop(names: Sequence[str], everything: bool, **options: Any) -> None:
     \b
     Example:
       bunko index drop --all
+      bunko index drop --all --engine chroma
     """
     if bool(names) == everything:
         raise click.UsageError("Give either --name or --all")
+    if engine is not None and not everything:
+        raise click.UsageError("--engine requires --all")
     shared = pop_shared_options(options)
+    if engine is not None:
+        _drop_unused(engine, shared)
+        return
     with shared.open(create=False) as library:
         selected = _selected(library, names)
         for name in selected:
@@ -119,6 +131,74 @@ def drop(names: Sequence[str], everything: bool, **options: Any) -> None:
     else:
         tools = format_count(len(selected), "tool")
         say(f"Dropped the index of {tools}. Build it again with: bunko index sync")
+
+
+@command.command()
+@click.argument("engine", metavar="ENGINE")
+@shared_options
+def use(engine: str, **options: Any) -> None:
+    """Let another index answer searches.
+
+    ENGINE is embedded, chroma, chroma:URL, chroma:DIR, milvus, milvus:URL or milvus:FILE. The index is filled from the
+    library, its answers to sample searches are compared with those of the old one, and only then bunko.toml is
+    changed. No vector is computed again. A token comes from BUNKO_MILVUS_TOKEN or CHROMADB_TOKEN.
+
+    \b
+    Example:
+      bunko index use milvus:http://127.0.0.1:19530
+      bunko index use chroma
+      bunko index use embedded
+    """
+    shared = pop_shared_options(options)
+    from bunko.interfaces.cli.step_progress import show_steps
+
+    with _switcher(shared) as switcher, show_steps() as observer:
+        switch = switcher.use(engine, observer=observer)
+    if shared.as_json:
+        print_json(_switch_to_dict(switch))
+        return
+    for notice in switch.notices:
+        print_stderr(notice)
+    comparison = switch.comparison
+    say(f"{switch.new} answers searches now.")
+    if comparison.searches:
+        searches = format_count(comparison.searches, "sample search", plural="sample searches")
+        say(f"{searches} found the same as {switch.old}, and {comparison.recall:.1%} of the nearest vectors.")
+    say(f"Wrote {switch.settings.path}{f' (backup: {switch.backup})' if switch.backup else ''}.")
+    say("Start servers and watchers again: until then they search the old index.")
+    say(f"The way back: bunko index use {shlex.quote(switch.old)}")
+    if switch.old != "embedded" or not switch.new.startswith("chroma"):
+        say(f"When you no longer need the old index: bunko index drop --all --engine {shlex.quote(switch.old)}")
+
+
+def _drop_unused(engine: str, shared: SharedOptions) -> None:
+    with _switcher(shared) as switcher:
+        names = switcher.drop(engine, observer=_observer())
+    if shared.as_json:
+        print_json({"dropped": names})
+    else:
+        say(f"Dropped {engine}, which was not in use.")
+
+
+@contextmanager
+def _switcher(shared: SharedOptions) -> Iterator[IndexSwitcher]:
+    from bunko.library.moving.index_switch import IndexSwitcher
+
+    with shared.open(create=False) as library:
+        yield IndexSwitcher(library, shared.library_paths(), shared.load_settings(), shared.config)
+
+
+def _switch_to_dict(switch: IndexSwitch) -> dict[str, Any]:
+    return {
+        "from": switch.old,
+        "to": switch.new,
+        "location": switch.location,
+        "settings": str(switch.settings.path),
+        "backup": None if switch.backup is None else str(switch.backup),
+        "searches_compared": switch.comparison.searches,
+        "recall": round(switch.comparison.recall, 4),
+        "notices": switch.notices,
+    }
 
 
 def _run(action: str, names: Sequence[str], options: dict[str, Any]) -> None:

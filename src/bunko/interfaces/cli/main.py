@@ -42,6 +42,7 @@ COMMANDS = {
     "init-test-db": "Create a library of test documents for bunko evaluate.",
     "judge": "Judge search results with single keys, for bunko evaluate.",
     "ls": "List documents by path, tag or date.",
+    "move": "Move the library to another database or file.",
     "open": "Open a document in your editor at the line, or in the browser.",
     "recent": "List the newest documents and memos by date.",
     "reembed": "Embed the texts of tools again with the current embedder.",
@@ -65,7 +66,7 @@ GROUPS = {
     "Library": ("status", "tool", "import", "reindex", "build", "watch", "export", "import-pack"),
     "Web and assistants": ("web", "serve", "token", "audit"),
     "Quality": ("evaluate", "judge", "tune", "sweep", "init-test-db"),
-    "Maintenance": ("config", "embedders", "reembed", "index", "doctor", "init", "completion"),
+    "Maintenance": ("config", "embedders", "reembed", "index", "move", "doctor", "init", "completion"),
 }
 
 # A module name cannot be a Python keyword or contain a dash.
@@ -91,6 +92,7 @@ EXIT_CODES = {
     "disk-full": 16,
     "unreachable": 17,
     "denied": 18,
+    "moved": 19,
 }
 INTERRUPTED_EXIT_CODE = 130
 

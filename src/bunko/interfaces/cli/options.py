@@ -76,13 +76,18 @@ class SharedOptions:
         """Print timings to stderr with --verbose; `open` calls this itself."""
         _configure_logging(self.verbose, debug=False)
 
-    def open(self, *, create: bool = True, read_only: bool = False) -> Library:
+    def open(self, *, create: bool = True, read_only: bool = False, allow_moved: bool = False) -> Library:
         """Open the selected library and print its notices to stderr."""
         from bunko.library.open import open_library
 
         _configure_logging(self.verbose, debug=False)
         library = open_library(
-            self.library_paths(), environ=os.environ, config=self.config, create=create, read_only=read_only
+            self.library_paths(),
+            environ=os.environ,
+            config=self.config,
+            create=create,
+            read_only=read_only,
+            allow_moved=allow_moved,
         )
         _configure_logging(self.verbose, debug=library.settings.log.debug)
         set_language(library.settings.display.language)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ChangeStore,
         DocumentStore,
         IndexStatisticsStore,
+        MovingRows,
         StatsStore,
         StoreFiles,
         TokenStore,
@@ -60,6 +61,7 @@ class Memory:
         self.index_statistics: IndexStatisticsStore = MemoryIndexStatistics(tables)
         self.tokens: TokenStore = MemoryTokens(tables)
         self.audit: AuditStore = MemoryAudit(tables)
+        self.rows: MovingRows | None = None
         self._files = MemoryFiles()
         self.files: StoreFiles = self._files
 
@@ -88,6 +90,10 @@ class Memory:
 
     def check(self) -> str:
         """Return the problems found in the stored data, or an empty string."""
+        return ""
+
+    def moved_to(self) -> str:
+        """Return an empty string: a library in memory never moves."""
         return ""
 
     def close(self) -> None:

@@ -15,7 +15,6 @@ from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from bunko.errors import LibraryDamaged, LibraryError
 from bunko.stores.postgres.address import Address
 from bunko.stores.postgres.errors import connection_error
-from bunko.stores.postgres.schema import OPTIONAL_TABLES
 
 PgConnection = psycopg.Connection[tuple[Any, ...]]
 
@@ -69,7 +68,7 @@ class Connection:
 
     def has_table(self, name: str) -> bool:
         """Return whether a table exists: every library has all tables."""
-        return name in OPTIONAL_TABLES
+        return True
 
     def ensure_table(self, name: str) -> None:
         """Do nothing: every library has all tables."""
@@ -79,6 +78,11 @@ class Connection:
         query = "SELECT pg_try_advisory_xact_lock(?)"
         row = self.execute(query, (self._address.lock_key("import"),)).fetchone()
         return bool(row and row[0])
+
+    def put_last_id(self, table: str, last_id: int) -> None:
+        """Let a table give only higher ids than this one from now on."""
+        if last_id > 0:  # a sequence begins with 1
+            self.execute("SELECT setval(pg_get_serial_sequence(?, 'id'), ?)", (table, last_id))
 
 
 def connect(address: Address, **options: Any) -> PgConnection:

@@ -31,8 +31,9 @@ from bunko.stores.postgres.errors import (
 )
 from bunko.stores.postgres.locks import WriteSession
 from bunko.stores.postgres.pool import Pool
-from bunko.stores.postgres.schema import OPTIONAL_TABLES, missing_tables, prepare_schema
-from bunko.stores.sql.database import ColumnType
+from bunko.stores.postgres.schema import missing_tables, prepare_schema
+from bunko.stores.sql.database import INTEGER, ColumnType
+from bunko.stores.sql.marks import SELECT_MARKS, check_marks
 
 T = TypeVar("T")
 
@@ -62,7 +63,7 @@ class Database:
         # One transaction writes at a time, as in SQLite: then generations are committed in their order.
         self._begin_write = (
             f"BEGIN; SET LOCAL lock_timeout = {BUSY_SECONDS * 1000:.0f};"
-            f" SELECT pg_advisory_xact_lock({address.lock_key('write')}); SET LOCAL lock_timeout = 0"
+            f" SELECT pg_advisory_xact_lock({address.lock_key('write')}); SET LOCAL lock_timeout = 0; {SELECT_MARKS}"
         )
         self._commit = f"NOTIFY {quote(address.channel)}; COMMIT"
         self._pool = Pool(address, lambda: connect(address))
@@ -126,7 +127,12 @@ class Database:
 
     def has_table(self, name: str) -> bool:
         """Return whether a table exists: every library has all tables."""
-        return name in OPTIONAL_TABLES
+        return True
+
+    def last_id(self, table: str) -> int:
+        """Return the highest id that a table has ever given."""
+        query = "SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence(?, 'id')::regclass), 0)"
+        return int(self.rows(query, (table,), types=(INTEGER,))[0][0])
 
     def byte_length(self, expression: str) -> str:
         """Return the SQL for the length of a text in bytes."""
@@ -141,13 +147,15 @@ class Database:
     # Writing
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
+    def transaction(self, *, is_move: bool = False) -> Iterator[Connection]:
         """Run the block in one transaction, waiting for other writers, and announce it to all listeners."""
         self._check_writable()
         is_committing = False
         with self._writer() as connection:
             try:
-                connection.execute(self._begin_write)
+                marks = _last_rows(connection.execute(self._begin_write))
+                if not is_move:
+                    check_marks(marks, self.location)
                 yield Connection(connection, self.address)
                 reach_failpoint("store.commit")
                 is_committing = True
@@ -278,6 +286,13 @@ class Database:
         for session in list(self._sessions):
             session.close()
         self._pool.close()
+
+
+def _last_rows(cursor: psycopg.Cursor[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return the rows of the last of several statements."""
+    while cursor.nextset():
+        pass
+    return cursor.fetchall()
 
 
 def _fetch(

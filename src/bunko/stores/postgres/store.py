@@ -20,7 +20,9 @@ from bunko.stores.sql.cache import SqlCache
 from bunko.stores.sql.database import INTEGER, TEXT
 from bunko.stores.sql.documents import SqlDocuments
 from bunko.stores.sql.index_statistics import SqlIndexStatistics
+from bunko.stores.sql.marks import MOVED, read_mark
 from bunko.stores.sql.pages import SqlPages
+from bunko.stores.sql.rows import SqlRows
 from bunko.stores.sql.stats import SqlStats
 from bunko.stores.sql.tools import SqlTools
 from bunko.stores.sql.vectors import SqlVectors
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
         ChangeStore,
         DocumentStore,
         IndexStatisticsStore,
+        MovingRows,
         StatsStore,
         StoreFiles,
         TokenStore,
@@ -74,6 +77,7 @@ class Postgres:
         self.index_statistics: IndexStatisticsStore = SqlIndexStatistics(database)
         self.tokens: TokenStore = SqlTokens(database)
         self.audit: AuditStore = SqlAudit(database)
+        self.rows: MovingRows | None = SqlRows(database, changes, folder_id)
         self.files: StoreFiles = PostgresFiles(database)
         self.generation = changes.generation
 
@@ -100,6 +104,10 @@ class Postgres:
     def check(self) -> str:
         """Return the problems found in the stored data, or an empty string."""
         return self._database.check()
+
+    def moved_to(self) -> str:
+        """Return where this library is now if it has moved, else an empty string."""
+        return read_mark(self._database, MOVED)
 
     def close(self) -> None:
         """Close the store."""

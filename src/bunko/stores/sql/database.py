@@ -55,14 +55,20 @@ class Connection(Protocol):
     def exclude_imports(self) -> bool:
         """Return whether no other import runs, and none can begin before this transaction ends."""
 
+    def put_last_id(self, table: str, last_id: int) -> None:
+        """Let a table give only higher ids than this one from now on."""
+
 
 class Database(Protocol):
     """Runs queries and transactions."""
 
     location: str  # for messages
 
-    def transaction(self) -> AbstractContextManager[Connection]:
-        """Run the block in one transaction, waiting for other writers."""
+    def transaction(self, *, is_move: bool = False) -> AbstractContextManager[Connection]:
+        """Run the block in one transaction, waiting for other writers.
+
+        Only a move may write to a library that has moved or is an unfinished copy.
+        """
 
     def try_transaction(self, statements: Sequence[tuple[str, Sequence[Any]]], *, table: str = "") -> bool:
         """Run statements in one transaction unless another writer is active; return whether they ran.
@@ -83,6 +89,9 @@ class Database(Protocol):
 
     def clear_securely(self, name: str) -> None:
         """Delete all rows of a table that only some libraries have, so that nobody can read them any more."""
+
+    def last_id(self, table: str) -> int:
+        """Return the highest id that a table has ever given."""
 
     def byte_length(self, expression: str) -> str:
         """Return the SQL for the length of a text in bytes."""

@@ -22,7 +22,7 @@ _INSERT = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
-_MACHINE_PREFIX = "machine of "  # of the keys in `meta` that hold the machine of a tool
+MACHINE_PREFIX = "machine of "  # of the keys in `meta` that hold the machine of a tool
 
 
 class SqlTools:
@@ -81,14 +81,14 @@ class SqlTools:
         """Record that this machine imports a tool, which else the one does that added it."""
         if not self.is_local(tool_id):
             with self._database.transaction() as connection:
-                put_meta(connection, f"{_MACHINE_PREFIX}{tool_id}", self._machine)
+                put_meta(connection, f"{MACHINE_PREFIX}{tool_id}", self._machine)
 
     def is_local(self, tool_id: int) -> bool:
         """Return whether this machine imports a tool: on others, the path of its folder may be another folder."""
         if not self._machine:
             return True
         query = "SELECT value FROM meta WHERE key = ?"
-        rows = self._database.rows(query, (f"{_MACHINE_PREFIX}{tool_id}",), types=(TEXT,))
+        rows = self._database.rows(query, (f"{MACHINE_PREFIX}{tool_id}",), types=(TEXT,))
         return not rows or rows[0][0] == self._machine
 
     def _claim_new(self, connection: Connection, name: str) -> None:
@@ -96,7 +96,7 @@ class SqlTools:
             connection.execute(
                 "INSERT INTO meta SELECT ? || CAST(id AS TEXT), ? FROM tools WHERE name = ?"
                 " ON CONFLICT (key) DO NOTHING",
-                (_MACHINE_PREFIX, self._machine, name),
+                (MACHINE_PREFIX, self._machine, name),
             )
 
     @retried
@@ -164,7 +164,7 @@ def _move_documents(connection: Connection, tool: Tool, shadow: Tool) -> int:
 
 def _delete_tool(connection: Connection, tool_id: int) -> None:
     connection.execute("DELETE FROM tools WHERE id = ?", (tool_id,))
-    connection.execute("DELETE FROM meta WHERE key = ?", (f"{_MACHINE_PREFIX}{tool_id}",))
+    connection.execute("DELETE FROM meta WHERE key = ?", (f"{MACHINE_PREFIX}{tool_id}",))
 
 
 def _remove_documents(connection: Connection, tool_id: int) -> int:

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 from bunko.errors import LibraryBusy, LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew, rebuild_hint
 from bunko.failpoints import reach_failpoint
-from bunko.stores.sql.database import ColumnType
+from bunko.stores.sql.database import INTEGER, ColumnType
+from bunko.stores.sql.marks import check_writable
 from bunko.stores.sqlite import guard, schema
 from bunko.stores.sqlite.errors import BUSY_SECONDS, translate_errors, translate_value_errors
 from bunko.stores.sqlite.files import wal_files
@@ -45,6 +46,11 @@ class Connection(sqlite3.Connection):
     def exclude_imports(self) -> bool:
         """Return True: one process at a time imports into a file, and it is the one that writes now."""
         return True
+
+    def put_last_id(self, table: str, last_id: int) -> None:
+        """Let a table give only higher ids than this one from now on."""
+        self.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+        self.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table, last_id))
 
 
 class Database:
@@ -178,7 +184,7 @@ class Database:
         return int(self._reader.execute(query).fetchone()[0])
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
+    def transaction(self, *, is_move: bool = False) -> Iterator[Connection]:
         """Run the block in one transaction, waiting for other writers."""
         if self._read_only:
             raise LibraryReadOnly(
@@ -188,6 +194,8 @@ class Database:
         with self._write_lock, translate_errors(self.path):
             try:
                 self._writer.execute("BEGIN IMMEDIATE")  # inside try: Ctrl-C may arrive right after it
+                if not is_move:
+                    check_writable(self._writer, self.location)
                 yield self._writer
                 reach_failpoint("store.commit")
                 self._writer.execute("COMMIT")
@@ -276,6 +284,11 @@ class Database:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute(f"DROP TABLE IF EXISTS {name}")
             connection.execute("PRAGMA secure_delete = OFF")
+
+    def last_id(self, table: str) -> int:
+        """Return the highest id that a table has ever given."""
+        rows = self.rows("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,), types=(INTEGER,))
+        return int(rows[0][0]) if rows else 0
 
     def byte_length(self, expression: str) -> str:
         """Return the SQL for the length of a text in bytes; SQLite knows octet_length only since 3.43."""

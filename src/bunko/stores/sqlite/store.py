@@ -17,7 +17,9 @@ from bunko.stores.sql.changes import SqlChanges
 from bunko.stores.sql.database import TEXT
 from bunko.stores.sql.documents import SqlDocuments
 from bunko.stores.sql.index_statistics import SqlIndexStatistics
+from bunko.stores.sql.marks import MOVED, read_mark
 from bunko.stores.sql.pages import SqlPages
+from bunko.stores.sql.rows import SqlRows
 from bunko.stores.sql.stats import SqlStats
 from bunko.stores.sql.tools import SqlTools
 from bunko.stores.sql.vectors import SqlVectors
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
         ChangeStore,
         DocumentStore,
         IndexStatisticsStore,
+        MovingRows,
         StatsStore,
         StoreFiles,
         TokenStore,
@@ -69,6 +72,7 @@ class Sqlite:
         self.index_statistics: IndexStatisticsStore = SqlIndexStatistics(database)
         self.tokens: TokenStore = SqlTokens(database)
         self.audit: AuditStore = SqlAudit(database)
+        self.rows: MovingRows | None = SqlRows(database, changes)
         self._files = SqliteFiles(path)
         self.files: StoreFiles = self._files
         # Bound here and not wrapped: every search calls it.
@@ -98,6 +102,10 @@ class Sqlite:
     def check(self) -> str:
         """Return the problems found in the stored data, or an empty string."""
         return self._database.check()
+
+    def moved_to(self) -> str:
+        """Return where this library is now if it has moved, else an empty string."""
+        return read_mark(self._database, MOVED)
 
     def close(self) -> None:
         """Close the store."""

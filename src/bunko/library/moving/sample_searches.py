@@ -1,0 +1,173 @@
+"""Compare the answers of two indexes with searches made from the library's own texts; nothing is embedded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from bunko.errors import IndexFailure, LibraryError
+from bunko.observer import Observer
+from bunko.protocols import Index, IndexView, Store
+from bunko.records import EMPTY_RANKING, StoredChunk
+from bunko.search.arms import Arms, rank_lexical
+from bunko.search.rank import analyse_request, fuse, have_every_word, select_rows
+from bunko.search.request import RankRequest
+from bunko.text.language import detect_language
+from bunko.text.sentences import sentence_ends
+from bunko.types import Tool
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+COMPARE_STEP = "Comparing searches"
+# Searches of a tool in each language, the documents that they are looked for in, and the hits that are compared.
+_PER_LANGUAGE, _DOCUMENTS, _HITS = 5, 60, 10
+_MAX_QUERY_CHARS = 60
+# Scores are equal to four decimals.
+_TOLERANCE = 1e-4
+# Of ten nearest vectors, an engine that searches approximately may miss one.
+_MIN_RECALL = 0.9
+
+_Hits = list[tuple[int, float]]  # chunk ids and scores, best first
+
+
+class SampleSearch(NamedTuple):
+    """A search for a sentence of a chunk, with the vector of that chunk."""
+
+    tool: Tool
+    query: str
+    vector: npt.NDArray[np.float32] | None
+
+
+@dataclass(slots=True)
+class SearchComparison:
+    """How many searches were compared, and how many of the nearest vectors both indexes found."""
+
+    searches: int = 0
+    languages: set[str] = field(default_factory=set)
+    nearest: int = 0
+    nearest_in_both: int = 0
+
+    @property
+    def recall(self) -> float:
+        """Return the share of the nearest vectors that the second index found too."""
+        return self.nearest_in_both / self.nearest if self.nearest else 1.0
+
+
+def sample_searches(store: Store, tools: Sequence[Tool]) -> list[SampleSearch]:
+    """Return searches for sentences of each tool, in Japanese and in English where it has both."""
+    samples = []
+    for tool in tools:
+        counts = {"ja": 0, "en": 0}
+        document_ids = store.changes.documents_since(tool.id, 0)
+        step = max(1, len(document_ids) // _DOCUMENTS)
+        for document_id in document_ids[::step]:
+            for chunk in _first_chunks(store, document_id):
+                query = _query(chunk.text)
+                language = detect_language(query)
+                if language and counts[language] < _PER_LANGUAGE:
+                    counts[language] += 1
+                    samples.append(SampleSearch(tool, query, chunk.vector))
+            if min(counts.values()) == _PER_LANGUAGE:
+                break
+    return samples
+
+
+def _first_chunks(store: Store, document_id: int) -> Iterator[StoredChunk]:
+    chunks = store.changes.chunks_of([document_id])
+    return (chunk for _, chunk in zip(range(2), chunks, strict=False))
+
+
+def _query(text: str) -> str:
+    """Return a sentence from the middle of a text."""
+    text = text.partition("\n")[2] or text  # the title comes first
+    ends = [0, *sentence_ends(text), len(text)]
+    middle = len(ends) // 2
+    return " ".join(text[ends[middle - 1] : ends[middle]].split())[:_MAX_QUERY_CHARS] or text[:_MAX_QUERY_CHARS]
+
+
+def compare_indexes(
+    first: tuple[Store, Index],
+    second: tuple[Store, Index],
+    samples: Sequence[SampleSearch],
+    observer: Observer,
+    *,
+    is_approximate: bool = False,
+) -> SearchComparison:
+    """Search two indexes, and raise an error at the first search whose hits or scores differ.
+
+    `is_approximate`: they may miss some of the nearest vectors, but what both find has the same scores.
+    """
+    comparison = SearchComparison()
+    for number, sample in enumerate(samples, 1):
+        observer.on_step(COMPARE_STEP, number, len(samples))
+        old_words, old_nearest, old_fused = _search(*first, sample)
+        new_words, new_nearest, new_fused = _search(*second, sample)
+        is_equal = are_equal(old_words, new_words) and _scores_agree(old_nearest, new_nearest)
+        if is_equal and not (is_approximate and dict(old_nearest).keys() != dict(new_nearest).keys()):
+            is_equal = are_equal(old_nearest, new_nearest) and are_equal(old_fused, new_fused)
+        if not is_equal:
+            raise LibraryError(
+                f"A search of {sample.tool.name} ranks differently: {sample.query}",
+                hint="Nothing was switched. Check the library with bunko doctor, then run the same command again.",
+            )
+        comparison.searches += 1
+        comparison.languages.add(detect_language(sample.query))
+        found = {chunk_id for chunk_id, _ in new_nearest[:_HITS]}
+        comparison.nearest += len(old_nearest[:_HITS])
+        comparison.nearest_in_both += sum(chunk_id in found for chunk_id, _ in old_nearest[:_HITS])
+    if comparison.recall < _MIN_RECALL:
+        raise LibraryError(
+            f"The new index finds only {comparison.recall:.0%} of the nearest vectors",
+            hint="Nothing was switched. Raise chromadb.hnsw_search_ef and chromadb.hnsw_M, or use another index.",
+        )
+    return comparison
+
+
+def _search(store: Store, index: Index, sample: SampleSearch) -> tuple[_Hits, _Hits, _Hits]:
+    """Return the best chunks by words, by vectors, and by both."""
+    vector = sample.vector
+    request = RankRequest(sample.query, mode="bm25" if vector is None else "hybrid", top_k=_HITS)
+    with store.read_transaction():
+        view = index.view([sample.tool.id])
+        analysis = analyse_request(sample.query, request)
+        lexical = rank_lexical(view, analysis, request.rows_per_arm, k1=request.k1, b=request.b)
+        nearest = None if vector is None else view.nearest(vector, request.rows_per_arm)
+        scores = fuse(view, analysis, request, Arms(lexical, nearest), noise_floor=-1.0)
+        if view.notices:  # it is away, and something else answered
+            raise IndexFailure(view.notices[0].rstrip("."), hint="Nothing was switched.")
+        rows = select_rows(view, request, scores, partial(have_every_word, view, analysis))
+        semantic = nearest.ranking if nearest else EMPTY_RANKING
+        return (
+            _hits(view, lexical.rows[:_HITS], lexical.scores),
+            _hits(view, semantic.rows, semantic.scores),
+            _hits(view, rows, [scores.final[row] for row in rows]),
+        )
+
+
+def _hits(view: IndexView, rows: Sequence[int], scores: Sequence[float]) -> _Hits:
+    return list(zip(view.chunk_ids(list(rows)), map(float, scores), strict=False))
+
+
+def are_equal(first: _Hits, second: _Hits) -> bool:
+    """Return whether two rankings are equal to four decimals; chunks whose scores are that close may change places."""
+    if len(first) != len(second):
+        return False
+    if any(abs(a[1] - b[1]) > _TOLERANCE for a, b in zip(first, second, strict=True)):
+        return False
+    last = first[-1][1] if first else 0.0
+    scores = dict(second)
+    # Of equal scores at the end, either may be left out.
+    return all(
+        abs(scores[chunk_id] - score) <= _TOLERANCE if chunk_id in scores else score - last <= _TOLERANCE
+        for chunk_id, score in first
+    )
+
+
+def _scores_agree(first: _Hits, second: _Hits) -> bool:
+    """Return whether what both rankings contain has the same scores."""
+    scores = dict(second)
+    return all(abs(scores[chunk_id] - score) <= _TOLERANCE for chunk_id, score in first if chunk_id in scores)
