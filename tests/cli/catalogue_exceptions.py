@@ -94,7 +94,7 @@ LEFT_OUT_TEXTS = frozenset(
         "Its documents are", "The documents of {} are", "importing into", "set scanner.source_code to true",
         "add it to scanner.file_extensions", "add them to scanner.file_extensions", "or if it has moved: {}",
         "delete the tool (bunko tool delete -n {}{}), {}", "and {} more endings", "as plain text", "at most",
-        "collecting pages for", "from {}",
+        "collecting pages for", "writing to", "from {}",
         "from {} to {}", "keep it", "keeps it", "less than", "of at least {}", "standard input",
         "{} of its documents are", "{} of its documents is", "{} to {}",
         # nouns and verbs that do not belong together
@@ -192,10 +192,12 @@ FORMS = {
     "{} is {} this library": (
         "{} is importing into this library",
         "{} is collecting pages for this library",
+        "{} is writing to this library",
     ),
     "{} is {} this library; waiting for it to finish.": (
         "{} is importing into this library; waiting for it to finish.",
         "{} is collecting pages for this library; waiting for it to finish.",
+        "{} is writing to this library; waiting for it to finish.",
     ),
     "its source {} is {}": tuple(f"its source {{}} is {state}" for state in _MISSING),
     "its source {} is {}; the index is kept": tuple(

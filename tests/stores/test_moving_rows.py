@@ -138,4 +138,6 @@ def test_nobody_writes_to_an_unfinished_copy(store: Store) -> None:
         store.tools.put(Tool("early"))
     assert store.rows.copy_of() == "0123"
     store.rows.put_values({"id": "0123", "generation": "4"}, {}, is_finished=True)
-    assert (store.rows.copy_of(), store.generation()) == ("", 4)
+    assert (store.rows.is_unfinished(), store.rows.copy_of(), store.generation()) == (False, "0123", 4)
+    store.tools.put(Tool("late"))  # from now on, it is more than a copy
+    assert store.rows.copy_of() == ""

@@ -79,7 +79,7 @@ def _check_marks(store: Store, *, allow_moved: bool) -> None:
     """Raise an error if a library is somewhere else now, or not complete yet."""
     if not allow_moved and (place := store.moved_to()):
         raise moved_error(store.location, place)
-    if store.rows is not None and store.rows.copy_of():
+    if store.rows is not None and store.rows.is_unfinished():
         raise unfinished_error(store.location)
 
 

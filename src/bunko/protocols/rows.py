@@ -71,7 +71,16 @@ class MovingRows(Protocol):
         """
 
     def copy_of(self) -> str:
-        """Return the id of the library that this one is an unfinished copy of, or an empty string."""
+        """Return the id of the library that this one is a copy of and nothing else, or an empty string.
+
+        A copy that somebody has written to since it was finished is a library of its own.
+        """
+
+    def is_unfinished(self) -> bool:
+        """Return whether this library is a copy that is not complete."""
+
+    def begin_use(self) -> None:
+        """Make this library more than a copy, as the first write does."""
 
     def begin_copy(self, library_id: str) -> None:
         """Mark this library as an unfinished copy, so that nobody else uses it."""

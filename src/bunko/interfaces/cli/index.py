@@ -162,8 +162,8 @@ def use(engine: str, **options: Any) -> None:
     comparison = switch.comparison
     say(f"{switch.new} answers searches now.")
     if comparison.searches:
-        searches = format_count(comparison.searches, "sample search", plural="sample searches")
-        say(f"{searches} found the same as {switch.old}, and {comparison.recall:.1%} of the nearest vectors.")
+        say(f"All {comparison.searches:,} sample searches rank as with {switch.old}.")
+        say(f"{comparison.recall:.1%} of the nearest vectors were found.")
     say(f"Wrote {switch.settings.path}{f' (backup: {switch.backup})' if switch.backup else ''}.")
     say("Start servers and watchers again: until then they search the old index.")
     say(f"The way back: bunko index use {shlex.quote(switch.old)}")

@@ -98,8 +98,7 @@ def _print_result(result: MoveResult, location: str, shared: SharedOptions, flag
         print_stderr(notice)
     tools = format_count(len(plan.tools), "tool")
     say(f"Moved {tools} to {plan.destination.display}.")
-    searches = format_count(comparison.searches, "sample search", plural="sample searches")
-    say(f"All {result.rows:,} rows are equal, and {searches} found the same with the same scores.")
+    say(f"All {result.rows:,} rows are equal, and all {comparison.searches:,} sample searches rank the same.")
     if plan.settings is None:
         say(f"Name it with --database {shlex.quote(str(plan.destination.address.location))} from now on.")
     elif plan.settings.copied_from is not None:
@@ -114,7 +113,7 @@ def _print_result(result: MoveResult, location: str, shared: SharedOptions, flag
 
 def _delete_command(address: StoreAddress) -> str:
     if address.server is None:
-        return f"rm {shlex.quote(str(address.location))}"
+        return shlex.join(["rm", str(address.location)])
     return f"DROP SCHEMA {address.server.schema} CASCADE;"
 
 

@@ -92,11 +92,12 @@ def address_argument(address: StoreAddress) -> str:
 
 def check_destination(source: Store, destination: Destination) -> Content:
     """Return what is at a destination; raise an error if it is neither empty nor this library's."""
+    place = destination.display
+    is_file = destination.address.server is None
+    if place == source.location or (is_file and source.files.contain(os.path.realpath(destination.address.location))):
+        raise _here_already_error(place)
     if not stores.exists(*destination.address):
         return "empty"
-    place = destination.display
-    if destination.address.server is None and source.files.contain(os.path.realpath(destination.address.location)):
-        raise LibraryError(f"This library is in {place} already", hint="Name another place.")
     try:
         store = stores.build(*destination.address, read_only=True)
     except LibraryReadOnly as error:  # its tables are older than those of this bunko
@@ -107,21 +108,21 @@ def check_destination(source: Store, destination: Destination) -> Content:
         if copy_of:
             if copy_of != source.id:
                 raise LibraryError(
-                    f"{place} holds an unfinished copy of another library",
+                    f"{place} holds a copy of another library",
                     hint="Finish that move, delete what is there, or name another place.",
                 )
             return "unfinished"
         if store.id == source.id:
             if store.moved_to():
                 return "former"
-            raise LibraryError(
-                f"This library is in {place} already",
-                hint="If bunko move was killed in its last moment, that copy is complete: name it in the settings, or"
-                " delete it and move again.",
-            )
+            raise _here_already_error(place)
         if store.tools.all() or store.rows.count("vectors"):
             raise _holds_other_error(place)
     return "empty"
+
+
+def _here_already_error(place: str) -> LibraryError:
+    return LibraryError(f"This library is in {place} already", hint="Name another place.")
 
 
 def _holds_other_error(place: str) -> LibraryError:

@@ -92,6 +92,8 @@ class Mover:
         result = MoveResult(self.plan(to))
         destination = result.plan.destination
         with self._exclude_writers(self._store, observer):
+            # It may be the copy of an earlier move: whatever says so afterwards is another place.
+            _moving_rows(self._store).begin_use()
             with self._open_target(destination, observer) as target:
                 check_destination(self._store, destination)  # it may have changed since
                 result.rows = self._copy(target, observer)

@@ -33,7 +33,7 @@ from bunko.stores.postgres.locks import WriteSession
 from bunko.stores.postgres.pool import Pool
 from bunko.stores.postgres.schema import missing_tables, prepare_schema
 from bunko.stores.sql.database import INTEGER, ColumnType
-from bunko.stores.sql.marks import SELECT_MARKS, check_marks
+from bunko.stores.sql.marks import SELECT_MARKS, check_writable
 
 T = TypeVar("T")
 
@@ -154,9 +154,10 @@ class Database:
         with self._writer() as connection:
             try:
                 marks = _last_rows(connection.execute(self._begin_write))
+                writer = Connection(connection, self.address)
                 if not is_move:
-                    check_marks(marks, self.location)
-                yield Connection(connection, self.address)
+                    check_writable(writer, marks, self.location)
+                yield writer
                 reach_failpoint("store.commit")
                 is_committing = True
                 connection.execute(self._commit)

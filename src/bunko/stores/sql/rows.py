@@ -17,7 +17,7 @@ from bunko.stores.sql.tools import MACHINE_PREFIX
 # Rows and bytes in memory at a time, and in one transaction.
 _PAGE_ROWS, _PAGE_BYTES = 500, 4_000_000
 # Values that belong to a place and not to the library: the version of its tables, and marks.
-_LOCAL_VALUES = ("schema", marks.MOVED, marks.COPYING)
+_LOCAL_VALUES = ("schema", marks.MOVED, marks.COPYING, marks.ARRIVED)
 
 
 class SqlRows:
@@ -102,9 +102,9 @@ class SqlRows:
         """Store the values of another library, and the index files of this machine by tool."""
         values = {key: value for key, value in values.items() if self._is_valid_here(key)}
         values |= {self._changes.index_file_key(tool_id): name for tool_id, name in index_files.items() if name}
-        kept = (marks.COPYING, "schema")[is_finished:]
+        values[marks.ARRIVED if is_finished else marks.COPYING] = values["id"]
         with self._database.transaction(is_move=True) as connection:
-            connection.execute(f"DELETE FROM meta WHERE key NOT IN ({placeholders(kept)})", kept)
+            connection.execute("DELETE FROM meta WHERE key <> 'schema'")
             connection.executemany("INSERT INTO meta VALUES (?, ?)", list(values.items()))
             if self._machine:
                 connection.execute(
@@ -114,14 +114,25 @@ class SqlRows:
                 )
 
     def copy_of(self) -> str:
-        """Return the id of the library that this one is an unfinished copy of, or an empty string."""
-        return marks.read_mark(self._database, marks.COPYING)
+        """Return the id of the library that this one is a copy of and nothing else, or an empty string."""
+        stored = marks.read_marks(self._database)
+        return stored.get(marks.COPYING) or stored.get(marks.ARRIVED, "")
+
+    def is_unfinished(self) -> bool:
+        """Return whether this library is a copy that is not complete."""
+        return marks.COPYING in marks.read_marks(self._database)
+
+    @retried
+    def begin_use(self) -> None:
+        """Make this library more than a copy."""
+        with self._database.transaction():
+            pass
 
     @retried
     def begin_copy(self, library_id: str) -> None:
         """Mark this library as an unfinished copy, so that nobody else uses it."""
         with self._database.transaction(is_move=True) as connection:
-            connection.execute("DELETE FROM meta WHERE key = ?", (marks.MOVED,))
+            connection.execute("DELETE FROM meta WHERE key IN (?, ?)", (marks.MOVED, marks.ARRIVED))
             put_meta(connection, marks.COPYING, library_id)
 
     @contextmanager

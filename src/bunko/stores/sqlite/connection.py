@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from bunko.errors import LibraryBusy, LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew, rebuild_hint
 from bunko.failpoints import reach_failpoint
 from bunko.stores.sql.database import INTEGER, ColumnType
-from bunko.stores.sql.marks import check_writable
+from bunko.stores.sql.marks import SELECT_MARKS, check_writable
 from bunko.stores.sqlite import guard, schema
 from bunko.stores.sqlite.errors import BUSY_SECONDS, translate_errors, translate_value_errors
 from bunko.stores.sqlite.files import wal_files
@@ -195,7 +195,7 @@ class Database:
             try:
                 self._writer.execute("BEGIN IMMEDIATE")  # inside try: Ctrl-C may arrive right after it
                 if not is_move:
-                    check_writable(self._writer, self.location)
+                    check_writable(self._writer, self._writer.execute(SELECT_MARKS).fetchall(), self.location)
                 yield self._writer
                 reach_failpoint("store.commit")
                 self._writer.execute("COMMIT")

@@ -17,7 +17,7 @@ from bunko.stores.sql.changes import SqlChanges
 from bunko.stores.sql.database import TEXT
 from bunko.stores.sql.documents import SqlDocuments
 from bunko.stores.sql.index_statistics import SqlIndexStatistics
-from bunko.stores.sql.marks import MOVED, read_mark
+from bunko.stores.sql.marks import MOVED, read_marks
 from bunko.stores.sql.pages import SqlPages
 from bunko.stores.sql.rows import SqlRows
 from bunko.stores.sql.stats import SqlStats
@@ -105,7 +105,7 @@ class Sqlite:
 
     def moved_to(self) -> str:
         """Return where this library is now if it has moved, else an empty string."""
-        return read_mark(self._database, MOVED)
+        return read_marks(self._database).get(MOVED, "")
 
     def close(self) -> None:
         """Close the store."""
