@@ -188,7 +188,16 @@ def test_ctrl_c_is_one_sentence_and_switches_nothing(library: Path, tmp_path: Pa
     from filelock import FileLock
 
     with FileLock(library / "library.db.lock"):
-        command = [sys.executable, "-m", "bunko", "move", "--to", f"sqlite:{tmp_path / 'new.db'}", "--library", str(library)]
+        command = [
+            sys.executable,
+            "-m",
+            "bunko",
+            "move",
+            "--to",
+            f"sqlite:{tmp_path / 'new.db'}",
+            "--library",
+            str(library),
+        ]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None
             assert "is writing to this library; waiting for it to finish." in process.stderr.readline()

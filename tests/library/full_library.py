@@ -12,6 +12,7 @@ from bunko.library.paths import LibraryPaths, locate_library
 from bunko.protocols import Digest, Store
 from bunko.records import EmbeddingUsage, ToolStatistics, WebPage
 from bunko.types import Tool
+from bunko.types.access import AuditEntry, Rights, Token
 
 TEXTS = {
     "京都.md": "# 京都の寺\n\n秋の京都で寺の庭を巡りました。紅葉にはまだ早い時期でした。\n\n"
@@ -56,6 +57,8 @@ def add_rare_rows(library: Library) -> None:
     store.changes.set_index_note(notes.id, "milvus", "0123456789abcdef")
     store.cache.log_search("京都 の\0寺", "notes", "2026-01-01T00:00:00", limit=10)
     store.cache.cache_answer("rewrite", b"key", "答え", now=0.0, expires_at=2e10, limit=10)
+    store.tokens.add(Token("alice", "0f" * 32, Rights(("notes",), ("pages",)), "2026-01-01T00:00:00"))
+    store.audit.begin(AuditEntry("2026-01-01T00:00:00", "alice", "cli", "import", ("notes",)), limit=10)
     dropped = store.tools.put(Tool("dropped"))
     store.tools.drop(dropped.id)
 

@@ -49,9 +49,8 @@ def test_every_table_and_column_of_a_library_says_how_it_moves(scripts: list[str
     moving = {name: sorted(column.strip('"') for column in table.columns) for name, table in TABLES.items()}
     assert moving | {"meta": ["key", "value"]} == columns_of(scripts)
     text = " ".join(scripts)
-    with_ids = set(
-        re.findall(r"CREATE TABLE (\w+) \(\s*id (?:INTEGER PRIMARY KEY AUTOINCREMENT|BIGINT GENERATED)", text)
-    )
+    id_column = r"id (?:INTEGER PRIMARY KEY AUTOINCREMENT|BIGINT GENERATED)"
+    with_ids = set(re.findall(rf"CREATE TABLE (?:IF NOT EXISTS )?(\w+) \(\s*{id_column}", text))
     assert with_ids == set(TABLES_WITH_IDS)
 
 

@@ -201,6 +201,7 @@ class Mover:
         for table in SMALL_TABLES:
             for page in source.pages(table):
                 target.put_page(table, page, is_new=False)
+        target.put_last_ids(source.last_ids())
         expected, actual = (read_digests(rows, NO_OBSERVER, tables=SMALL_TABLES) for rows in (source, target))
         check_digests(expected, actual, self._tool_names(), place)
 

@@ -70,9 +70,26 @@ TABLES: Mapping[str, Table] = {
         large=("vectors",),
     ),
     "index_frequencies": Table({"tool_id": INTEGER, "key": INTEGER, "count": INTEGER}, ("tool_id", "key")),
+    "tokens": Table(
+        {
+            "name": TEXT, "digest": TEXT, "read": TEXT, "write": TEXT, "created_at": TEXT, "expires_at": TEXT,
+            "last_used_at": TEXT,
+        },
+        ("name",),
+        tool="0",
+    ),
+    "audit": Table(
+        {
+            "id": INTEGER, "time": TEXT, "who": TEXT, "via": TEXT, "action": TEXT, "tools": TEXT, "arguments": TEXT,
+            "result": TEXT, "details": TEXT,
+        },
+        ("id",),
+        large=("arguments", "details"),
+        tool="0",
+    ),
     "answers": Table({"kind": TEXT, "key": BLOB, "value": TEXT, "until": REAL}, ("kind", "key"), tool="0"),
     "asked": Table({"query": TEXT, "tool": TEXT, "count": INTEGER, "last": TEXT}, ("query", "tool"), tool="0"),
 }  # fmt: skip
 
 # Tables whose ids are never used twice, also if the row with the highest one is gone.
-TABLES_WITH_IDS = ("tools", "documents", "chunks")
+TABLES_WITH_IDS = ("tools", "documents", "chunks", "audit")

@@ -49,8 +49,9 @@ class Connection(sqlite3.Connection):
 
     def put_last_id(self, table: str, last_id: int) -> None:
         """Let a table give only higher ids than this one from now on."""
-        self.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
-        self.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table, last_id))
+        if last_id > 0:  # else nothing was ever in it, and it may not exist
+            self.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+            self.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table, last_id))
 
 
 class Database:
