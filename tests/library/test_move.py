@@ -70,11 +70,28 @@ def test_everything_is_the_same_after_a_move(folder: Path, tmp_path: Path) -> No
         assert digests(library.store) == before
         assert answers(library) == found
         assert library.store.rows is not None
-        assert library.store.rows.values() == values
+        notes = library.resolve_tool("notes")
+        # The index file is a new one.
+        assert library.store.rows.values() == values | {
+            f"derived {notes.id}": library.store.changes.index_file(notes.id)
+        }
         assert (library.store.rows.last_ids(), library.store.id) == (ids, library_id)
         assert library.store.vectors.usage() == usage
         assert library.store.tools.put(Tool("next")).id == ids["tools"] + 1
         assert library.store.check() == ""
+
+
+def test_a_search_after_the_move_does_not_build_an_index(folder: Path, tmp_path: Path) -> None:
+    move(folder, f"sqlite:{tmp_path / 'moved.db'}")
+    with open_folder(folder) as library:
+        notes = library.resolve_tool("notes")
+        (file,) = library.paths.index_folder.glob("*.segment")
+        assert library.paths.index_folder == tmp_path / "moved.db.d"
+        with library.store.read_transaction():
+            (view,) = library.index_view([notes.id]).views  # type: ignore[attr-defined]
+        assert view.segment.stamp["nonce"] == library.store.changes.index_file(notes.id)
+        assert view.segment.stamp["generation"] == int(file.stem.rpartition("-")[2]) == library.store.generation()
+    assert not list((folder / "index").glob("moving-*"))
 
 
 def test_the_way_back_is_the_same_command(folder: Path, tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ class IndexSwitcher:
     @contextmanager
     def _open(self, settings: Settings) -> Iterator[Index]:
         paths = self._library.paths
-        folder = index_folder(paths, settings)
+        folder = index_folder(paths, settings) if self._store.is_persistent else None
         with ExitStack() as stack:
             index = indexes.build(settings.index.kind, self._store, folder, engine_options(paths, settings, folder))
             yield stack.enter_context(closing(index))

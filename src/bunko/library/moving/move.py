@@ -26,9 +26,9 @@ from bunko.library.moving.destination import (
 )
 from bunko.library.moving.sample_searches import SearchComparison, compare_indexes, sample_searches
 from bunko.library.moving.settings_file import SettingsChange, plan_change
-from bunko.library.paths import LibraryPaths
+from bunko.library.paths import LibraryPaths, paths_for_file
 from bunko.observer import NO_OBSERVER, Observer
-from bunko.protocols import MovingRows, Store
+from bunko.protocols import Index, MovingRows, Store
 from bunko.records import StoreAddress, Totals
 from bunko.settings import LoadedSettings
 from bunko.timing import now
@@ -98,9 +98,15 @@ class Mover:
                 check_destination(self._store, destination)  # it may have changed since
                 result.rows = self._copy(target, observer)
             # Opened again, because its id and its generation are now those of the library.
-            with self._open_target(destination, observer) as target:
-                result.comparison = self._compare_searches(target, observer)
+            with (
+                self._open_target(destination, observer) as target,
+                self._build_index(target, self._new_index_folder(destination)) as index,
+            ):
+                result.comparison = self._compare_searches(target, index, observer)
                 self._switch(target, result)
+                if self._new_index_folder(destination) is not None:
+                    for tool in catalog.tools(target):
+                        index.sync(tool.id)
         return result
 
     def undo(self) -> str:
@@ -153,23 +159,42 @@ class Mover:
         target_rows.put_values(source_rows.values(), {}, is_finished=False)
         return sum(digest.rows for digest in digests.values())
 
-    def _compare_searches(self, target: Store, observer: Observer) -> SearchComparison:
-        """Compare the searches of the library with those of its copy, whose index is built from its own rows."""
+    def _new_index_folder(self, destination: Destination) -> Path | None:
+        """Return the folder of index files of the new place; None if it is the present one, whose files stay valid."""
+        path, settings = destination.address.location, self._library.settings
+        if path == self._library.paths.database or self._index_kind() != "embedded":
+            return None
+        new_paths = self._located if path == self._located.database else paths_for_file(path)
+        folder = index_folder(new_paths, settings)
+        return None if folder == index_folder(self._library.paths, settings) else folder
+
+    def _index_kind(self) -> str:
+        """Return the index whose answers are compared: that of the library, or for Chroma the segments that it uses.
+
+        Chroma finds vectors approximately; words and vectors are the same in its segments.
+        """
+        return "milvus" if self._library.settings.index.kind == "milvus" else "embedded"
+
+    @contextmanager
+    def _build_index(self, store: Store, folder: Path | None = None) -> Iterator[Index]:
+        """Open an index of a copy, by default in a folder that is deleted afterwards."""
         paths, settings = self._library.paths, self._library.settings
-        folder = index_folder(paths, settings)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for leftover in folder.glob(f"{_CHECK_PREFIX}*"):
-            shutil.rmtree(leftover, ignore_errors=True)
-        # Chroma finds vectors approximately; words and vectors are the same in its segments.
-        kind = "milvus" if settings.index.kind == "milvus" else "embedded"
-        options = engine_options(paths, settings, folder)
+        current_folder = index_folder(paths, settings)
+        options = engine_options(paths, settings, current_folder)
+        with ExitStack() as stack:
+            if folder is None:
+                current_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                for leftover in current_folder.glob(f"{_CHECK_PREFIX}*"):
+                    shutil.rmtree(leftover, ignore_errors=True)
+                temporary = tempfile.TemporaryDirectory(prefix=_CHECK_PREFIX, dir=current_folder)
+                folder = Path(stack.enter_context(temporary))
+            yield stack.enter_context(closing(indexes.build(self._index_kind(), store, folder, options)))
+
+    def _compare_searches(self, target: Store, index: Index, observer: Observer) -> SearchComparison:
+        """Compare the searches of the library with those of its copy, whose index is built from its own rows."""
         samples = sample_searches(self._store, catalog.tools(self._store))
-        with (
-            tempfile.TemporaryDirectory(prefix=_CHECK_PREFIX, dir=folder) as check_folder,
-            closing(indexes.build(kind, self._store, folder, options)) as old_index,
-            closing(indexes.build(kind, target, Path(check_folder), options)) as new_index,
-        ):
-            return compare_indexes((self._store, old_index), (target, new_index), samples, observer)
+        with self._build_index(self._store, index_folder(self._library.paths, self._library.settings)) as old_index:
+            return compare_indexes((self._store, old_index), (target, index), samples, observer)
 
     def _switch(self, target: Store, result: MoveResult) -> None:
         """Make the copy the library, while nobody can write to the old one."""
