@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import log, sqrt
 
 from bunko.records import ChunkRow
@@ -19,7 +18,7 @@ from bunko.text import analyzer, stopwords
 from bunko.text.characters import JAPANESE_CHARS
 from bunko.text.language import detect_language
 from bunko.text.nouns import plain_text
-from bunko.text.sentences import sentence_ends
+from bunko.text.sentences import LIST_MARKER, sentence_ranges
 from bunko.types import Hit
 
 _MAX_TAGS = 5
@@ -44,14 +43,6 @@ _FILLER_LEMMAS = stopwords.JAPANESE | frozenset(
     因る 於く
     """.split()
 )
-# A list item, a heading, a table row or a quotation starts a new sentence, however the line before it ended, and so
-# does the text below 【来週】 or a line that ends with a colon.
-_ITEM_BORDER = re.compile(
-    r"\n(?=[ \t\u3000]*(?:[-*+・•◦●■□◆◇○#>|【]|\d{1,3}[.)．）]|[^\n]*:\s*(?:\n|\Z)))|(?<=[】:])\n"
-)
-_LIST_MARKER = re.compile(r"^[\s\u3000]*(?:[-*+・•◦●■□◆◇○#>|]+(?:\s*\[[ xX]\])?|\d{1,3}[.)．）])[\s\u3000]*")
-# ！ and ？ also end a sentence before a Latin word, unlike the half-width ! and ?.
-_JAPANESE_SENTENCE_END = re.compile(rf"(?<=[{JAPANESE_CHARS}][!?])(?=[A-Za-z0-9])")
 _TAG_LINE = re.compile(r"(?i)^(?:tags?|タグ)\s*[:：]")
 _JAPANESE_LINE_BREAK = re.compile(rf"(?<=[{JAPANESE_CHARS}、。，．])[^\S\n]*+\n\s*+(?=[{JAPANESE_CHARS}「『（])")
 
@@ -151,12 +142,8 @@ def _is_filler(spelling: str) -> bool:
 
 def _split_sentences(text: str) -> Iterator[str]:
     text = plain_text(text)
-    item_starts = (
-        match.start() for pattern in (_ITEM_BORDER, _JAPANESE_SENTENCE_END) for match in pattern.finditer(text)
-    )
-    cuts = sorted({0, *sentence_ends(text), *item_starts, len(text)})
-    for start, end in pairwise(cuts):
-        sentence = " ".join(_JAPANESE_LINE_BREAK.sub("", _LIST_MARKER.sub("", text[start:end])).split())
+    for start, end in sentence_ranges(text):
+        sentence = " ".join(_JAPANESE_LINE_BREAK.sub("", LIST_MARKER.sub("", text[start:end])).split())
         min_chars = _MIN_SENTENCE_CHARS[detect_language(sentence)]
         if min_chars <= len(sentence) <= _MAX_SENTENCE_CHARS and not _TAG_LINE.match(sentence):
             yield sentence

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
+
+from bunko.text.characters import JAPANESE_CHARS
 
 _CLOSERS = r"""[)\]}"'”’»）」』】〉》〕］｝〟]*+"""
 # The leading character class lets the engine skip to the next candidate; look-behinds then distinguish them.
@@ -24,6 +28,12 @@ _ABBREVIATION = (
     r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|[a-hj-z](?:\.[a-z])*)"
 )
 _NUMBERED_ABBREVIATION = r"(?i:nos?|figs?|eqs?|sec|ch|vol|pp?|ver|ed|art|para|tab)"
+# A list item, a heading, a table row or a quotation starts a new sentence, however the line before it ended, and so
+# does the text below 【来週】 or a line that ends with a colon.
+_ITEM_BORDER = r"\n(?=[ \t\u3000]*(?:[-*+・•◦●■□◆◇○#>|【]|\d{1,3}[.)．）]|[^\n]*:\s*(?:\n|\Z)))|(?<=[】:])\n"
+# ！ and ？ also end a sentence before a Latin word, unlike the half-width ! and ?.
+_JAPANESE_SENTENCE_END = rf"(?<=[{JAPANESE_CHARS}][!?])(?=[A-Za-z0-9])"
+LIST_MARKER = re.compile(r"^[\s\u3000]*(?:[-*+・•◦●■□◆◇○#>|]+(?:\s*\[[ xX]\])?|\d{1,3}[.)．）])[\s\u3000]*")
 _LAST_WORD = re.compile(r"[^\s(\[{\"'「『（]*\Z")
 _WORD_REACH = 12  # characters before a point that can hold an abbreviation
 
@@ -47,6 +57,14 @@ def sentence_ends(text: str) -> list[int]:
             continue
         ends.append(start if mark in "\n\r" else match.end())
     return list(dict.fromkeys(ends))
+
+
+def sentence_ranges(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of the sentences of a text with lists, headings and tables; together they are all of it."""
+    borders = {0, *sentence_ends(text), len(text)}
+    for expression in (_ITEM_BORDER, _JAPANESE_SENTENCE_END):
+        borders.update(match.start() for match in _pattern(expression).finditer(text))
+    yield from pairwise(sorted(borders))
 
 
 def _is_abbreviation(text: str, point: int) -> bool:

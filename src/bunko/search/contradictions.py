@@ -1,0 +1,151 @@
+"""Find what a passage says otherwise than a claim: a negation, an opposite, or the same about somebody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from bunko.search.evidence import Evidence, is_across, is_said, matched_weight
+from bunko.search.statements import Clause, Word
+from bunko.search.word_match import SHARED_CHARACTERS, best_match, match_strength
+from bunko.text import polarity
+from bunko.text.quantities import Quantity
+
+
+def find_conflicts(claim: Clause, window: Sequence[Clause], passage: Evidence) -> list[str]:
+    """Return what a passage says differently: a negation, a comparison, or the same about somebody else."""
+    ranked = sorted(window, key=lambda clause: -matched_weight(claim, [clause]))
+    conflicts = []
+    nearest = [
+        clause for clause in ranked if matched_weight(claim, [clause]) >= matched_weight(claim, [ranked[0]]) - 1e-9
+    ]
+    if all(_denies(claim, clause) for clause in nearest) or any(_is_denied(word, window) for word in claim.words):
+        conflicts.append("not")
+    opposites = [polarity.opposite(claim.text, clause.text) for clause in nearest]
+    if all(opposites):
+        conflicts.append(opposites[0])
+    if not is_across(claim, ranked[:1]):
+        conflicts += _replaced(claim, ranked[0])
+    conflicts += _misplaced(claim, passage)
+    return conflicts
+
+
+def _replaced(claim: Clause, clause: Clause) -> Iterator[str]:
+    """Yield words in whose place, before the same word, a passage has another: network team, database team."""
+    for word, following in pairwise(claim.words):
+        if word.is_name or best_match(word, [clause])[0] or not _are_adjacent(word, following, claim):
+            continue
+        strength, other = best_match(following, [clause])
+        position = clause.words.index(other) if other is not None and strength == 1.0 else 0
+        before = clause.words[position - 1] if position else None
+        if before and other and _are_adjacent(before, other, clause) and not best_match(before, [claim])[0]:
+            yield word.text
+
+
+def _are_adjacent(word: Word, following: Word, clause: Clause) -> bool:
+    return f"{word.text}{following.text}" in clause.text or f"{word.text} {following.text}" in clause.text
+
+
+def _is_denied(word: Word, clauses: Sequence[Clause]) -> bool:
+    """Return whether clauses deny a word wherever they have it, or say it wherever the claim denies it."""
+    matches = [
+        other for clause in clauses for other in clause.words if match_strength(word, other) >= SHARED_CHARACTERS
+    ]
+    return bool(matches) and all(other.is_negated != word.is_negated for other in matches)
+
+
+def _denies(claim: Clause, clause: Clause) -> bool:
+    """Return whether one clause denies what another claims."""
+    agreeing_predicates = covered = 0
+    for word in claim.words:
+        strength, other = best_match(word, [clause])
+        if other is None or strength < SHARED_CHARACTERS:
+            continue
+        covered += 1
+        if word.is_negated != other.is_negated:
+            return True
+        agreeing_predicates += other.is_predicate or word.is_predicate
+    if claim.negations % 2 == clause.negations % 2:
+        return False
+    is_japanese = any(word.is_japanese for word in (*claim.words, *clause.words))
+    return not agreeing_predicates if is_japanese else covered < 0.75 * len(claim.words)
+
+
+def _misplaced(claim: Clause, passage: Evidence) -> Iterator[str]:
+    """Yield names and numbers that the passage connects with something else than the claim does."""
+    clauses = with_inherited_names(passage)
+    for name in claim.names:
+        if is_claimed_of_another(name, claim, clauses):
+            yield name.text
+    for quantity in claim.quantities:
+        if _is_value_of_another(quantity, claim, clauses):
+            yield quantity.text
+    if claim.topic is not None and not claim.topic.is_name and _is_about_another(claim.topic, claim, passage.clauses):
+        yield claim.topic.text
+
+
+def with_inherited_names(passage: Evidence) -> list[tuple[Clause, tuple[Word, ...]]]:
+    """Return the clauses of a passage with the names they are about: their own, or else those before them."""
+    result: list[tuple[Clause, tuple[Word, ...]]] = []
+    names: tuple[Word, ...] = ()
+    for clause in passage.clauses:
+        names = clause.names or names
+        result.append((clause, names))
+    return result
+
+
+def is_claimed_of_another(name: Word, claim: Clause, clauses: Sequence[tuple[Clause, tuple[Word, ...]]]) -> bool:
+    """Return whether the rest of a claim stands only in clauses about other names."""
+    passage = [clause for clause, _ in clauses]
+    rest = [word for word in claim.words if not word.is_name and best_match(word, passage)[0]]
+    if not rest and not claim.quantities:
+        return False
+    scored = []
+    for clause, names in clauses:
+        score = sum(best_match(word, [clause])[0] for word in rest)
+        score += sum(is_said(quantity, clause.quantities) for quantity in claim.quantities)
+        scored.append((score, any(match_strength(name, other) for other in names), bool(names)))
+    best = max(score for score, _, _ in scored)
+    if best < 0.5 * (len(rest) + len(claim.quantities)):
+        return False
+    nearest = [(has_name, has_others) for score, has_name, has_others in scored if score >= best - 1e-9]
+    return all(has_others and not has_name for has_name, has_others in nearest)
+
+
+def _is_about_another(topic: Word, claim: Clause, clauses: Sequence[Clause]) -> bool:
+    """Return whether a passage says something else about the topic of a claim, and the rest of it about another."""
+    if not any(clause.topic is not None and match_strength(topic, clause.topic) == 1.0 for clause in clauses):
+        return False
+    rest = Clause(claim.text, tuple(word for word in claim.words if word is not topic), claim.quantities, 0)
+    if not rest.words and not rest.quantities:
+        return False
+    scores = [matched_weight(rest, [clause]) for clause in clauses]
+    nearest = [clause for clause, score in zip(clauses, scores, strict=True) if score >= max(scores) - 1e-9]
+
+    def is_head(word: Word) -> bool:  # of a compound: trial keys are not keys in general
+        return any(match_strength(word, head) == 1.0 and _are_adjacent(topic, head, claim) for head in rest.words)
+
+    return max(scores) > 0 and all(
+        clause.topic is not None
+        and not best_match(topic, [clause])[0]
+        and (not best_match(clause.topic, [claim])[0] or is_head(clause.topic))
+        for clause in nearest
+    )
+
+
+def _is_value_of_another(quantity: Quantity, claim: Clause, clauses: Sequence[tuple[Clause, tuple[Word, ...]]]) -> bool:
+    """Return whether the words of a claim stand nearer to another value of the same unit."""
+
+    rest = Clause(claim.text, claim.words, tuple(other for other in claim.quantities if other is not quantity), 0)
+
+    def shared(clause: Clause) -> float:
+        return matched_weight(rest, [clause])
+
+    own = [shared(clause) for clause, _ in clauses if is_said(quantity, clause.quantities)]
+    others = [
+        shared(clause)
+        for clause, _ in clauses
+        if not is_said(quantity, clause.quantities)
+        and any(quantity.competes_with(other) for other in clause.quantities)
+    ]
+    return bool(own) and bool(others) and max(others) > max(own)

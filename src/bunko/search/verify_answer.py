@@ -1,0 +1,128 @@
+"""Verify an answer: was each source shown, is it unchanged, and does it say what the sentence says?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from bunko.search.answer_text import AnswerSentence, split_answer
+from bunko.search.evidence import Evidence, analyze_passage
+from bunko.search.statements import analyze_clauses
+from bunko.search.support import Support, check_support, find_gaps, support_order
+from bunko.types.answers import AnswerSource, CheckedCitation, CheckedSentence, CitationState
+
+# "The library does not say", in the words that models and people use.
+_REFUSAL = re.compile(
+    r"(?i)\b(?:librar(?:y|ies)|documents?|sources?|passages?|notes?|excerpts?|materials?|texts?)\b[^.!?]{0,40}"
+    r"(?:do(?:es)? not|don['’]t|doesn['’]t|did not|cannot|can['’]t|contains? no|ha(?:s|ve) no|says? nothing)\b"
+    r"|\b(?:there is|i found|found|contains?|has|have) no (?:information|answer|mention|passage|evidence)\b"
+    r"|\bnot (?:mentioned|stated|found|specified|covered) in\b|\bi (?:could not|couldn['’]t|cannot|can['’]t) find\b"
+    r"|(?:資料|文書|ライブラリー?|抜粋|出典|情報源|文献|メモ|ノート)[^。]{0,30}(?:ありません|ない|ません|なかった)"
+    r"|(?:記載|情報|言及|記述|回答)[はがも][^。]{0,10}(?:ありません|見当たりません|見つかりません|ない)"
+    r"|見つかりません|見当たりません|(?:わかり|分かり)ません"
+)
+# Sentences that connect or greet.
+_PLEASANTRY = re.compile(
+    r"(?i)^(?:hello|hi|hey|thanks?|thank you|sure|certainly|of course|yes|no|okay|ok|great question|i hope|hope this"
+    r"|let me know|feel free|in summary|to summari[sz]e|here(?:'s| is| are)|below (?:is|are)|based on (?:the|your)"
+    r"|according to (?:the|your) (?:library|documents?|sources?|passages?|notes?|excerpts?)[.,:]?$"
+    r"|please (?:let|ask|note that this)|is there anything|would you like)\b"
+    r"|^(?:こんにちは|はい|いいえ|ありがとう|以下|上記|まとめ(?:ると)?|なお|ご質問|ご不明|お役に立|何か(?:他|ほか)|詳しくは|次のとおり|結論)"
+)
+_QUESTION_END = ("?", "？")
+# A pleasantry that goes on about a subject claims something.
+_MAX_PLAIN_WORDS = 6
+
+
+def is_refusal(sentence: str) -> bool:
+    """Return whether a sentence says that the sources do not answer the question."""
+    return _REFUSAL.search(sentence) is not None
+
+
+def verify_sentences(
+    text: str,
+    sources: Sequence[AnswerSource],
+    check_source: Callable[[AnswerSource], CitationState],
+    *,
+    question: str = "",
+) -> list[CheckedSentence]:
+    """Return the sentences of an answer, each compared with the sources that it cites.
+
+    A source that a sentence does not cite is added to its citations if it says what no cited source does.
+    """
+    return _Verifier(sources, check_source, question).verify(split_answer(text, sources))
+
+
+class _Verifier:
+    """Compares sentences with the sources of one answer."""
+
+    def __init__(
+        self, sources: Sequence[AnswerSource], check_source: Callable[[AnswerSource], CitationState], question: str
+    ) -> None:
+        self._sources = {source.number: source for source in sources}
+        self._check_source, self._question = check_source, question
+        self._states: dict[int, CitationState] = {}
+
+    def verify(self, sentences: Sequence[AnswerSentence]) -> list[CheckedSentence]:
+        return [self._verify_sentence(sentence) for sentence in sentences]
+
+    def _verify_sentence(self, sentence: AnswerSentence) -> CheckedSentence:
+        if self._is_plain(sentence):
+            return CheckedSentence(sentence.text, "plain", before=sentence.before)
+        single = {number: self._support(sentence.text, [number]) for number in self._sources}
+        best = max(single, key=lambda number: support_order(single[number]), default=0)
+        cited = [given.number for given in sentence.citations if given.number and self._holds(given.number)]
+        support = self._support(sentence.text, cited)
+        citations = [
+            CheckedCitation(
+                given.label,
+                given.number,
+                self._state(given.number) if given.number else "not_shown",
+                supports=given.number in cited and self._contributes(given.number, cited, support, single),
+            )
+            for given in sentence.citations
+        ]
+        status, missing = support.status, support.missing if cited or not best else single[best].missing
+        if status != "supported" and best and single[best].status == "supported" and self._holds(best):
+            status, missing = "supported", ()
+            citations.append(CheckedCitation(f"[{best}]", best, self._state(best), supports=True, added=True))
+        if sentence.shares_citations:  # the citations of a whole paragraph: those that are not about this sentence go
+            citations = [citation for citation in citations if citation.supports or not citation.number] or citations
+        best_source = best if best and single[best].status != "unsupported" else 0
+        return CheckedSentence(
+            sentence.text, status, tuple(citations), missing if status != "supported" else (), best_source,
+            sentence.before,
+        )  # fmt: skip
+
+    def _contributes(self, number: int, cited: Sequence[int], support: Support, single: dict[int, Support]) -> bool:
+        """Return whether a source supports a sentence alone, or a part of one that all of its sources support."""
+        if single[number].status == "supported":
+            return True
+        return support.status == "supported" and len(cited) > 1 and single[number].status == "partly"
+
+    def _support(self, text: str, numbers: Sequence[int]) -> Support:
+        return check_support(text, [self._evidence(number) for number in numbers])
+
+    def _evidence(self, number: int) -> Evidence:
+        source = self._sources[number]
+        return analyze_passage(source.text, source.context)
+
+    def _holds(self, number: int) -> bool:
+        return self._state(number) in ("same", "moved")
+
+    def _state(self, number: int) -> CitationState:
+        if number not in self._states:
+            self._states[number] = self._check_source(self._sources[number])
+        return self._states[number]
+
+    def _is_plain(self, sentence: AnswerSentence) -> bool:
+        """Return whether there is nothing to verify; names and numbers must be in a source or in the question."""
+        text = sentence.text
+        clauses = analyze_clauses(text)
+        if not clauses:
+            return True
+        word_count = sum(len(clause.words) for clause in clauses)
+        is_plain = sentence.is_layout or text.rstrip("」』\"'”）)").endswith(_QUESTION_END) or is_refusal(text)
+        is_plain = is_plain or (_PLEASANTRY.match(text) is not None and word_count <= _MAX_PLAIN_WORDS)
+        evidence = [*(self._evidence(number) for number in self._sources), analyze_passage(self._question)]
+        return is_plain and not find_gaps(text, evidence)

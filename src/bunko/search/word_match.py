@@ -1,0 +1,95 @@
+"""Compare words: are they the same, translations, synonyms, or the same name in other letters?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from bunko.search.statements import Clause, Word, fold_romaji
+from bunko.text import bridge
+
+# How certain a match is.
+TRANSLATION, SYNONYM, SAME_BEGINNING, SHARED_CHARACTERS = 0.9, 0.7, 0.8, 0.6
+_MIN_TRANSLATION_WEIGHT = 0.2
+_MIN_BEGINNING = 5  # letters that two words must share
+
+
+def best_match(word: Word, clauses: Sequence[Clause]) -> tuple[float, Word | None]:
+    """Return the word of some clauses that is most like a word, and how certain it is the same."""
+    best: tuple[float, Word | None] = (0.0, None)
+    for clause in clauses:
+        for other in clause.words:
+            strength = match_strength(word, other)
+            if strength > best[0]:
+                best = (strength, other)
+                if strength == 1.0:
+                    return best
+    return best
+
+
+@lru_cache(100_000)
+def match_strength(word: Word, other: Word) -> float:
+    """Return how certain it is that two words mean the same, 0 to 1."""
+    if not set(word.spellings).isdisjoint(other.spellings):
+        return 1.0
+    if word.is_name or other.is_name:
+        return _name_strength(word, other)
+    if word.is_japanese != other.is_japanese:
+        return TRANSLATION if _translates(word, other) or _translates(other, word) else 0.0
+    if _are_synonyms(word, other) or _are_synonyms(other, word):
+        return SYNONYM
+    return _spelling_strength(word, other)
+
+
+def _name_strength(word: Word, other: Word) -> float:
+    """Compare names: by their letters, or as they are read."""
+    if word.is_japanese != other.is_japanese:
+        folded = {fold_romaji(spelling) for spelling in other.spellings}
+        if not folded.isdisjoint(fold_romaji(spelling) for spelling in word.spellings):
+            return 1.0
+        if _translates(word, other) or _translates(other, word):
+            return TRANSLATION
+        return 0.0
+    if not word.is_japanese and _begin_alike(word.spellings[0], other.spellings[0]):
+        return SAME_BEGINNING
+    if (
+        word.is_japanese
+        and (word.text in other.text or other.text in word.text)
+        and min(len(word.text), len(other.text)) > 1
+    ):
+        return TRANSLATION
+    return 0.0
+
+
+def _begin_alike(one: str, two: str) -> bool:
+    """Return whether one word begins with the other, as PostgreSQL with Postgres; TM-300 and TM-300X are different."""
+    is_long = min(len(one), len(two)) >= _MIN_BEGINNING
+    return is_long and one.isalpha() and two.isalpha() and (one.startswith(two) or two.startswith(one))
+
+
+def _translates(word: Word, other: Word) -> bool:
+    return any(
+        meaning.spelling in other.spellings and meaning.weight >= _MIN_TRANSLATION_WEIGHT
+        for spelling in word.spellings
+        for meaning in bridge.meanings(spelling)
+    )
+
+
+def _are_synonyms(word: Word, other: Word) -> bool:
+    return any(
+        meaning.spelling in other.spellings for spelling in word.spellings for meaning in bridge.synonyms(spelling)
+    )
+
+
+def _spelling_strength(word: Word, other: Word) -> float:
+    one, two = word.spellings[0], other.spellings[0]
+    if word.is_japanese:
+        kanji = {char for char in one if "一" <= char <= "鿿"}
+        shared = kanji & set(two)
+        if shared and (len(shared) > 1 or one in two or two in one):
+            return SAME_BEGINNING
+        return SHARED_CHARACTERS if shared and (word.is_predicate or other.is_predicate) else 0.0
+    length = min(len(one), len(two))
+    if length >= _MIN_BEGINNING and one[: max(_MIN_BEGINNING, length - 2)] == two[: max(_MIN_BEGINNING, length - 2)]:
+        return SAME_BEGINNING
+    return 0.0

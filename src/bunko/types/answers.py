@@ -1,0 +1,95 @@
+"""Describe an answer to a question: its sentences, the passages it is from, and what was checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+# plain: nothing to verify, such as a greeting, a heading, or "the library does not say".
+SentenceStatus = Literal["supported", "partly", "unsupported", "plain"]
+# The passage as it is now; not_shown: no such source was shown, so the citation is invented.
+CitationState = Literal["same", "moved", "changed", "deleted", "not_shown"]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSource:
+    """A passage that an answer may cite, as it was shown."""
+
+    number: int  # counted from 1
+    tool: str
+    uri: str
+    citation: str  # path:L12-L30
+    text: str
+    hash: str  # of the document and the lines; empty if the document changed since the search
+    place: str = ""  # its page, slide or cells
+    title: str = ""
+    headings: tuple[str, ...] = ()
+    date: str = ""
+    trust: str = ""  # web: written by somebody else
+
+    @property
+    def context(self) -> str:
+        """What stands above the passage: its title, date and headings."""
+        return "\n\n".join(part for part in (self.title, self.date[:10], *self.headings) if part)
+
+    @property
+    def location(self) -> str:
+        """Where the passage is, for people: with its page, slide or cell if it has one, else with its lines."""
+        return f"{self.uri}:{self.place}" if self.place else self.citation
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCitation:
+    """A citation of a sentence, and whether it holds."""
+
+    label: str  # as it is written: [1], notes.md:L3
+    number: int  # of the source; 0 if no such source was shown
+    state: CitationState
+    supports: bool = False  # the passage says what the sentence says
+    added: bool = False  # not cited by the writer, but found by bunko
+
+    @property
+    def holds(self) -> bool:
+        """Whether the passage was shown and is unchanged."""
+        return self.state in ("same", "moved")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSentence:
+    """A sentence of an answer, without its citations, and how far the sources support it."""
+
+    text: str
+    status: SentenceStatus
+    citations: tuple[CheckedCitation, ...] = ()
+    missing: tuple[str, ...] = ()  # words, names and numbers that the cited passages lack or contradict
+    best_source: int = 0  # the number of the source that supports it best; 0 if none does
+    before: str = ""  # line breaks and the list marker before the sentence
+
+    @property
+    def holds(self) -> bool:
+        """Whether a reader may rely on the sentence, or need not."""
+        return self.status in ("supported", "plain")
+
+
+@dataclass(slots=True)
+class CheckedAnswer:
+    """An answer to a question whose sentences were compared with their sources."""
+
+    question: str
+    sentences: list[CheckedSentence]
+    sources: list[AnswerSource]  # all that were shown, best first
+    model: str = ""  # that wrote the answer; empty: the sentences are quoted from the sources
+    notices: list[str] = field(default_factory=list)
+    prompt_tokens: int = 0  # that the model read and wrote
+    answer_tokens: int = 0
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the library answers the question: some sentence is supported, at least in part."""
+        return any(sentence.status in ("supported", "partly") for sentence in self.sentences)
+
+    @property
+    def cited_sources(self) -> list[AnswerSource]:
+        """The sources that the sentences cite, in order of their numbers."""
+        numbers = {citation.number for sentence in self.sentences for citation in sentence.citations if citation.holds}
+        return [source for source in self.sources if source.number in numbers]
