@@ -31,6 +31,7 @@ USERS_OWN = {
     "chat": "provider model base_url api_key provider_order provider_sort allow_fallbacks data_collection",
     "rewrite": "enabled model max_tokens temperature timeout cache_seconds",
     "summarize": "provider model max_tokens temperature timeout max_input_chars",
+    "ask": "top_k model max_tokens temperature timeout max_input_chars",
     "web": "top_k chunk_size chunk_overlap vector_weight k1 b min_combined_score",
     "retry": "max_retries base_delay backoff_factor",
     "chromadb": "url token tenant database timeout write_timeout collection_name hnsw_space hnsw_construction_ef"

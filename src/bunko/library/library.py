@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
 
+    from bunko.library.ask import Asker
     from bunko.library.assistant_names import AssistantNames
     from bunko.library.documents import Documents
     from bunko.library.export import PackTransfer
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from bunko.search.citations import CitationCheck
     from bunko.search.passages import Passage
     from bunko.search.summaries import Summary
+    from bunko.types.answers import CheckedAnswer
 
 
 class Library:
@@ -86,12 +88,10 @@ class Library:
 
     @cached_property
     def web(self) -> WebCollector:
-        """The collector of web pages, imported at first use because most commands do not need it."""
+        """The collector of web pages; imported at first use like the others, because a search does not need them."""
         from bunko.library.web import WebCollector
 
         return WebCollector(self.paths, self.settings, self.store, self._tool_config, self._importer)
-
-    # Imported at first use, because a search needs none of them.
 
     @cached_property
     def _reembedder(self) -> Reembedder:
@@ -111,6 +111,13 @@ class Library:
         from bunko.library.documents import Documents
 
         return Documents(self.store, self._searcher)
+
+    @cached_property
+    def answers(self) -> Asker:
+        """What finds the sources of answers and verifies their citations."""
+        from bunko.library.ask import Asker
+
+        return Asker(self.settings, self._tool_config, self._searcher, self._chat_models)
 
     @cached_property
     def maintenance(self) -> Maintenance:
@@ -160,11 +167,10 @@ class Library:
         `per_document` limits the hits of one document: hits of other documents take their place. Without `operators`,
         quotes and hyphens have no meaning.
         """
-        names = tool if tool is None or isinstance(tool, str) else tuple(tool)
         request = SearchRequest(
-            query, names, tuple(kinds), mode, top_k, per_document=per_document, min_score=min_score,
-            operators=operators, where=where, explain=explain, refresh=refresh, rewrite=rewrite,
-            use_tool_settings=use_tool_settings, **ranking,
+            query, tool if tool is None or isinstance(tool, str) else tuple(tool), tuple(kinds), mode, top_k,
+            per_document=per_document, min_score=min_score, operators=operators, where=where, explain=explain,
+            refresh=refresh, rewrite=rewrite, use_tool_settings=use_tool_settings, **ranking,
         )  # fmt: skip
         return self._searcher.answer(request)
 
@@ -175,12 +181,15 @@ class Library:
         overhead_tokens: Callable[[Passage], int] = lambda _: 0,
         observer: Observer = NO_OBSERVER,
     ) -> Page:
-        """Answer a search request with one page of passages that fits its token budget.
+        """Answer a search request with one page of passages that fits its token budget, importing changes first.
 
-        `overhead_tokens` estimates what a caller adds to each passage when it renders the page. The observer is told
-        of changes that are imported first.
+        `overhead_tokens` estimates what a caller adds to each passage when it renders the page.
         """
         return self._pager.page(request, overhead_tokens=overhead_tokens, observer=observer)
+
+    def ask(self, question: str, *, tool: str | tuple[str, ...] | None = None) -> CheckedAnswer:
+        """Answer a question: by the chat model of the settings, its citations verified, else by quoting documents."""
+        return self.answers.ask(SearchRequest(question, tool))
 
     def build_request(
         self,
@@ -281,10 +290,9 @@ class Library:
         observer: Observer = NO_OBSERVER,
         keep_going: bool = False,
     ) -> Report:
-        """Import tools for the first time, from scratch, or only their changes.
+        """Import tools for the first time, from scratch, or only their changes; `options_of` returns a tool's options.
 
-        `options_of` returns the options that a tool is imported with from now on. With `keep_going`, a tool that fails
-        is reported and the next one is still imported.
+        With `keep_going`, a tool that fails is reported and the next one is still imported.
         """
         return self._importer.import_tools(
             names, mode, options_of=options_of, workers=workers, observer=observer, keep_going=keep_going

@@ -65,6 +65,10 @@ class ChatModels:
         answer.notices += [notice] if notice else []
         return summary
 
+    def ask_model(self) -> ChatModel | None:
+        """Return the chat model that answers questions; None if no provider is set."""
+        return self._get_chat("ask")
+
     def _get_chat(self, section: str) -> ChatModel | None:
         """Return the chat model of a settings section, built at first use; None if no provider is set."""
         chat, purpose, embedding = self._settings.chat, getattr(self._settings, section), self._settings.embedding

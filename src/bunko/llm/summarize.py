@@ -67,11 +67,14 @@ def _excerpts(hits: Sequence[Hit], max_chars: int) -> Iterator[str]:
             return
 
 
+def remove_foreign_addresses(answer: str, excerpts: str) -> str:
+    """Return an answer without URLs that occur in no excerpt: a link could carry what was read to somebody else."""
+    return _URL.sub(lambda match: match[0] if match[0] in excerpts else "[address left out]", answer)
+
+
 def _plain_text(answer: str, excerpts: str) -> str:
     """Return an answer as plain paragraphs, without URLs that occur in no excerpt."""
-    answer = _URL.sub(
-        lambda match: match[0] if match[0] in excerpts else "[address left out]", _MARKDOWN_LINK.sub(r"\1", answer)
-    )
+    answer = remove_foreign_addresses(_MARKDOWN_LINK.sub(r"\1", answer), excerpts)
     lines = [line.strip() for line in answer.splitlines() if line.strip()]
     text = "\n".join(lines)
     return text if len(text) <= _MAX_SUMMARY_CHARS else f"{text[:_MAX_SUMMARY_CHARS]}…"

@@ -1,8 +1,8 @@
 """Split an answer into sentences and attach the citations to them.
 
 A citation belongs to the sentence it stands in or follows, also after the full stop; at the beginning of a line it
-belongs to the sentence after it. A citation at the end of a paragraph or list item also covers the sentences before it there
-that have none of their own, and one in a line that ends with a colon covers the list below it.
+belongs to the sentence after it. A citation at the end of a paragraph or list item also covers the sentences before it
+there that have none of their own, and one in a line that ends with a colon covers the list below it.
 """
 
 from __future__ import annotations

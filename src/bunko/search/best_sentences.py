@@ -89,8 +89,7 @@ def choose_sentences(
     A sentence that several documents have is returned once, with all of them as its sources. A question about a name
     that no source has is not answered.
     """
-    evidence = [analyze_passage(source.text, source.context) for source in sources]
-    if not sources or find_gaps(question, evidence, amounts=False):
+    if not sources or _asks_for_unknown_name(question, sources):
         return []
     candidates = _score(_analyze_question(question), sources, question, similarity)
     candidates.sort(key=lambda candidate: (-candidate.score, candidate.rank))
@@ -109,6 +108,14 @@ def choose_sentences(
         elif len(chosen) < limit:
             chosen.append((candidate, [candidate.source.number]))
     return [ChosenSentence(candidate.text, tuple(numbers), candidate.certainty) for candidate, numbers in chosen]
+
+
+def _asks_for_unknown_name(question: str, sources: Sequence[AnswerSource]) -> bool:
+    """Return whether a question has a name, or a number that names something, that no source has."""
+    if not find_gaps(question, [], amounts=False):
+        return False  # it has no names at all, so that no source need be analyzed
+    evidence = [analyze_passage(source.text, source.context) for source in sources]
+    return bool(find_gaps(question, evidence, amounts=False))
 
 
 def _analyze_question(question: str) -> _Question:

@@ -5,6 +5,7 @@
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from bunko.settings.ask import AskSection
 from bunko.settings.index_engines import ChromadbSection, IndexSection, MilvusSection
 from bunko.settings.setting import Section, Setting, setting
 
@@ -369,6 +370,7 @@ class Settings:
     chat: ChatSection = field(default_factory=ChatSection)
     rewrite: RewriteSection = field(default_factory=RewriteSection)
     summarize: SummarizeSection = field(default_factory=SummarizeSection)
+    ask: AskSection = field(default_factory=AskSection)
     web: WebSection = field(default_factory=WebSection)
     retry: RetrySection = field(default_factory=RetrySection)
     scanner: ScannerSection = field(default_factory=ScannerSection)

@@ -30,7 +30,12 @@ class AnswerSource:
     @property
     def context(self) -> str:
         """What stands above the passage: its title, date and headings."""
-        return "\n\n".join(part for part in (self.title, self.date[:10], *self.headings) if part)
+        return "\n\n".join(part for part in (self.title, self.stated_date, *self.headings) if part)
+
+    @property
+    def stated_date(self) -> str:
+        """The date of the document; one with a time is only that of the file."""
+        return "" if "T" in self.date else self.date
 
     @property
     def location(self) -> str:
