@@ -7,7 +7,10 @@ import re
 LEFT_OUT_MODULES = (
     # Commands that measure the quality of searches: people who program use them.
     "evaluation/*",
-    *(f"interfaces/cli/{name}.py" for name in ("evaluate", "evaluation_output", "init_test_db", "judge", "sweep")),
+    *(
+        f"interfaces/cli/{name}.py"
+        for name in ("evaluate", "evaluate_answers", "evaluation_output", "init_test_db", "judge", "sweep")
+    ),
     "interfaces/cli/tune.py",
     # What assistants and programs read.
     "interfaces/mcp/[!h]*",
@@ -16,6 +19,7 @@ LEFT_OUT_MODULES = (
     "interfaces/serialize.py",
     "interfaces/text.py",
     # The descriptions of settings, in files and docs.
+    "settings/ask.py",
     "settings/docs.py",
     "settings/folder_limits.py",
     "settings/index_engines.py",
@@ -29,6 +33,8 @@ LEFT_OUT_MODULES = (
     "text/*words.py",
     "text/analyzer.py",
     "text/nouns.py",
+    "text/polarity.py",
+    "text/quantities.py",
     "text/romaji.py",
     # Expressions of Milvus.
     "indexes/milvus/filters.py",
@@ -43,7 +49,8 @@ FOREIGN_SECTIONS = ("Reasons of the operating system", "Folders, with the name o
 NOT_SENTENCES = re.compile(
     r"\b(?:SELECT|WHERE|FROM|ORDER BY|INSERT|UPDATE|PRAGMA|ALTER TABLE|CREATE|DROP|BEGIN|NOTIFY|LISTEN|TRUNCATE)\b"
     r"|^SET [a-z_]+ |^(?:bunko|pip|hf|claude|codex) [a-z\"]|^--?[a-z]+ \{\}$|^bold [a-z]+$|^class:|^\(\?"
-    r"|^You (?:turn|summarise) |^(?:URL|Model) of |^about all answer|^(?:vi|code|subl|kate|idea|pPr|sdt) [A-Za-z_ -]+$"
+    r"|^You (?:answer|turn|summarise) "
+    r"|^(?:URL|Model) of |^about all answer|^(?:vi|code|subl|kate|idea|pPr|sdt) [A-Za-z_ -]+$"
 )
 
 LEFT_OUT_TEXTS = frozenset(
@@ -69,7 +76,7 @@ LEFT_OUT_TEXTS = frozenset(
         "cannot delete {}", "the guard returns at least one address",
         "module 'bunko' has no attribute {}", "{} has no {}",
         # what a chat model reads and a pattern of what it answers
-        "[address left out]",
+        "[address left out]", "<passage-{} number={}>\n{}\n</passage-{}>",
         # descriptions of tools and texts of documents
         "Collected web pages", "Cutting an onion makes my eyes water.", "Dated memos from standard input",
         "Dated memos in {}", "Documents in {}", "Entries in {}", "The document {}",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.interfaces.cli.evaluate_answers import check_answer_options, evaluate_answers
 from bunko.interfaces.cli.evaluation_output import print_table, show_evaluation_progress
 from bunko.interfaces.cli.options import (
     PATH,
@@ -61,6 +62,7 @@ _REGRESSION_EXIT_CODE = 1
 @click.option(
     "--name", "-n", metavar="TOOL", help="Evaluate this tool of the library.", shell_complete=complete_tool_names
 )
+@click.option("--answers", is_flag=True, help="Measure the answers of bunko ask instead of searches.")
 @click.option("--corpus", type=PATH, metavar="FILE", help="Documents as JSON lines: id, title, text.")
 @click.option("--queries", type=PATH, metavar="FILE", help="Questions as JSON lines: id, text; with --corpus.")
 @click.option("--qrels", type=PATH, metavar="FILE", help="Judgements: query, document, grade; with --corpus.")
@@ -90,8 +92,11 @@ def command(context: click.Context, /, **options: Any) -> None:
     """Measure search quality on questions with known answers.
 
     The documents are imported into a separate library; yours is not changed. The first three options are required
-    unless --corpus or --name is given. --library and --docs-dir only select the settings, unless --name is given: then
-    the questions are about the documents of that tool, which is searched with its existing index.
+    unless --corpus, --name or --answers is given. --library and --docs-dir only select the settings, unless --name is
+    given: then the questions are about the documents of that tool, which is searched with its existing index.
+
+    With --answers, the questions have facts that a right answer contains, or no answer; --dataset and --fixture name
+    your own.
 
     \b
     Example:
@@ -99,8 +104,12 @@ def command(context: click.Context, /, **options: Any) -> None:
       bunko evaluate --corpus corpus.jsonl --queries queries.jsonl --qrels qrels.tsv --mode all
       bunko evaluate --chunk-size 200 --chunk-overlap 30 --vector-weight 0.3 --with vector_weight=0.8
       bunko evaluate --dataset judged.json --name notes
+      bunko evaluate --answers
     """
-    _check_options(context, options)
+    if options["answers"]:
+        check_answer_options(context, options)
+    else:
+        _check_options(context, options)
     shared = pop_shared_options(options)
     shared.configure_logging()
     from bunko.evaluation import files
@@ -113,6 +122,9 @@ def command(context: click.Context, /, **options: Any) -> None:
         return shared.load_settings(flags | changes).settings
 
     settings = load_settings({})
+    if options["answers"]:
+        evaluate_answers(options, settings, existing_tool, shared)
+        return
     judged_set = _load_judged_set(options, settings, existing_tool)
     for notice in judged_set.notices:
         print_stderr(notice)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # Named, not imported: `bunko --help` must not wait for a search engine to load.
 COMMANDS = {
     "add": "Add a folder, a file or a web page, and import it.",
+    "ask": "Answer a question from your documents, with sources.",
     "audit": "Show who changed the library, when, how, and with what result.",
     "build": "Import memos into the library, or update them.",
     "config": "Show the current settings and where each comes from.",
@@ -61,7 +62,7 @@ COMMANDS = {
 
 # How help lists them.
 GROUPS = {
-    "Begin": ("add", "search", "connect", "help"),
+    "Begin": ("add", "search", "ask", "connect", "help"),
     "Search and read": ("find", "get", "open", "ls", "recent", "tags"),
     "Library": ("status", "tool", "import", "reindex", "build", "watch", "export", "import-pack"),
     "Web and assistants": ("web", "serve", "token", "audit"),
@@ -167,7 +168,7 @@ def _check_unicode(arguments: list[str]) -> None:
     """Reject arguments that are not UTF-8: they cannot be stored or printed. A pasted query may be anything."""
     for previous, argument in zip(["", *arguments], arguments, strict=False):
         is_option = argument.startswith("-") or (previous.startswith("-") and previous != "--")
-        if arguments[0] == "search" and not is_option:
+        if arguments[0] in ("ask", "search") and not is_option:
             continue
         try:
             argument.encode("utf-8")

@@ -39,10 +39,15 @@ def absolute_path(hit: Hit, tools: Tools) -> str:
 
 def link(hit: Hit, tools: Tools) -> str:
     """Return the address that opens a hit: of its file or its web page; empty if it has none."""
-    if hit.uri.lower().startswith(("http://", "https://")):
-        return quote(hit.uri, safe=_LINK_CHARS, errors="replace")
-    tool = tools.get(hit.tool)
-    file = document_file(tool, hit.uri) if tool else None
+    return source_link(hit.tool, hit.uri, tools)
+
+
+def source_link(tool_name: str, uri: str, tools: Tools) -> str:
+    """Return the address that opens a document of a tool; empty if it has none."""
+    if uri.lower().startswith(("http://", "https://")):
+        return quote(uri, safe=_LINK_CHARS, errors="replace")
+    tool = tools.get(tool_name)
+    file = document_file(tool, uri) if tool else None
     return file.as_uri() if file else ""
 
 

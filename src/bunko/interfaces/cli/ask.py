@@ -1,0 +1,94 @@
+"""The `bunko ask` command: answer a question from the library, with sources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bunko.interfaces.cli.import_report import show_search_progress
+from bunko.interfaces.cli.language import translate
+from bunko.interfaces.cli.options import (
+    escape_controls,
+    is_terminal,
+    names_option,
+    pop_shared_options,
+    print_json,
+    print_stderr,
+    replace_controls,
+    shared_options,
+)
+
+if TYPE_CHECKING:
+    from bunko.interfaces.cli.result_fields import Tools
+    from bunko.library.library import Library
+    from bunko.types.answers import CheckedAnswer
+
+# As for a search: scripts can tell "the library does not say" from an answer.
+NOTHING_FOUND_EXIT_CODE = 1
+
+
+@click.command()
+@click.argument("question", nargs=-1, required=True, metavar="QUESTION...")
+@names_option("Answer only from this tool")
+@click.option("--strict", is_flag=True, help="Leave out sentences that the sources do not support.")
+@click.option("--no-refresh", is_flag=True, help="Do not check for changed files first.")
+@shared_options
+def command(question: tuple[str, ...], **options: Any) -> None:
+    """Answer a question from your documents, with sources.
+
+    Without a chat model, the answer is the sentences of your documents that fit best. With one (chat.provider), the
+    model answers from the best passages; each of its sentences is compared with the passages that it cites, and what
+    they do not say is marked.
+
+    The exit code is 1 if the library does not answer the question.
+
+    \b
+    Example:
+      bunko ask "有給休暇は何日もらえますか"
+      bunko ask "How long are backups kept?" -n notes
+      bunko ask "Who approves refunds?" --strict --json
+    """
+    shared = pop_shared_options(options)
+    with shared.open(create=shared.docs_dir is not None) as library:
+        from bunko.search.request import SearchRequest
+
+        names = options["names"]
+        request = SearchRequest(
+            " ".join(question), names[0] if len(names) == 1 else names or None, refresh=not options["no_refresh"]
+        )
+        with show_search_progress() as observer:
+            answer = library.answers.ask(request, observer=observer)
+        _print_notices(library, answer)
+        if shared.as_json:
+            from bunko.interfaces.answers import answer_to_dict
+
+            print_json(answer_to_dict(answer, strict=options["strict"]))
+        else:
+            _print_answer(answer, {tool.name: tool for tool in library.tools()}, strict=options["strict"])
+    if not answer.is_found:
+        click.get_current_context().exit(NOTHING_FOUND_EXIT_CODE)
+
+
+def _print_notices(library: Library, answer: CheckedAnswer) -> None:
+    for notice in answer.notices:
+        if notice not in library.notices:
+            print_stderr(notice)
+
+
+def _print_answer(answer: CheckedAnswer, tools: Tools, *, strict: bool) -> None:
+    if is_terminal():
+        from bunko.interfaces.cli.render_answer import show_answer
+
+        show_answer(answer, tools, strict=strict)
+        return
+    from bunko.interfaces.answers import answer_text, introduction, visible_sources
+
+    if answer.sentences:
+        print_stderr(introduction(answer))
+    click.echo(replace_controls(answer_text(answer, strict=strict, translate=translate)))
+    sources = [
+        f"[{source.number}] {escape_controls(source.location)}" for source in visible_sources(answer, strict=strict)
+    ]
+    if sources:
+        click.echo("\n" + "\n".join(sources))

@@ -1,0 +1,66 @@
+"""Measure answers for `bunko evaluate --answers`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bunko.interfaces.cli.evaluation_output import print_table, show_evaluation_progress
+from bunko.interfaces.cli.options import print_json
+
+if TYPE_CHECKING:
+    from bunko.evaluation.evaluate import ExistingTool
+    from bunko.interfaces.cli.options import SharedOptions
+    from bunko.settings import Settings
+
+# Options that say what is asked, and how the documents are imported and searched.
+_USABLE = ("answers", "dataset", "fixture", "name", "chunk_size", "chunk_overlap", "vector_weight", "threshold")
+
+
+def check_answer_options(context: click.Context, options: dict[str, Any]) -> None:
+    """Reject options that say nothing about answers."""
+    for name in options:
+        source = context.get_parameter_source(name)
+        if name not in _USABLE and source is not None and source.name == "COMMANDLINE":
+            parameter = next(param for param in context.command.params if param.name == name)
+            if name not in _SHARED:
+                raise click.UsageError(f"{parameter.opts[0]} cannot be used with --answers", context)
+    if options["name"] is not None and options["dataset"] is None:
+        raise click.UsageError("--name requires --dataset: a file of questions", context)
+
+
+_SHARED = ("library", "database", "docs_dir", "data_dir", "config", "as_json", "verbose")
+
+
+def evaluate_answers(
+    options: dict[str, Any], settings: Settings, existing_tool: ExistingTool | None, shared: SharedOptions
+) -> None:
+    """Ask the questions, and print the measures."""
+    from bunko.evaluation.answers import (
+        answers_to_dict,
+        bundled_questions,
+        load_questions,
+        measure_answers,
+        measure_rows,
+    )
+    from bunko.evaluation.dataset import bundled_files, load_documents
+    from bunko.evaluation.eval_library import JUDGED_TOOL, judged_library, with_settings
+
+    path = options["dataset"] or bundled_questions()
+    questions = load_questions(path)
+    with show_evaluation_progress() as observer:
+        if existing_tool is not None:
+            library = with_settings(existing_tool.library, settings)
+            run = measure_answers(library, questions, name=path.stem, tool=existing_tool.name, observer=observer)
+        else:
+            documents = load_documents(options["fixture"] or bundled_files()[1], [])
+            with judged_library(documents, settings, observer=observer.for_step("Importing")) as library:
+                run = measure_answers(library, questions, name=path.stem, tool=JUDGED_TOOL, observer=observer)
+    if shared.as_json:
+        print_json(answers_to_dict(run))
+        return
+    answerable = sum(question.is_answerable for question in questions)
+    writer = f"written by {run.model}" if run.model else "quoted from the documents"
+    title = f"{len(questions)} questions ({len(questions) - answerable} without an answer), answers {writer}"
+    print_table(title, ["measure", "mean", "values"], measure_rows(run))

@@ -1,0 +1,89 @@
+"""Render an answer for a terminal with Rich: sentences, remarks, and sources that open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.style import Style
+from rich.text import Text
+
+from bunko.interfaces.answers import (
+    ADDED_NOTE,
+    NOTHING_FOUND,
+    citation_marks,
+    introduction,
+    remarks,
+    visible_sentences,
+    visible_sources,
+)
+from bunko.interfaces.cli.language import translate
+from bunko.interfaces.cli.options import escape_controls, replace_controls
+from bunko.interfaces.cli.result_fields import Tools, source_link
+from bunko.interfaces.cli.rows import wrap_rows
+from bunko.interfaces.cli.tables import new_console, print_message, shorten_path, shorten_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence
+
+_STATUS_STYLES = {"partly": "yellow", "unsupported": "red"}
+_MIN_LOCATION_CELLS = 20
+
+
+def show_answer(answer: CheckedAnswer, tools: Tools, *, strict: bool = False) -> None:
+    """Show an answer, then its numbered sources."""
+    console = new_console()
+    sentences = visible_sentences(answer, strict=strict)
+    if not sentences:
+        print_message(NOTHING_FOUND, "yellow", console=console)
+        return
+    print_message(introduction(answer), "dim", console=console)
+    console.print()
+    for paragraph in _paragraphs(sentences):
+        for row in wrap_rows(paragraph.plain, max(20, console.width)):
+            console.print(paragraph[row.start : row.end], no_wrap=True, overflow="ellipsis")
+    sources = visible_sources(answer, strict=strict)
+    if sources:
+        console.print()
+    for source in sources:
+        _show_source(console, source, tools)
+    if any(citation.added for sentence in sentences for citation in sentence.citations):
+        print_message(ADDED_NOTE, "dim", console=console)
+
+
+def _paragraphs(sentences: list[CheckedSentence]) -> Iterator[Text]:
+    """Yield the sentences as they were laid out, line by line."""
+    line = Text()
+    for sentence in sentences:
+        before = sentence.before.replace("\t", " ")
+        if "\n" in before:
+            if line.plain.strip():
+                yield line
+            line = Text()
+            before = before.rpartition("\n")[2]
+        line.append(before)
+        style = _STATUS_STYLES.get(sentence.status, "")
+        line.append(replace_controls(sentence.text), style)
+        if marks := citation_marks(sentence):
+            line.append(f" {marks}", "cyan")
+        if notes := "; ".join(map(translate, remarks(sentence))):
+            line.append(f" ({replace_controls(notes)})", Style(color=style or "yellow", italic=True))
+    if line.plain.strip():
+        yield line
+
+
+def _show_source(console: Console, source: AnswerSource, tools: Tools) -> None:
+    number = f"[{source.number}] "
+    heading = shorten_text(
+        escape_controls(source.headings[-1] if source.headings else source.title), console.width // 3
+    )
+    room = console.width - len(number) - cell_len(heading) - 3
+    location = shorten_path(escape_controls(source.location), max(room, _MIN_LOCATION_CELLS))
+    link = source_link(source.tool, source.uri, tools)
+    row = Text.assemble((number, "bold"), (location, Style(bold=True, color="cyan", link=link or None)))
+    if heading:
+        row.append(f"   {heading}", "magenta")
+    console.print(row, no_wrap=True, overflow="ellipsis")
