@@ -32,6 +32,12 @@ _QUERY_KEYS = (
     "id", "query", "expected_sources", "grades", "negative_sources", "expected_keywords", "language", "kind", "notes",
 )  # fmt: skip
 
+_FORMATS = {
+    "queries": '{"queries": [{"id": …, "query": …, "expected_sources": […]}]}',
+    "documents": '{"documents": [{"source_url": …, "title": …, "content": …}]}',
+    "questions": '{"questions": [{"id": …, "question": …, "facts": […], "sources": […]}]}',
+}
+
 
 @dataclass(frozen=True, slots=True)
 class JudgedDocument:
@@ -154,7 +160,7 @@ def load_documents(path: Path, notices: list[str]) -> tuple[JudgedDocument, ...]
     """Load documents with `source_url`, `title` and `content` from a JSON file; add what is left out to `notices`."""
     problems = FileProblems(path)
     documents: dict[str, JudgedDocument] = {}
-    for line, value in _load_items(path, "documents"):
+    for line, value in load_items(path, "documents"):
         row = JsonRow(value, line, problems, known_keys=_DOCUMENT_KEYS)
         document = JudgedDocument(
             row.text("source_url", required=True), row.text("title"), row.text("content", required=True, or_blank=True)
@@ -179,7 +185,7 @@ def load_queries(path: Path, known_uris: Iterable[str] | None, notices: list[str
     """
     problems, known_uris = FileProblems(path), None if known_uris is None else set(known_uris)
     queries: dict[str, JudgedQuery] = {}
-    for line, value in _load_items(path, "queries"):
+    for line, value in load_items(path, "queries"):
         row = JsonRow(value, line, problems, known_keys=_QUERY_KEYS)
         expected = row.texts("expected_sources")
         query = JudgedQuery(
@@ -316,11 +322,9 @@ def read_text_file(path: Path) -> str:
         raise SourceError(f"{path} cannot be read: {error.strerror or error}", hint="Check the path.") from error
 
 
-def _load_items(path: Path, key: str) -> Iterator[tuple[int, Any]]:
+def load_items(path: Path, key: str) -> Iterator[tuple[int, Any]]:
+    """Yield the objects of a list in a JSON file, each with its line."""
     try:
         yield from list_items(read_text_file(path), key)
     except JsonListError as error:
-        hint = 'Expected {"queries": [{"id": …, "query": …, "expected_sources": […]}]}.'
-        if key == "documents":
-            hint = 'Expected {"documents": [{"source_url": …, "title": …, "content": …}]}.'
-        raise SourceError(f"{path}:{error.line}: {error.reason}", hint=hint) from error
+        raise SourceError(f"{path}:{error.line}: {error.reason}", hint=f"Expected {_FORMATS[key]}.") from error
