@@ -17,7 +17,14 @@ from bunko.search.passages import Passage
 from bunko.search.request import SearchRequest
 from bunko.search.verify_answer import verify_sentences
 from bunko.settings import Settings
-from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedCitation, CheckedSentence, CitationState
+from bunko.types.answers import (
+    AnswerSource,
+    CheckedAnswer,
+    CheckedCitation,
+    CheckedSentence,
+    CitationState,
+    SentenceStatus,
+)
 
 if TYPE_CHECKING:
     from bunko.llm.ask import Writer
@@ -96,14 +103,14 @@ class Asker:
 
     def _quote(self, question: str, sources: Sequence[AnswerSource]) -> list[CheckedSentence]:
         by_number = {source.number: source for source in sources}
-        sentences = []
+        sentences: list[CheckedSentence] = []
         for chosen in choose_sentences(question, sources, similarity=self._similarity()):
             citations = tuple(
                 CheckedCitation(f"[{number}]", number, state, supports=state in ("same", "moved"))
                 for number in chosen.sources
                 for state in [self.check_source(by_number[number])]
             )
-            status = "supported" if any(citation.holds for citation in citations) else "unsupported"
+            status: SentenceStatus = "supported" if any(citation.holds for citation in citations) else "unsupported"
             before = "\n" if sentences else ""
             sentences.append(
                 CheckedSentence(chosen.text, status, citations, best_source=chosen.sources[0], before=before)

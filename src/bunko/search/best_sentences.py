@@ -12,7 +12,7 @@ from bunko.search.evidence import analyze_passage
 from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, analyse_query
 from bunko.search.statements import analyze_clauses
 from bunko.search.support import find_gaps
-from bunko.text import analyzer, stopwords
+from bunko.text import analyzer
 from bunko.text.sentences import LIST_MARKER, sentence_ranges
 from bunko.types.answers import AnswerSource
 
@@ -129,7 +129,7 @@ def _analyze_question(question: str) -> _Question:
 
 
 # Words of questions and of politeness, as they are indexed.
-_QUESTION_FILLERS = stopwords.STOP_WORDS | frozenset(
+_QUESTION_FILLERS = analyzer.STOP_WORDS | frozenset(
     """
     為る 有る 居る 成る 出来る 言う 事 物 所 時 為 様 場合 良い 下さる 頂く 何 誰 何処 何時 幾ら
     如何 日 時間 分 秒 年 月 週 人 名 個 回 件 円 度 枚 台 行 番 号 さん
