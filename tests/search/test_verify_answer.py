@@ -181,3 +181,10 @@ def test_any_text_is_split_without_an_error_or_a_lost_letter(text: str) -> None:
     left = "".join(f"{sentence.before}{sentence.text}" for sentence in sentences)
     assert left.count("漢") == text.count("漢")
     assert left.count("b") == text.count("b")
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 8000, "9" * 8000, "一" * 8000, "1 hundred and " * 500, "`" * 8000, "a:L" * 2600]
+)
+def test_a_sentence_without_end_is_not_supported(text: str) -> None:
+    assert {sentence.status for sentence in verify(text)} <= {"unsupported", "plain"}

@@ -23,7 +23,8 @@ _NUMBERS = re.compile(
     r"(?:†[^\]］】\n]{0,80})?[\]］】](?:\([^()\s]{0,500}\))?"
 )
 _LOCATION = re.compile(
-    r"[(\[（［【`]*(?P<location>[^\s()\[\]（）［］【】`、。]+:(?:L\d{1,9}(?:-L?\d{1,9})?|p\d{1,6}))[)\]）］】`]*"
+    r"(?<![^\s()\[\]（）［］【】`、。])[(\[（［【`]{0,3}"
+    r"(?P<location>[^\s()\[\]（）［］【】`、。]+:(?:L\d{1,9}(?:-L?\d{1,9})?|p\d{1,6}))[)\]）］】`]{0,3}"
 )
 _CODE = re.compile(r"(?ms)^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[ \t]*$|\Z)|`[^`\n]+`")
 _TABLE_ROW = re.compile(r"\n?[ \t]*\|.*\|[ \t]*\Z")
@@ -179,7 +180,7 @@ def _find_citations(text: str, sources: Sequence[AnswerSource]) -> Iterator[tupl
         )
     for source in sources:
         for location in {source.citation, source.location}:
-            for match in re.finditer(rf"[(\[（［【`]*{re.escape(location)}(?![\d-])[)\]）］】`]*", text):
+            for match in re.finditer(rf"[(\[（［【`]{{0,3}}{re.escape(location)}(?![\d-])[)\]）］】`]{{0,3}}", text):
                 yield match.start(), match.end(), [GivenCitation(location, source.number)]
     for match in _LOCATION.finditer(text):
         yield match.start(), match.end(), [GivenCitation(match["location"], _find_source(match["location"], sources))]

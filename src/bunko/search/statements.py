@@ -45,6 +45,7 @@ _FILLER_WORDS = analyzer.STOP_WORDS | frozenset(
 # Verbs and adjectives, and nouns that become verbs with する: what a clause asserts.
 _PREDICATES = ("動詞", "形容詞", "形状詞", "名詞-普通名詞-サ変", "名詞-普通名詞-形状詞")
 _TOPIC_PARTICLES = ("は", "が", "には", "では", "も")
+_MAX_PENDING_CHARS = 200
 _NAME_WEIGHT, _NAME_TITLES = 1.5, frozenset("Dr Mr Mrs Ms Prof The A An I".split())
 
 
@@ -57,6 +58,9 @@ class Word:
     is_name: bool = False
     is_negated: bool = False
     is_predicate: bool = False
+
+    def __hash__(self) -> int:
+        return hash(self.text)  # words are compared very often, and few share a text
 
     @property
     def weight(self) -> float:
@@ -101,8 +105,8 @@ def analyze_clauses(sentence: str) -> tuple[Clause, ...]:
     for start, end in pairwise(borders):
         part = pending + text[start:end]
         clause = _analyze_clause(part, starts_sentence=starts_sentence)
-        if clause.is_empty or (not clause.words and not _CONJUNCTION.match(part)):
-            pending = part
+        if clause.is_empty or (not clause.words and not _CONJUNCTION.match(part) and len(part) < _MAX_PENDING_CHARS):
+            pending = "" if clause.is_empty and len(part) > _MAX_PENDING_CHARS else part
             continue
         clauses.append(clause)
         pending, starts_sentence = "", part.rstrip().endswith((".", "!", "?", ":"))

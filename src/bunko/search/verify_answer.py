@@ -30,6 +30,7 @@ _PLEASANTRY = re.compile(
     r"|^(?:こんにちは|はい|いいえ|ありがとう|以下|上記|まとめ(?:ると)?|なお|ご質問|ご不明|お役に立|何か(?:他|ほか)|詳しくは|次のとおり|結論)"
 )
 _QUESTION_END = ("?", "？")
+_MAX_CHECKED_CHARS = 1000
 # A pleasantry that goes on about a subject claims something.
 _MAX_PLAIN_WORDS = 6
 
@@ -67,6 +68,8 @@ class _Verifier:
         return [self._verify_sentence(sentence) for sentence in sentences]
 
     def _verify_sentence(self, sentence: AnswerSentence) -> CheckedSentence:
+        if len(sentence.text) > _MAX_CHECKED_CHARS:  # data, or an attempt to keep us busy
+            return CheckedSentence(sentence.text, "unsupported", before=sentence.before)
         if self._is_plain(sentence):
             return CheckedSentence(sentence.text, "plain", before=sentence.before)
         single = {number: self._support(sentence.text, [number]) for number in self._sources}

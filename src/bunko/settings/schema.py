@@ -166,10 +166,10 @@ class MemosSection(Section):
 
 
 class ChatSection(Section):
-    """Which chat model rewrites queries and writes summaries."""
+    """Which chat model rewrites queries, writes summaries and answers questions."""
 
     provider: Literal["openrouter", "openai", "lmstudio", "ollama"] | None = setting(
-        None, "Service that rewrites queries and writes summaries. Not set: none, and nothing is sent"
+        None, "Service that rewrites queries, summarizes and answers. Not set: none, and nothing is sent"
     )
     model: str | None = setting(None, "Chat model. Not set: gpt-4o-mini on openrouter and openai")
     base_url: str | None = setting(

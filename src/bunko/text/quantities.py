@@ -144,8 +144,9 @@ _RATES = {
 }
 _RATE_UNITS = {"時": "時間", "月": "か月"}
 # What follows a lone 十分 if it is ten minutes; otherwise it is "enough".
-_ONE_BY_ONE = re.compile(rf"[{_KANJI}\d]+[人つ個名枚]ずつ")
-_MIXED_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?[千万億兆](?:\d[\d,]*[千万億兆]?)*")
+# Possessive, and only at the beginning of a number: otherwise long numbers would take quadratic time.
+_ONE_BY_ONE = re.compile(rf"(?<![{_KANJI}\d])[{_KANJI}\d]++[人つ個名枚]ずつ")
+_MIXED_NUMBER = re.compile(r"(?<![\d,])\d[\d,]*+(?:\.\d++)?[千万億兆](?:\d[\d,]*[千万億兆]?)*")
 _MIXED_PART = re.compile(r"(\d[\d,]*(?:\.\d+)?)([千万億兆]?)")
 _TEN_MINUTES = re.compile(rf"(?<![{_KANJI}\d])十分(?=[間ほ程く待煮置焼茹で以前後か])")
 

@@ -62,8 +62,8 @@ COMMANDS = {
 
 # How help lists them.
 GROUPS = {
-    "Begin": ("add", "search", "ask", "connect", "help"),
-    "Search and read": ("find", "get", "open", "ls", "recent", "tags"),
+    "Begin": ("add", "search", "connect", "help"),
+    "Search and read": ("ask", "find", "get", "open", "ls", "recent", "tags"),
     "Library": ("status", "tool", "import", "reindex", "build", "watch", "export", "import-pack"),
     "Web and assistants": ("web", "serve", "token", "audit"),
     "Quality": ("evaluate", "judge", "tune", "sweep", "init-test-db"),
