@@ -139,7 +139,8 @@ class Library:
         view.store = limit_store(self.store, can_read)
         view._searcher = self._build_searcher(view.store)
         view._pager = Pager(view._searcher, self._chat_models)
-        view.__dict__.pop("documents", None)
+        for name in ("answers", "documents"):  # built with the searcher of the whole library
+            view.__dict__.pop(name, None)
         return view
 
     # Searching
@@ -181,9 +182,10 @@ class Library:
         overhead_tokens: Callable[[Passage], int] = lambda _: 0,
         observer: Observer = NO_OBSERVER,
     ) -> Page:
-        """Answer a search request with one page of passages that fits its token budget, importing changes first.
+        """Answer a search request with one page of passages that fits its token budget.
 
-        `overhead_tokens` estimates what a caller adds to each passage when it renders the page.
+        `overhead_tokens` estimates what a caller adds to each passage when it renders the page. The observer is told
+        of changes that are imported first.
         """
         return self._pager.page(request, overhead_tokens=overhead_tokens, observer=observer)
 
@@ -267,32 +269,23 @@ class Library:
     # Importing
 
     def reindex(
-        self,
-        *,
-        tool: str | None = None,
-        rebuild: bool = False,
-        workers: int | None = None,
-        observer: Observer = NO_OBSERVER,
-        keep_going: bool = False,
-    ) -> Report:
+        self, *, tool: str | None = None, rebuild: bool = False, workers: int | None = None,
+        observer: Observer = NO_OBSERVER, keep_going: bool = False,
+    ) -> Report:  # fmt: skip
         """Bring one tool, or all active ones, up to date with their sources, or rebuild their indexes."""
         return self._importer.reindex(
             tool=tool, rebuild=rebuild, workers=workers, observer=observer, keep_going=keep_going
         )
 
     def import_tools(
-        self,
-        names: Sequence[str],
-        mode: ImportMode = "new",
-        *,
-        options_of: Callable[[Tool], ToolOptions] = lambda tool: tool.options,
-        workers: int | None = None,
-        observer: Observer = NO_OBSERVER,
-        keep_going: bool = False,
-    ) -> Report:
-        """Import tools for the first time, from scratch, or only their changes; `options_of` returns a tool's options.
+        self, names: Sequence[str], mode: ImportMode = "new", *,
+        options_of: Callable[[Tool], ToolOptions] = lambda tool: tool.options, workers: int | None = None,
+        observer: Observer = NO_OBSERVER, keep_going: bool = False,
+    ) -> Report:  # fmt: skip
+        """Import tools for the first time, from scratch, or only their changes.
 
-        With `keep_going`, a tool that fails is reported and the next one is still imported.
+        `options_of` returns the options that a tool is imported with from now on. With `keep_going`, a tool that fails
+        is reported and the next one is still imported.
         """
         return self._importer.import_tools(
             names, mode, options_of=options_of, workers=workers, observer=observer, keep_going=keep_going
