@@ -1,0 +1,50 @@
+"""Call the tools of the library in this process."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from bunko.errors import BunkoError
+from bunko.interfaces.chat.servers import MCPServerError, ServerTool, ToolOutput
+from bunko.interfaces.tools.registry import ToolRegistry, error_text
+from bunko.interfaces.tools.tool import ToolCall, ToolReply
+
+_log = logging.getLogger("bunko.chat")
+
+
+class BuiltinServer:
+    """The tools of a registry, run in threads."""
+
+    def __init__(self, registry: ToolRegistry, name: str = "bunko") -> None:
+        self.name, self._registry = name, registry
+
+    async def tools(self) -> list[ServerTool]:
+        """Return the current tools of the registry."""
+        definitions = await anyio.to_thread.run_sync(self._registry.tools, abandon_on_cancel=True)
+        return [ServerTool(tool.name, tool.description, tool.input_schema, tool.read_only) for tool in definitions]
+
+    async def call(self, tool: ServerTool, arguments: Mapping[str, Any], timeout: float) -> ToolOutput:
+        """Call a tool; one that is cancelled or takes too long ends after its current batch."""
+        stop = threading.Event()
+
+        def work() -> ToolReply:
+            definitions = {definition.name: definition for definition in self._registry.tools()}
+            call = ToolCall(self._registry.library(), {}, stop=stop)
+            return self._registry.call(definitions[tool.name], dict(arguments), call)
+
+        try:
+            with anyio.fail_after(timeout):
+                reply = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        except TimeoutError:
+            raise MCPServerError(f"{tool.name} did not finish within {timeout:g} s") from None
+        except BunkoError as error:
+            return ToolOutput(error_text(error), is_error=True)
+        finally:
+            stop.set()
+        return ToolOutput(reply.text, reply.structured)

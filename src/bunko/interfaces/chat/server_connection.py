@@ -1,0 +1,257 @@
+"""Keep one MCP server connected: start it, call it, and start it again if it ends."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.lowlevel
+
+from bunko.interfaces.chat.server_config import ServerConfig
+from bunko.interfaces.chat.servers import MCPServerError, ServerTool, ToolOutput
+from bunko.interfaces.text import single_line
+
+if TYPE_CHECKING:
+    import mcp_types as types
+    from mcp import Client
+
+_log = logging.getLogger("bunko.chat")
+
+_FIRST_DELAY_SECONDS, _MAX_DELAY_SECONDS = 0.5, 60.0  # before a server that ended is started again
+_STEADY_SECONDS = 30.0  # a server that ran this long is started again without a longer delay
+_MAX_TOOL_PAGES = 100
+_STDERR_LINES = 20
+_MAX_STDERR_LINE = 400
+
+
+class ServerConnection:
+    """A server behind a command or a URL; `run` keeps it connected until it is cancelled."""
+
+    def __init__(self, config: ServerConfig, *, start_timeout: float) -> None:
+        self.name, self._config, self._start_timeout = config.name, config, start_timeout
+        self._client: Client | None = None
+        self._tools: list[ServerTool] = []
+        self._problem = "it has not been started"
+        self._settled = anyio.Event()  # the first attempt to start it has succeeded or failed
+        self._lost = anyio.Event()
+        self._tools_changed = False
+        self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+
+    async def run(self) -> None:
+        """Connect, and again with a growing delay whenever the connection ends."""
+        delay = _FIRST_DELAY_SECONDS
+        while True:
+            started_at = anyio.current_time()
+            self._lost = anyio.Event()
+            with anyio.CancelScope(deadline=started_at + self._start_timeout) as starting:
+                try:
+                    await self._connect_until_lost(starting)
+                    self._problem = "it ended unexpectedly"
+                except Exception as error:
+                    self._problem = self._describe(error)
+            if starting.cancelled_caught:
+                self._problem = f"it did not start within {self._start_timeout:g} s"
+            self._client = None
+            _log.warning("The MCP server %s is not available: %s", self.name, self._problem)
+            self._settled.set()
+            if anyio.current_time() - started_at > _STEADY_SECONDS:
+                delay = _FIRST_DELAY_SECONDS
+            await anyio.sleep(delay)
+            delay = min(delay * 2, _MAX_DELAY_SECONDS)
+
+    async def _connect_until_lost(self, starting: anyio.CancelScope) -> None:
+        from mcp import Client
+
+        async def on_message(message: object) -> None:
+            import mcp_types as types
+
+            if isinstance(message, types.ToolListChangedNotification):
+                self._tools_changed = True
+            await anyio.lowlevel.checkpoint()
+
+        self._tools_changed = False
+        async with self._transport() as transport, Client(transport, message_handler=on_message, cache=None) as client:
+            self._tools = await _list_tools(client)
+            starting.deadline = math.inf
+            self._client = client
+            self._settled.set()
+            await self._lost.wait()
+
+    async def tools(self) -> list[ServerTool]:
+        """Return the tools of the server, listed again after it has announced a change."""
+        client = await self._connected()
+        if self._tools_changed:
+            self._tools_changed = False
+            with anyio.move_on_after(self._start_timeout):
+                self._tools = await _list_tools(client)
+        return self._tools
+
+    async def call(self, tool: ServerTool, arguments: Mapping[str, Any], timeout: float) -> ToolOutput:
+        """Call a tool; one that only reads is called once more if the server ended meanwhile."""
+        try:
+            return await self._call_once(tool, arguments, timeout)
+        except ConnectionError:
+            if not tool.read_only:
+                raise MCPServerError(
+                    f"The MCP server {self.name} ended during {tool.name}",
+                    hint="It is started again. Check whether the call had an effect before you repeat it.",
+                ) from None
+        try:
+            await self._restarted()
+            return await self._call_once(tool, arguments, timeout)
+        except ConnectionError:
+            raise self._unavailable() from None
+
+    async def _call_once(self, tool: ServerTool, arguments: Mapping[str, Any], timeout: float) -> ToolOutput:
+        """Call a tool, or raise ConnectionError if the connection is lost."""
+        import mcp_types as types
+        from mcp import MCPError
+
+        client, lost = await self._connected(), self._lost
+        outcome: types.CallToolResult | Exception = ConnectionError()
+
+        async def call() -> None:
+            nonlocal outcome
+            try:
+                outcome = await client.call_tool(tool.name, dict(arguments))
+            except Exception as error:  # judged below, outside of the group, which would wrap it
+                outcome = error
+            tasks.cancel_scope.cancel()
+
+        async def watch() -> None:
+            await lost.wait()
+            tasks.cancel_scope.cancel()
+
+        with anyio.move_on_after(timeout) as limit:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call)
+                tasks.start_soon(watch)
+        if limit.cancelled_caught:
+            raise MCPServerError(f"{tool.name} of the MCP server {self.name} did not answer within {timeout:g} s")
+        if isinstance(outcome, MCPError) and outcome.code != types.CONNECTION_CLOSED:
+            return ToolOutput(single_line(str(outcome)), is_error=True)
+        if isinstance(outcome, Exception):
+            _log.debug("The connection to the MCP server %s was lost: %r", self.name, outcome)
+            lost.set()
+            raise ConnectionError
+        return _to_output(outcome)
+
+    async def _connected(self) -> Client:
+        await self._settled.wait()  # later attempts are not waited for: they may fail for hours
+        if self._client is None:
+            raise self._unavailable()
+        return self._client
+
+    async def _restarted(self) -> None:
+        """Wait until the server runs again, but no longer than a start may take."""
+        with anyio.move_on_after(self._start_timeout):
+            while self._client is None or self._lost.is_set():
+                await anyio.sleep(0.05)
+
+    def _unavailable(self) -> MCPServerError:
+        return MCPServerError(
+            f"The MCP server {self.name} is not available: {self._problem}",
+            hint="Check its entry in the list of MCP servers; it is started again by itself.",
+        )
+
+    def _describe(self, error: BaseException) -> str:
+        """Return why a server could not be started, in one line and without its environment."""
+        while isinstance(error, BaseExceptionGroup) and error.exceptions:
+            error = error.exceptions[0]
+        if isinstance(error, FileNotFoundError):
+            return f"the command {self._config.command} was not found"
+        if isinstance(error, PermissionError):
+            return f"the command {self._config.command} may not be run"
+        text = single_line(str(error)) or type(error).__name__
+        last_line = next((line for line in reversed(self._stderr) if line.strip()), "")
+        return f"{text} (it wrote: {last_line})" if last_line else text
+
+    @asynccontextmanager
+    async def _transport(self) -> AsyncIterator[Any]:
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+        from mcp.client.streamable_http import streamable_http_client
+
+        async with AsyncExitStack() as stack:
+            if self._config.transport == "http":
+                import httpx2
+
+                client = await stack.enter_async_context(
+                    httpx2.AsyncClient(headers=dict(self._config.headers), timeout=self._start_timeout)
+                )
+                yield streamable_http_client(self._config.url, http_client=client)
+                return
+            self._stderr.clear()
+            parameters = StdioServerParameters(
+                command=self._config.command,
+                args=list(self._config.args),
+                env=dict(self._config.env),
+                cwd=self._config.cwd,
+                encoding_error_handler="replace",
+            )
+            with _LineReader(self._stderr) as errlog:
+                yield stdio_client(parameters, errlog)
+
+
+class _LineReader:
+    """A pipe for the error output of a process; the last lines are kept, and all are logged."""
+
+    def __init__(self, lines: deque[str]) -> None:
+        self._lines = lines
+
+    def __enter__(self) -> Any:
+        read_end, write_end = os.pipe()
+        self._writer = open(write_end, "w")
+        self._reader = open(read_end, errors="replace")
+        threading.Thread(target=self._read, name="bunko-chat-stderr", daemon=True).start()
+        return self._writer
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.close()
+
+    def _read(self) -> None:
+        with self._reader:
+            while line := self._reader.readline(_MAX_STDERR_LINE):
+                if line.strip():
+                    self._lines.append(single_line(line))
+                    _log.debug("An MCP server wrote: %s", single_line(line))
+
+
+async def _list_tools(client: Client) -> list[ServerTool]:
+    tools: list[ServerTool] = []
+    cursor: str | None = None
+    for _ in range(_MAX_TOOL_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        tools += [
+            ServerTool(
+                tool.name,
+                tool.description or "",
+                tool.input_schema,
+                bool(tool.annotations and tool.annotations.read_only_hint),
+            )
+            for tool in page.tools
+        ]
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    return tools
+
+
+def _to_output(result: types.CallToolResult) -> ToolOutput:
+    import mcp_types as types
+
+    parts = []
+    for block in result.content:
+        if isinstance(block, types.TextContent):
+            parts.append(block.text)
+        elif isinstance(block, types.EmbeddedResource) and isinstance(block.resource, types.TextResourceContents):
+            parts.append(block.resource.text)
+        elif not isinstance(block, types.ResourceLink):  # the text names what it links to
+            parts.append(f"[{block.type} left out]")
+    return ToolOutput("\n".join(parts), result.structured_content, bool(result.is_error))

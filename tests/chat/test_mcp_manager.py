@@ -1,0 +1,154 @@
+"""The tools of several servers: commands that work, misbehave, end and change."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bunko.interfaces.chat.mcp_manager import MCPManager, connect_servers
+from bunko.interfaces.chat.server_config import ServerConfig
+from bunko.interfaces.chat.servers import MCPServerError, MCPToolNotFoundError
+
+pytestmark = pytest.mark.slow  # each test starts a process that takes a second
+
+SCRIPT = Path(__file__).with_name("scripted_server.py")
+
+
+def scripted(behaviour: str = "works", name: str = "scripted") -> ServerConfig:
+    """Return a server that behaves like this."""
+    return ServerConfig(name, command=sys.executable, args=(str(SCRIPT), behaviour), env={"TOLD": "1"})
+
+
+@asynccontextmanager
+async def managed(
+    *configs: ServerConfig,
+    start_timeout: float = 30.0,
+    call_timeout: float = 30.0,
+    max_output_chars: int = 1000,
+    digests_path: Path | None = None,
+) -> AsyncIterator[MCPManager]:
+    """Start some servers."""
+    async with connect_servers(configs, start_timeout=start_timeout) as connections:
+        yield MCPManager(
+            connections, call_timeout=call_timeout, max_output_chars=max_output_chars, digests_path=digests_path
+        )
+
+
+def run(test: Callable[[], Awaitable[None]]) -> None:
+    """Run a test as a coroutine."""
+    anyio.run(test)
+
+
+def test_a_tool_of_a_command_is_called_by_its_name() -> None:
+    async def test() -> None:
+        async with managed(scripted()) as manager:
+            assert "echo" in [tool.name for tool in await manager.tools()]
+            assert (await manager.call_tool("echo", {"text": "日本語 & more"})).text == "日本語 & more"
+            assert (await manager.call_tool("fail")).is_error
+            flood = await manager.call_tool("flood")
+            assert flood.text.endswith("[499,000 more characters were left out]")
+            assert len(flood.text) < 1100
+
+    run(test)
+
+
+def test_a_command_gets_no_more_of_the_environment_than_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+
+    async def test() -> None:
+        async with managed(scripted()) as manager:
+            names = (await manager.call_tool("environment")).text.split()
+            assert {"PATH", "TOLD"} <= set(names)
+            assert "OPENAI_API_KEY" not in names
+
+    run(test)
+
+
+def test_a_tool_that_no_server_has_is_an_error_of_its_own() -> None:
+    async def test() -> None:
+        async with managed() as manager:
+            with pytest.raises(MCPToolNotFoundError, match="No MCP server offers the tool rag_add"):
+                await manager.call_tool("rag_add", {"url": "https://example.com"})
+
+    run(test)
+
+
+def test_servers_that_do_not_start_are_named_and_the_others_go_on() -> None:
+    async def test() -> None:
+        missing = ServerConfig("missing", command="no-such-command-anywhere")
+        async with managed(
+            scripted("refuses", "refuses"), scripted("hangs", "hangs"), missing, scripted(), start_timeout=6.0
+        ) as manager:
+            assert (await manager.call_tool("weather", {"city": "Kyoto"})).text == "sunny in Kyoto"
+            assert sorted(manager.problems) == ["hangs", "missing", "refuses"]
+            assert "the key of the weather service is missing" in manager.problems["refuses"]
+            assert "did not start within 6 s" in manager.problems["hangs"]
+            assert "the command no-such-command-anywhere was not found" in manager.problems["missing"]
+
+    run(test)
+
+
+def test_a_call_that_takes_too_long_is_given_up() -> None:
+    async def test() -> None:
+        async with managed(scripted(), call_timeout=0.5) as manager:
+            await manager.tools()
+            with pytest.raises(MCPServerError, match=r"sleep of the MCP server scripted did not answer within 0\.5 s"):
+                await manager.call_tool("sleep")
+
+    run(test)
+
+
+def test_a_server_that_ends_is_started_again_and_a_reading_call_repeated(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with managed(scripted()) as manager:
+            output = await manager.call_tool("crash_once", {"marker": str(tmp_path / "crashed")})
+            assert output.text == "alive"
+
+    run(test)
+
+
+def test_a_call_that_may_have_changed_something_is_not_repeated() -> None:
+    async def test() -> None:
+        async with managed(scripted()) as manager:
+            with pytest.raises(MCPServerError, match="ended during crash_while_writing") as raised:
+                await manager.call_tool("crash_while_writing")
+            assert "Check whether the call had an effect" in raised.value.hint
+
+    run(test)
+
+
+def test_a_tool_that_changed_is_announced_before_it_is_used_again(tmp_path: Path) -> None:
+    digests_path = tmp_path / "digests.json"
+
+    async def first_time() -> None:
+        async with managed(scripted(), digests_path=digests_path) as manager:
+            await manager.tools()
+            assert manager.announcements() == []
+
+    async def after_the_change() -> None:
+        async with managed(scripted("changed"), digests_path=digests_path) as manager:
+            arguments = {"city": "Kyoto", "password": "x"}
+            with pytest.raises(MCPServerError, match="has changed since it was last offered"):
+                await manager.call_tool("weather", arguments)
+            (sentence,) = manager.announcements()
+            assert sentence.startswith("The tool weather of the MCP server scripted has another description")
+            assert (await manager.call_tool("weather", arguments)).text == "Kyotox"
+
+    run(first_time)
+    run(after_the_change)
+
+
+def test_tools_of_the_same_name_are_told_apart_by_their_server() -> None:
+    async def test() -> None:
+        async with managed(scripted(name="one"), scripted(name="two")) as manager:
+            names = [tool.name for tool in await manager.tools()]
+            assert {"weather", "two__weather"} <= set(names)
+            assert len(names) == len(set(names))
+            assert (await manager.call_tool("two__weather", {"city": "Nara"})).text == "sunny in Nara"
+
+    run(test)
