@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 ALL_TOOLS = "*"  # in place of names: every tool, those to come included
 
-Via = Literal["cli", "stdio", "http"]
+Via = Literal["cli", "stdio", "http", "chat"]
 AuditResult = Literal["started", "done", "interrupted", "failed"]
 
 

@@ -14,6 +14,8 @@ from bunko.errors import BunkoError
 from bunko.interfaces.chat.servers import MCPServerError, ServerTool, ToolOutput
 from bunko.interfaces.tools.registry import ToolRegistry, error_text
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
+from bunko.library.audit import local_caller
+from bunko.types.access import Caller
 
 _log = logging.getLogger("bunko.chat")
 
@@ -21,8 +23,8 @@ _log = logging.getLogger("bunko.chat")
 class BuiltinServer:
     """The tools of a registry, run in threads."""
 
-    def __init__(self, registry: ToolRegistry, name: str = "bunko") -> None:
-        self.name, self._registry = name, registry
+    def __init__(self, registry: ToolRegistry, name: str = "bunko", caller: Caller | None = None) -> None:
+        self.name, self._registry, self._caller = name, registry, caller or local_caller("chat")
 
     async def tools(self) -> list[ServerTool]:
         """Return the current tools of the registry."""
@@ -35,7 +37,7 @@ class BuiltinServer:
 
         def work() -> ToolReply:
             definitions = {definition.name: definition for definition in self._registry.tools()}
-            call = ToolCall(self._registry.library(), {}, stop=stop)
+            call = ToolCall(self._registry.access(self._caller), {}, stop=stop)
             return self._registry.call(definitions[tool.name], dict(arguments), call)
 
         try:
