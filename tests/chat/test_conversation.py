@@ -94,6 +94,16 @@ def test_a_model_searches_and_answers_with_numbered_sources() -> None:
     assert (reply.input_tokens, reply.output_tokens) == (200, 40)
 
 
+def test_a_web_page_is_a_source_that_can_be_cited() -> None:
+    shelf = Shelf()
+    page = {"source": "https://example.com/a", "text": "30日保存する。", "citation": "https://example.com/a:L3"}
+    shelf.output = ToolOutput("1 result", {"results": [{**page, "hash": "b2", "trust": "web"}]})
+    with chat_service(search("x"), Reply("30日です。[1]")) as service:
+        (reply,) = converse(service, shelf=shelf)
+    (source,) = reply.sources
+    assert (source.uri, source.text, source.hash) == ("https://example.com/a", "30日保存する。", "b2")
+
+
 def test_a_tool_with_side_effects_is_neither_offered_nor_called() -> None:
     shelf = Shelf()
     with chat_service(Reply(calls=[("delete_everything", "{}")]), Reply("Done.")) as service:

@@ -19,11 +19,17 @@ LEFT_OUT_MODULES = (
     "interfaces/serialize.py",
     "interfaces/text.py",
     # The descriptions of settings, in files and docs.
+<<<<<<< HEAD
     "settings/ask.py",
+=======
+    "settings/chat.py",
+>>>>>>> f6c2f1df (Set up conversations from the settings: the list of MCP servers, the model and its limits)
     "settings/docs.py",
     "settings/folder_limits.py",
     "settings/index_engines.py",
+    "settings/mcp.py",
     "settings/schema.py",
+    "settings/slack.py",
     "settings/starter.py",
     # Parts of documents, and words of programming languages and file formats.
     "readers/definitions.py",

@@ -6,8 +6,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from bunko.settings.ask import AskSection
+from bunko.settings.chat import ChatSection
 from bunko.settings.index_engines import ChromadbSection, IndexSection, MilvusSection
+from bunko.settings.mcp import McpSection
 from bunko.settings.setting import Section, Setting, setting
+from bunko.settings.slack import SlackSection
 
 
 class LibrarySection(Section):
@@ -162,29 +165,6 @@ class MemosSection(Section):
         1_000_000_000,
         "Report and skip larger memo files, in bytes. A single entry is limited by scanner.max_file_bytes",
         low=1,
-    )
-
-
-class ChatSection(Section):
-    """Which chat model rewrites queries, writes summaries and answers questions."""
-
-    provider: Literal["openrouter", "openai", "lmstudio", "ollama"] | None = setting(
-        None, "Service that rewrites queries, summarizes and answers. Not set: none, and nothing is sent"
-    )
-    model: str | None = setting(None, "Chat model. Not set: gpt-4o-mini on openrouter and openai")
-    base_url: str | None = setting(
-        None, "URL of an OpenAI-compatible server. Not set: the URL of the provider in [embedding]"
-    )
-    api_key: str = setting(
-        "", "API key. Not set: the key of the provider in [embedding], unless base_url is set", secret=True
-    )
-    provider_order: tuple[str, ...] = setting((), "OpenRouter: providers to try, in this order")
-    provider_sort: Literal["price", "throughput", "latency"] | None = setting(
-        None, "OpenRouter: prefer providers by this criterion"
-    )
-    allow_fallbacks: bool | None = setting(None, "OpenRouter: fall back to other providers")
-    data_collection: Literal["allow", "deny"] | None = setting(
-        None, "OpenRouter: deny excludes providers that store requests"
     )
 
 
@@ -368,6 +348,7 @@ class Settings:
     search: SearchSection = field(default_factory=SearchSection)
     memos: MemosSection = field(default_factory=MemosSection)
     chat: ChatSection = field(default_factory=ChatSection)
+    mcp: McpSection = field(default_factory=McpSection)
     rewrite: RewriteSection = field(default_factory=RewriteSection)
     summarize: SummarizeSection = field(default_factory=SummarizeSection)
     ask: AskSection = field(default_factory=AskSection)
@@ -381,6 +362,7 @@ class Settings:
     crawl: CrawlSection = field(default_factory=CrawlSection)
     safety: SafetySection = field(default_factory=SafetySection)
     serve: ServeSection = field(default_factory=ServeSection)
+    slack: SlackSection = field(default_factory=SlackSection)
     log: LogSection = field(default_factory=LogSection)
 
 

@@ -59,13 +59,14 @@ def _passages(output: ToolOutput) -> Iterator[dict[str, Any]]:
     """Yield the passages in the results of a tool of bunko, here or on another server."""
     results = (output.structured or {}).get("results")
     for result in (results if isinstance(results, list) else [])[:_MAX_RESULTS]:
-        if isinstance(result, dict) and isinstance(result.get("content"), str) and result.get("citation"):
+        text = (result.get("content") or result.get("text")) if isinstance(result, dict) else None
+        if isinstance(text, str) and result.get("citation"):
             headings = result.get("headings")
             yield {
                 "tool": str(result.get("tool") or ""),
-                "uri": str(result.get("path") or result.get("uri") or result["citation"]),
+                "uri": str(result.get("path") or result.get("source") or result.get("uri") or result["citation"]),
                 "citation": str(result["citation"]),
-                "text": result["content"],
+                "text": text,
                 "hash": str(result.get("hash") or ""),
                 "title": str(result.get("title") or ""),
                 "headings": tuple(map(str, headings)) if isinstance(headings, list) else (),

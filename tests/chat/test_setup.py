@@ -1,0 +1,128 @@
+"""A conversation set up from the settings: which servers, which model, which limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bunko.errors import SettingsError
+from bunko.interfaces.chat.servers import MCPToolNotFoundError
+from bunko.interfaces.chat.setup import (
+    ChatTools,
+    build_chat_server,
+    chat_limits,
+    crawl_timeout,
+    list_folders,
+    open_chat_tools,
+)
+from bunko.library.open import open_library
+from bunko.library.paths import locate_library
+from bunko.settings import load_settings
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current folder, and a home of its own."""
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    folder = tmp_path / "current"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def write_list(path: Path, servers: dict[str, object]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"mcpServers": servers}), "utf-8")
+
+
+def with_tools(tmp_path: Path, check: Callable[[ChatTools], object], **environ: str) -> None:
+    """Open the tools of an empty library with these settings, and check them."""
+    library = open_library(locate_library(library=tmp_path / "library", environ={}), environ=environ, create=True)
+
+    async def run() -> None:
+        async with open_chat_tools(library, environment={}) as tools:
+            result = check(tools)
+            if hasattr(result, "__await__"):
+                await result
+
+    with library:
+        anyio.run(run)
+
+
+def test_without_a_list_the_tools_are_those_of_the_library(tmp_path: Path, home: Path) -> None:
+    async def check(tools: ChatTools) -> None:
+        assert tools.manager is not None
+        assert "総チャンク数: 0" in (await tools.manager.call_tool("rag_stats")).text
+
+    with_tools(tmp_path, check)
+
+
+def test_a_list_without_bunko_offers_none_of_its_tools(tmp_path: Path, home: Path) -> None:
+    write_list(home / "config" / "mcp_servers.json", {"wrong": {}})
+
+    async def check(tools: ChatTools) -> None:
+        assert tools.manager is not None
+        assert "The MCP server wrong is not used" in tools.problems[0]
+        with pytest.raises(MCPToolNotFoundError):
+            await tools.manager.call_tool("rag_stats")
+
+    with_tools(tmp_path, check)
+
+
+def test_an_entry_of_the_list_can_be_the_library_in_this_process(tmp_path: Path, home: Path) -> None:
+    write_list(tmp_path / "library" / "servers.json", {"rag": {"transport": "builtin"}})
+
+    async def check(tools: ChatTools) -> None:
+        assert tools.manager is not None
+        assert {tool.server for tool in await tools.manager.tools()} == {"rag"}
+
+    with_tools(tmp_path, check, MCP_SERVERS_CONFIG="servers.json")
+
+
+def test_a_list_that_is_named_must_be_there(tmp_path: Path, home: Path) -> None:
+    with pytest.raises(SettingsError, match="Cannot read the list of MCP servers"):
+        with_tools(tmp_path, lambda tools: None, MCP_SERVERS_CONFIG="missing.json")
+
+
+def test_tools_can_be_switched_off(tmp_path: Path, home: Path) -> None:
+    write_list(home / "config" / "mcp_servers.json", {"rag": {"transport": "builtin"}})
+    seen: list[object] = []
+    with_tools(tmp_path, lambda tools: seen.append(tools.manager), MCP_ENABLED="false")
+    assert seen == [None]
+
+
+def test_a_list_among_documents_is_not_read(tmp_path: Path, home: Path) -> None:
+    paths = locate_library(docs_dir=home, environ={})
+    assert home not in list_folders(paths)
+    assert home / ".rag-index" not in list_folders(paths)
+    assert home in list_folders(locate_library(library=tmp_path / "library", environ={}))
+
+
+def test_the_model_and_its_limits_are_those_of_the_settings() -> None:
+    environ = {
+        "BUNKO_CHAT_PROVIDER": "openrouter",
+        "BUNKO_CHAT_MODEL": "m",
+        "BUNKO_CHAT_BASE_URL": "http://127.0.0.1:1/v1/",
+        "BUNKO_CHAT_DATA_COLLECTION": "deny",
+        "OPENROUTER_API_KEY": "not for another address",
+        "BUNKO_CHAT_MAX_ROUNDS": "2",
+    }
+    settings = load_settings(environ=environ).settings
+    server = build_chat_server(settings)
+    assert server is not None
+    assert (server.label, server.address, server.secret) == ("openrouter:m", "http://127.0.0.1:1/v1", "")
+    assert server._request_options == {
+        "model": "m", "max_tokens": 2000, "extra_body": {"provider": {"data_collection": "deny"}},
+    }  # fmt: skip
+    assert chat_limits(settings).rounds == 2
+    assert build_chat_server(load_settings(environ={}).settings) is None
+
+
+def test_a_crawl_may_take_as_long_as_its_pages() -> None:
+    environ = {"RAG_MAX_CRAWL_PAGES": "10", "RAG_CRAWL_DELAY_SEC": "2", "BUNKO_CRAWL_TIMEOUT_SECONDS": "30"}
+    assert crawl_timeout(load_settings(environ=environ).settings) == 320.0
