@@ -13,6 +13,7 @@ from bunko.protocols import Digest, Store
 from bunko.records import EmbeddingUsage, ToolStatistics, WebPage
 from bunko.types import Tool
 from bunko.types.access import AuditEntry, Rights, Token
+from bunko.types.outbox import DomainRule, OutboxEntry
 
 TEXTS = {
     "京都.md": "# 京都の寺\n\n秋の京都で寺の庭を巡りました。紅葉にはまだ早い時期でした。\n\n"
@@ -59,6 +60,8 @@ def add_rare_rows(library: Library) -> None:
     store.cache.cache_answer("rewrite", b"key", "答え", now=0.0, expires_at=2e10, limit=10)
     store.tokens.add(Token("alice", "0f" * 32, Rights(("notes",), ("pages",)), "2026-01-01T00:00:00"))
     store.audit.begin(AuditEntry("2026-01-01T00:00:00", "alice", "cli", "import", ("notes",)), limit=10)
+    store.outbox.add(OutboxEntry("k", "slack/T1/UBOT", "C1/1.0", "1.0", {"text": "質問"}, 1.5))
+    store.domains.put(DomainRule("example.com", True, "U1", "2026-01-01T00:00:00"))
     dropped = store.tools.put(Tool("dropped"))
     store.tools.drop(dropped.id)
 

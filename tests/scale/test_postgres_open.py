@@ -210,7 +210,8 @@ def test_a_library_of_the_first_schema_gets_the_tables_for_tokens_and_changes(
     store.tools.put(Tool("notes"))
     store.close()
     complete = tables(postgres, server.schema)
-    postgres.execute(f"DROP TABLE {server.schema}.tokens; DROP TABLE {server.schema}.audit")
+    for table in ("tokens", "audit", "outbox", "domains"):
+        postgres.execute(f"DROP TABLE {server.schema}.{table}")
     postgres.execute(f"UPDATE {server.schema}.meta SET value = '1' WHERE key = 'schema'")
     store = stores.build("postgres", tmp_path / "library.db", server)
     assert store.tokens.add(Token("alice", "aa" * 32, Rights(), "2024-05-01T00:00:00+00:00"))

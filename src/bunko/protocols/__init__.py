@@ -2,6 +2,7 @@
 
 from bunko.protocols.access import AuditStore, TokenStore
 from bunko.protocols.index import Index, IndexView
+from bunko.protocols.outbox import DomainStore, OutboxStore
 from bunko.protocols.parts import Chunker, Embedder, EmbedderStats, RemoteEmbedder, Scan, SelfReadingSource, Source
 from bunko.protocols.rows import Digest, MovingRows, RowPage
 from bunko.protocols.store import (
@@ -25,12 +26,14 @@ __all__ = [
     "Chunker",
     "Digest",
     "DocumentStore",
+    "DomainStore",
     "Embedder",
     "EmbedderStats",
     "Index",
     "IndexStatisticsStore",
     "IndexView",
     "MovingRows",
+    "OutboxStore",
     "RemoteEmbedder",
     "RowPage",
     "Scan",

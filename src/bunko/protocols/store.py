@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from bunko.protocols.access import AuditStore, TokenStore
+from bunko.protocols.outbox import DomainStore, OutboxStore
 from bunko.protocols.rows import MovingRows
 from bunko.records import (
     NO_FILTER,
@@ -345,6 +346,8 @@ class Store(Protocol):
     index_statistics: IndexStatisticsStore
     tokens: TokenStore
     audit: AuditStore
+    outbox: OutboxStore
+    domains: DomainStore
     files: StoreFiles
     rows: MovingRows | None  # None if the library cannot be moved to another store
 
@@ -352,7 +355,7 @@ class Store(Protocol):
         """Read everything inside the block from one state, unaffected by concurrent writes."""
 
     def lock(self, purpose: str = "import", *, tools: Sequence[str] | None = None) -> WriterLock:
-        """Return the lock for a purpose: `import`, of some tools or of all, or `web`.
+        """Return the lock for a purpose: `import`, of some tools or of all, `web`, or `slack-…`.
 
         Imports of different tools may run at the same time on a server; a file has one lock for all of them.
         """

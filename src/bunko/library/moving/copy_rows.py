@@ -13,7 +13,7 @@ Digests = dict[tuple[str, int], Digest]
 
 COPY_STEP, VERIFY_STEP = "Copying", "Verifying"
 # What may change without the lock of imports.
-SMALL_TABLES = ("tools", "tokens", "audit", "answers", "asked")
+SMALL_TABLES = ("tools", "tokens", "audit", "outbox", "domains", "answers", "asked")
 
 
 def copy_rows(source: MovingRows, target: MovingRows, observer: Observer) -> Digests:

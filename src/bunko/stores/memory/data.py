@@ -13,6 +13,7 @@ from bunko.records import EmbeddingUsage, FailedDocument, LoggedSearch, Prepared
 from bunko.stores.filters import effective_date
 from bunko.types import SourceEntry, Tool
 from bunko.types.access import AuditEntry, Token
+from bunko.types.outbox import DomainRule, OutboxEntry
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,6 +78,8 @@ class MemoryTables:
     index_notes: dict[tuple[int, str], str] = field(default_factory=dict)  # by tool id and index
     tokens: dict[str, Token] = field(default_factory=dict)  # by name
     audit: list[AuditEntry] = field(default_factory=list)  # the oldest first
+    outbox: dict[str, OutboxEntry] = field(default_factory=dict)  # by key
+    domains: dict[str, DomainRule] = field(default_factory=dict)  # by domain
     generation: int = 0
     next_tool: int = 1
     next_document: int = 1

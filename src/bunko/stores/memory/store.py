@@ -18,6 +18,7 @@ from bunko.stores.memory.data import MemoryTables
 from bunko.stores.memory.documents import MemoryDocuments
 from bunko.stores.memory.files import MemoryFiles
 from bunko.stores.memory.index_statistics import MemoryIndexStatistics
+from bunko.stores.memory.outbox import MemoryDomains, MemoryOutbox
 from bunko.stores.memory.pages import MemoryPages
 from bunko.stores.memory.stats import MemoryStats
 from bunko.stores.memory.tools import MemoryTools
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
         CacheStore,
         ChangeStore,
         DocumentStore,
+        DomainStore,
         IndexStatisticsStore,
         MovingRows,
+        OutboxStore,
         StatsStore,
         StoreFiles,
         TokenStore,
@@ -62,6 +65,8 @@ class Memory:
         self.tokens: TokenStore = MemoryTokens(tables)
         self.audit: AuditStore = MemoryAudit(tables)
         self.rows: MovingRows | None = None
+        self.outbox: OutboxStore = MemoryOutbox(tables)
+        self.domains: DomainStore = MemoryDomains(tables)
         self._files = MemoryFiles()
         self.files: StoreFiles = self._files
 

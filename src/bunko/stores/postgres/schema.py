@@ -11,9 +11,9 @@ import psycopg
 from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew, rebuild_hint
 from bunko.stores.postgres.address import Address
 
-VERSION = 2
+VERSION = 3
 # In a library in a file, these tables exist only if they are used.
-OPTIONAL_TABLES = ("asked", "kept", "index_statistics", "index_frequencies", "tokens", "audit")
+OPTIONAL_TABLES = ("asked", "kept", "index_statistics", "index_frequencies", "tokens", "audit", "outbox", "domains")
 _OTHER_SCHEMA_HINT = "Name another schema with storage.schema; bunko creates it."
 
 # Since version 2.
@@ -38,6 +38,28 @@ CREATE TABLE audit (
     arguments TEXT NOT NULL,
     result TEXT NOT NULL,
     details TEXT NOT NULL
+);
+"""
+
+# Since version 3.
+_BOT_TABLES = """
+CREATE TABLE outbox (
+    key TEXT COLLATE "C" PRIMARY KEY,
+    bot TEXT NOT NULL,
+    thread TEXT NOT NULL,
+    position TEXT COLLATE "C" NOT NULL,
+    request TEXT NOT NULL,
+    created_at DOUBLE PRECISION NOT NULL,
+    state TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    answer TEXT NOT NULL
+);
+
+CREATE TABLE domains (
+    domain TEXT COLLATE "C" PRIMARY KEY,
+    allowed INTEGER NOT NULL,
+    changed_by TEXT NOT NULL,
+    changed_at TEXT NOT NULL
 );
 """
 
@@ -175,7 +197,7 @@ CREATE TABLE index_frequencies (
     PRIMARY KEY (tool_id, key)
 );
 """
-TABLES += _ACCESS_TABLES
+TABLES += _ACCESS_TABLES + _BOT_TABLES
 
 _Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -185,8 +207,13 @@ def _add_access_tables(connection: _Connection) -> None:
     connection.execute(_ACCESS_TABLES)
 
 
+def _add_bot_tables(connection: _Connection) -> None:
+    """Add the tables for what chat bots have promised, and for the domains that they may add pages from."""
+    connection.execute(_BOT_TABLES)
+
+
 # From version n to n + 1, each in one transaction that also updates the version.
-MIGRATIONS: dict[int, Callable[[_Connection], None]] = {1: _add_access_tables}
+MIGRATIONS: dict[int, Callable[[_Connection], None]] = {1: _add_access_tables, 2: _add_bot_tables}
 
 
 def prepare_schema(connection: _Connection, address: Address, *, read_only: bool) -> None:

@@ -21,6 +21,7 @@ from bunko.stores.sql.database import INTEGER, TEXT
 from bunko.stores.sql.documents import SqlDocuments
 from bunko.stores.sql.index_statistics import SqlIndexStatistics
 from bunko.stores.sql.marks import MOVED, read_marks
+from bunko.stores.sql.outbox import SqlDomains, SqlOutbox
 from bunko.stores.sql.pages import SqlPages
 from bunko.stores.sql.rows import SqlRows
 from bunko.stores.sql.stats import SqlStats
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
         CacheStore,
         ChangeStore,
         DocumentStore,
+        DomainStore,
         IndexStatisticsStore,
         MovingRows,
+        OutboxStore,
         StatsStore,
         StoreFiles,
         TokenStore,
@@ -78,6 +81,8 @@ class Postgres:
         self.tokens: TokenStore = SqlTokens(database)
         self.audit: AuditStore = SqlAudit(database)
         self.rows: MovingRows | None = SqlRows(database, changes, folder_id)
+        self.outbox: OutboxStore = SqlOutbox(database)
+        self.domains: DomainStore = SqlDomains(database)
         self.files: StoreFiles = PostgresFiles(database)
         self.generation = changes.generation
 

@@ -87,6 +87,18 @@ TABLES: Mapping[str, Table] = {
         large=("arguments", "details"),
         tool="0",
     ),
+    "outbox": Table(
+        {
+            "key": TEXT, "bot": TEXT, "thread": TEXT, "position": TEXT, "request": TEXT, "created_at": REAL,
+            "state": TEXT, "attempts": INTEGER, "answer": TEXT,
+        },
+        ("key",),
+        large=("request", "answer"),
+        tool="0",
+    ),
+    "domains": Table(
+        {"domain": TEXT, "allowed": INTEGER, "changed_by": TEXT, "changed_at": TEXT}, ("domain",), tool="0"
+    ),
     "answers": Table({"kind": TEXT, "key": BLOB, "value": TEXT, "until": REAL}, ("kind", "key"), tool="0"),
     "asked": Table({"query": TEXT, "tool": TEXT, "count": INTEGER, "last": TEXT}, ("query", "tool"), tool="0"),
 }  # fmt: skip

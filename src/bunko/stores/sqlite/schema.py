@@ -184,6 +184,32 @@ CREATE TABLE IF NOT EXISTS audit (
 )
 """
 
+# What chat bots have promised to answer: a message that was acknowledged, and its answer as soon as there is one.
+# Created with the first message.
+_CREATE_OUTBOX = """
+CREATE TABLE IF NOT EXISTS outbox (
+    key TEXT PRIMARY KEY,
+    bot TEXT NOT NULL,
+    thread TEXT NOT NULL,
+    position TEXT NOT NULL,  -- sorts the messages of a thread
+    request TEXT NOT NULL,  -- as JSON, like the answer
+    created_at REAL NOT NULL,  -- seconds since 1970
+    state TEXT NOT NULL,  -- waiting; answered, but not all of it sent; done; failed
+    attempts INTEGER NOT NULL,
+    answer TEXT NOT NULL
+) WITHOUT ROWID
+"""
+
+# The domains that pages may be added from by a chat bot, as people decided there. Created with the first one.
+_CREATE_DOMAINS = """
+CREATE TABLE IF NOT EXISTS domains (
+    domain TEXT PRIMARY KEY,
+    allowed INTEGER NOT NULL,
+    changed_by TEXT NOT NULL,
+    changed_at TEXT NOT NULL
+) WITHOUT ROWID
+"""
+
 # A library has exactly these tables; another one in the file is refused, so a new table needs a new version.
 TABLES = (_CREATE_TABLES, _CREATE_PAGES, _CREATE_ANSWERS)
 OPTIONAL_TABLES = {
@@ -193,6 +219,8 @@ OPTIONAL_TABLES = {
     "index_frequencies": _CREATE_FREQUENCIES,
     "tokens": _CREATE_TOKENS,
     "audit": _CREATE_AUDIT,
+    "outbox": _CREATE_OUTBOX,
+    "domains": _CREATE_DOMAINS,
 }
 
 

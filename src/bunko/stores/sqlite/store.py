@@ -18,6 +18,7 @@ from bunko.stores.sql.database import TEXT
 from bunko.stores.sql.documents import SqlDocuments
 from bunko.stores.sql.index_statistics import SqlIndexStatistics
 from bunko.stores.sql.marks import MOVED, read_marks
+from bunko.stores.sql.outbox import SqlDomains, SqlOutbox
 from bunko.stores.sql.pages import SqlPages
 from bunko.stores.sql.rows import SqlRows
 from bunko.stores.sql.stats import SqlStats
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
         CacheStore,
         ChangeStore,
         DocumentStore,
+        DomainStore,
         IndexStatisticsStore,
         MovingRows,
+        OutboxStore,
         StatsStore,
         StoreFiles,
         TokenStore,
@@ -73,6 +76,8 @@ class Sqlite:
         self.tokens: TokenStore = SqlTokens(database)
         self.audit: AuditStore = SqlAudit(database)
         self.rows: MovingRows | None = SqlRows(database, changes)
+        self.outbox: OutboxStore = SqlOutbox(database)
+        self.domains: DomainStore = SqlDomains(database)
         self._files = SqliteFiles(path)
         self.files: StoreFiles = self._files
         # Bound here and not wrapped: every search calls it.
