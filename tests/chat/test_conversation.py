@@ -87,7 +87,9 @@ def test_a_model_searches_and_answers_with_numbered_sources() -> None:
         (reply,) = converse(service, shelf=shelf)
     assert reply.text == "30日です。[1]"
     assert shelf.calls == [("search", {"query": "バックアップ 保存期間"})]
-    assert [(source.number, source.citation, source.hash) for source in reply.sources] == [(1, "backup.md:L3-L9", "a1")]
+    assert [(source.number, source.citation, source.uri, source.hash) for source in reply.sources] == [
+        (1, "backup.md:L3-L9", "backup.md", "a1")
+    ]
     (shown,) = tool_results(service.requests[1])
     assert "[1] backup.md:L3-L9" in shown
     assert "<excerpt-" in shown

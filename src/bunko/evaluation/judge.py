@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -102,6 +102,12 @@ class Judgements:
         if not grades and row.get("id") == _query_id(query):
             self._data["queries"].remove(self._rows.pop(_normalised_query(query)))
         self._write()
+
+    def set_feedback(self, query: str, feedback: Mapping[str, Any]) -> None:
+        """Store with a judged query what people said about its answer; measures ignore it."""
+        if self.has_query(query):
+            self._rows[_normalised_query(query)]["feedback"] = dict(feedback)
+            self._write()
 
     def counts(self) -> tuple[int, int]:
         """Return the number of queries and the number of judgements."""

@@ -34,6 +34,7 @@ class ChatTools:
 
     manager: MCPManager | None  # None: mcp.enabled is false
     problems: tuple[str, ...] = ()
+    is_local: bool = True  # all of them are tools of this library
 
 
 @asynccontextmanager
@@ -63,6 +64,7 @@ async def open_chat_tools(
                     digests_path=_digests_path(library.paths),
                 ),
                 configs.problems,
+                not external,
             )
     finally:
         registry.jobs.stop_all()  # the library belongs to the caller

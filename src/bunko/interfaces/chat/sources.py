@@ -7,6 +7,7 @@ from typing import Any
 
 from bunko.interfaces.chat.servers import ToolOutput
 from bunko.interfaces.text import UNTRUSTED_NOTE, new_mark, single_line, wrap_excerpt
+from bunko.search.citations import parse_citation
 from bunko.types.answers import AnswerSource
 
 _MAX_RESULTS = 100  # of one call
@@ -64,15 +65,22 @@ def _passages(output: ToolOutput) -> Iterator[dict[str, Any]]:
             headings = result.get("headings")
             yield {
                 "tool": str(result.get("tool") or ""),
-                "uri": str(result.get("path") or result.get("source") or result.get("uri") or result["citation"]),
+                "uri": _document_uri(result),
                 "citation": str(result["citation"]),
                 "text": text,
                 "hash": str(result.get("hash") or ""),
+                "place": str(result.get("place") or ""),
                 "title": str(result.get("title") or ""),
                 "headings": tuple(map(str, headings)) if isinstance(headings, list) else (),
                 "date": str(result.get("date") or ""),
                 "trust": str(result.get("trust") or ""),
             }
+
+
+def _document_uri(result: Mapping[str, Any]) -> str:
+    """Return the path or URL of a result's document; short results name it in their citation only."""
+    citation = parse_citation(str(result["citation"]))
+    return str(result.get("path") or result.get("source") or (citation and citation.uri) or result["citation"])
 
 
 def _fence(note: str, blocks: list[tuple[str, str]]) -> str:

@@ -89,7 +89,12 @@ def translate(text: str) -> str:
 
     A message may be several lines or sentences that the catalogue has one by one.
     """
-    if _language == "en" or not text:
+    return translate_into(text, _language)
+
+
+def translate_into(text: str, language: Language) -> str:
+    """Return a message in a language that need not be the one of the terminal."""
+    if language == "en" or not text:
         return text
     translation = _translate(text)
     if translation is None and "\n" in text:

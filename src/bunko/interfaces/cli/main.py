@@ -50,6 +50,7 @@ COMMANDS = {
     "reindex": "Index a folder, or update its index.",
     "search": "Search documents in Japanese and English.",
     "serve": "Run an MCP server for assistants.",
+    "slack": "Run a Slack bot that answers from the library.",
     "status": "Show what is indexed.",
     "sweep": "Find the settings that score best on known answers.",
     "tags": "List the tags of documents and memos, most used first.",
@@ -65,7 +66,7 @@ GROUPS = {
     "Begin": ("add", "search", "connect", "help"),
     "Search and read": ("ask", "find", "get", "open", "ls", "recent", "tags"),
     "Library": ("status", "tool", "import", "reindex", "build", "watch", "export", "import-pack"),
-    "Web and assistants": ("web", "serve", "token", "audit"),
+    "Web and assistants": ("web", "serve", "slack", "token", "audit"),
     "Quality": ("evaluate", "judge", "tune", "sweep", "init-test-db"),
     "Maintenance": ("config", "embedders", "reembed", "index", "move", "doctor", "init", "completion"),
 }

@@ -1,0 +1,1 @@
+"""Answer in Slack: questions about the library, and commands that change it."""

@@ -1,0 +1,184 @@
+"""Run the Slack bot: take events, work on the outbox, and stop cleanly."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from bunko.errors import BunkoError, SettingsError
+from bunko.interfaces.chat.setup import ChatTools, build_chat_server, open_chat_tools
+from bunko.interfaces.slack.answering import Answerer
+from bunko.interfaces.slack.dispatcher import Dispatcher
+from bunko.interfaces.slack.domains import AllowedDomains
+from bunko.interfaces.slack.events import Identity, build_app
+from bunko.interfaces.slack.feedback import Feedback
+from bunko.interfaces.slack.handler import Handler
+from bunko.interfaces.slack.messages import Messages
+from bunko.interfaces.slack.rag_commands import RagCommands
+from bunko.interfaces.slack.replies import Replies
+from bunko.interfaces.slack.web_api import SlackApi, SlackAway, SlackRefused, build_client
+from bunko.library.library import Library
+from bunko.protocols import Store
+from bunko.types.outbox import OutboxEntry
+
+if TYPE_CHECKING:
+    from slack_bolt import App
+
+    from bunko.llm.turns import ChatServer
+
+_log = logging.getLogger("bunko.slack")
+
+_LOCK_SECONDS = 1.0  # between two looks at the stop event
+_DAY_SECONDS = 86_400.0
+
+
+def check_settings(library: Library, *, over_http: bool) -> None:
+    """Raise SettingsError if a token or a package is missing."""
+    from importlib.util import find_spec
+
+    slack = library.settings.slack
+    if find_spec("slack_bolt") is None:
+        raise SettingsError("The package slack-bolt is not installed", hint='Run: pip install "bunko[slack]"')
+    needed = {"SLACK_BOT_TOKEN": slack.bot_token}
+    needed |= {"SLACK_SIGNING_SECRET": slack.signing_secret} if over_http else {"SLACK_APP_TOKEN": slack.app_token}
+    missing = [name for name, value in needed.items() if not value]
+    if missing:
+        raise SettingsError(
+            f"The bot needs {' and '.join(missing)}",
+            hint="Create the app with bunko slack manifest, and set its tokens as environment variables or files.",
+        )
+
+
+async def run_bot(
+    library: Library, *, listener: socket.socket | None = None, on_ready: Callable[[Identity], None] = lambda _: None
+) -> None:
+    """Run the bot until cancelled: on a listening socket, or in Socket Mode without one."""
+    slack = library.settings.slack
+    api = SlackApi(build_client(slack.bot_token, slack.api_url))
+    identity = await _identify(api)
+    async with open_chat_tools(library) as tools, anyio.create_task_group() as tasks:
+        for problem in tools.problems:
+            _log.warning("%s", problem)
+        model = build_chat_server(library.settings)
+        handler = _build_handler(library, api, identity, tools, model)
+        outbox = library.store.outbox
+        dispatcher = Dispatcher(outbox, identity.name, handler, keep_seconds=slack.keep_days * _DAY_SECONDS)
+
+        def accept(entry: OutboxEntry) -> None:
+            if outbox.add(entry):
+                dispatcher.wake()
+
+        app = await anyio.to_thread.run_sync(build_app, api.client, identity, slack.signing_secret, accept)
+        try:
+            tasks.start_soon(_dispatch_alone, library.store, identity, dispatcher)
+            if listener is not None:
+                from bunko.interfaces.slack.http import serve_http
+
+                tasks.start_soon(serve_http, app, listener)
+                on_ready(identity)
+                await anyio.sleep_forever()
+            else:
+                async with _socket_mode(app, slack.app_token):
+                    on_ready(identity)
+                    await anyio.sleep_forever()
+        finally:
+            if model is not None:
+                with anyio.CancelScope(shield=True):
+                    await model.close()
+
+
+async def _identify(api: SlackApi) -> Identity:
+    try:
+        answer = await api.post("auth.test", {})
+    except SlackAway as problem:
+        raise SettingsError(
+            f"Slack cannot be reached: {problem}", hint="Check the network and slack.api_url."
+        ) from None
+    except SlackRefused as refused:
+        raise SettingsError(f"Slack refuses the bot: {refused.error}", hint="Check SLACK_BOT_TOKEN.") from None
+    return Identity(str(answer.get("team_id", "")), str(answer.get("user_id", "")), str(answer.get("bot_id", "")))
+
+
+def _build_handler(
+    library: Library, api: SlackApi, identity: Identity, tools: ChatTools, model: ChatServer | None
+) -> Handler:
+    settings, messages = library.settings, Messages.from_settings(library.settings)
+    domains = AllowedDomains(library.store.domains, settings.slack.allowed_domains, settings.crawl.allowed_hosts)
+    return Handler(
+        library.store.outbox,
+        Replies(api, identity.user),
+        RagCommands(settings, messages, tools.manager, domains),
+        Answerer(library, model, tools.manager, is_local=tools.is_local),
+        Feedback(library),
+        messages,
+        bot_user=identity.user,
+        workers=settings.slack.workers,
+    )
+
+
+async def _dispatch_alone(store: Store, identity: Identity, dispatcher: Dispatcher) -> None:
+    """Work on the outbox while no other process of the same bot does; another one takes over if this one ends."""
+    async with _hold_lock(store, identity):
+        await dispatcher.run()
+
+
+@asynccontextmanager
+async def _hold_lock(store: Store, identity: Identity) -> AsyncIterator[None]:
+    """Hold the lock of a bot; a thread does, because some locks belong to the thread that took them."""
+    held, stop = threading.Event(), threading.Event()
+    errors: list[BunkoError] = []
+    name = hashlib.sha256(identity.name.encode()).hexdigest()[:12]
+
+    def hold() -> None:
+        lock = store.lock(f"slack-{name}")
+        try:
+            while not stop.is_set() and not lock.acquire(_LOCK_SECONDS):
+                pass
+            if not stop.is_set():
+                held.set()
+                stop.wait()
+            lock.release()
+        except BunkoError as error:
+            errors.append(error)
+            held.set()
+
+    thread = threading.Thread(target=hold, name="bunko-slack-lock", daemon=True)
+    thread.start()
+    try:
+        await anyio.to_thread.run_sync(held.wait, abandon_on_cancel=True)
+        if errors:
+            raise errors[0]
+        yield
+    finally:
+        stop.set()
+        held.set()  # ends the wait if the lock was never taken
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(thread.join, _LOCK_SECONDS * 2)
+
+
+@asynccontextmanager
+async def _socket_mode(app: App, app_token: str) -> AsyncIterator[None]:
+    """Receive events over Slack's WebSocket, which reconnects by itself."""
+    from slack_bolt.adapter.socket_mode import SocketModeHandler
+    from slack_sdk.errors import SlackClientError
+
+    handler = SocketModeHandler(app, app_token, logger=_log)
+    try:
+        await anyio.to_thread.run_sync(handler.connect, abandon_on_cancel=True)
+    except SlackClientError:
+        raise SettingsError(
+            "Slack refuses Socket Mode", hint="Check SLACK_APP_TOKEN, and that Socket Mode is on in the app's settings."
+        ) from None
+    try:
+        yield
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(handler.close)

@@ -1,0 +1,128 @@
+"""Run the commands of the bot through the tools of the MCP servers."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import anyio.to_thread
+
+from bunko.errors import BunkoError
+from bunko.interfaces.chat.mcp_manager import MCPManager
+from bunko.interfaces.chat.servers import MCPToolNotFoundError
+from bunko.interfaces.chat.setup import crawl_timeout
+from bunko.interfaces.slack.commands import CHANGING_VERBS, EXAMPLES, Command, Verb
+from bunko.interfaces.slack.domains import ALL, AllowedDomains, parse_domain
+from bunko.interfaces.slack.messages import Messages
+from bunko.settings import Settings
+
+_log = logging.getLogger("bunko.slack")
+
+_TOOLS: dict[Verb, str] = {"crawl": "rag_crawl", "add": "rag_add", "status": "rag_stats", "delete": "rag_delete"}
+_EVERYONE = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who sent a command, and where."""
+
+    user: str
+    channel: str
+
+
+class RagCommands:
+    """Checks who may run a command, runs it, and says how it ended."""
+
+    def __init__(
+        self, settings: Settings, messages: Messages, manager: MCPManager | None, domains: AllowedDomains
+    ) -> None:
+        self._settings, self._messages, self._manager, self._domains = settings, messages, manager, domains
+
+    def may_change_library(self, sender: Sender) -> bool:
+        """Return whether the settings allow somebody to change the library there."""
+        slack = self._settings.slack
+        return (
+            _EVERYONE in slack.write_users or sender.user in slack.write_users or sender.channel in slack.write_channels
+        )
+
+    async def refusal(self, command: Command, sender: Sender) -> str:
+        """Return why a command is not run, or an empty string."""
+        if command.verb in CHANGING_VERBS and not self.may_change_library(sender):
+            _log.info("%s may not run rag %s in %s", sender.user, command.verb, sender.channel)
+            return self._messages.say("not_allowed")
+        if command.verb in _TOOLS and not await self._has_tool(_TOOLS[command.verb]):
+            return self._messages.say("disabled")
+        if command.verb in ("crawl", "add", "delete") and not command.argument:
+            return self._messages.say("no_url", example=EXAMPLES[command.verb])
+        if command.verb in ("allow", "disallow") and not parse_domain(command.argument):
+            return self._messages.say("no_domain", example=EXAMPLES[command.verb])
+        if command.verb in ("crawl", "add"):
+            host, is_allowed = await anyio.to_thread.run_sync(self._domains.check, command.argument)
+            if not is_allowed:
+                return self._messages.say("domain_refused", domain=host)
+        return ""
+
+    async def _has_tool(self, name: str) -> bool:
+        if self._manager is None:
+            return False
+        return any(tool.tool.name == name for tool in await self._manager.tools())
+
+    def start_message(self, command: Command) -> str:
+        """Return what is said before a command that takes long, or an empty string."""
+        return self._messages.say("crawl_started") if command.verb == "crawl" else ""
+
+    async def run(self, command: Command, sender: Sender, *, is_repeated: bool = False) -> str:
+        """Run a command that was not refused, and return what to say about it."""
+        if command.verb == "help":
+            return self._messages.say("help")
+        if command.verb in ("allow", "disallow", "domains"):
+            return await anyio.to_thread.run_sync(lambda: self._change_domains(command, sender))
+        result = await self._call_tool(command)
+        return f"{result}\n{self._messages.say('repeated')}" if is_repeated and command.verb != "status" else result
+
+    async def _call_tool(self, command: Command) -> str:
+        arguments: dict[str, Any] = {"url": command.argument} if command.argument else {}
+        if command.verb == "crawl" and command.pattern:
+            arguments["pattern"] = command.pattern
+        timeout = crawl_timeout(self._settings) if command.verb == "crawl" else self._settings.mcp.call_timeout
+        try:
+            if self._manager is None:
+                return self._messages.say("disabled")
+            output = await self._manager.call_tool(_TOOLS[command.verb], arguments, timeout=timeout)
+        except MCPToolNotFoundError:
+            return self._messages.say("disabled")
+        except BunkoError as error:
+            _log.warning("rag %s failed: %s", command.verb, error.message)
+            changes = [self._messages.translate(change) for change in self._manager.announcements()]
+            reason = "\n".join([self._messages.translate(error.message), *changes])
+            return self._failure(command, reason)
+        if output.is_error:
+            # The tools of bunko say in the same words what failed.
+            is_complete = output.text.startswith(("エラー", "Error"))
+            return output.text if is_complete else self._failure(command, output.text)
+        if command.verb == "crawl":
+            return self._messages.say("crawl_done", result=output.text.partition("\n")[0])
+        return output.text
+
+    def _failure(self, command: Command, reason: str) -> str:
+        return self._messages.say(f"{command.verb}_failed", url=command.argument, reason=reason)
+
+    def _change_domains(self, command: Command, sender: Sender) -> str:
+        messages, domain = self._messages, parse_domain(command.argument)
+        if command.verb == "allow":
+            is_first = not self._domains.rules() and domain != ALL
+            self._domains.allow(domain, sender.user)
+            lines = [messages.say("domain_allowed", domain=domain)]
+            return "\n".join([*lines, *([messages.say("list_begins")] if is_first else [])])
+        if command.verb == "disallow":
+            self._domains.disallow(domain, sender.user)
+            return messages.say("domain_disallowed", domain=domain)
+        rules = self._domains.rules()
+        if not rules:
+            return messages.say("all_domains")
+        allowed = [name for name, is_allowed in sorted(rules.items()) if is_allowed]
+        refused = [f"× {name}" for name, is_allowed in sorted(rules.items()) if not is_allowed]
+        if not allowed:
+            return messages.say("no_domains")
+        return messages.say("domains", domains="\n".join([*(f"・{name}" for name in allowed), *refused]))

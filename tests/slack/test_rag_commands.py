@@ -1,0 +1,146 @@
+"""The commands that look at the library and change it, from Slack to the tools and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.site import Site, html
+from tests.slack.conftest import StartBot
+from tests.slack.slack_service import SlackService
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """A site with an index page and two articles, of which one is missing."""
+    with Site() as site:
+        site.pages["/"] = html('<main><p>目次です。</p><a href="/a">a</a> <a href="/gone">gone</a></main>')
+        site.pages["/a"] = html("<main><h1>バックアップ</h1><p>バックアップは30日間保存する。</p></main>")
+        yield site
+
+
+def writable(site: Site, **more: str) -> dict[str, str]:
+    return {"BUNKO_SLACK_WRITE_USERS": "U1", "BUNKO_CRAWL_ALLOWED_HOSTS": site.host, **more}
+
+
+def texts(slack: SlackService, ts: str, number: int) -> list[str]:
+    slack.wait_for(number)
+    return [message["text"] for message in slack.in_thread(ts)]
+
+
+def test_a_crawl_is_announced_at_once_and_its_result_comes_in_the_same_thread(
+    bot: StartBot, slack: SlackService, site: Site
+) -> None:
+    with bot(**writable(site)) as sender:
+        ts = sender.mention(f"rag crawl <{site.url('/')}>")
+        started, done = texts(slack, ts, 2)
+    assert started == "クロールを開始しました... (リンク収集中)"
+    assert done == "└─ 完了: 2ページ / 2チャンク / エラー: 1件"
+    assert all(not message.get("reply_broadcast") for message in slack.messages)
+    assert {message["thread_ts"] for message in slack.messages} == {ts}
+
+
+def test_a_page_is_added_counted_and_deleted(bot: StartBot, slack: SlackService, site: Site) -> None:
+    page = site.url("/a")
+    with bot(**writable(site)) as sender:
+        sender.mention(f"rag add <{page}|{page}>")
+        slack.wait_for(1)
+        sender.mention("rag status", user="U2")
+        slack.wait_for(2)
+        sender.mention(f"rag delete <{page}>")
+        added, counted, deleted = [message["text"] for message in slack.wait_for(3)]
+    assert added == f"ページを取り込みました: {page} (1チャンク)"
+    assert counted == "ナレッジベース統計:\n総チャンク数: 1\nソースURL数: 1"
+    assert deleted == f"削除しました: {page} (1チャンク)"
+
+
+def test_what_fails_is_said_in_the_words_of_the_tool(bot: StartBot, slack: SlackService, site: Site) -> None:
+    with bot(**writable(site)) as sender:
+        ts = sender.mention(f"rag add <{site.url('/gone')}>")
+        [text] = texts(slack, ts, 1)
+    assert text.startswith(
+        f"エラー: ページの取り込みに失敗しました。\nURL: {site.url('/gone')}\n原因: HTTP 404 Not Found"
+    )
+
+
+@pytest.mark.parametrize("how", ["MCP_ENABLED", "list"])
+def test_commands_say_that_they_are_disabled_without_a_server_that_offers_them(
+    bot: StartBot, slack: SlackService, site: Site, how: str
+) -> None:
+    from pathlib import Path
+
+    settings = {"MCP_ENABLED": "false"}
+    if how == "list":
+        Path("config").mkdir()
+        Path("config/mcp_servers.json").write_text(json.dumps({"mcpServers": {}}), "utf-8")
+        settings = {}
+    with bot(**writable(site, **settings)) as sender:
+        for command in (f"rag crawl <{site.url('/')}>", f"rag add <{site.url('/')}>", "rag status"):
+            sender.mention(command)
+        assert {message["text"] for message in slack.wait_for(3)} == {
+            "エラー: RAG機能が無効です。管理者に連絡してください。"
+        }
+        sender.mention("保存期間は？")
+        assert slack.wait_for(4)[3]["text"] == "エラー: RAG機能が無効です。管理者に連絡してください。"
+    assert site.asked == []
+
+
+def test_only_those_who_are_named_may_change_the_library(bot: StartBot, slack: SlackService, site: Site) -> None:
+    refused = "エラー: ライブラリーを変更する権限がありません。管理者に連絡してください。"
+    commands = [f"rag add <{site.url('/a')}>", f"rag crawl <{site.url('/')}>", f"rag delete <{site.url('/a')}>"]
+    with bot(**writable(site, BUNKO_SLACK_WRITE_CHANNELS="COPEN")) as sender:
+        for command in [*commands, "rag allow example.com", "rag disallow example.com"]:
+            sender.mention(command, user="U2")
+        assert [message["text"] for message in slack.wait_for(5)] == [refused] * 5
+        assert site.asked == []
+        sender.mention(f"rag add <{site.url('/a')}>", user="U2", channel="COPEN")
+        assert slack.wait_for(6)[5]["text"].startswith("ページを取り込みました")
+
+
+def test_nobody_may_change_the_library_by_default(bot: StartBot, slack: SlackService, site: Site) -> None:
+    with bot(BUNKO_CRAWL_ALLOWED_HOSTS=site.host) as sender:
+        sender.mention(f"rag add <{site.url('/a')}>")
+        assert "権限がありません" in slack.wait_for(1)[0]["text"]
+    assert site.asked == []
+
+
+def test_domains_are_limited_in_slack_and_the_limit_survives_a_restart(
+    bot: StartBot, slack: SlackService, site: Site
+) -> None:
+    settings = writable(site)
+    with bot(**settings) as sender:
+        for number, command in enumerate(
+            ["rag domains", "rag allow <http://Example.com|Example.com>", "rag domains"], 1
+        ):
+            sender.mention(command)
+            slack.wait_for(number)
+    with bot(**settings) as sender:
+        sender.mention(f"rag add <{site.url('/a')}>")
+        slack.wait_for(4)
+        sender.mention("rag allow 127.0.0.1")
+        slack.wait_for(5)
+        sender.mention(f"rag add <{site.url('/a')}>")
+        slack.wait_for(6)
+        sender.mention("rag disallow example.com")
+        sender_texts = [message["text"] for message in slack.wait_for(7)]
+    assert sender_texts == [
+        "ドメインの制限はありません。一般に公開されたページを取り込めます。",
+        "許可しました: example.com\nこれ以降、許可したドメインのページだけを取り込めます。",
+        "許可されたドメイン:\n・example.com",
+        "エラー: 127.0.0.1 は許可されたドメインではありません。\n許可されたドメインは rag domains で確認できます。",
+        "許可しました: 127.0.0.1",
+        f"ページを取り込みました: {site.url('/a')} (1チャンク)",
+        "許可を取り消しました: example.com",
+    ]
+
+
+def test_the_bot_speaks_english_by_setting(bot: StartBot, slack: SlackService, site: Site) -> None:
+    with bot(**writable(site, BUNKO_DISPLAY_LANGUAGE="en")) as sender:
+        ts = sender.mention(f"rag crawl <{site.url('/')}>")
+        assert texts(slack, ts, 2) == [
+            "Crawl started... (collecting links)", "└─ Done: 2 pages / 2 chunks / 1 error",
+        ]  # fmt: skip
+        sender.mention("rag add")
+        assert slack.wait_for(3)[2]["text"].startswith("Error: give a URL that begins with http:// or https://.")
