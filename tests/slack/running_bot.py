@@ -62,14 +62,16 @@ def running_bot(library: Library, *, over_http: bool = True) -> Iterator[Sender]
         except BaseException as error:
             errors.append(error)
         ready.set()
+        sender.ended.set()
 
+    sender = Sender(f"http://127.0.0.1:{listener.getsockname()[1]}/slack/events" if listener else "")
     thread = threading.Thread(target=work, name="bot")
     thread.start()
     try:
         assert ready.wait(60)
         if errors:
             raise errors[0]
-        yield Sender(f"http://127.0.0.1:{listener.getsockname()[1]}/slack/events" if listener else "")
+        yield sender
     finally:
         if not errors:
             portals[0].call(stop[0].cancel)
@@ -77,3 +79,5 @@ def running_bot(library: Library, *, over_http: bool = True) -> Iterator[Sender]
         assert not thread.is_alive()
         if listener is not None:
             listener.close()
+    if errors:
+        raise errors[0]

@@ -100,6 +100,7 @@ class SlackService:
     def _call(self, method: str, arguments: dict[str, Any], header: str) -> tuple[Failure | None, dict[str, Any]]:
         with self.posted:
             self.calls.append((method, arguments))
+            self.posted.notify_all()
         expected = APP_TOKEN if method == "apps.connections.open" else BOT_TOKEN
         if header != f"Bearer {expected}":
             return None, {"ok": False, "error": "invalid_auth"}
@@ -130,6 +131,16 @@ class SlackService:
             assert self.posted.wait_for(lambda: len(self.messages) >= number, timeout), self.messages
             return list(self.messages)
 
+    def wait_for_posts(self, channel: str, number: int) -> None:
+        """Wait until this many posts in a channel were tried."""
+
+        def is_reached() -> bool:
+            posts = [arguments["channel"] for method, arguments in self.calls if method == "chat.postMessage"]
+            return posts.count(channel) >= number
+
+        with self.posted:
+            assert self.posted.wait_for(is_reached, 60), self.calls
+
     def in_thread(self, ts: str) -> list[dict[str, Any]]:
         """Return the messages of a thread."""
         with self.posted:
@@ -159,6 +170,7 @@ class Sender:
     def __init__(self, url: str) -> None:
         self.url = url
         self._numbers = _NUMBERS
+        self.ended = threading.Event()  # the bot has
 
     def mention(self, text: str, *, user: str = "U1", channel: str = "C1", thread_ts: str = "", **more: Any) -> str:
         """Mention the bot, and return the timestamp of the message."""
@@ -181,7 +193,7 @@ class Sender:
             "type": "block_actions", "team": {"id": TEAM}, "user": {"id": user}, "api_app_id": "A1",
             "container": {"type": "message", "message_ts": message["ts"], "thread_ts": message["thread_ts"]},
             "channel": {"id": message["channel"]}, "message": message,
-            "actions": [{**button, "block_id": "b", "action_ts": f"1700000001.{next(self._numbers):06}"}],
+            "actions": [{**button, "block_id": "b", "action_ts": f"1700000000.{next(self._numbers):06}"}],
         }  # fmt: skip
         return self.send(urlencode({"payload": json.dumps(payload)}), kind="application/x-www-form-urlencoded")
 

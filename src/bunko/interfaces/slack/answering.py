@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Protocol
@@ -25,7 +24,6 @@ _log = logging.getLogger("bunko.slack")
 
 _MAX_CONVERSATIONS = 200  # kept in memory; others are restored from the library
 _SEARCH_TOOLS = ("search", "rag_search")
-_CITATION = re.compile(r"\s?\[\+?\d{1,3}\]")
 
 
 class ChatModelEndpoint(ChatModelServer, RemoteEndpoint, Protocol):
@@ -51,7 +49,7 @@ class Answerer:
     async def answer(self, question: str, thread: str, history: Sequence[tuple[str, str]]) -> CheckedAnswer | None:
         """Return the verified answer; None if there is neither a model nor a library to search.
 
-        `history` has the questions and answers of the thread, for a bot that was restarted.
+        `history` has the questions and answers of the thread, without citations, for a bot that was restarted.
         """
         if self._model is not None:
             try:
@@ -88,8 +86,7 @@ class Answerer:
             conversation = Conversation(
                 model, self._manager or MCPManager([]), limits=chat_limits(self._library.settings)
             )
-            # The sources of these answers are gone, and so must be their numbers.
-            conversation.exchanges = [Exchange(past, _CITATION.sub("", answer), 1) for past, answer in history]
+            conversation.exchanges = [Exchange(past, answer, 1) for past, answer in history]
         self._conversations[thread] = conversation
         while len(self._conversations) > _MAX_CONVERSATIONS:
             self._conversations.popitem(last=False)

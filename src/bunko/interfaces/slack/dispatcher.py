@@ -40,6 +40,7 @@ class Dispatcher:
         self._wake_event = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._busy_threads: set[str] = set()
+        self._changed_threads: set[str] = set()  # since the outbox was read, so that what was read of them is outdated
         self._tried: set[str] = set()  # keys; what they say may have been posted
         self._delays: dict[str, tuple[float, float]] = {}  # by thread: the last delay, and when to go on
 
@@ -53,6 +54,7 @@ class Dispatcher:
         async with anyio.create_task_group() as tasks:
             while True:
                 self._wake_event.clear()
+                self._changed_threads.clear()
                 try:
                     entries = await anyio.to_thread.run_sync(
                         lambda: self._outbox.unfinished(self._bot, limit=_MAX_LOADED)
@@ -68,7 +70,8 @@ class Dispatcher:
                     self._tried |= {entry.key for entry in entries} if is_first else set()
                     is_first = False
                 for entry in entries:
-                    if entry.thread not in self._busy_threads and self._is_due(entry.thread):
+                    is_free = entry.thread not in self._busy_threads and entry.thread not in self._changed_threads
+                    if is_free and self._is_due(entry.thread):
                         self._busy_threads.add(entry.thread)
                         tasks.start_soon(self._handle, entry)
                 with anyio.move_on_after(_POLL_SECONDS):
@@ -95,6 +98,7 @@ class Dispatcher:
             await self._postpone(entry, type(error).__name__)
         finally:
             self._busy_threads.discard(entry.thread)
+            self._changed_threads.add(entry.thread)
             self._wake_event.set()
 
     async def _postpone(self, entry: OutboxEntry, problem: str) -> None:

@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 
 from bunko.errors import BunkoError
-from bunko.interfaces.answers import answer_text, visible_sources
+from bunko.interfaces.answers import visible_sources
 from bunko.interfaces.slack.answering import Answerer
 from bunko.interfaces.slack.commands import Command, parse_message
 from bunko.interfaces.slack.feedback import Feedback
@@ -120,7 +120,7 @@ class Handler:
         return {
             "messages": render_answer(answer, self._messages, feedback_key=entry.key),
             "question": question,
-            "text": answer_text(answer),
+            "text": "".join(f"{sentence.before}{sentence.text}" for sentence in answer.sentences).strip(),
             "sources": sources,
         }
 

@@ -1,0 +1,142 @@
+"""The command `bunko slack`: its settings, its manifest, and a bot that is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.chat.chat_service import Reply, Request, chat_service
+from tests.conftest import Run
+from tests.slack.running_bot import environment
+from tests.slack.slack_service import BOT_TOKEN, SIGNING_SECRET, Failure, Sender, SlackService
+
+
+def test_the_manifest_has_what_the_bot_needs(run: Run) -> None:
+    manifest = yaml.safe_load(run("slack", "manifest").out)
+    assert manifest["settings"]["socket_mode_enabled"]
+    assert manifest["settings"]["event_subscriptions"] == {"bot_events": ["app_mention", "message.im"]}
+    assert {"app_mentions:read", "chat:write", "im:history"} <= set(manifest["oauth_config"]["scopes"]["bot"])
+    over_http = json.loads(run("slack", "manifest", "--url", "https://bot.example.com/", "--json").out)
+    assert over_http["settings"]["interactivity"]["request_url"] == "https://bot.example.com/slack/events"
+    assert not over_http["settings"]["socket_mode_enabled"]
+
+
+@pytest.mark.parametrize(("options", "name"), [([], "SLACK_APP_TOKEN"), (["--http", "0"], "SLACK_SIGNING_SECRET")])
+def test_a_missing_token_is_named(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], name: str
+) -> None:
+    monkeypatch.setenv("SLACK_BOT_TOKEN", BOT_TOKEN)
+    for other in ("SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET"):
+        monkeypatch.delenv(other, raising=False)
+    done = run("slack", *options, "--library", tmp_path / "library")
+    assert (done.code, f"The bot needs {name}" in done.err) == (2, True)
+    assert BOT_TOKEN not in done.err + done.out
+
+
+def test_a_token_that_slack_rejects_is_an_error_without_the_token(
+    run: Run, tmp_path: Path, slack: SlackService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slack.script = lambda method, arguments: Failure("invalid_auth")
+    for name, value in environment(slack).items():
+        monkeypatch.setenv(name, value)
+    done = run("slack", "--http", "0", "--library", tmp_path / "library")
+    assert done.code == 2
+    assert "Slack rejects the token of the bot: invalid_auth" in done.err
+    assert not {BOT_TOKEN, SIGNING_SECRET} & set(done.err.split())
+
+
+def test_other_machines_are_kept_out_unless_that_is_wanted(
+    run: Run, tmp_path: Path, slack: SlackService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment(slack).items():
+        monkeypatch.setenv(name, value)
+    done = run("slack", "--http", "0.0.0.0:0", "--library", tmp_path / "library")
+    assert done.code == 2
+    assert "--allow-remote" in done.err
+    assert run("slack", "--http", "x").code == 2
+
+
+@contextmanager
+def bot_process(library: Path, environ: dict[str, str]) -> Iterator[tuple[subprocess.Popen[str], Sender]]:
+    """Run the command in a process of its own, which is killed at the end."""
+    command = [sys.executable, "-m", "bunko", "slack", "--http", "0", "--library", str(library)]
+    process = subprocess.Popen(command, env={**os.environ, **environ}, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        for line in process.stderr:
+            if match := re.search(r"Listening on (\S+)", line):
+                break
+        else:
+            raise AssertionError("the bot did not start")
+        threading.Thread(target=process.stderr.read, daemon=True).start()
+        yield process, Sender(match[1])
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+@pytest.mark.slow
+def test_a_bot_that_is_killed_answers_the_rest_after_a_restart_and_nothing_twice(
+    library_folder: Path, slack: SlackService
+) -> None:
+    killed, process_to_kill = threading.Event(), []
+
+    def kill_after(method: str, arguments: dict[str, object]) -> Failure | None:
+        # The message is posted, but the bot never learns about that.
+        if method == "chat.postMessage" and len(slack.messages) >= 10 and process_to_kill:
+            os.kill(process_to_kill.pop().pid, signal.SIGKILL)
+            killed.set()
+            return Failure(hang_up=True, is_done=True)
+        return None
+
+    def answer(request: Request) -> Reply:
+        return Reply(f"Answer to {request['messages'][-1]['content']}")
+
+    slack.script = kill_after
+    with chat_service() as service:
+        service.script = answer
+        environ = environment(
+            slack, BUNKO_CHAT_PROVIDER="ollama", BUNKO_CHAT_MODEL="m", BUNKO_CHAT_BASE_URL=service.address
+        )
+        questions: dict[str, str] = {}
+        with bot_process(library_folder, environ) as (process, sender):
+            for number in range(9):
+                questions[sender.mention(f"early {number}")] = f"early {number}"
+            slack.wait_for(9)
+            process_to_kill.append(process)
+            slack.script = lambda method, arguments: None  # hold the kill until all are acknowledged
+            hold = threading.Event()
+
+            def slow_answer(request: Request) -> Reply:
+                assert hold.wait(60)
+                return answer(request)
+
+            service.script = slow_answer
+            for number in range(20):
+                questions[sender.mention(f"late {number}")] = f"late {number}"
+            slack.script = kill_after
+            hold.set()
+            assert killed.wait(60)
+            process.wait(30)
+        service.script = answer
+        with bot_process(library_folder, environ) as (process, sender):
+            slack.wait_for(29)
+            questions[sender.mention("last")] = "last"
+            slack.wait_for(30)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+    assert len(slack.messages) == 30
+    answers = {message["thread_ts"]: message["text"].partition(" :warning:")[0] for message in slack.messages}
+    assert answers == {ts: f"Answer to {question}" for ts, question in questions.items()}
