@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from bunko.library.library import Library
 from tests.site import Site, html
 from tests.slack.conftest import StartBot
+from tests.slack.running_bot import running_bot
 from tests.slack.slack_service import SlackService
 
 
@@ -56,6 +59,17 @@ def test_a_page_is_added_counted_and_deleted(bot: StartBot, slack: SlackService,
     assert deleted == f"削除しました: {page} (1チャンク)"
 
 
+def test_the_audit_log_names_the_user_of_slack(
+    open_slack_library: Callable[..., Library], slack: SlackService, site: Site
+) -> None:
+    library = open_slack_library(**writable(site))
+    with running_bot(library) as sender:
+        sender.mention(f"rag add <{site.url('/a')}>")
+        slack.wait_for(1)
+    [entry] = library.store.audit.entries()
+    assert (entry.who, entry.via, entry.result) == ("slack:U1", "slack", "done")
+
+
 def test_what_fails_is_said_in_the_words_of_the_tool(bot: StartBot, slack: SlackService, site: Site) -> None:
     with bot(**writable(site)) as sender:
         ts = sender.mention(f"rag add <{site.url('/gone')}>")
@@ -69,8 +83,6 @@ def test_what_fails_is_said_in_the_words_of_the_tool(bot: StartBot, slack: Slack
 def test_commands_say_that_they_are_disabled_without_a_server_that_offers_them(
     bot: StartBot, slack: SlackService, site: Site, how: str
 ) -> None:
-    from pathlib import Path
-
     settings = {"MCP_ENABLED": "false"}
     if how == "list":
         Path("config").mkdir()

@@ -73,7 +73,7 @@ def record_change(
     A change by a command or over stdio is recorded only if several people use the library, or `always`.
     """
     record = AuditRecord()
-    if not (always or caller.via == "http" or is_shared(store)):
+    if not (always or caller.via in ("http", "slack") or is_shared(store)):
         yield record
         return
     entry = AuditEntry(now(), caller.name, caller.via, action, tuple(tools), _clean_values(arguments or {}))

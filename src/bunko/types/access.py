@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 ALL_TOOLS = "*"  # in place of names: every tool, those to come included
 
-Via = Literal["cli", "stdio", "http", "chat"]
+Via = Literal["cli", "stdio", "http", "chat", "slack"]
 AuditResult = Literal["started", "done", "interrupted", "failed"]
 
 
@@ -48,7 +48,7 @@ ALL_RIGHTS = Rights((ALL_TOOLS,), (ALL_TOOLS,))
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever searches or changes a library: the name of a token, or user@machine."""
+    """Whoever searches or changes a library: the name of a token, user@machine, or a user of Slack."""
 
     name: str
     via: Via

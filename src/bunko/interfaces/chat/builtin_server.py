@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any
 
 import anyio
@@ -18,6 +19,9 @@ from bunko.library.audit import local_caller
 from bunko.types.access import Caller
 
 _log = logging.getLogger("bunko.chat")
+
+# On whose behalf the current task calls tools, if that is not the one who runs the process.
+CURRENT_CALLER: ContextVar[Caller | None] = ContextVar("CURRENT_CALLER", default=None)
 
 
 class BuiltinServer:
@@ -33,11 +37,11 @@ class BuiltinServer:
 
     async def call(self, tool: ServerTool, arguments: Mapping[str, Any], timeout: float) -> ToolOutput:
         """Call a tool; one that is cancelled or takes too long ends after its current batch."""
-        stop = threading.Event()
+        stop, caller = threading.Event(), CURRENT_CALLER.get() or self._caller
 
         def work() -> ToolReply:
             definitions = {definition.name: definition for definition in self._registry.tools()}
-            call = ToolCall(self._registry.access(self._caller), {}, stop=stop)
+            call = ToolCall(self._registry.access(caller), {}, stop=stop)
             return self._registry.call(definitions[tool.name], dict(arguments), call)
 
         try:

@@ -9,6 +9,7 @@ from typing import Any
 import anyio.to_thread
 
 from bunko.errors import BunkoError
+from bunko.interfaces.chat.builtin_server import CURRENT_CALLER
 from bunko.interfaces.chat.mcp_manager import MCPManager
 from bunko.interfaces.chat.servers import MCPToolNotFoundError
 from bunko.interfaces.chat.setup import crawl_timeout
@@ -16,6 +17,7 @@ from bunko.interfaces.slack.commands import CHANGING_VERBS, EXAMPLES, Command, V
 from bunko.interfaces.slack.domains import ALL, AllowedDomains, parse_domain
 from bunko.interfaces.slack.messages import Messages
 from bunko.settings import Settings
+from bunko.types.access import Caller
 
 _log = logging.getLogger("bunko.slack")
 
@@ -78,6 +80,7 @@ class RagCommands:
             return self._messages.say("help")
         if command.verb in ("allow", "disallow", "domains"):
             return await anyio.to_thread.run_sync(lambda: self._change_domains(command, sender))
+        CURRENT_CALLER.set(Caller(f"slack:{sender.user}", "slack"))  # for the audit log
         result = await self._call_tool(command)
         return f"{result}\n{self._messages.say('repeated')}" if is_repeated and command.verb != "status" else result
 
