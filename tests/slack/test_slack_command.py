@@ -91,7 +91,8 @@ def bot_process(library: Path, environ: dict[str, str]) -> Iterator[tuple[subpro
 def test_a_bot_that_is_killed_answers_the_rest_after_a_restart_and_nothing_twice(
     library_folder: Path, slack: SlackService
 ) -> None:
-    killed, process_to_kill = threading.Event(), []
+    killed = threading.Event()
+    process_to_kill: list[subprocess.Popen[str]] = []
 
     def kill_after(method: str, arguments: dict[str, object]) -> Failure | None:
         # The message is posted, but the bot never learns about that.

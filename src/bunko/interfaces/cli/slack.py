@@ -25,7 +25,7 @@ _DEFAULT_HOST = "127.0.0.1"
 @click.option("--allow-remote", is_flag=True, help="Allow a HOST that other machines can reach.")
 @shared_options
 @click.pass_context
-def command(context: click.Context, http: str | None, allow_remote: bool, **options: Any) -> None:
+def command(context: click.Context, /, http: str | None, allow_remote: bool, **options: Any) -> None:
     """Run a Slack bot that answers from the library.
 
     It takes its tokens from SLACK_BOT_TOKEN, and SLACK_APP_TOKEN or, with --http, SLACK_SIGNING_SECRET. It answers

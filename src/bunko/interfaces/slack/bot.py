@@ -46,7 +46,7 @@ def check_settings(library: Library, *, over_http: bool) -> None:
 
     slack = library.settings.slack
     if find_spec("slack_bolt") is None:
-        raise SettingsError("The package slack-bolt is not installed", hint='Run: pip install "bunko[slack]"')
+        raise SettingsError("The package slack-bolt is not installed", hint='Install it with: pip install "bunko[slack]"')
     needed = {"SLACK_BOT_TOKEN": slack.bot_token}
     needed |= {"SLACK_SIGNING_SECRET": slack.signing_secret} if over_http else {"SLACK_APP_TOKEN": slack.app_token}
     missing = [name for name, value in needed.items() if not value]

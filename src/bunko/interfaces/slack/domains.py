@@ -23,7 +23,7 @@ class AllowedDomains:
     """
 
     def __init__(self, store: DomainStore, configured: Sequence[str], private_hosts: Sequence[str] = ()) -> None:
-        self._store, self._private_hosts = store, private_hosts
+        self._store, self._private_hosts = store, tuple(private_hosts)
         self._configured = [domain for domain in map(parse_domain, configured) if domain]
 
     def rules(self) -> dict[str, bool]:

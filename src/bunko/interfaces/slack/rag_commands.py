@@ -89,9 +89,9 @@ class RagCommands:
         if command.verb == "crawl" and command.pattern:
             arguments["pattern"] = command.pattern
         timeout = crawl_timeout(self._settings) if command.verb == "crawl" else self._settings.mcp.call_timeout
+        if self._manager is None:
+            return self._messages.say("disabled")
         try:
-            if self._manager is None:
-                return self._messages.say("disabled")
             output = await self._manager.call_tool(_TOOLS[command.verb], arguments, timeout=timeout)
         except MCPToolNotFoundError:
             return self._messages.say("disabled")

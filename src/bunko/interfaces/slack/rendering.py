@@ -40,7 +40,7 @@ def render_answer(answer: CheckedAnswer, messages: Messages, *, feedback_key: st
     if cited:
         listed = "\n".join(f"[{source.number}] {_place(source)}" for source in cited)
         pieces += split_text(f"{messages.say('sources')}\n{listed}", _BLOCK_CHARS)[:_BLOCKS]
-    rendered = [
+    rendered: list[SlackMessage] = [
         {"text": "\n\n".join(group), "blocks": [_section(piece) for piece in group]}
         for group in (pieces[start : start + _BLOCKS] for start in range(0, len(pieces), _BLOCKS))
     ]

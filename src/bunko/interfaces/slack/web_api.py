@@ -89,7 +89,7 @@ class SlackApi:
                 raise SlackAway(f"{method}: {redact(str(error) or type(error).__name__)}") from None
             _log.info("Slack limits the rate of %s: waiting for %g s", method, wait)
             await anyio.sleep(wait)
-        raise SlackAway(f"{method}: the rate is still limited")
+        raise SlackAway(f"{method}: ratelimited")
 
 
 def _wait_seconds(method: str, error: Exception) -> float:
