@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bunko.errors import SettingsError
+from bunko.interfaces.slack import bot as bot_module
 from bunko.interfaces.slack import dispatcher
 from bunko.library.library import Library
 from tests.slack.conftest import StartBot
@@ -29,6 +30,8 @@ def fail_posts(*failures: Failure | None) -> Script:
 @pytest.fixture(autouse=True)
 def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatcher, "_FIRST_DELAY_SECONDS", 0.02)
+    monkeypatch.setattr(dispatcher, "_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(bot_module, "_LOCK_SECONDS", 0.05)
 
 
 def test_a_limited_rate_is_waited_for_as_long_as_slack_says(
@@ -63,16 +66,16 @@ def test_a_channel_that_cannot_be_posted_in_does_not_stop_the_others(
 
 
 @pytest.mark.parametrize(
-    ("failure", "lookups"),
+    "failure",
     [
-        (Failure(hang_up=True, is_done=True), 1),
-        (Failure(hang_up=True), 1),
-        (Failure("internal_error", 500), 1),
-        (Failure("service_unavailable", 503, is_done=True), 1),
+        Failure(hang_up=True, is_done=True),
+        Failure(hang_up=True),
+        Failure("internal_error", 500),
+        Failure("service_unavailable", 503, is_done=True),
     ],
 )
 def test_a_post_without_an_answer_is_looked_up_before_it_is_repeated(
-    bot: StartBot, slack: SlackService, failure: Failure, lookups: int
+    bot: StartBot, slack: SlackService, failure: Failure
 ) -> None:
     slack.script = fail_posts(failure)
     with bot() as sender:
@@ -81,7 +84,8 @@ def test_a_post_without_an_answer_is_looked_up_before_it_is_repeated(
         sender.mention("rag status", thread_ts=ts)
         slack.wait_for(2)
     assert len(slack.in_thread(ts)) == 2
-    assert sum(method == "conversations.replies" for method, _ in slack.calls) == lookups
+    calls = [method for method, _ in slack.calls]
+    assert "conversations.replies" in calls[calls.index("chat.postMessage") :]
 
 
 def test_a_message_that_is_too_long_for_slack_is_posted_as_short_text(bot: StartBot, slack: SlackService) -> None:
@@ -113,6 +117,31 @@ def test_a_revoked_token_ends_the_bot_and_its_promises_are_kept_after_a_restart(
         slack.wait_for(1)
     assert len(slack.in_thread(ts)) == 1
     assert BOT_TOKEN not in caplog.text
+
+
+def test_a_bot_without_the_right_to_read_a_thread_still_posts(bot: StartBot, slack: SlackService) -> None:
+    fail_post = fail_posts(Failure(hang_up=True))
+    slack.script = lambda method, arguments: (
+        Failure("missing_scope") if method == "conversations.replies" else fail_post(method, arguments)
+    )
+    with bot() as sender:
+        sender.mention("rag status")
+        slack.wait_for(1)
+    assert len(slack.messages) == 1
+
+
+def test_of_two_processes_of_a_bot_one_answers_and_the_other_takes_over(
+    open_slack_library: Callable[..., Library], slack: SlackService
+) -> None:
+    with running_bot(open_slack_library()) as second:
+        with running_bot(open_slack_library()) as first:
+            for number, sender in enumerate([first, second, first, second], 1):
+                sender.mention("rag status")
+                slack.wait_for(number)
+        second.mention("rag status")
+        slack.wait_for(5)
+    assert len({message["thread_ts"] for message in slack.messages}) == 5
+    assert len(slack.messages) == 5
 
 
 def _leaves(error: BaseException) -> list[BaseException]:

@@ -36,8 +36,8 @@ _DEFAULT_LIMIT = 50
 def command(names: Sequence[str], who: str | None, since: str | None, limit: int | None, **options: Any) -> None:
     """Show who changed the library, when, how, and with what result.
 
-    Changes over HTTP are always recorded; those of commands and over stdio if the library is on a server or has tokens.
-    "started" is a change that is under way, or whose process was killed.
+    Changes over HTTP and from Slack are always recorded; those of commands and over stdio if the library is on a server
+    or has tokens. "started" is a change that is under way, or whose process was killed.
 
     \b
     Example:

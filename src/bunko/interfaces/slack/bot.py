@@ -24,7 +24,7 @@ from bunko.interfaces.slack.handler import Handler
 from bunko.interfaces.slack.messages import Messages
 from bunko.interfaces.slack.rag_commands import RagCommands
 from bunko.interfaces.slack.replies import Replies
-from bunko.interfaces.slack.web_api import SlackApi, SlackAway, SlackRefused, build_client
+from bunko.interfaces.slack.web_api import SlackApi, SlackAway, SlackRefused, build_client, redact
 from bunko.library.library import Library
 from bunko.protocols import Store
 from bunko.types.outbox import OutboxEntry
@@ -46,7 +46,9 @@ def check_settings(library: Library, *, over_http: bool) -> None:
 
     slack = library.settings.slack
     if find_spec("slack_bolt") is None:
-        raise SettingsError("The package slack-bolt is not installed", hint='Install it with: pip install "bunko[slack]"')
+        raise SettingsError(
+            "The package slack-bolt is not installed", hint='Install it with: pip install "bunko[slack]"'
+        )
     needed = {"SLACK_BOT_TOKEN": slack.bot_token}
     needed |= {"SLACK_SIGNING_SECRET": slack.signing_secret} if over_http else {"SLACK_APP_TOKEN": slack.app_token}
     missing = [name for name, value in needed.items() if not value]
@@ -76,7 +78,7 @@ async def run_bot(
             if outbox.add(entry):
                 dispatcher.wake()
 
-        app = await anyio.to_thread.run_sync(build_app, api.client, identity, slack.signing_secret, accept)
+        app = await _build_app(api, identity, slack.signing_secret, accept)
         try:
             tasks.start_soon(_dispatch_alone, library.store, identity, dispatcher)
             if listener is not None:
@@ -105,6 +107,17 @@ async def _identify(api: SlackApi) -> Identity:
     except SlackRefused as refused:
         raise SettingsError(f"Slack refuses the bot: {refused.error}", hint="Check SLACK_BOT_TOKEN.") from None
     return Identity(str(answer.get("team_id", "")), str(answer.get("user_id", "")), str(answer.get("bot_id", "")))
+
+
+async def _build_app(
+    api: SlackApi, identity: Identity, signing_secret: str, accept: Callable[[OutboxEntry], object]
+) -> App:
+    from slack_bolt.error import BoltError
+
+    try:
+        return await anyio.to_thread.run_sync(build_app, api.client, identity, signing_secret, accept)
+    except BoltError as error:  # it checks the token once more
+        raise SettingsError(f"Slack refuses the bot: {redact(str(error))}", hint="Check SLACK_BOT_TOKEN.") from None
 
 
 def _build_handler(

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("bunko.slack")
 
 _TOKEN_ERRORS = frozenset(
-    "invalid_auth not_authed account_inactive token_revoked token_expired no_permission org_login_required"
-    " ekm_access_denied missing_scope not_allowed_token_type".split()
+    "invalid_auth not_authed account_inactive token_revoked token_expired not_allowed_token_type".split()
 )
 _TRANSIENT_ERRORS = frozenset(
     "fatal_error internal_error service_unavailable request_timeout team_added_to_org ratelimited rate_limited".split()
