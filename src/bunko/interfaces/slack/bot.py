@@ -24,7 +24,7 @@ from bunko.interfaces.slack.handler import Handler
 from bunko.interfaces.slack.messages import Messages
 from bunko.interfaces.slack.rag_commands import RagCommands
 from bunko.interfaces.slack.replies import Replies
-from bunko.interfaces.slack.web_api import SlackApi, SlackAway, SlackRefused, build_client, redact
+from bunko.interfaces.slack.web_api import SlackApi, SlackAway, SlackRefused, SlackTokenRejected, build_client, redact
 from bunko.library.library import Library
 from bunko.protocols import Store
 from bunko.types.outbox import OutboxEntry
@@ -100,6 +100,8 @@ async def run_bot(
 async def _identify(api: SlackApi) -> Identity:
     try:
         answer = await api.post("auth.test", {})
+    except SlackTokenRejected as rejected:
+        raise _token_error(rejected) from None
     except SlackAway as problem:
         raise SettingsError(
             f"Slack cannot be reached: {problem}", hint="Check the network and slack.api_url."
@@ -107,6 +109,15 @@ async def _identify(api: SlackApi) -> Identity:
     except SlackRefused as refused:
         raise SettingsError(f"Slack refuses the bot: {refused.error}", hint="Check SLACK_BOT_TOKEN.") from None
     return Identity(str(answer.get("team_id", "")), str(answer.get("user_id", "")), str(answer.get("bot_id", "")))
+
+
+def _token_error(error: BaseException) -> SettingsError:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return SettingsError(
+        f"Slack rejects the token of the bot: {error}",
+        hint="Install the app again with the manifest of bunko slack manifest, and set SLACK_BOT_TOKEN.",
+    )
 
 
 async def _build_app(
@@ -140,7 +151,12 @@ def _build_handler(
 async def _dispatch_alone(store: Store, identity: Identity, dispatcher: Dispatcher) -> None:
     """Work on the outbox while no other process of the same bot does; another one takes over if this one ends."""
     async with _hold_lock(store, identity):
-        await dispatcher.run()
+        try:
+            await dispatcher.run()
+        except BaseExceptionGroup as group:
+            if rejected := group.subgroup(SlackTokenRejected):
+                raise _token_error(rejected) from None
+            raise
 
 
 @asynccontextmanager

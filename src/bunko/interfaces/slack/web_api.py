@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
-from bunko.errors import SettingsError
 from bunko.remote import parse_retry_after
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class SlackRefused(Exception):
         self.error = error
 
 
-class SlackTokenRejected(SettingsError):
+class SlackTokenRejected(Exception):
     """Slack does not accept the token of the bot, so that nothing can be answered."""
 
 
@@ -103,10 +102,7 @@ def _wait_seconds(method: str, error: Exception) -> float:
         seconds = parse_retry_after(headers.get("retry-after"))
         return _DEFAULT_WAIT_SECONDS if seconds is None else min(seconds, _MAX_WAIT_SECONDS)
     if code in _TOKEN_ERRORS:
-        raise SlackTokenRejected(
-            f"Slack rejects the token of the bot: {code} ({method})",
-            hint="Install the app again with the manifest of bunko slack manifest, and set SLACK_BOT_TOKEN.",
-        ) from None
+        raise SlackTokenRejected(f"{code} ({method})") from None
     if status >= 500 or code in _TRANSIENT_ERRORS or not code:
         raise SlackAway(f"{method}: {code or status}") from None
     raise SlackRefused(code) from None
