@@ -12,6 +12,7 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     from openai import OpenAI
 
+NOT_READY_STATUS = -1  # in place of an HTTP status: nothing was sent, because the service is not set up
 _MAX_MESSAGE_CHARS = 300
 # Services have no common status for a request that is too large. Some use 500, none of them 429.
 _SIZE_STATUSES = (400, 413, 422, 500)
@@ -59,6 +60,8 @@ def explain_failure(service: RemoteEndpoint, failure: RemoteFailure, *, name: st
     if service.secret:
         detail = detail.replace(service.secret, "********")
     detail = detail[:_MAX_MESSAGE_CHARS]
+    if status == NOT_READY_STATUS:
+        return f"{name} is not available: {detail}", ""
     if not status:
         return f"{name} did not answer: {detail}", f"Check that {address} is up."
     if status in (401, 403):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import anyio
 import pytest
 
 from bunko.errors import SettingsError
+from bunko.interfaces.chat.consent import Approve, describe_server, refuse
+from bunko.interfaces.chat.server_config import ServerConfig
 from bunko.interfaces.chat.servers import MCPToolNotFoundError
 from bunko.interfaces.chat.setup import (
     ChatTools,
@@ -21,6 +24,7 @@ from bunko.interfaces.chat.setup import (
 )
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
+from bunko.remote import RemoteFailure
 from bunko.settings import load_settings
 
 
@@ -126,3 +130,88 @@ def test_the_model_and_its_limits_are_those_of_the_settings() -> None:
 def test_a_crawl_may_take_as_long_as_its_pages() -> None:
     environ = {"RAG_MAX_CRAWL_PAGES": "10", "RAG_CRAWL_DELAY_SEC": "2", "BUNKO_CRAWL_TIMEOUT_SECONDS": "30"}
     assert crawl_timeout(load_settings(environ=environ).settings) == 320.0
+
+
+def write_command(folder: Path, marker: Path) -> Path:
+    """Write a list whose only server leaves a file behind when it is started."""
+    path = folder / "config" / "mcp_servers.json"
+    write_list(path, {"theirs": {"command": sys.executable, "args": ["-c", f"open({str(marker)!r}, 'w')"]}})
+    return path
+
+
+def open_tools(tmp_path: Path, approve: Approve = refuse, **environ: str) -> ChatTools:
+    """Open the tools of an empty library, wait until all servers have been tried, and return what was opened."""
+    library = open_library(locate_library(library=tmp_path / "library", environ={}), environ=environ, create=True)
+
+    async def run() -> ChatTools:
+        async with open_chat_tools(library, environment={}, approve=approve, with_library=True) as tools:
+            assert tools.manager is not None
+            await tools.manager.tools()
+            return tools
+
+    with library:
+        return anyio.run(run)
+
+
+def test_a_list_in_the_current_folder_starts_nothing_without_consent(tmp_path: Path, home: Path) -> None:
+    marker = tmp_path / "started"
+    path = write_command(home, marker)
+    tools = open_tools(tmp_path)
+    assert not marker.exists()
+    assert f"{path} is not used" in tools.problems[0]
+    assert tools.library_servers == {"bunko"}
+
+
+def test_consent_is_remembered_until_the_list_changes(tmp_path: Path, home: Path) -> None:
+    marker, asked = tmp_path / "started", []
+
+    def approve(path: Path, servers: Sequence[ServerConfig]) -> bool:
+        asked.append([describe_server(server) for server in servers])
+        return True
+
+    write_command(home, marker)
+    open_tools(tmp_path, approve)
+    assert marker.exists()
+    assert asked == [[f"{sys.executable} -c open({str(marker)!r}, 'w')"]]
+    open_tools(tmp_path, approve)
+    assert len(asked) == 1
+    allowed = tmp_path / "XDG_DATA_HOME" / "bunko" / "mcp-lists.json"
+    assert allowed.stat().st_mode & 0o077 == 0
+    write_command(home, tmp_path / "another")
+    assert "is not used" in open_tools(tmp_path).problems[0]
+    assert not (tmp_path / "another").exists()
+
+
+def test_a_list_that_the_user_names_or_owns_needs_no_further_consent(tmp_path: Path, home: Path) -> None:
+    marker = tmp_path / "started"
+    path = write_command(home, marker)
+    open_tools(tmp_path, MCP_SERVERS_CONFIG=str(path))
+    assert marker.exists()
+    path.unlink()
+    marker.unlink()
+    write_command(tmp_path / "XDG_CONFIG_HOME" / "bunko", marker)
+    assert open_tools(tmp_path).problems == ()
+    assert marker.exists()
+
+
+def test_the_library_is_offered_beside_other_servers_but_not_twice(tmp_path: Path, home: Path) -> None:
+    path = home / "servers.json"
+    write_list(path, {"bunko": {"command": "no-such-command", "args": []}})
+    assert open_tools(tmp_path, MCP_SERVERS_CONFIG=str(path)).library_servers == {"library"}
+    write_list(path, {"rag": {"command": "no-such-command", "args": ["-m", "bunko", "serve"]}})
+    assert open_tools(tmp_path, MCP_SERVERS_CONFIG=str(path)).library_servers == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"BUNKO_CHAT_PROVIDER": "openai"}, "there is no key"),
+        ({"BUNKO_CHAT_PROVIDER": "lmstudio"}, "no model is set"),
+        ({"BUNKO_CHAT_PROVIDER": "openai", "OPENAI_API_KEY": "ключ"}, "a character that is not allowed"),
+    ],
+)
+def test_a_model_that_is_not_set_up_says_so_before_anything_is_sent(environ: dict[str, str], message: str) -> None:
+    server = build_chat_server(load_settings(environ=environ).settings)
+    assert server is not None
+    with pytest.raises(RemoteFailure, match=message):
+        anyio.run(server.turn, [{"role": "user", "content": "?"}])

@@ -30,7 +30,7 @@ USERS_OWN = {
     "memos": "max_file_bytes",
     "chat": "provider model base_url api_key provider_order provider_sort allow_fallbacks data_collection max_tokens"
     " temperature timeout max_rounds max_total_tokens max_seconds max_cost input_price output_price history_tokens"
-    " allowed_tools",
+    " allowed_tools confirmed_tools keep_history",
     "mcp": "enabled servers_config start_timeout call_timeout max_output_chars",
     "slack": "bot_token app_token signing_secret write_users write_channels allowed_domains workers keep_days api_url",
     "rewrite": "enabled model max_tokens temperature timeout cache_seconds",

@@ -13,7 +13,11 @@ QUOTED = "These sentences are quoted from your documents. No chat model is set."
 _QUOTED_INSTEAD = "These sentences are quoted from your documents."
 ADDED_NOTE = "+ marks a source that bunko found; the model did not cite it."
 _MAX_MISSING = 6
-_STATE_REMARKS = {"changed": "the source has changed since", "deleted": "the source was deleted since"}
+_STATE_REMARKS = {
+    "changed": "the source has changed since",
+    "deleted": "the source was deleted since",
+    "unchecked": "the source could not be checked",
+}
 
 
 def visible_sentences(answer: CheckedAnswer, *, strict: bool = False) -> list[CheckedSentence]:
@@ -23,6 +27,11 @@ def visible_sentences(answer: CheckedAnswer, *, strict: bool = False) -> list[Ch
     if strict and not any(sentence.status == "supported" for sentence in sentences):
         return []
     return sentences
+
+
+def is_answered(answer: CheckedAnswer, *, strict: bool = False) -> bool:
+    """Return whether a reader gets an answer."""
+    return answer.is_found and bool(visible_sentences(answer, strict=strict))
 
 
 def visible_sources(answer: CheckedAnswer, *, strict: bool = False) -> list[AnswerSource]:
@@ -78,7 +87,7 @@ def answer_to_dict(answer: CheckedAnswer, *, strict: bool = False) -> dict[str, 
     cited = {source.number for source in answer.cited_sources}
     return {
         "question": answer.question,
-        "found": answer.is_found,
+        "found": is_answered(answer, strict=strict),
         "text": answer_text(answer, strict=strict),
         "model": answer.model,
         "sentences": [_sentence_to_dict(sentence) for sentence in visible_sentences(answer, strict=strict)],
@@ -88,7 +97,7 @@ def answer_to_dict(answer: CheckedAnswer, *, strict: bool = False) -> dict[str, 
         ],
         "prompt_tokens": answer.prompt_tokens,
         "answer_tokens": answer.answer_tokens,
-    } | ({"notices": answer.notices} if answer.notices else {})
+    } | {name: value for name, value in (("cost", answer.cost), ("notices", answer.notices)) if value}
 
 
 def _sentence_to_dict(sentence: CheckedSentence) -> dict[str, Any]:

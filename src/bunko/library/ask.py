@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bunko.errors import QueryError
+from bunko.errors import QueryError, UnknownName
 from bunko.library.build_config import ToolConfig
 from bunko.library.llm import ChatModels
 from bunko.library.search import Searcher
@@ -43,14 +43,23 @@ class Asker:
         self._searcher, self._chat_models = searcher, chat_models
 
     def ask(
-        self, request: SearchRequest, *, writer: Writer | None = None, observer: Observer = NO_OBSERVER
+        self,
+        request: SearchRequest,
+        *,
+        writer: Writer | None = None,
+        use_model: bool = True,
+        observer: Observer = NO_OBSERVER,
     ) -> CheckedAnswer:
-        """Answer the question of a request with the writer, else the chat model of the settings, else by quoting."""
+        """Answer the question of a request with the writer, else the chat model of the settings, else by quoting.
+
+        Without `use_model`, the chat model of the settings is not asked.
+        """
         if not request.query.strip():
             raise QueryError("The question is empty", hint="Ask a question in words.")
         sources, notices = self.find_sources(request, observer=observer)
         self._searcher.log_search(request.query, request.tool)
-        writer = writer or self._chat_models.ask_model()
+        if writer is None and use_model:
+            writer = self._chat_models.ask_model()
         answer = CheckedAnswer(request.query, [], sources, notices=notices)
         if writer is not None and sources:
             written = self._write(answer, writer)
@@ -71,15 +80,28 @@ class Asker:
         passages = self._searcher.passages(answer.hits, "chunk", join_chunks=False)
         return [_to_source(number, passage) for number, passage in enumerate(passages, 1)], answer.notices
 
-    def verify(self, text: str, sources: Sequence[AnswerSource], *, question: str = "") -> list[CheckedSentence]:
-        """Return the sentences of an answer, each compared with the sources that it cites."""
-        return verify_sentences(text, sources, self.check_source, question=question)
+    def verify(
+        self,
+        text: str,
+        sources: Sequence[AnswerSource],
+        *,
+        question: str = "",
+        check_source: Callable[[AnswerSource], CitationState] | None = None,
+    ) -> list[CheckedSentence]:
+        """Return the sentences of an answer, each compared with the sources that it cites.
+
+        `check_source` is for sources that are not in this library.
+        """
+        return verify_sentences(text, sources, check_source or self.check_source, question=question)
 
     def check_source(self, source: AnswerSource) -> CitationState:
         """Return whether a passage is still in the library as it was shown."""
         if not source.hash:
             return "changed"
-        return self._searcher.verify_citation(source.citation, source.hash, tool=source.tool).status
+        try:
+            return self._searcher.verify_citation(source.citation, source.hash, tool=source.tool or None).status
+        except (UnknownName, QueryError):  # the tool was deleted since, or the source is not from this library
+            return "deleted"
 
     def _write(self, answer: CheckedAnswer, writer: Writer) -> CheckedAnswer | None:
         """Return the answer of a model, verified; None, with a notice, if it has none."""

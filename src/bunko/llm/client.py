@@ -11,7 +11,7 @@ from threading import Event, Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from bunko.remote import RemoteFailure, explain_failure, openai_client, translate_openai_errors
+from bunko.remote import NOT_READY_STATUS, RemoteFailure, explain_failure, openai_client, translate_openai_errors
 from bunko.text.hidden_chars import remove_hidden_chars
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ _MAX_ANSWER_BYTES = 1_000_000  # the longest answer requested has a hundredth of
 _RETRY_SECONDS = 0.5  # before the second attempt, if the service names no time
 # After a failure the server is not asked for a while, so that not every search waits for the time limit.
 _COOLDOWN_SECONDS, _MAX_COOLDOWN_SECONDS = 30.0, 600.0
-_NOT_READY_STATUS = -1  # in place of an HTTP status: nothing was sent, because the model is not set up
 _TEXT_ERROR_STATUSES = (400, 413, 422)  # statuses caused by this request's text; the next request may succeed
 _THINKING_BLOCK = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _REFUSAL = re.compile(
@@ -98,10 +97,8 @@ class ChatModel:
 
     def describe_failure(self, failure: RemoteFailure) -> str:
         """Return what went wrong and what to do next, as sentences for a notice."""
-        if failure.status == _NOT_READY_STATUS:
-            return f"{self.label} is not available: {failure.message}."
         message, hint = explain_failure(self, failure)
-        return remove_hidden_chars(f"{message.rstrip('.')}. {hint}")
+        return remove_hidden_chars(f"{message.rstrip('.')}. {hint}".rstrip())
 
     def ask(self, system_prompt: str, text: str) -> str:
         """Return the model's answer without hidden characters and thinking, or raise `RemoteFailure`.
@@ -166,7 +163,7 @@ class ChatModel:
         with self._lock:
             if self._cached_client is None:
                 if not self._model:
-                    raise RemoteFailure("no model is set; set chat.model", status=_NOT_READY_STATUS)
+                    raise RemoteFailure("no model is set; set chat.model", status=NOT_READY_STATUS)
                 if PRESETS[self._provider].key_variable and not self.secret:
                     raise RemoteFailure("there is no key", status=401)
                 try:
@@ -174,7 +171,7 @@ class ChatModel:
                         self._cached_client = openai_client(self.address, self.secret, self._timeout)
                 except ImportError:
                     missing = 'the package openai is not installed; run: pip install "bunko[openai]"'
-                    raise RemoteFailure(missing, status=_NOT_READY_STATUS) from None
+                    raise RemoteFailure(missing, status=NOT_READY_STATUS) from None
             return self._cached_client
 
 

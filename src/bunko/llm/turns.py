@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from bunko.remote import RemoteFailure, translate_openai_errors
+from bunko.remote import NOT_READY_STATUS, RemoteFailure, translate_openai_errors
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.token_count import estimate_tokens
 
@@ -76,8 +76,9 @@ class ChatServer:
         fix: str,
         request_options: Mapping[str, Any],  # the model, limits and preferences of every request
         timeout: float,  # seconds until the next piece of an answer
+        problem: RemoteFailure | None = None,  # why nothing can be sent, such as a missing key
     ) -> None:
-        self.label, self.address, self.secret, self.fix = label, address, secret, fix
+        self.label, self.address, self.secret, self.fix, self._problem = label, address, secret, fix, problem
         self._request_options, self._timeout = dict(request_options), timeout
         self._cached_client: AsyncOpenAI | None = None
 
@@ -93,8 +94,8 @@ class ChatServer:
         if tools:
             options["tools"] = list(tools)
         collector = _TurnCollector(on_text)
+        create: Any = self._client().chat.completions.create
         with translate_openai_errors():
-            create: Any = self._client().chat.completions.create
             async with await create(**options) as stream:
                 async for chunk in _within(stream, self._timeout):
                     collector.add(chunk)
@@ -105,13 +106,19 @@ class ChatServer:
         return turn
 
     def _client(self) -> AsyncOpenAI:
+        if self._problem is not None:
+            raise self._problem.without_traceback()
         if self._cached_client is None:
-            from openai import AsyncOpenAI
-
+            try:
+                from openai import AsyncOpenAI
+            except ImportError:
+                missing = 'the package openai is not installed; run: pip install "bunko[openai]"'
+                raise RemoteFailure(missing, status=NOT_READY_STATUS) from None
             # Without a key, the SDK would send OPENAI_API_KEY to whatever server the address names.
-            self._cached_client = AsyncOpenAI(
-                api_key=self.secret or "none", base_url=self.address, timeout=self._timeout, max_retries=0
-            )
+            with translate_openai_errors():
+                self._cached_client = AsyncOpenAI(
+                    api_key=self.secret or "none", base_url=self.address, timeout=self._timeout, max_retries=0
+                )
         return self._cached_client
 
     async def close(self) -> None:

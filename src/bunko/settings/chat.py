@@ -47,3 +47,9 @@ class ChatSection(Section):
     allowed_tools: tuple[str, ...] = setting(
         (), "Tools that change something and that the model may call by itself: add_memo, calendar_*. Empty: none"
     )
+    confirmed_tools: tuple[str, ...] = setting(
+        (), "Tools that change something and that bunko chat may call after you have agreed to the call. Empty: none"
+    )
+    keep_history: bool = setting(
+        True, "Keep what was asked and answered in bunko chat in your data folder, to resume it later"
+    )

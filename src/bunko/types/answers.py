@@ -8,7 +8,8 @@ from typing import Literal
 # plain: nothing to verify, such as a greeting, a heading, or "the library does not say".
 SentenceStatus = Literal["supported", "partly", "unsupported", "plain"]
 # The passage as it is now; not_shown: no such source was shown, so the citation is invented.
-CitationState = Literal["same", "moved", "changed", "deleted", "not_shown"]
+# unchecked: the server that it is from does not answer.
+CitationState = Literal["same", "moved", "changed", "deleted", "unchecked", "not_shown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class AnswerSource:
     headings: tuple[str, ...] = ()
     date: str = ""
     trust: str = ""  # web: written by somebody else
+    server: str = ""  # the MCP server that it is from; empty: this library
 
     @property
     def context(self) -> str:
@@ -87,6 +89,7 @@ class CheckedAnswer:
     notices: list[str] = field(default_factory=list)
     prompt_tokens: int = 0  # that the model read and wrote
     answer_tokens: int = 0
+    cost: float = 0.0  # by the prices in the settings
 
     @property
     def is_found(self) -> bool:

@@ -32,7 +32,7 @@ class BuiltinServer:
 
     async def tools(self) -> list[ServerTool]:
         """Return the current tools of the registry."""
-        definitions = await anyio.to_thread.run_sync(self._registry.tools, abandon_on_cancel=True)
+        definitions = await anyio.to_thread.run_sync(lambda: self._registry.tools(self._caller), abandon_on_cancel=True)
         return [ServerTool(tool.name, tool.description, tool.input_schema, tool.read_only) for tool in definitions]
 
     async def call(self, tool: ServerTool, arguments: Mapping[str, Any], timeout: float) -> ToolOutput:
@@ -40,15 +40,19 @@ class BuiltinServer:
         stop, caller = threading.Event(), CURRENT_CALLER.get() or self._caller
 
         def work() -> ToolReply:
-            definitions = {definition.name: definition for definition in self._registry.tools()}
+            definition = self._registry.find_tool(tool.name, caller)
+            if definition is None:
+                raise MCPServerError(f"The library no longer has the tool {tool.name}", hint="Search the others.")
             call = ToolCall(self._registry.access(caller), {}, stop=stop)
-            return self._registry.call(definitions[tool.name], dict(arguments), call)
+            return self._registry.call(definition, dict(arguments), call)
 
         try:
             with anyio.fail_after(timeout):
                 reply = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
         except TimeoutError:
             raise MCPServerError(f"{tool.name} did not finish within {timeout:g} s") from None
+        except MCPServerError:
+            raise
         except BunkoError as error:
             return ToolOutput(error_text(error), is_error=True)
         finally:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import anyio
 
@@ -33,6 +34,13 @@ say."""
 _ANSWER_NOW = "No more tools can be called. Answer now from the results above, or say that the library does not say."
 _REPEATED_CALL = "You have called this tool with these arguments before: use that result, or ask for something else."
 _NO_TOOLS_PROMPT = "The library was searched for the question. Answer from these results alone."
+_SEARCHED_PROMPT = "The library was searched for the question. Answer from these results, or call tools for more."
+_DECLINED = "The user does not want this call. Do not repeat it: answer without it."
+_LEFT_OUT = "The result was left out: the limit of tokens is reached. Answer from the results above."
+_SEARCH_TOOLS = ("search", "rag_search")  # for models that cannot call tools, or do not
+
+Permission = Literal["yes", "ask", "no"]
+Confirm = Callable[[str, Mapping[str, Any]], Awaitable[bool]]
 
 
 class ChatModelServer(Protocol):
@@ -69,6 +77,7 @@ class ChatEvents:
     on_text: Callable[[str], None] = lambda text: None
     on_call: Callable[[str, Mapping[str, Any]], None] = lambda name, arguments: None
     on_restart: Callable[[], None] = lambda: None  # what was streamed so far was not the answer
+    confirm: Confirm | None = None  # asks the user about a call; None: nobody can be asked
 
 
 @dataclass(slots=True)
@@ -107,32 +116,80 @@ class Conversation:
         *,
         limits: ChatLimits = ChatLimits(),  # noqa: B008 - it cannot change
         allowed_tools: Sequence[str] = (),  # patterns of tools with side effects that may be called
-        search_tool: str = "search",  # for models that cannot call tools
+        confirmed_tools: Sequence[str] = (),  # and of those that may be called after the user has agreed
+        offers_tools: bool = True,  # False: the library is searched once for each question
     ) -> None:
         self._model, self._tools, self._limits = model, tools, limits
-        self._allowed_tools, self._search_tool = allowed_tools, search_tool
+        self._allowed_tools, self._confirmed_tools = allowed_tools, confirmed_tools
         self.exchanges: list[Exchange] = []
         self._sources = ShownSources()
-        self._can_call_tools = True
+        self._offers_tools = self._can_call_tools = offers_tools
+        self._time_limit = anyio.CancelScope()
 
-    async def ask(self, question: str, events: ChatEvents | None = None) -> ChatReply:
-        """Return the model's answer, or raise RemoteFailure; a question that is cancelled is forgotten."""
+    @property
+    def sources(self) -> list[AnswerSource]:
+        """All sources that the model still sees."""
+        return list(self._sources)
+
+    def restore(self, exchanges: Sequence[Exchange], sources: Iterable[AnswerSource]) -> None:
+        """Continue an earlier conversation; what the model is reminded of is limited as always."""
+        self.exchanges, self._sources = list(exchanges), ShownSources(sources)
+
+    def use_model(self, model: ChatModelServer) -> None:
+        """Let another model answer from now on."""
+        self._model, self._can_call_tools = model, self._offers_tools
+
+    async def ask(
+        self,
+        question: str,
+        events: ChatEvents | None = None,
+        *,
+        needs_search: Callable[[ChatReply], Awaitable[bool]] | None = None,
+    ) -> ChatReply:
+        """Return the model's answer, or raise RemoteFailure; a question that is cancelled or fails is forgotten.
+
+        If the model answers without a search, `needs_search` says whether to search for it and let it answer again.
+        """
         events, reply = events or ChatEvents(), ChatReply()
         first_source = self._forget_old_exchanges()
-        with anyio.move_on_after(self._limits.seconds) as limit:
-            try:
-                await self._answer(question, events, reply)
-            except RemoteFailure as failure:
-                if not (self._can_call_tools and rejects_tools(failure)):
-                    raise
-                self._can_call_tools = False
-                reply.notices.append(f"{self._model.label} cannot call tools, so the library was searched once.")
-                await self._answer(question, events, reply)
-        if limit.cancelled_caught:
+        try:
+            with anyio.move_on_after(self._limits.seconds) as self._time_limit:
+                await self._answer_or_search(question, events, reply, needs_search)
+        except BaseException:
+            self._sources.drop_from(first_source)
+            raise
+        if self._time_limit.cancelled_caught:
             reply.notices.append(f"The answer was not finished within {self._limits.seconds:g} s.")
+        reply.notices = list(dict.fromkeys(reply.notices))
         reply.sources = list(self._sources)
-        self.exchanges.append(Exchange(question, reply.text, first_source))
+        if reply.text:
+            self.exchanges.append(Exchange(question, reply.text, first_source))
+        else:  # servers refuse an empty message
+            self._sources.drop_from(first_source)
         return reply
+
+    async def _answer_or_search(
+        self,
+        question: str,
+        events: ChatEvents,
+        reply: ChatReply,
+        needs_search: Callable[[ChatReply], Awaitable[bool]] | None,
+    ) -> None:
+        try:
+            await self._answer(question, events, reply)
+        except RemoteFailure as failure:
+            if not (self._can_call_tools and rejects_tools(failure)):
+                raise
+            self._can_call_tools = False
+            reply.notices.append(f"{self._model.label} cannot call tools, so the library was searched once.")
+            events.on_restart()
+            await self._answer(question, events, reply)
+        if self._can_call_tools and not reply.calls and needs_search is not None:
+            reply.sources = list(self._sources)
+            if await needs_search(reply):
+                reply.text = ""
+                events.on_restart()
+                await self._answer(question, events, reply, search_first=True)
 
     def _forget_old_exchanges(self) -> int:
         """Drop the oldest exchanges over the limit, and return the number of the next source."""
@@ -147,20 +204,30 @@ class Conversation:
         self._sources.drop_before(self.exchanges[0].first_source if self.exchanges else next_number)
         return next_number
 
-    async def _answer(self, question: str, events: ChatEvents, reply: ChatReply) -> None:
+    async def _answer(self, question: str, events: ChatEvents, reply: ChatReply, *, search_first: bool = False) -> None:
         messages: list[Message] = [{"role": "system", "content": _SYSTEM_PROMPT}]
         for exchange in self.exchanges:
             messages += exchange.messages()
-        offered = {tool.name: tool for tool in await self._tools.tools() if self._may_call(tool)}
+        offered = {tool.name: tool for tool in await self._tools.tools() if self._may_call(tool, events)}
         reply.notices += self._tools.announcements()
         reply.notices += [f"{problem}." for problem in self._tools.problems.values()]
-        if not self._can_call_tools:
-            found = await self._run_call(RequestedCall("", self._search_tool, json.dumps({"query": question})), offered)
-            messages.append({"role": "user", "content": f"{_NO_TOOLS_PROMPT}\n\n{found}\n\nQuestion: {question}"})
-            offered = {}
+        if search_first or not self._can_call_tools:
+            results = await self._search(question, offered, events, reply)
+            prompt = _SEARCHED_PROMPT if self._can_call_tools else _NO_TOOLS_PROMPT
+            messages.append({"role": "user", "content": f"{prompt}\n\n{results}\n\nQuestion: {question}"})
         else:
             messages.append({"role": "user", "content": question})
-        await self._take_turns(messages, offered, events, reply)
+        await self._take_turns(messages, offered if self._can_call_tools else {}, events, reply)
+
+    async def _search(
+        self, question: str, offered: Mapping[str, OfferedTool], events: ChatEvents, reply: ChatReply
+    ) -> str:
+        """Return the results of a search for the question itself."""
+        name = next((name for name in _SEARCH_TOOLS if name in offered), _SEARCH_TOOLS[0])
+        events.on_call(name, {"query": question})
+        reply.calls.append(name)
+        call = RequestedCall("", name, json.dumps({"query": question}))
+        return await self._run_call(call, offered, events)
 
     async def _take_turns(
         self, messages: list[Message], offered: Mapping[str, OfferedTool], events: ChatEvents, reply: ChatReply
@@ -188,19 +255,39 @@ class Conversation:
                 reply.text = ""
                 events.on_restart()
             messages.append(turn.message())
+            tokens_left = self._limits.tokens - sum(estimate_tokens(str(message["content"])) for message in messages)
             for call in turn.calls:
-                key = (call.name, call.arguments)
-                if key in known_calls:
-                    content = _REPEATED_CALL
-                else:
-                    events.on_call(call.name, call.parse_arguments() or {})
-                    reply.calls.append(call.name)
-                    content = await self._run_call(call, offered)
-                known_calls.add(key)
+                content = await self._answer_call(call, offered, events, reply, known_calls)
+                tokens_left -= estimate_tokens(content)
+                if tokens_left < 0:  # the model reads all results at once, so that no later check would help
+                    content = _LEFT_OUT
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
 
-    def _may_call(self, tool: OfferedTool) -> bool:
-        return tool.tool.read_only or any(fnmatchcase(tool.name, pattern) for pattern in self._allowed_tools)
+    async def _answer_call(
+        self,
+        call: RequestedCall,
+        offered: Mapping[str, OfferedTool],
+        events: ChatEvents,
+        reply: ChatReply,
+        known_calls: set[tuple[str, str]],
+    ) -> str:
+        key = (call.name, call.arguments)
+        if key in known_calls:
+            return _REPEATED_CALL
+        known_calls.add(key)
+        events.on_call(call.name, call.parse_arguments() or {})
+        reply.calls.append(call.name)
+        return await self._run_call(call, offered, events)
+
+    def permission(self, tool: OfferedTool) -> Permission:
+        """Return whether the model may call a tool."""
+        if tool.tool.read_only or _matches(tool.name, self._allowed_tools):
+            return "yes"
+        return "ask" if _matches(tool.name, self._confirmed_tools) else "no"
+
+    def _may_call(self, tool: OfferedTool, events: ChatEvents) -> bool:
+        permission = self.permission(tool)
+        return permission == "yes" or (permission == "ask" and events.confirm is not None)
 
     def _is_over_budget(self, reply: ChatReply) -> bool:
         return reply.input_tokens + reply.output_tokens > self._limits.tokens or (
@@ -214,13 +301,15 @@ class Conversation:
             turn.input_tokens * self._limits.input_price + turn.output_tokens * self._limits.output_price
         ) / 1_000_000
 
-    async def _run_call(self, call: RequestedCall, offered: Mapping[str, OfferedTool]) -> str:
+    async def _run_call(self, call: RequestedCall, offered: Mapping[str, OfferedTool], events: ChatEvents) -> str:
         """Return the result of a call for the model; whatever goes wrong is a sentence that it can act on."""
         if call.name not in offered:
             return f"There is no tool {call.name[:80]!r}, or it may not be called. Tools: {', '.join(offered)}."
         arguments = call.parse_arguments()
         if arguments is None:
             return f"The arguments of {call.name} are not a JSON object. Call it again with valid JSON."
+        if self.permission(offered[call.name]) == "ask" and not await self._is_confirmed(call.name, arguments, events):
+            return _DECLINED
         try:
             output = await self._tools.call_tool(call.name, arguments)
         except BunkoError as error:
@@ -228,7 +317,21 @@ class Conversation:
         except Exception as error:
             _log.exception("The tool %s failed", call.name)
             return f"{call.name} failed with an internal error ({type(error).__name__})."
-        return self._sources.message_for(call.name, output)
+        return self._sources.message_for(call.name, output, server=offered[call.name].server)
+
+    async def _is_confirmed(self, name: str, arguments: Mapping[str, Any], events: ChatEvents) -> bool:
+        """Ask the user about a call; the time that takes does not count."""
+        if events.confirm is None:
+            return False
+        seconds_left = self._time_limit.deadline - anyio.current_time()
+        self._time_limit.deadline = math.inf
+        is_confirmed = await events.confirm(name, arguments)
+        self._time_limit.deadline = anyio.current_time() + seconds_left
+        return is_confirmed
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _function_schema(tool: OfferedTool) -> dict[str, Any]:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bunko.interfaces.chat.builtin_server import BuiltinServer
+from bunko.interfaces.chat.consent import Approve, is_allowed, refuse
 from bunko.interfaces.chat.conversation import ChatLimits
 from bunko.interfaces.chat.mcp_manager import MCPManager, connect_servers
 from bunko.interfaces.chat.server_config import ServerConfig, ServerConfigs, load_server_configs
 from bunko.interfaces.chat.servers import ToolServer
 from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.library.audit import local_caller
 from bunko.library.library import Library
 from bunko.library.paths import LibraryPaths, user_config_folder
 from bunko.library.user_secret import token_path
 from bunko.llm.client import PRESETS
 from bunko.llm.turns import ChatServer
+from bunko.remote import NOT_READY_STATUS, RemoteFailure, key_problem
 from bunko.settings import Settings
+from bunko.settings.ask import AskSection
+from bunko.types.access import ALL_RIGHTS, Rights
 
 DEFAULT_SERVERS_FILE = Path("config") / "mcp_servers.json"
 # Of the library in this process: its searches, and the collected web pages.
@@ -35,39 +40,71 @@ class ChatTools:
     manager: MCPManager | None  # None: mcp.enabled is false
     problems: tuple[str, ...] = ()
     is_local: bool = True  # all of them are tools of this library
+    library_servers: frozenset[str] = frozenset()  # the names under which this library itself is offered
 
 
 @asynccontextmanager
 async def open_chat_tools(
-    library: Library, *, folders: Sequence[Path] | None = None, environment: Mapping[str, str] = os.environ
+    library: Library,
+    *,
+    folders: Sequence[Path] | None = None,
+    environment: Mapping[str, str] = os.environ,
+    approve: Approve = refuse,
+    with_library: bool = False,
 ) -> AsyncIterator[ChatTools]:
     """Connect the servers of the list, or only this library if there is no list; disconnect them at the end.
 
-    A relative path of the list is looked for in the folders; see `list_folders`.
+    A relative path of the list is looked for in the folders; see `list_folders`. `approve` is asked before a list from
+    the current folder is used. With `with_library`, this library is offered even if the list does not name bunko.
     """
     settings = library.settings.mcp
     if not settings.enabled:
         yield ChatTools(None)
         return
     folders = list_folders(library.paths) if folders is None else folders
-    configs = _load_list(settings.servers_config, folders, environment)
+    configs = _load_list(settings.servers_config, folders, _own_folders(library.paths), environment, approve)
+    if with_library and not any(map(_is_bunko, configs.servers)):
+        taken = {config.name for config in configs.servers}
+        name = next(name for name in (_BUILTIN.name, "library", "") if name not in taken)
+        configs = ServerConfigs((replace(_BUILTIN, name=name), *configs.servers), configs.problems)
+    async with _connect(library, configs) as tools:
+        yield tools
+
+
+@asynccontextmanager
+async def open_library_tools(library: Library, names: Sequence[str] = ()) -> AsyncIterator[ChatTools]:
+    """Offer this library alone; with names, only these tools of it, and none that changes something."""
+    rights = Rights(read=tuple(names)) if names else ALL_RIGHTS
+    async with _connect(library, ServerConfigs((_BUILTIN,)), rights) as tools:
+        yield tools
+
+
+@asynccontextmanager
+async def _connect(library: Library, configs: ServerConfigs, rights: Rights = ALL_RIGHTS) -> AsyncIterator[ChatTools]:
+    settings = library.settings.mcp
     registry = ToolRegistry(lambda: library, toolsets=_BUILTIN_TOOLSETS)
+    caller = replace(local_caller("chat"), rights=rights)
     external = [config for config in configs.servers if config.transport != "builtin"]
+    builtin = frozenset(config.name for config in configs.servers if config.transport == "builtin")
     try:
         async with connect_servers(external, start_timeout=settings.start_timeout) as connections:
-            connected: dict[str, ToolServer] = {connection.name: connection for connection in connections}
-            yield ChatTools(
-                MCPManager(
-                    [connected.get(config.name) or BuiltinServer(registry, config.name) for config in configs.servers],
-                    call_timeout=settings.call_timeout,
-                    max_output_chars=settings.max_output_chars,
-                    digests_path=_digests_path(library.paths),
-                ),
-                configs.problems,
-                not external,
+            servers: dict[str, ToolServer] = {name: BuiltinServer(registry, name, caller) for name in builtin}
+            servers |= {connection.name: connection for connection in connections}
+            manager = MCPManager(
+                [servers[config.name] for config in configs.servers],
+                call_timeout=settings.call_timeout,
+                max_output_chars=settings.max_output_chars,
+                digests_path=_digests_path(library.paths) if external else None,
             )
+            yield ChatTools(manager, configs.problems, not external, builtin)
     finally:
         registry.jobs.stop_all()  # the library belongs to the caller
+
+
+def _is_bunko(config: ServerConfig) -> bool:
+    """Return whether an entry of the list is bunko itself, so that its tools need not be offered twice."""
+    words = [Path(config.command).stem, *config.args]
+    return config.transport == "builtin" or ("bunko" in words and "serve" in words)
 
 
 def list_folders(paths: LibraryPaths) -> list[Path]:
@@ -84,15 +121,36 @@ def _is_inside(folder: Path, documents: Path) -> bool:
     return folder.resolve().is_relative_to(documents.resolve())
 
 
-def _load_list(path: str | None, folders: Sequence[Path], environment: Mapping[str, str]) -> ServerConfigs:
+def _own_folders(paths: LibraryPaths) -> set[Path]:
+    """Return the folders whose lists are the user's own: anything else may have come with a download."""
+    return {folder.resolve() for folder in (paths.folder, user_config_folder())}
+
+
+def _load_list(
+    path: str | None,
+    folders: Sequence[Path],
+    own_folders: Collection[Path],
+    environment: Mapping[str, str],
+    approve: Approve,
+) -> ServerConfigs:
     relative = Path(path).expanduser() if path else DEFAULT_SERVERS_FILE
     candidates = [folder / relative for folder in folders]
-    for candidate in candidates:
-        if candidate.exists():
-            return load_server_configs(candidate, environment)
+    problems: list[str] = []
+    for folder, candidate in zip(folders, candidates, strict=True):
+        if not candidate.exists():
+            continue
+        configs = load_server_configs(candidate, environment)
+        external = [config for config in configs.servers if config.transport != "builtin"]
+        # A list that a setting names is one that the user has chosen.
+        if path or folder.resolve() in own_folders or is_allowed(candidate, external, approve):
+            return configs._replace(problems=(*problems, *configs.problems))
+        problems.append(
+            f"{candidate} is not used, because it starts programs and may be from somebody else. "
+            "To use it, run bunko chat there and allow it, or set MCP_SERVERS_CONFIG to it."
+        )
     if path:
         return load_server_configs(candidates[0] if candidates else relative, environment)  # says that it is missing
-    return ServerConfigs((_BUILTIN,))
+    return ServerConfigs((_BUILTIN,), tuple(problems))
 
 
 def _digests_path(paths: LibraryPaths) -> Path:
@@ -101,31 +159,49 @@ def _digests_path(paths: LibraryPaths) -> Path:
     return token.with_name(f"{token.name}-mcp-tools.json")
 
 
-def build_chat_server(settings: Settings) -> ChatServer | None:
-    """Return the chat model of the settings, or None if there is none."""
+def build_chat_server(
+    settings: Settings, model: str | None = None, *, options: AskSection | None = None
+) -> ChatServer | None:
+    """Return the chat model of the settings, or another model of the same provider; None if no provider is set.
+
+    `options` replaces the length and temperature of conversations.
+    """
     chat, embedding = settings.chat, settings.embedding
+    limits = options or chat
     if chat.provider is None:
         return None
     preset = PRESETS[chat.provider]
     secret = chat.api_key
     if not secret and not chat.base_url:  # a provider's key is sent to that provider only
         secret = getattr(embedding, f"{chat.provider}_api_key", "")
-    model = chat.model or preset.model
+    model = model or chat.model or preset.model
     # OpenAI's newer models accept only the newer name, and most other servers only the older one.
     length_name = "max_completion_tokens" if chat.provider == "openai" else "max_tokens"
-    options: dict[str, Any] = {"model": model, length_name: chat.max_tokens}
-    if chat.temperature is not None:
-        options["temperature"] = chat.temperature
+    request_options: dict[str, Any] = {"model": model, length_name: limits.max_tokens}
+    if limits.temperature is not None:
+        request_options["temperature"] = limits.temperature
     if chat.provider == "openrouter" and (preferences := _provider_preferences(settings)):
-        options["extra_body"] = {"provider": preferences}
+        request_options["extra_body"] = {"provider": preferences}
     return ChatServer(
         f"{chat.provider}:{model}",
         address=(chat.base_url or getattr(embedding, f"{chat.provider}_base_url")).rstrip("/"),
         secret=secret,
         fix=f"Set {preset.key_variable or 'chat.api_key'} to a valid key.",
-        request_options=options,
+        request_options=request_options,
         timeout=chat.timeout,
+        problem=_model_problem(model, secret, needs_key=bool(preset.key_variable) and not chat.base_url),
     )
+
+
+def _model_problem(model: str, secret: str, *, needs_key: bool) -> RemoteFailure | None:
+    """Return why a model cannot be asked."""
+    if not model:
+        return RemoteFailure("no model is set; set chat.model", status=NOT_READY_STATUS)
+    if needs_key and not secret:
+        return RemoteFailure("there is no key", status=401)
+    if problem := key_problem(secret):
+        return RemoteFailure(problem, status=401)
+    return None
 
 
 def _provider_preferences(settings: Settings) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,14 +33,15 @@ NOTHING_FOUND_EXIT_CODE = 1
 @click.argument("question", nargs=-1, required=True, metavar="QUESTION...")
 @names_option("Answer only from this tool")
 @click.option("--strict", is_flag=True, help="Leave out sentences that the sources do not support.")
+@click.option("--no-model", is_flag=True, help="Quote the documents, even if a chat model is set.")
 @click.option("--no-refresh", is_flag=True, help="Do not check for changed files first.")
 @shared_options
 def command(question: tuple[str, ...], **options: Any) -> None:
     """Answer a question from your documents, with sources.
 
     Without a chat model, the answer is the sentences of your documents that fit best. With one (chat.provider), the
-    model answers from the best passages; each of its sentences is compared with the passages that it cites, and what
-    they do not say is marked.
+    model searches with the tools of your library and of your MCP servers until it can answer; then each of its
+    sentences is compared with the passages that it cites, and what they do not say is marked.
 
     The exit code is 1 if the library does not answer the question.
 
@@ -51,32 +53,61 @@ def command(question: tuple[str, ...], **options: Any) -> None:
     """
     shared = pop_shared_options(options)
     with shared.open(create=shared.docs_dir is not None) as library:
-        from bunko.search.request import SearchRequest
-
-        names = options["names"]
-        request = SearchRequest(
-            " ".join(question), names[0] if len(names) == 1 else names or None, refresh=not options["no_refresh"]
-        )
-        with show_search_progress() as observer:
-            answer = library.answers.ask(request, observer=observer)
-        _print_notices(library, answer)
+        is_quoted = options["no_model"] or library.settings.chat.provider is None
+        answer = (_quote if is_quoted else _ask_model)(library, " ".join(question), options)
+        print_notices(library, answer.notices)
         if shared.as_json:
             from bunko.interfaces.answers import answer_to_dict
 
             print_json(answer_to_dict(answer, strict=options["strict"]))
         else:
-            _print_answer(answer, {tool.name: tool for tool in library.tools()}, strict=options["strict"])
-    if not answer.is_found:
+            print_answer(answer, {tool.name: tool for tool in library.tools()}, strict=options["strict"])
+    from bunko.interfaces.answers import is_answered
+
+    if not is_answered(answer, strict=options["strict"]):
         click.get_current_context().exit(NOTHING_FOUND_EXIT_CODE)
 
 
-def _print_notices(library: Library, answer: CheckedAnswer) -> None:
-    for notice in answer.notices:
+def _quote(library: Library, question: str, options: Mapping[str, Any]) -> CheckedAnswer:
+    from bunko.search.request import SearchRequest
+
+    names = options["names"]
+    request = SearchRequest(question, names[0] if len(names) == 1 else names or None, refresh=not options["no_refresh"])
+    with show_search_progress() as observer:
+        return library.answers.ask(request, use_model=False, observer=observer)
+
+
+def _ask_model(library: Library, question: str, options: Mapping[str, Any]) -> CheckedAnswer:
+    """Let the chat model answer; at a terminal, its words are shown until they have been checked."""
+    import anyio
+
+    from bunko.interfaces.chat.answering import open_answerer
+    from bunko.interfaces.chat.setup import build_chat_server
+    from bunko.interfaces.cli.draft import show_draft
+
+    async def ask() -> CheckedAnswer:
+        ask_settings = library.settings.ask
+        model = build_chat_server(library.settings, ask_settings.model, options=ask_settings)
+        async with open_answerer(library, model, names=options["names"], refresh=not options["no_refresh"]) as answerer:
+            with show_search_progress() as observer:
+                await answerer.prepare(question, observer)
+            with show_draft() as events:
+                answer = await answerer.ask(question, events)
+            answer.notices += answerer.tools.problems
+            return answer
+
+    return anyio.run(ask)
+
+
+def print_notices(library: Library, notices: Iterable[str]) -> None:
+    """Print notices to stderr, without those that were printed when the library was opened."""
+    for notice in notices:
         if notice not in library.notices:
             print_stderr(notice)
 
 
-def _print_answer(answer: CheckedAnswer, tools: Tools, *, strict: bool) -> None:
+def print_answer(answer: CheckedAnswer, tools: Tools, *, strict: bool) -> None:
+    """Print an answer with its sources: drawn at a terminal, plain in a pipe."""
     if is_terminal():
         from bunko.interfaces.cli.render_answer import show_answer
 
