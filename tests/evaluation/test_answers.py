@@ -23,8 +23,8 @@ from bunko.evaluation.eval_library import judged_library
 from bunko.settings import Settings
 from bunko.text.language import detect_language
 from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedCitation, CheckedSentence
+from tests.chat.chat_service import ChatService, Reply, Request, chat_service
 from tests.conftest import Run
-from tests.loopback import Asked, Loopback, Reply, chatting, said, saying
 
 DOCUMENTS = {
     "backups.md": "Backups are kept for 35 days in the Osaka region. Restoring one takes two hours.",
@@ -46,17 +46,30 @@ def small(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
-    with saying("") as loopback:
-        for name, value in chatting(loopback).items():
-            monkeypatch.setenv(name, value)
+def service(monkeypatch: pytest.MonkeyPatch, run: Run) -> Iterator[ChatService]:
+    with chat_service() as loopback:
+        settings = {"PROVIDER": "lmstudio", "MODEL": "m", "BASE_URL": loopback.address}
+        for name, value in {**settings, "INPUT_PRICE": "2", "OUTPUT_PRICE": "10"}.items():
+            monkeypatch.setenv(f"BUNKO_CHAT_{name}", value)
         yield loopback
 
 
-def numbered(asked: Asked) -> dict[str, str]:
-    """Return the number of each passage in a prompt, by its text."""
-    text = asked.body["messages"][1]["content"]
-    return {passage: number for number, passage in re.findall(r"number=(\d+)>\n(.*?)\n</passage", text, re.DOTALL)}
+def numbered(results: str) -> dict[str, str]:
+    """Return the number of each passage in the results of a search, by its text."""
+    blocks = re.findall(r"<excerpt-\w+> \[(\d+)\][^\n]*\n(.*?)\n</excerpt", results, re.DOTALL)
+    return {passage: number for number, passage in blocks}
+
+
+def results_of(request: Request) -> str:
+    return "".join(message["content"] for message in request["messages"] if message["role"] == "tool")
+
+
+def question_of(request: Request) -> str:
+    return str(next(message["content"] for message in request["messages"] if message["role"] == "user"))
+
+
+def search(request: Request) -> Reply:
+    return Reply(calls=[("search", json.dumps({"query": question_of(request)}))])
 
 
 def test_the_bundled_questions_are_about_the_bundled_documents_and_have_their_facts() -> None:
@@ -88,37 +101,43 @@ def test_quoted_answers_are_right_and_refused_as_often_as_documented() -> None:
 
 
 def test_a_scripted_model_is_measured_by_its_citations_its_refusals_and_its_cost(
-    run: Run, small: tuple[Path, Path], service: Loopback
+    run: Run, small: tuple[Path, Path], service: ChatService
 ) -> None:
-    def reply(asked: Asked) -> Reply:
-        numbers = {name: numbered(asked).get(text, "9") for name, text in DOCUMENTS.items()}
-        question = asked.body["messages"][1]["content"].splitlines()[0]
+    def reply(request: Request) -> Reply:
+        results, question = results_of(request), question_of(request)
+        if not results:
+            return search(request)
+        numbers = {name: numbered(results).get(text, "9") for name, text in DOCUMENTS.items()}
         if "How long" in question:
-            return said(f"Backups are kept for 35 days [{numbers['backups.md']}].")
+            return Reply(f"Backups are kept for 35 days [{numbers['backups.md']}].")
         if "Bob" in question:
-            return said("The library does not say.")
-        return said(f"有給休暇は十日です[{numbers['leave.md']}]。付与は三か月後です[9]。")
+            return Reply("The library does not say.")
+        return Reply(f"有給休暇は十日です[{numbers['leave.md']}]。付与は三か月後です[9]。")
 
-    service.always = reply
+    service.script = reply
     questions, documents = small
     report: Any = run("evaluate", "--answers", "--dataset", questions, "--fixture", documents, "--json").json()
-    assert report["model"] == "openrouter:openai/gpt-4o-mini"
+    assert report["model"] == "lmstudio:m"
     measures = report["measures"]
     assert (measures["answered"], measures["right"], measures["refusal"]) == (1, 1, 1)
     assert (measures["citation_recall"], measures["citation_precision"]) == (1, 1)
     assert measures["supported"] == 0.75  # of the second answer, one of two sentences
     assert measures["invented_citations"] == 0.25
-    assert measures["prompt_tokens"] > measures["answer_tokens"] > 0
-    assert len(service.asked) == 3
+    assert (measures["prompt_tokens"], measures["answer_tokens"]) == (200, 40), "as the model's server counts them"
+    assert measures["cost"] == 0.0008
+    assert len(service.requests) == 6
+    assert all(len([m for m in request["messages"] if m["role"] == "user"]) == 1 for request in service.requests)
 
 
 def test_a_model_that_answers_everything_wrongly_scores_nothing(
-    run: Run, small: tuple[Path, Path], service: Loopback
+    run: Run, small: tuple[Path, Path], service: ChatService
 ) -> None:
-    service.always = lambda _: said("Bob keeps 99 backups in Paris [1].")
+    service.script = lambda request: (
+        Reply("Bob keeps 99 backups in Paris [1].") if results_of(request) else search(request)
+    )
     questions, documents = small
     out = run("evaluate", "--answers", "--dataset", questions, "--fixture", documents).out
-    assert "3 questions (1 without an answer), answers written by openrouter:openai/gpt-4o-mini" in out
+    assert "3 questions (1 without an answer), answers written by lmstudio:m" in out
     assert "| answered | 0.000 |" in out
     assert "| supported | 0.000 |" in out
     assert "| refusal | 1.000 |" in out

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bunko.evaluation.dataset import FileProblems, JsonRow, load_items
 from bunko.evaluation.eval_library import JUDGED_TOOL
@@ -17,9 +17,6 @@ from bunko.observer import NO_OBSERVER, Observer
 from bunko.search.request import SearchRequest
 from bunko.text.normalise import normalise
 from bunko.types.answers import CheckedAnswer
-
-if TYPE_CHECKING:
-    from bunko.llm.ask import Writer
 
 _QUESTION_KEYS = ("id", "question", "facts", "sources")
 
@@ -97,13 +94,14 @@ def measure_answers(
     *,
     name: str,
     tool: str = JUDGED_TOOL,
-    writer: Writer | None = None,
+    ask: Callable[[str], CheckedAnswer] | None = None,
     observer: Observer = NO_OBSERVER,
 ) -> AnswerRun:
-    """Ask every question, with the writer or as the settings say, and measure the answers."""
+    """Ask every question, with `ask` or the library itself, and measure the answers."""
     results = []
     for position, question in enumerate(questions, 1):
-        answer = library.answers.ask(SearchRequest(question.text, tool, refresh=False), writer=writer)
+        request = SearchRequest(question.text, tool, refresh=False)
+        answer = ask(question.text) if ask is not None else library.answers.ask(request)
         results.append(AnswerResult(question, answer, answer_measures(question, answer)))
         observer.on_step("Answering", position, len(questions))
     return AnswerRun(name, tuple(results))
@@ -112,6 +110,7 @@ def measure_answers(
 def answer_measures(question: JudgedQuestion, answer: CheckedAnswer) -> dict[str, float]:
     """Return the measures that apply to an answer."""
     values = {"prompt_tokens": float(answer.prompt_tokens), "answer_tokens": float(answer.answer_tokens)}
+    values |= {"cost": answer.cost} if answer.cost else {}
     checked = [sentence for sentence in answer.sentences if sentence.status != "plain"]
     citations = [given for sentence in checked for given in sentence.citations if not given.added]
     if checked:
@@ -140,7 +139,7 @@ def answers_to_dict(run: AnswerRun) -> dict[str, Any]:
         "answerable": sum(result.question.is_answerable for result in run.results),
         "name": run.name,
         "model": run.model,
-        "measures": {name: round(value, 4) for name, value in run.measures.items()},
+        "measures": {name: round(value, 6 if name == "cost" else 4) for name, value in run.measures.items()},
         "results": [
             {
                 "id": result.question.id,
@@ -148,7 +147,7 @@ def answers_to_dict(run: AnswerRun) -> dict[str, Any]:
                 "answer": " ".join(sentence.text for sentence in result.answer.sentences),
                 "statuses": [sentence.status for sentence in result.answer.sentences],
                 "cited": [source.citation for source in result.answer.cited_sources],
-                "measures": {name: round(value, 4) for name, value in result.measures.items()},
+                "measures": {name: round(value, 6 if name == "cost" else 4) for name, value in result.measures.items()},
             }
             for result in run.results
         ],
@@ -165,8 +164,9 @@ MEASURE_LABELS = {
     "citation_support": "citations whose passage says what the sentence says",
     "invented_citations": "citations of sources that were not shown",
     "refusal": "unanswerable questions that got no answer",
-    "prompt_tokens": "tokens read per question (estimated)",
-    "answer_tokens": "tokens written per question (estimated)",
+    "prompt_tokens": "tokens that the model read per question",
+    "answer_tokens": "tokens that the model wrote per question",
+    "cost": "cost per question, by chat.input_price and chat.output_price",
 }
 
 
@@ -176,7 +176,8 @@ def measure_rows(run: AnswerRun) -> list[tuple[str, str, str]]:
     for name, label in MEASURE_LABELS.items():
         if name in run.measures and not (name.endswith("_tokens") and not run.model):
             value = run.measures[name]
-            rows.append((name, f"{value:,.0f}" if name.endswith("_tokens") else f"{value:.3f}", label))
+            digits = {"prompt_tokens": 0, "answer_tokens": 0, "cost": 6}.get(name, 3)
+            rows.append((name, f"{value:,.{digits}f}", label))
     return rows
 
 

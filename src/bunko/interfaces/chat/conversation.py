@@ -124,7 +124,7 @@ class Conversation:
         self.exchanges: list[Exchange] = []
         self._sources = ShownSources()
         self._offers_tools = self._can_call_tools = offers_tools
-        self._time_limit = anyio.CancelScope()
+        self._time_limit: anyio.CancelScope | None = None
 
     @property
     def sources(self) -> list[AnswerSource]:
@@ -153,12 +153,13 @@ class Conversation:
         events, reply = events or ChatEvents(), ChatReply()
         first_source = self._forget_old_exchanges()
         try:
-            with anyio.move_on_after(self._limits.seconds) as self._time_limit:
+            with anyio.move_on_after(self._limits.seconds) as limit:
+                self._time_limit = limit
                 await self._answer_or_search(question, events, reply, needs_search)
         except BaseException:
             self._sources.drop_from(first_source)
             raise
-        if self._time_limit.cancelled_caught:
+        if limit.cancelled_caught:
             reply.notices.append(f"The answer was not finished within {self._limits.seconds:g} s.")
         reply.notices = list(dict.fromkeys(reply.notices))
         reply.sources = list(self._sources)
@@ -321,12 +322,13 @@ class Conversation:
 
     async def _is_confirmed(self, name: str, arguments: Mapping[str, Any], events: ChatEvents) -> bool:
         """Ask the user about a call; the time that takes does not count."""
-        if events.confirm is None:
+        limit = self._time_limit
+        if events.confirm is None or limit is None:
             return False
-        seconds_left = self._time_limit.deadline - anyio.current_time()
-        self._time_limit.deadline = math.inf
+        seconds_left = limit.deadline - anyio.current_time()
+        limit.deadline = math.inf
         is_confirmed = await events.confirm(name, arguments)
-        self._time_limit.deadline = anyio.current_time() + seconds_left
+        limit.deadline = anyio.current_time() + seconds_left
         return is_confirmed
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +14,9 @@ from bunko.interfaces.cli.options import print_json
 if TYPE_CHECKING:
     from bunko.evaluation.evaluate import ExistingTool
     from bunko.interfaces.cli.options import SharedOptions
+    from bunko.library.library import Library
     from bunko.settings import Settings
+    from bunko.types.answers import CheckedAnswer
 
 # Options that say what is asked, and how the documents are imported and searched.
 _USABLE = ("answers", "dataset", "fixture", "name", "chunk_size", "chunk_overlap", "vector_weight", "threshold")
@@ -52,11 +56,17 @@ def evaluate_answers(
     with show_evaluation_progress() as observer:
         if existing_tool is not None:
             library = with_settings(existing_tool.library, settings)
-            run = measure_answers(library, questions, name=path.stem, tool=existing_tool.name, observer=observer)
+            with _open_model(library, existing_tool.name) as ask:
+                run = measure_answers(
+                    library, questions, name=path.stem, tool=existing_tool.name, ask=ask, observer=observer
+                )
         else:
             documents = load_documents(options["fixture"] or bundled_files()[1], [])
-            with judged_library(documents, settings, observer=observer.for_step("Importing")) as library:
-                run = measure_answers(library, questions, name=path.stem, tool=JUDGED_TOOL, observer=observer)
+            with (
+                judged_library(documents, settings, observer=observer.for_step("Importing")) as library,
+                _open_model(library, JUDGED_TOOL) as ask,
+            ):
+                run = measure_answers(library, questions, name=path.stem, tool=JUDGED_TOOL, ask=ask, observer=observer)
     if shared.as_json:
         print_json(answers_to_dict(run))
         return
@@ -64,3 +74,29 @@ def evaluate_answers(
     writer = f"written by {run.model}" if run.model else "quoted from the documents"
     title = f"{len(questions)} questions ({len(questions) - answerable} without an answer), answers {writer}"
     print_table(title, ["measure", "mean", "values"], measure_rows(run))
+
+
+@contextmanager
+def _open_model(library: Library, tool: str) -> Iterator[Callable[[str], CheckedAnswer] | None]:
+    """Yield how the chat model answers a question as `bunko ask` lets it, from one tool; None without a model."""
+    from bunko.interfaces.chat.setup import build_chat_server
+
+    ask_settings = library.settings.ask
+    model = build_chat_server(library.settings, ask_settings.model, options=ask_settings)
+    if model is None:
+        yield None
+        return
+    from anyio.from_thread import start_blocking_portal
+
+    from bunko.interfaces.chat.answering import open_answerer
+
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(open_answerer(library, model, names=[tool], refresh=False)) as answerer,
+    ):
+
+        def ask(question: str) -> CheckedAnswer:
+            answerer.start_again()
+            return portal.call(answerer.ask, question)
+
+        yield ask
