@@ -35,6 +35,9 @@ _STATES: Sequence[str] = get_args(CitationState)
 class ChatModelEndpoint(ChatModelServer, RemoteEndpoint, Protocol):
     """A chat model whose failures can be explained."""
 
+    async def close(self) -> None:
+        """Close its connections."""
+
 
 class Answerer:
     """A conversation whose answers are verified; what no model can answer is quoted from the documents."""
@@ -49,16 +52,22 @@ class Answerer:
         refresh: bool = True,
     ) -> None:
         self._library, self.tools, self._names, self._refresh = library, tools, tuple(names), refresh
-        self.model = model
+        self.model, self._models = model, [model] if model is not None else []
         self.conversation = self._new_conversation(model) if model is not None else None
 
-    def use_model(self, model: ChatModelEndpoint | None) -> None:
-        """Let another model answer from now on, or none."""
+    def use_model(self, model: ChatModelEndpoint) -> None:
+        """Let another model answer from now on."""
         self.model = model
-        if model is not None and self.conversation is not None:
+        self._models.append(model)
+        if self.conversation is not None:
             self.conversation.use_model(model)
-        elif model is not None:
+        else:
             self.conversation = self._new_conversation(model)
+
+    async def close(self) -> None:
+        """Close the connections to all models that were used."""
+        for model in self._models:
+            await model.close()
 
     def start_again(self) -> None:
         """Forget the conversation."""
@@ -75,6 +84,7 @@ class Answerer:
             allowed_tools=chat.allowed_tools,
             confirmed_tools=chat.confirmed_tools,
             offers_tools=self._library.settings.mcp.enabled,
+            library_servers=self.tools.library_servers,
         )
 
     async def prepare(self, question: str, observer: Observer) -> None:
@@ -122,13 +132,10 @@ class Answerer:
         return cast(CheckedAnswer, answer)
 
     def _with_tool_names(self, sources: Sequence[AnswerSource]) -> list[AnswerSource]:
-        """Return sources of this library with the real names of its tools, and without the name of a server."""
+        """Return sources with the real names of the library's tools; a model sees names that every model accepts."""
         names = {alias: name for name, alias in self._library.assistant_names().items()}
         return [
-            replace(source, tool=names.get(source.tool, source.tool), server="")
-            if source.server in self.tools.library_servers
-            else source
-            for source in sources
+            source if source.server else replace(source, tool=names.get(source.tool, source.tool)) for source in sources
         ]
 
     async def _verify(self, question: str, reply: ChatReply) -> list[CheckedSentence]:
@@ -148,8 +155,10 @@ class Answerer:
     async def _check_elsewhere(self, source: AnswerSource) -> CitationState:
         """Return the state of a passage of another server; if that cannot tell, it is as it was shown."""
         manager = self.tools.manager
-        tool = manager.find_tool(source.server, _VERIFY_TOOL) if manager is not None else None
-        if manager is None or tool is None or not tool.tool.read_only or not source.hash:
+        if manager is None or not manager.has_server(source.server):
+            return "unchecked"
+        tool = manager.find_tool(source.server, _VERIFY_TOOL)
+        if tool is None or not tool.tool.read_only or not source.hash:
             return "same"
         arguments: dict[str, Any] = {"citation": source.citation, "hash": source.hash}
         if source.tool and "tool" in (tool.tool.input_schema.get("properties") or {}):
@@ -185,12 +194,12 @@ async def open_answerer(
         opened = open_library_tools(library, names)
     else:
         opened = open_chat_tools(library, approve=approve, with_library=True)
-    try:
-        async with opened as tools:
-            yield Answerer(library, model, tools, names=names, refresh=refresh)
-    finally:
-        if model is not None:
-            await model.close()
+    async with opened as tools:
+        answerer = Answerer(library, model, tools, names=names, refresh=refresh)
+        try:
+            yield answerer
+        finally:
+            await answerer.close()
 
 
 def format_call(name: str, arguments: Mapping[str, Any], *, max_chars: int = 200) -> str:

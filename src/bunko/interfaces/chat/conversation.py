@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal, Protocol
@@ -118,9 +118,11 @@ class Conversation:
         allowed_tools: Sequence[str] = (),  # patterns of tools with side effects that may be called
         confirmed_tools: Sequence[str] = (),  # and of those that may be called after the user has agreed
         offers_tools: bool = True,  # False: the library is searched once for each question
+        library_servers: Collection[str] = (),  # servers that are this library itself
     ) -> None:
         self._model, self._tools, self._limits = model, tools, limits
         self._allowed_tools, self._confirmed_tools = allowed_tools, confirmed_tools
+        self._library_servers = library_servers
         self.exchanges: list[Exchange] = []
         self._sources = ShownSources()
         self._offers_tools = self._can_call_tools = offers_tools
@@ -318,7 +320,8 @@ class Conversation:
         except Exception as error:
             _log.exception("The tool %s failed", call.name)
             return f"{call.name} failed with an internal error ({type(error).__name__})."
-        return self._sources.message_for(call.name, output, server=offered[call.name].server)
+        server = offered[call.name].server
+        return self._sources.message_for(call.name, output, server="" if server in self._library_servers else server)
 
     async def _is_confirmed(self, name: str, arguments: Mapping[str, Any], events: ChatEvents) -> bool:
         """Ask the user about a call; the time that takes does not count."""

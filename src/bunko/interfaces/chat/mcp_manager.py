@@ -77,6 +77,10 @@ class MCPManager:
         self._offered = list(offered.values())
         return self._offered
 
+    def has_server(self, name: str) -> bool:
+        """Return whether a server has listed tools."""
+        return any(tool.server == name for tool in self._offered)
+
     def find_tool(self, server: str, name: str) -> OfferedTool | None:
         """Return a tool of a server by the name that the server calls it."""
         return next((tool for tool in self._offered if (tool.server, tool.tool.name) == (server, name)), None)

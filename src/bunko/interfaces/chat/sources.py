@@ -21,6 +21,7 @@ class ShownSources:
     def __init__(self, sources: Iterable[AnswerSource] = ()) -> None:
         self._sources = {source.number: source for source in sources}
         self._numbers = {_key(source): source.number for source in self._sources.values()}
+        self._last_number = max(self._sources, default=0)  # a number is given once, even if its source is forgotten
 
     def __iter__(self) -> Iterator[AnswerSource]:
         return iter(self._sources.values())
@@ -32,6 +33,7 @@ class ShownSources:
     def drop_from(self, number: int) -> None:
         """Forget the sources of a question that got no answer."""
         self._keep(lambda key: key < number)
+        self._last_number = min(self._last_number, number - 1)
 
     def _keep(self, is_kept: Callable[[int], bool]) -> None:
         self._sources = {number: source for number, source in self._sources.items() if is_kept(number)}
@@ -40,7 +42,7 @@ class ShownSources:
     @property
     def next_number(self) -> int:
         """The number of the next source."""
-        return max(self._sources, default=0) + 1
+        return self._last_number + 1
 
     def message_for(self, tool_name: str, output: ToolOutput, *, server: str = "") -> str:
         """Return the output of a tool for the model: data between marks, each passage with its number."""
@@ -60,11 +62,13 @@ class ShownSources:
         source = AnswerSource(self.next_number, **passage)
         number = self._numbers.setdefault(_key(source), source.number)
         self._sources.setdefault(number, source)
+        self._last_number = max(self._last_number, number)
         return number
 
 
 def _key(source: AnswerSource) -> tuple[str, ...]:
-    return source.server, source.tool, source.citation, source.text
+    # Without the tool, whose name may be the one that assistants see: the hash is of the whole document.
+    return source.server, source.citation, source.hash, source.text
 
 
 def _passages(output: ToolOutput) -> Iterator[dict[str, Any]]:

@@ -74,7 +74,7 @@ class Draft:
 def show_draft(confirm: Confirm | None = None) -> Iterator[ChatEvents]:
     """Show what a model writes while the block runs, on stderr and at a terminal only; it is erased at the end."""
     if not (sys.stderr.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"):
-        yield ChatEvents()
+        yield ChatEvents(confirm=confirm)
         return
     from rich.console import Console
     from rich.live import Live

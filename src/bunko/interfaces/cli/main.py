@@ -26,6 +26,7 @@ COMMANDS = {
     "ask": "Answer a question from your documents, with sources.",
     "audit": "Show who changed the library, when, how, and with what result.",
     "build": "Import memos into the library, or update them.",
+    "chat": "Talk about your documents, with sources.",
     "config": "Show the current settings and where each comes from.",
     "completion": "Print a script that completes commands in your shell.",
     "connect": "Connect an assistant: print or write its configuration.",
@@ -64,7 +65,7 @@ COMMANDS = {
 # How help lists them.
 GROUPS = {
     "Begin": ("add", "search", "connect", "help"),
-    "Search and read": ("ask", "find", "get", "open", "ls", "recent", "tags"),
+    "Search and read": ("ask", "chat", "find", "get", "open", "ls", "recent", "tags"),
     "Library": ("status", "tool", "import", "reindex", "build", "watch", "export", "import-pack"),
     "Web and assistants": ("web", "serve", "slack", "token", "audit"),
     "Quality": ("evaluate", "judge", "tune", "sweep", "init-test-db"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -48,10 +48,16 @@ def show_answer(answer: CheckedAnswer, tools: Tools, *, strict: bool = False) ->
     sources = visible_sources(answer, strict=strict)
     if sources:
         console.print()
-    for source in sources:
-        _show_source(console, source, tools)
+    show_sources(sources, tools, console=console)
     if any(citation.added for sentence in sentences for citation in sentence.citations):
         print_message(ADDED_NOTE, "dim", console=console)
+
+
+def show_sources(sources: Iterable[AnswerSource], tools: Tools, *, console: Console | None = None) -> None:
+    """Show numbered sources, as links that open them."""
+    console = console or new_console()
+    for source in sources:
+        _show_source(console, source, tools)
 
 
 def _paragraphs(sentences: list[CheckedSentence]) -> Iterator[Text]:
@@ -82,7 +88,7 @@ def _show_source(console: Console, source: AnswerSource, tools: Tools) -> None:
     )
     room = console.width - len(number) - cell_len(heading) - 3
     location = shorten_path(escape_controls(source.location), max(room, _MIN_LOCATION_CELLS))
-    link = source_link(source.tool, source.uri, tools)
+    link = source_link("" if source.server else source.tool, source.uri, tools)
     row = Text.assemble((number, "bold"), (location, Style(bold=True, color="cyan", link=link or None)))
     if heading:
         row.append(f"   {heading}", "magenta")
