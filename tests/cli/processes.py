@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import select
+import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 ESCAPE = "\x1b"
+MOST_SECONDS = 60.0
+_WHERE_IS_THE_CURSOR = b"\x1b[6n"  # asked by programs that draw below what is there
 
 
 def subprocess_environment(tmp_path: Path, **more: str) -> dict[str, str]:
@@ -54,3 +59,72 @@ def _read_all(descriptor: int) -> bytes:
         if not piece:
             return written
         written += piece
+
+
+class TerminalProcess:
+    """A terminal with a command of bunko in it."""
+
+    def __init__(
+        self,
+        *arguments: str | Path,
+        env: dict[str, str],
+        stdout: int | None = None,
+        columns: int = 80,
+        cwd: Path | None = None,
+    ) -> None:
+        pty = pytest.importorskip("pty", reason="there are no terminals to open on this system")
+        import fcntl
+        import termios
+
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        command = [sys.executable, "-m", "bunko", *map(str, arguments)]
+        self.process = subprocess.Popen(
+            command, stdin=theirs, stdout=theirs if stdout is None else stdout, stderr=theirs, env=env,
+            start_new_session=True, cwd=cwd, preexec_fn=_take_terminal,
+        )  # fmt: skip
+        os.close(theirs)
+        self.written, self._position = b"", 0
+
+    def type(self, keys: bytes) -> None:
+        os.write(self._ours, keys)
+
+    def wait_for(self, text: str) -> None:
+        """Read what is drawn until a text comes after the one that was waited for last."""
+        deadline = time.monotonic() + MOST_SECONDS
+        while (position := self.written.find(text.encode(), self._position)) < 0:
+            if not self._read() or time.monotonic() > deadline:
+                self.process.kill()
+                self.process.wait()
+                raise AssertionError(self.written[self._position :].decode(errors="replace"))
+        self._position = position + len(text.encode())
+
+    def close(self) -> int:
+        """Wait for the end, reading what is still drawn, and return the exit code."""
+        deadline = time.monotonic() + MOST_SECONDS
+        while self._read():
+            if time.monotonic() > deadline:
+                self.process.kill()
+        os.close(self._ours)
+        return self.process.wait(MOST_SECONDS)
+
+    def _read(self) -> bool:
+        """Read what has been drawn meanwhile; return whether more may come."""
+        if not select.select([self._ours], [], [], 0.1)[0]:
+            return self.process.poll() is None
+        try:
+            piece = os.read(self._ours, 65536)
+        except OSError:  # Linux tells the end of a terminal so
+            return False
+        self.written += piece
+        if _WHERE_IS_THE_CURSOR in piece:
+            self.type(b"\x1b[1;1R")
+        return bool(piece)
+
+
+def _take_terminal() -> None:
+    """Make the terminal that of the process, so that Ctrl-C there interrupts it."""
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -3,67 +3,22 @@
 from __future__ import annotations
 
 import os
-import select
-import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.processes import subprocess_environment
-
-pty = pytest.importorskip("pty", reason="there are no terminals to open on this system")
+from tests.cli.processes import TerminalProcess, subprocess_environment
 
 pytestmark = pytest.mark.slow
 
-MOST_SECONDS = 60.0
 ENTER, ESCAPE, CTRL_Y = b"\r", b"\x1b", b"\x19"
 
 
-class Terminal:
-    """A terminal with `bunko find` in it."""
-
-    def __init__(self, folder: Path, *, env: dict[str, str], stdout: int | None = None, columns: int = 80) -> None:
-        import fcntl
-        import termios
-
-        self._ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        command = [sys.executable, "-m", "bunko", "find", "--docs-dir", str(folder)]
-        self.process = subprocess.Popen(
-            command, stdin=theirs, stdout=theirs if stdout is None else stdout, stderr=theirs, env=env,
-            start_new_session=True,
-        )  # fmt: skip
-        os.close(theirs)
-        self.written = b""
-
-    def type(self, keys: bytes) -> None:
-        os.write(self._ours, keys)
-
-    def wait_for(self, text: str) -> None:
-        """Read what is drawn until a text is among what was drawn since the last wait."""
-        deadline, seen = time.monotonic() + MOST_SECONDS, len(self.written)
-        while text.encode() not in self.written[seen:]:
-            assert time.monotonic() < deadline, self.written[seen:].decode(errors="replace")
-            if select.select([self._ours], [], [], 0.1)[0]:
-                try:
-                    self.written += os.read(self._ours, 65536)
-                except OSError as error:
-                    raise AssertionError(self.written.decode(errors="replace")) from error
-
-    def close(self) -> int:
-        """Wait for the end, reading what is still drawn, and return the exit code."""
-        while select.select([self._ours], [], [], 0.1)[0] or self.process.poll() is None:
-            try:
-                if not (piece := os.read(self._ours, 65536)):
-                    break
-            except OSError:  # Linux tells the end of a terminal so
-                break
-            self.written += piece
-        os.close(self._ours)
-        return self.process.wait(MOST_SECONDS)
+def find(folder: Path, *, env: dict[str, str], stdout: int | None = None, columns: int = 80) -> TerminalProcess:
+    """Run `bunko find` in a terminal."""
+    return TerminalProcess("find", "--docs-dir", folder, env=env, stdout=stdout, columns=columns)
 
 
 @pytest.fixture
@@ -81,7 +36,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 def test_japanese_is_typed_and_enter_opens_the_file_at_the_line(
     columns: int, notes: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    terminal = Terminal(notes, env=environment, columns=columns)
+    terminal = find(notes, env=environment, columns=columns)
     terminal.wait_for("Type to search.")
     typed = "インストール手順".encode()
     for start in range(0, len(typed), 4):  # in the middle of characters, as a slow connection delivers them
@@ -98,7 +53,7 @@ def test_japanese_is_typed_and_enter_opens_the_file_at_the_line(
 
 def test_ctrl_y_prints_the_citation_into_a_pipe(notes: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     reader, writer = os.pipe()
-    terminal = Terminal(notes, env=environment, stdout=writer)
+    terminal = find(notes, env=environment, stdout=writer)
     os.close(writer)
     terminal.wait_for("Type to search.")
     terminal.type("京都の寺".encode())
