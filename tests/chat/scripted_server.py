@@ -76,6 +76,12 @@ else:
         return f"sunny in {city}"
 
 
+if BEHAVIOUR == "chatters":
+    for number in range(1000):
+        print("not JSON", number)
+if BEHAVIOUR == "floods":
+    while True:
+        sys.stdout.write("x" * 1_000_000)
 if BEHAVIOUR == "hangs":
     time.sleep(60)
 if BEHAVIOUR == "refuses":

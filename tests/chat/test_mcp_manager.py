@@ -93,6 +93,24 @@ def test_servers_that_do_not_start_are_named_and_the_others_go_on() -> None:
     run(test)
 
 
+def test_lines_that_are_not_messages_are_skipped(capfd: pytest.CaptureFixture[str]) -> None:
+    async def test() -> None:
+        async with managed(scripted("chatters")) as manager:
+            assert (await manager.call_tool("echo", {"text": "heard"})).text == "heard"
+
+    run(test)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_server_that_writes_without_end_costs_its_own_tools_only() -> None:
+    async def test() -> None:
+        async with managed(scripted("floods", "floods"), scripted(), start_timeout=4.0) as manager:
+            assert (await manager.call_tool("echo", {"text": "heard"})).text == "heard"
+            assert list(manager.problems) == ["floods"]
+
+    run(test)
+
+
 def test_a_call_that_takes_too_long_is_given_up() -> None:
     async def test() -> None:
         async with managed(scripted(), call_timeout=0.5) as manager:

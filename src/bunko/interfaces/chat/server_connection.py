@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     import mcp_types as types
     from mcp import Client
 
-_log = logging.getLogger("bunko.chat")
+SERVERS_LOG = "bunko.chat.servers"  # its messages are also notices of answers
+_log = logging.getLogger(SERVERS_LOG)
+# The SDK reports each line that is not JSON with a traceback, which would go to stderr if nobody handled it.
+logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 _FIRST_DELAY_SECONDS, _MAX_DELAY_SECONDS = 0.5, 60.0  # before a server that ended is started again
 _STEADY_SECONDS = 30.0  # a server that ran this long is started again without a longer delay
@@ -43,10 +46,11 @@ class ServerConnection:
         self._lost = anyio.Event()
         self._tools_changed = False
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._http_status = 0  # of the last response
 
     async def run(self) -> None:
         """Connect, and again with a growing delay whenever the connection ends."""
-        delay = _FIRST_DELAY_SECONDS
+        delay, logged_problem = _FIRST_DELAY_SECONDS, ""
         while True:
             started_at = anyio.current_time()
             self._lost = anyio.Event()
@@ -59,7 +63,9 @@ class ServerConnection:
             if starting.cancelled_caught:
                 self._problem = f"it did not start within {self._start_timeout:g} s"
             self._client = None
-            _log.warning("The MCP server %s is not available: %s", self.name, self._problem)
+            level = logging.WARNING if self._problem != logged_problem else logging.DEBUG  # once, not at every attempt
+            _log.log(level, "The MCP server %s is not available: %s", self.name, self._problem)
+            logged_problem = self._problem
             self._settled.set()
             if anyio.current_time() - started_at > _STEADY_SECONDS:
                 delay = _FIRST_DELAY_SECONDS
@@ -169,6 +175,10 @@ class ServerConnection:
             return f"the command {self._config.command} was not found"
         if isinstance(error, PermissionError):
             return f"the command {self._config.command} may not be run"
+        if self._http_status in (401, 403):
+            return f"it rejected the credentials ({self._http_status}); check the headers in its entry"
+        if self._http_status >= 400:
+            return f"it answered with the HTTP status {self._http_status}"
         text = single_line(str(error)) or type(error).__name__
         last_line = next((line for line in reversed(self._stderr) if line.strip()), "")
         return f"{text} (it wrote: {last_line})" if last_line else text
@@ -179,11 +189,21 @@ class ServerConnection:
         from mcp.client.streamable_http import streamable_http_client
 
         async with AsyncExitStack() as stack:
+            self._http_status = 0
             if self._config.transport == "http":
                 import httpx2
 
+                async def remember_status(response: httpx2.Response) -> None:
+                    self._http_status = response.status_code
+                    await anyio.lowlevel.checkpoint()
+
                 client = await stack.enter_async_context(
-                    httpx2.AsyncClient(headers=dict(self._config.headers), timeout=self._start_timeout)
+                    httpx2.AsyncClient(
+                        headers=dict(self._config.headers),
+                        # A call may take longer than a connection, and has a limit of its own.
+                        timeout=httpx2.Timeout(self._start_timeout, read=None),
+                        event_hooks={"response": [remember_status]},
+                    )
                 )
                 yield streamable_http_client(self._config.url, http_client=client)
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,8 @@ def _ask_model(library: Library, question: str, options: Mapping[str, Any]) -> C
     from bunko.interfaces.chat.setup import build_chat_server
     from bunko.interfaces.cli.draft import show_draft
 
+    mute_server_log()
+
     async def ask() -> CheckedAnswer:
         ask_settings = library.settings.ask
         model = build_chat_server(library.settings, ask_settings.model, options=ask_settings)
@@ -97,6 +100,14 @@ def _ask_model(library: Library, question: str, options: Mapping[str, Any]) -> C
             return answer
 
     return anyio.run(ask)
+
+
+def mute_server_log() -> None:
+    """Log no problem of an MCP server, unless with --verbose: the notices of an answer tell about them."""
+    from bunko.interfaces.chat.server_connection import SERVERS_LOG
+
+    log = logging.getLogger(SERVERS_LOG)
+    log.setLevel(logging.NOTSET if log.parent and log.parent.isEnabledFor(logging.DEBUG) else logging.ERROR)
 
 
 def print_notices(library: Library, notices: Iterable[str]) -> None:

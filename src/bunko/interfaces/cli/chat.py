@@ -68,8 +68,10 @@ async def _run(library: Library, options: dict[str, Any], library_flags: str) ->
     from bunko.interfaces.chat.consent import refuse
     from bunko.interfaces.chat.saved_chats import SavedChats, chat_folder
     from bunko.interfaces.chat.setup import build_chat_server
+    from bunko.interfaces.cli.ask import mute_server_log
     from bunko.interfaces.cli.chat_session import NO_MODEL, ChatSession, answer_lines
 
+    mute_server_log()
     is_interactive = _is_interactive()
     folder = chat_folder(library.paths) if library.settings.chat.keep_history else None
     model = build_chat_server(library.settings, options["model"])
