@@ -13,6 +13,8 @@ LEFT_OUT_MODULES = (
     ),
     "interfaces/cli/tune.py",
     # What assistants and programs read.
+    "interfaces/chat/prompts.py",
+    "interfaces/chat/sources.py",
     "interfaces/mcp/[!h]*",
     "interfaces/tools/[!t]*",
     "interfaces/tools/toolsets/[!_]*",
@@ -53,7 +55,7 @@ FOREIGN_SECTIONS = ("Reasons of the operating system", "Folders, with the name o
 # SQL, commands, prompts for a chat model, descriptions of settings, lists of words, styles and patterns.
 NOT_SENTENCES = re.compile(
     r"\b(?:SELECT|WHERE|FROM|ORDER BY|INSERT|UPDATE|PRAGMA|ALTER TABLE|CREATE|DROP|BEGIN|NOTIFY|LISTEN|TRUNCATE)\b"
-    r"|^SET [a-z_]+ |^(?:bunko|pip|hf|claude|codex) [a-z\"]|^--?[a-z]+ \{\}$|^bold [a-z]+$|^class:|^\(\?"
+    r"|^SET [a-z_]+ |^(?:bunko|pip|hf|claude|codex) [a-z\"]|^--?[a-z]+ \{\}$|^(?:bold|noreverse) [a-z]+$|^class:|^\(\?"
     r"|^You (?:answer|turn|summarise) "
     r"|^(?:URL|Model) of |^about all answer|^(?:vi|code|subl|kate|idea|pPr|sdt) [A-Za-z_ -]+$"
 )
@@ -83,6 +85,7 @@ LEFT_OUT_TEXTS = frozenset(
         "module 'bunko' has no attribute {}", "{} has no {}",
         # what a chat model reads and a pattern of what it answers
         "[address left out]", "<passage-{} number={}>\n{}\n</passage-{}>",
+        "{}\n[{} more characters were left out]", "[{} left out]", "{} is not available: {}.",
         # descriptions of tools and texts of documents
         "Collected web pages", "Cutting an onion makes my eyes water.", "Dated memos from standard input",
         "Dated memos in {}", "Documents in {}", "Entries in {}", "The document {}",

@@ -63,8 +63,8 @@ class ServerConnection:
             if starting.cancelled_caught:
                 self._problem = f"it did not start within {self._start_timeout:g} s"
             self._client = None
-            level = logging.WARNING if self._problem != logged_problem else logging.DEBUG  # once, not at every attempt
-            _log.log(level, "The MCP server %s is not available: %s", self.name, self._problem)
+            if self._problem != logged_problem:  # not again at every attempt
+                _log.warning("The MCP server %s is not available: %s", self.name, self._problem)
             logged_problem = self._problem
             self._settled.set()
             if anyio.current_time() - started_at > _STEADY_SECONDS:
