@@ -41,8 +41,12 @@ class AnswerSource:
 
     @property
     def location(self) -> str:
-        """Where the passage is, for people: with its page, slide or cell if it has one, else with its lines."""
-        return f"{self.uri}:{self.place}" if self.place else self.citation
+        """Where the passage is, for people: with its page, slide or cell if it has one, else with its lines.
+
+        A passage of another MCP server has its name before it.
+        """
+        location = f"{self.uri}:{self.place}" if self.place else self.citation
+        return f"{self.server}: {location}" if self.server else location
 
 
 @dataclass(frozen=True, slots=True)
