@@ -74,6 +74,7 @@ class ChatReply:
     sources: list[AnswerSource] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)  # the names of the tools that were called
+    withheld: set[str] = field(default_factory=set)  # tools that have changed, and are only announced
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
@@ -197,8 +198,14 @@ class Conversation:
         messages: list[Message] = [{"role": "system", "content": prompts.SYSTEM_PROMPT}]
         for exchange in self.exchanges:
             messages += exchange.messages()
-        offered = {tool.name: tool for tool in await self._tools.tools() if self._may_call(tool, events)}
-        reply.notices += self._tools.announcements()
+        tools = await self._tools.tools()
+        reply.withheld |= {tool.name for tool in tools if tool.has_changed}
+        offered = {
+            tool.name: tool for tool in tools if tool.name not in reply.withheld and self._may_call(tool, events)
+        }
+        reply.notices += [
+            f"{sentence} It can be used from the next question on." for sentence in self._tools.announcements()
+        ]
         reply.notices += [f"{problem}." for problem in self._tools.problems.values()]
         if search_first or not self._can_call_tools:
             results = await self._search(question, offered, events, reply)

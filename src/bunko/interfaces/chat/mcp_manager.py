@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +31,7 @@ class OfferedTool:
     name: str
     server: str
     tool: ServerTool
+    has_changed: bool = False  # since it was offered last, and nobody has been told
 
 
 class MCPManager:
@@ -43,9 +44,10 @@ class MCPManager:
         call_timeout: float = 60.0,
         max_output_chars: int = 100_000,
         digests_path: Path | None = None,  # remembers what the tools looked like when they were last offered
+        own_servers: Collection[str] = (),  # whose tools may change without being announced
     ) -> None:
         self._servers, self._call_timeout, self._max_output_chars = servers, call_timeout, max_output_chars
-        self._digests_path = digests_path
+        self._digests_path, self._own_servers = digests_path, own_servers
         self._digests = _read_digests(digests_path)
         self._unannounced: dict[tuple[str, str], str] = {}  # changed tools and their new digests
         self._offered: list[OfferedTool] = []
@@ -71,8 +73,9 @@ class MCPManager:
                 name = _function_name(tool.name)
                 if name in offered:
                     name = _function_name(f"{server.name}{_NAME_SEPARATOR}{tool.name}")
-                offered.setdefault(name, OfferedTool(name, server.name, tool))
                 self._compare(server.name, tool)
+                has_changed = (server.name, tool.name) in self._unannounced
+                offered.setdefault(name, OfferedTool(name, server.name, tool, has_changed))
         self._write_digests()
         self._offered = list(offered.values())
         return self._offered
@@ -125,6 +128,8 @@ class MCPManager:
 
     def _compare(self, server: str, tool: ServerTool) -> None:
         """Note a tool that looks different from the last time; one that is new is remembered as it is."""
+        if server in self._own_servers:
+            return
         known, digest = self._digests.setdefault(server, {}), tool.digest()
         if known.setdefault(tool.name, digest) == digest:
             self._unannounced.pop((server, tool.name), None)

@@ -95,6 +95,7 @@ async def _connect(library: Library, configs: ServerConfigs, rights: Rights = AL
                 call_timeout=settings.call_timeout,
                 max_output_chars=settings.max_output_chars,
                 digests_path=_digests_path(library.paths) if external else None,
+                own_servers=builtin,
             )
             yield ChatTools(manager, configs.problems, not external, builtin)
     finally:
