@@ -8,6 +8,7 @@ BunkoError
 ├── QueryError         query         a search request is not valid
 ├── EmbedderError      embedder      embeddings cannot be computed
 ├── IndexFailure       index         an index server or the files of an index cannot be used
+├── ClusterError       cluster       a cluster that should run an import cannot be used
 ├── UnknownName        unknown       no such tool, document or provider
 ├── AccessDenied       denied        the rights of a token do not allow it
 └── LibraryError       library       the library cannot be used
@@ -117,6 +118,12 @@ class IndexFailure(BunkoError):
     def __init__(self, message: str, *, hint: str = "", is_away: bool = False) -> None:
         super().__init__(message, hint=hint)
         self.is_away = is_away  # a server did not answer: the next search should not wait for it again
+
+
+class ClusterError(BunkoError):
+    """A cluster that should run an import cannot be used; what was imported before is kept."""
+
+    code = "cluster"
 
 
 class UnknownName(BunkoError):

@@ -26,6 +26,7 @@ USERS_OWN = {
     "database": "path",
     "storage": "kind url password schema pool_size bm25_persist_dir chromadb_persist_dir",
     "index": "kind",
+    "ingest": "on",
     "search": "timezone freshness_seconds freshness_wait_seconds",
     "memos": "max_file_bytes",
     "chat": "provider model base_url api_key provider_order provider_sort allow_fallbacks data_collection",

@@ -2,7 +2,16 @@
 
 from bunko.protocols.access import AuditStore, TokenStore
 from bunko.protocols.index import Index, IndexView
-from bunko.protocols.parts import Chunker, Embedder, EmbedderStats, RemoteEmbedder, Scan, SelfReadingSource, Source
+from bunko.protocols.parts import (
+    Chunker,
+    Embedder,
+    EmbedderStats,
+    PortableSource,
+    RemoteEmbedder,
+    Scan,
+    SelfReadingSource,
+    Source,
+)
 from bunko.protocols.rows import Digest, MovingRows, RowPage
 from bunko.protocols.store import (
     CacheStore,
@@ -31,6 +40,7 @@ __all__ = [
     "IndexStatisticsStore",
     "IndexView",
     "MovingRows",
+    "PortableSource",
     "RemoteEmbedder",
     "RowPage",
     "Scan",

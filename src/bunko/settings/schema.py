@@ -85,6 +85,14 @@ class EmbeddingSection(Section):
         return {**provider_defaults, **vars(self)}
 
 
+class IngestSection(Section):
+    """Where imports run."""
+
+    on: str = setting(
+        "local", "Where bunko import and bunko reindex prepare documents: local, ray, ray:auto or ray://HOST:10001"
+    )
+
+
 class ChunkerSection(Section):
     """How documents are split into chunks by characters."""
 
@@ -362,6 +370,7 @@ class Settings:
     storage: StorageSection = field(default_factory=StorageSection)
     index: IndexSection = field(default_factory=IndexSection)
     embedding: EmbeddingSection = field(default_factory=EmbeddingSection)
+    ingest: IngestSection = field(default_factory=IngestSection)
     chunker: ChunkerSection = field(default_factory=ChunkerSection)
     chunking: ChunkingSection = field(default_factory=ChunkingSection)
     search: SearchSection = field(default_factory=SearchSection)
