@@ -61,7 +61,7 @@ class Cluster:
         self._cpus, self._counted_at = 0, 0.0
         if not self._count_cpus():
             raise ClusterError(
-                f"{name} has no CPU for tasks", hint="Start a worker with: ray start --address=HOST:PORT --num-cpus=N."
+                f"{name} has no CPU for tasks", hint="Add a machine with `ray start --address=HOST:PORT`."
             )
 
     def max_tasks(self) -> int:

@@ -146,7 +146,7 @@ class _WorkerFiles:
         # The same path may be another folder here, or the file may have changed since.
         if current is None or (current.size, current.modified_ns) != (entry.size, entry.modified_ns):
             self.unread_uris.add(entry.uri)
-            raise SourceError(f"{entry.uri} cannot be read by a worker")
+            raise SourceError(entry.uri)  # nobody reads it: the importing machine sends the file
         return data, current
 
     def text(self, data: bytes, entry: SourceEntry) -> Text:
