@@ -102,7 +102,7 @@ class Cluster:
         with self._translated_errors():
             answer: PreparedBatch | EmbeddedTexts | str = self._ray.get(reference)
         if isinstance(answer, str):
-            raise ClusterError(f"A worker of {self._name} cannot be used: {answer}", hint=_SAME_VERSIONS_HINT)
+            raise ClusterError(f"A worker cannot be used: {answer}", hint=_SAME_VERSIONS_HINT)
         return answer
 
     def cancel(self, references: Sequence[Any]) -> None:
@@ -177,16 +177,18 @@ def connect(on: str, workers: int | None) -> Iterator[Cluster]:
     name = _check_place(on)
     if find_spec("ray") is None or (on.startswith("ray://") and find_spec("grpc") is None):
         raise ClusterError("The package ray is not installed", hint='Install it with: pip install "bunko[ray]".')
-    if on.startswith("ray://"):
-        _check_reachable(on, name)
+    if on != "ray":
+        _check_reachable(os.environ.get("RAY_ADDRESS", "") if on == "ray:auto" else on, name)
     with ExitStack() as stack:
         stack.enter_context(_changed_environment(is_own=on == "ray"))
         stack.enter_context(_restored_sigterm())
         import ray
 
         if not ray.is_initialized():
+            folder = TemporaryFolder("bunko-ray-")
+            stack.callback(folder.cleanup)
             stack.push(partial(_disconnect, ray))
-            _start(ray, on, name, workers, stack)
+            _start(ray, on, name, workers, str(folder.path))
         if ray.util.client.ray.is_connected():
             parts = urlsplit(on)
             address = (parts.hostname or "", parts.port or 0)
@@ -214,19 +216,19 @@ def _check_place(on: str) -> str:
     )
 
 
-def _check_reachable(on: str, name: str) -> None:
-    # Ray itself would try for half a minute.
-    parts = urlsplit(on)
+def _check_reachable(address: str, name: str) -> None:
+    """Raise an error if nothing answers at an address: Ray itself would try for minutes."""
     try:
-        socket.create_connection((parts.hostname, parts.port), timeout=_CONNECT_SECONDS).close()
+        parts = urlsplit(address if "://" in address else f"//{address}")
+        if parts.hostname and parts.port:
+            socket.create_connection((parts.hostname, parts.port), timeout=_CONNECT_SECONDS).close()
+    except ValueError:
+        return  # Ray says what is wrong with it
     except OSError as error:
-        raise ClusterError(
-            f"{name} cannot be reached: {error.strerror or error}",
-            hint=_CONNECT_HINT,
-        ) from error
+        raise ClusterError(f"{name} cannot be reached: {error.strerror or error}", hint=_CONNECT_HINT) from error
 
 
-def _start(ray: Any, on: str, name: str, workers: int | None, stack: ExitStack) -> None:
+def _start(ray: Any, on: str, name: str, workers: int | None, folder: str) -> None:
     options: dict[str, Any] = {"address": on, "log_to_driver": False, "logging_level": logging.ERROR}
     logging.getLogger("ray").setLevel(logging.ERROR)  # that of a client ignores `logging_level`
     if on == "ray:auto":
@@ -234,8 +236,6 @@ def _start(ray: Any, on: str, name: str, workers: int | None, stack: ExitStack) 
     elif on == "ray":
         from bunko.workers import default_worker_count
 
-        folder = TemporaryFolder("bunko-ray-")
-        stack.callback(folder.cleanup)
         options |= {
             "address": "local",
             "num_cpus": workers or default_worker_count(),
@@ -243,8 +243,8 @@ def _start(ray: Any, on: str, name: str, workers: int | None, stack: ExitStack) 
             "object_store_memory": _OBJECT_STORE_BYTES,
             "_node_ip_address": "127.0.0.1",
         }
-        if len(str(folder.path)) <= _MAX_FOLDER_LENGTH:
-            options["_temp_dir"] = str(folder.path)
+        if len(folder) <= _MAX_FOLDER_LENGTH:
+            options["_temp_dir"] = folder
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
