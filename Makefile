@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 MODELS := .venv-models
-# The clients of PostgreSQL, Chroma and Milvus, and a Milvus server, whose packages clash with the client's.
+# The clients of PostgreSQL, Chroma and Milvus, Ray, and a Milvus server, whose packages clash with the client's.
 SCALE := .venv-scale
 MILVUS := .venv-milvus
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -58,8 +58,8 @@ $(MODELS)/.installed: pyproject.toml
 	$(MODELS)/bin/python -m pip install --quiet --editable '.[transformers]' 'pytest>=8.3'
 	touch $@
 
-## Real servers of other engines on loopback: PostgreSQL of this machine, Chroma and Milvus. A part that is missing or cannot be
-## installed is skipped with a sentence.
+## Real servers of other engines on loopback: PostgreSQL of this machine, Chroma, Milvus and Ray. A part that is missing or
+## cannot be installed is skipped with a sentence.
 test-scale: $(SCALE)/.installed
 	-$(MAKE) $(MILVUS)/.installed
 	$(SCALE)/bin/python -m pytest -n 2 -m scale
@@ -69,6 +69,7 @@ $(SCALE)/.installed: pyproject.toml
 	$(SCALE)/bin/python -m pip install --quiet --editable '.[dev,postgres]'
 	-$(SCALE)/bin/python -m pip install --quiet --editable '.[chroma]'
 	-$(SCALE)/bin/python -m pip install --quiet --editable '.[milvus-lite]' 'pymilvus==2.6.6' 'milvus-lite==2.5.1'
+	-$(SCALE)/bin/python -m pip install --quiet --editable '.[ray]'
 	touch $@
 
 $(MILVUS)/.installed: Makefile

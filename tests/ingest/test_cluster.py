@@ -50,7 +50,7 @@ class InlineCluster(Cluster):
         self,
         tasks: int = 4,
         kills: Callable[[Task], bool] = lambda task: False,
-        around: Callable[[Task], AbstractContextManager[None]] = nullcontext,  # what a task runs in
+        around: Callable[[Task], AbstractContextManager[None]] = lambda task: nullcontext(),  # what a task runs in
     ) -> None:
         self._tasks, self._kills, self._around = tasks, kills, around
         self.in_flight, self.most_in_flight, self.cancelled = 0, 0, 0
