@@ -125,6 +125,10 @@ class ClusterError(BunkoError):
 
     code = "cluster"
 
+    def __init__(self, message: str, *, hint: str = "", is_lost: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.is_lost = is_lost  # it stopped answering during the import
+
 
 class UnknownName(BunkoError):
     """No such tool, document or provider."""

@@ -13,11 +13,11 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-import bunko
 from bunko.errors import BunkoError, ClusterError, SettingsError
 from bunko.ingest.cluster.tasks import EmbeddedTexts, PreparedBatch, Task, component_versions
 from bunko.ingest.cluster.worker import WorkerProcess, run_on_worker
@@ -40,10 +40,6 @@ _CONNECT_HINT = (
     " Ray client, 10001 by default."
 )
 _SAME_VERSIONS_HINT = "Install the same versions of bunko and its packages on every machine of the cluster."
-
-
-class ClusterLost(ClusterError):
-    """The cluster stopped answering."""
 
 
 class WorkerLost(Exception):
@@ -126,9 +122,10 @@ class Cluster:
 
     def _lost_error(self, error: Exception) -> ClusterError:
         self._is_lost = True
-        return ClusterLost(
-            f"{self._name} stopped answering: {_first_line(error)}",
+        return ClusterError(
+            f"{self._name} stopped answering: {_short_reason(error)}",
             hint="What was imported is kept. Check the cluster, then run the command again.",
+            is_lost=True,
         )
 
     def _count_cpus(self) -> int:
@@ -168,7 +165,11 @@ class ModelProcesses:
 
 
 def _arguments(task: Task) -> tuple[bytes, str, dict[str, str]]:
-    return pickle.dumps(task, protocol=pickle.HIGHEST_PROTOCOL), bunko.__version__, component_versions()
+    return (
+        pickle.dumps(task, protocol=pickle.HIGHEST_PROTOCOL),
+        import_module("bunko").__version__,
+        component_versions(),
+    )
 
 
 @contextmanager
@@ -251,13 +252,13 @@ def _start(ray: Any, on: str, name: str, workers: int | None, folder: str) -> No
             ray.init(**options)
         except Exception as error:  # Ray raises errors of many kinds
             raise ClusterError(
-                f"{name} cannot be used: {_first_line(error)}",
+                f"{name} cannot be used: {_short_reason(error)}",
                 hint=_CONNECT_HINT,
             ) from error
 
 
 def _disconnect(ray: Any, _type: object, error: BaseException | None, _traceback: object) -> None:
-    if isinstance(error, ClusterLost):
+    if isinstance(error, ClusterError) and error.is_lost:
         return  # Ray would wait for the cluster, and then end this process before it can print the error
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
@@ -301,8 +302,9 @@ def _restored_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, handler)
 
 
-def _first_line(error: BaseException) -> str:
+def _short_reason(error: BaseException) -> str:
     if isinstance(error, BunkoError):
         return error.message
-    text = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return text.rstrip(".")
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    # Ray may add the traceback of another process, whose last line says what went wrong.
+    return lines[-1 if "Traceback" in str(error) else 0].rstrip(".:")

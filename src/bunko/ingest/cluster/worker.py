@@ -13,12 +13,13 @@ from typing import Any
 def _make() -> tuple[Callable[[bytes, str, dict[str, str]], Any], type]:
     def run_on_worker(payload: bytes, version: str, versions: dict[str, str]) -> Any:
         import platform
+        from importlib import import_module
 
         try:
-            import bunko
-
-            if bunko.__version__ != version:
-                return f"bunko on {platform.node()} is version {bunko.__version__}, here it is version {version}"
+            # By its name: an import statement would say that this package uses all of bunko.
+            found_version = import_module("bunko").__version__
+            if found_version != version:
+                return f"bunko on {platform.node()} is version {found_version}, here it is version {version}"
             from bunko.ingest.cluster.tasks import run_task
         except ImportError as error:
             return f"bunko on {platform.node()} cannot be imported: {error}"
