@@ -264,7 +264,7 @@ def test_a_cluster_that_is_away_is_one_sentence_and_changes_nothing(corpus: tupl
     }.items():
         environment = {"RAY_ADDRESS": f"127.0.0.1:{free_port()}"}
         result = bunko("reindex", docs, data, "--on", place, environment=environment)
-        assert result.returncode == 19, result.stderr
+        assert result.returncode == 20, result.stderr
         error, hint = result.stderr.splitlines()
         assert re.fullmatch(f"Error: {message}", error), result.stderr
         assert hint.startswith("Check that it runs")
@@ -284,7 +284,7 @@ def test_workers_that_do_not_see_the_files_get_them_and_those_of_another_version
     (package / "__init__.py").write_text(re.sub('__version__ = ".*"', '__version__ = "9.9.9"', module))
     with ray_head(short_folder / "other", prefix=hide, python_path=[tmp_path / "path"]) as head:
         refused = bunko("reindex", corpus[0], tmp_path / "data", "--on", head.address)
-        assert refused.returncode == 19, refused.stderr
+        assert refused.returncode == 20, refused.stderr
         error, hint = refused.stderr.splitlines()
         assert re.fullmatch(
             r"Error: A worker cannot be used: bunko on \S+ is version 9\.9\.9, here it is version \S+", error
