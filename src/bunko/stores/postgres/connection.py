@@ -15,6 +15,7 @@ from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from bunko.errors import LibraryDamaged, LibraryError
 from bunko.stores.postgres.address import Address
 from bunko.stores.postgres.errors import connection_error
+from bunko.stores.postgres.keys import key_expression, key_value
 
 PgConnection = psycopg.Connection[tuple[Any, ...]]
 
@@ -72,6 +73,14 @@ class Connection:
 
     def ensure_table(self, name: str) -> None:
         """Do nothing: every library has all tables."""
+
+    def uri_key(self, column: str) -> str:
+        """Return the SQL for what a path or URL is looked up by."""
+        return key_expression(column)
+
+    def key_of(self, uri: str) -> str:
+        """Return what a path or URL is looked up by."""
+        return key_value(encode_text(uri))
 
     def exclude_imports(self) -> bool:
         """Return whether no other import runs, and none can begin before this transaction ends."""
@@ -168,8 +177,13 @@ def number_values(statement: str) -> bytes:
 def encode_values(values: Sequence[Any]) -> Sequence[Any]:
     """Return values that PostgreSQL can store."""
     if any(type(value) is str and "\0" in value for value in values):
-        return [value.replace("\0", _NUL_STAND_IN) if type(value) is str else value for value in values]
+        return [encode_text(value) if type(value) is str else value for value in values]
     return values
+
+
+def encode_text(text: str) -> str:
+    """Return a text that PostgreSQL can store."""
+    return text.replace("\0", _NUL_STAND_IN)
 
 
 def decode_rows(rows: list[tuple[Any, ...]], text_columns: Sequence[int]) -> list[tuple[Any, ...]]:

@@ -20,6 +20,7 @@ from bunko.stores.postgres.connection import (
     check_server,
     connect,
     decode_rows,
+    encode_text,
     execute,
     quote,
 )
@@ -29,6 +30,7 @@ from bunko.stores.postgres.errors import (
     translate_errors,
     translate_value_errors,
 )
+from bunko.stores.postgres.keys import key_expression, key_value
 from bunko.stores.postgres.locks import WriteSession
 from bunko.stores.postgres.pool import Pool
 from bunko.stores.postgres.schema import missing_tables, prepare_schema
@@ -137,6 +139,14 @@ class Database:
     def byte_length(self, expression: str) -> str:
         """Return the SQL for the length of a text in bytes."""
         return f"octet_length({expression})"
+
+    def uri_key(self, column: str) -> str:
+        """Return the SQL for what a path or URL is looked up by."""
+        return key_expression(column)
+
+    def key_of(self, uri: str) -> str:
+        """Return what a path or URL is looked up by."""
+        return key_value(encode_text(uri))
 
     @contextmanager
     def decode_values(self) -> Iterator[None]:

@@ -10,6 +10,7 @@ import psycopg
 
 from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew, rebuild_hint
 from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.keys import key_expression
 
 VERSION = 2
 # In a library in a file, these tables exist only if they are used.
@@ -43,7 +44,7 @@ CREATE TABLE audit (
 
 # The same tables, columns and order of columns as in `stores/sqlite/schema.py`, which explains them. Texts compare by
 # code point, as everywhere else in bunko. Positions are integers of 4 bytes, because functions of text take no others.
-TABLES = """
+TABLES = f"""
 CREATE TABLE meta (key TEXT COLLATE "C" PRIMARY KEY, value TEXT NOT NULL);
 
 CREATE TABLE tools (
@@ -78,9 +79,9 @@ CREATE TABLE documents (
     tags TEXT NOT NULL,
     body INTEGER NOT NULL,
     text TEXT NOT NULL,
-    terms BYTEA NOT NULL,
-    UNIQUE (tool_id, uri)
+    terms BYTEA NOT NULL
 );
+CREATE UNIQUE INDEX documents_by_uri ON documents (tool_id, {key_expression('uri')});
 CREATE INDEX documents_by_generation ON documents (tool_id, generation);
 
 CREATE TABLE chunks (
@@ -105,9 +106,9 @@ CREATE TABLE failures (
     size BIGINT NOT NULL,
     modified_ns BIGINT NOT NULL,
     seen_ns BIGINT NOT NULL,
-    reason TEXT NOT NULL,
-    PRIMARY KEY (tool_id, uri)
+    reason TEXT NOT NULL
 );
+CREATE UNIQUE INDEX failures_by_uri ON failures (tool_id, {key_expression('uri')});
 
 CREATE TABLE vectors (key BYTEA PRIMARY KEY, vector BYTEA NOT NULL);
 -- Numbers do not compress.
@@ -131,9 +132,9 @@ CREATE TABLE pages (
     checked_at TEXT NOT NULL,
     content_hash TEXT NOT NULL,
     problem TEXT NOT NULL,
-    content BYTEA,
-    PRIMARY KEY (tool_id, url)
+    content BYTEA
 );
+CREATE UNIQUE INDEX pages_by_url ON pages (tool_id, {key_expression('url')});
 ALTER TABLE pages ALTER COLUMN content SET STORAGE EXTERNAL;
 
 CREATE TABLE answers (

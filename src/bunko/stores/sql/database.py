@@ -52,6 +52,12 @@ class Connection(Protocol):
     def ensure_table(self, name: str) -> None:
         """Create a table that only some libraries have, unless it exists."""
 
+    def uri_key(self, column: str) -> str:
+        """Return the SQL for what a path or URL is looked up by."""
+
+    def key_of(self, uri: str) -> str:
+        """Return what a path or URL is looked up by."""
+
     def exclude_imports(self) -> bool:
         """Return whether no other import runs, and none can begin before this transaction ends."""
 
@@ -95,6 +101,12 @@ class Database(Protocol):
 
     def byte_length(self, expression: str) -> str:
         """Return the SQL for the length of a text in bytes."""
+
+    def uri_key(self, column: str) -> str:
+        """Return the SQL for what a path or URL is looked up and paged by; long ones may differ from their order."""
+
+    def key_of(self, uri: str) -> str:
+        """Return what a path or URL is looked up by."""
 
     def retry(self, work: Callable[[], T]) -> T:
         """Return what a function returns; run it again if a connection is lost before anything was committed."""
