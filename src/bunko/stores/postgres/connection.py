@@ -12,10 +12,11 @@ from typing import Any
 import psycopg
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
-from bunko.errors import LibraryDamaged, LibraryError
+from bunko.errors import BunkoError, LibraryDamaged, LibraryError, LibraryUnreachable
 from bunko.stores.postgres.address import Address
 from bunko.stores.postgres.errors import connection_error
 from bunko.stores.postgres.keys import key_expression, key_value
+from bunko.stores.postgres.waiting import WatchedConnection
 
 PgConnection = psycopg.Connection[tuple[Any, ...]]
 
@@ -29,9 +30,11 @@ _TIMEOUTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "60000",
 }
-# A plan that was made for an empty table would stay in use while an import fills it.
+# A plan that was made for an empty table would stay in use while an import fills it. A process that stopped inside a
+# transaction must not keep the server from cleaning up for ever; an index that is being built reads more often than that.
 _SESSION_SETTINGS = (
     "SET search_path TO {schema}, pg_temp; SET plan_cache_mode = force_custom_plan;"
+    " SET idle_in_transaction_session_timeout = '10min';"
     " SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3"
 )
 # PostgreSQL stores every character but NUL. This one means nothing by definition, so texts do not contain it.
@@ -104,9 +107,10 @@ def connect(address: Address, **options: Any) -> PgConnection:
         **options,
     }
     try:
-        connection = psycopg.connect(**parameters, autocommit=True)
+        connection = WatchedConnection.connect(**parameters, autocommit=True)
     except psycopg.Error as error:
         raise connection_error(address, error) from error
+    connection.open_another = lambda: _connect_to_ask(parameters, address)
     try:
         # The same type for all integers: a statement would be prepared anew for each size of a value.
         connection.adapters.register_dumper(int, Int8Dumper)
@@ -116,6 +120,17 @@ def connect(address: Address, **options: Any) -> PgConnection:
         connection.close()
         raise
     return connection
+
+
+def _connect_to_ask(parameters: dict[str, Any], address: Address) -> PgConnection | None:
+    """Open a connection to ask what another one is doing; return None if the server answers, but lets nobody in."""
+    try:
+        return psycopg.connect(**parameters, autocommit=True)
+    except psycopg.Error as error:
+        translated: BunkoError = connection_error(address, error)
+        if isinstance(translated, LibraryUnreachable) and not translated.is_overloaded:
+            raise
+        return None
 
 
 def check_server(connection: PgConnection, address: Address) -> str:

@@ -10,9 +10,11 @@ import psycopg
 
 from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew, rebuild_hint
 from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.errors import BUSY_SECONDS
 from bunko.stores.postgres.keys import key_expression
 
 VERSION = 2
+SELECT_VERSION = "SELECT value FROM meta WHERE key = 'schema'"
 # In a library in a file, these tables exist only if they are used.
 OPTIONAL_TABLES = ("asked", "kept", "index_statistics", "index_frequencies", "tokens", "audit")
 _OTHER_SCHEMA_HINT = "Name another schema with storage.schema; bunko creates it."
@@ -81,7 +83,7 @@ CREATE TABLE documents (
     text TEXT NOT NULL,
     terms BYTEA NOT NULL
 );
-CREATE UNIQUE INDEX documents_by_uri ON documents (tool_id, {key_expression('uri')});
+CREATE UNIQUE INDEX documents_by_uri ON documents (tool_id, {key_expression("uri")});
 CREATE INDEX documents_by_generation ON documents (tool_id, generation);
 
 CREATE TABLE chunks (
@@ -108,7 +110,7 @@ CREATE TABLE failures (
     seen_ns BIGINT NOT NULL,
     reason TEXT NOT NULL
 );
-CREATE UNIQUE INDEX failures_by_uri ON failures (tool_id, {key_expression('uri')});
+CREATE UNIQUE INDEX failures_by_uri ON failures (tool_id, {key_expression("uri")});
 
 CREATE TABLE vectors (key BYTEA PRIMARY KEY, vector BYTEA NOT NULL);
 -- Numbers do not compress.
@@ -134,7 +136,7 @@ CREATE TABLE pages (
     problem TEXT NOT NULL,
     content BYTEA
 );
-CREATE UNIQUE INDEX pages_by_url ON pages (tool_id, {key_expression('url')});
+CREATE UNIQUE INDEX pages_by_url ON pages (tool_id, {key_expression("url")});
 ALTER TABLE pages ALTER COLUMN content SET STORAGE EXTERNAL;
 
 CREATE TABLE answers (
@@ -214,10 +216,18 @@ def read_version(connection: _Connection, address: Address) -> int | None:
     if not names:
         return None
     try:
-        rows = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall() if "meta" in names else []
+        rows = connection.execute(SELECT_VERSION).fetchall() if "meta" in names else []
         version = int(rows[0][0]) if rows else 0
     except (ValueError, psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedFunction):
         version = 0
+    # A schema that a user may not use is left out when a table is looked for.
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable) as error:
+        schema, user = address.schema, connection.info.user
+        raise LibraryError(
+            f"The user {user} may not read {address.display}",
+            hint=f"Let its owner run: GRANT USAGE ON SCHEMA {schema} TO {user};"
+            f" GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {user};",
+        ) from error
     if version < 1:
         raise LibraryDamaged(f"{address.display} has tables that bunko did not create", hint=_OTHER_SCHEMA_HINT)
     if version > VERSION:
@@ -226,6 +236,20 @@ def read_version(connection: _Connection, address: Address) -> int | None:
             hint="Upgrade bunko (pip install -U bunko), or name another schema with storage.schema.",
         )
     return version
+
+
+def check_version(rows: list[tuple[Any, ...]], address: Address) -> None:
+    """Raise an error unless the rows of `SELECT_VERSION` say that the tables are still as they were when opened."""
+    if rows and rows[0][0] != str(VERSION):
+        raise LibraryTooNew(
+            f"{address.display} was changed by another bunko (schema {rows[0][0]}, this one knows {VERSION})",
+            hint="Upgrade bunko on this machine (pip install -U bunko), then start this program again.",
+        )
+
+
+def write_lock_key(address: Address) -> int:
+    """Return the number of the lock that every transaction holds which writes."""
+    return address.lock_key("write")
 
 
 def missing_tables(connection: _Connection, address: Address) -> list[str]:
@@ -252,7 +276,7 @@ def _create_tables(connection: _Connection, address: Address) -> None:
             if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (address.schema,)).fetchone():
                 connection.execute(f'CREATE SCHEMA "{address.schema}"')
             connection.execute(TABLES)
-        except psycopg.errors.InsufficientPrivilege as error:
+        except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidSchemaName) as error:
             user, database = connection.info.user, connection.info.dbname
             raise LibraryError(
                 f"The user {user} may not create tables in {address.display}",
@@ -269,6 +293,8 @@ def _migrate(connection: _Connection, address: Address) -> None:
     while True:
         with connection.transaction():
             _lock_schema(connection, address)
+            # No process of an older bunko is in the middle of a transaction then, and each next one sees the version.
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (write_lock_key(address),))
             # Another process may have migrated it already: only the version read under the lock is reliable.
             version = read_version(connection, address)
             if version is None:
@@ -280,4 +306,5 @@ def _migrate(connection: _Connection, address: Address) -> None:
 
 
 def _lock_schema(connection: _Connection, address: Address) -> None:
+    connection.execute(f"SET LOCAL lock_timeout = {BUSY_SECONDS * 1000:.0f}")
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (address.lock_key("schema"),))

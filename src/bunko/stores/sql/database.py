@@ -108,8 +108,11 @@ class Database(Protocol):
     def key_of(self, uri: str) -> str:
         """Return what a path or URL is looked up by."""
 
-    def retry(self, work: Callable[[], T]) -> T:
-        """Return what a function returns; run it again if a connection is lost before anything was committed."""
+    def retry(self, work: Callable[[], T], *, is_repeatable: bool) -> T:
+        """Return what a function returns; run it again if a connection is lost.
+
+        If it is lost during a commit, nobody knows whether that happened: then only what is repeatable runs again.
+        """
 
 
 class _Subject(Protocol):
@@ -117,11 +120,21 @@ class _Subject(Protocol):
 
 
 def retried(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Run a method that is one transaction again if its connection is lost before it was committed."""
+    """Run a method that is one transaction again if its connection is lost; running twice must do the same as once."""
 
     @wraps(method)
     def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._database.retry(lambda: method(self, *args, **kwargs))
+        return self._database.retry(lambda: method(self, *args, **kwargs), is_repeatable=True)
+
+    return run
+
+
+def retried_until_commit(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Run a method that is one transaction again if its connection is lost before the commit."""
+
+    @wraps(method)
+    def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._database.retry(lambda: method(self, *args, **kwargs), is_repeatable=False)
 
     return run
 

@@ -296,8 +296,7 @@ def _touch_documents(connection: Connection, tool_id: int, entries: Sequence[Sou
         ],
     )
     connection.executemany(
-        "UPDATE documents SET size = ?, modified_ns = ?, seen_ns = ?, first_line = ?, last_line = ?"
-        f" WHERE {is_entry}",
+        f"UPDATE documents SET size = ?, modified_ns = ?, seen_ns = ?, first_line = ?, last_line = ? WHERE {is_entry}",
         [
             (entry.size, entry.modified_ns, entry.seen_ns, entry.lines.first, entry.lines.last, tool_id, key)
             for entry, key in zip(entries, keys, strict=True)

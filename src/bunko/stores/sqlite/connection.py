@@ -311,7 +311,7 @@ class Database:
         """Return the path or URL."""
         return uri
 
-    def retry(self, work: Callable[[], T]) -> T:
+    def retry(self, work: Callable[[], T], *, is_repeatable: bool) -> T:
         """Return what a function returns: the connection to a file is never lost."""
         return work()
 
