@@ -32,7 +32,7 @@ pytestmark = pytest.mark.scale
 
 
 class Proxy:
-    """Forwards to a server until it is told to swallow everything, or to drop its clients without telling the server."""
+    """Forwards to a server until it is told to swallow everything, or to drop its clients and not tell the server."""
 
     def __init__(self, port: int) -> None:
         self._target = ("127.0.0.1", port)

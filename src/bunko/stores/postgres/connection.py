@@ -31,7 +31,7 @@ _TIMEOUTS = {
     "tcp_user_timeout": "60000",
 }
 # A plan that was made for an empty table would stay in use while an import fills it. A process that stopped inside a
-# transaction must not keep the server from cleaning up for ever; an index that is being built reads more often than that.
+# transaction must not keep the server from cleaning up for ever; one that builds an index reads more often than that.
 _SESSION_SETTINGS = (
     "SET search_path TO {schema}, pg_temp; SET plan_cache_mode = force_custom_plan;"
     " SET idle_in_transaction_session_timeout = '10min';"

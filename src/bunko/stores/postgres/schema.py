@@ -275,18 +275,25 @@ def _create_tables(connection: _Connection, address: Address) -> None:
         try:
             if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (address.schema,)).fetchone():
                 connection.execute(f'CREATE SCHEMA "{address.schema}"')
+            # Without the right to use the schema, they would be temporary tables, which end with the connection.
+            if connection.execute("SELECT current_schema()").fetchone() != (address.schema,):
+                raise _rights_error(connection, address)
             connection.execute(TABLES)
-        except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidSchemaName) as error:
-            user, database = connection.info.user, connection.info.dbname
-            raise LibraryError(
-                f"The user {user} may not create tables in {address.display}",
-                hint=f"Let an owner of the database run: CREATE SCHEMA {address.schema} AUTHORIZATION {user};"
-                f" or: GRANT CREATE ON DATABASE {database} TO {user};",
-            ) from error
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise _rights_error(connection, address) from error
         connection.cursor().executemany(
             "INSERT INTO meta VALUES (%s, %s)",
             [("generation", "0"), ("id", uuid4().hex), ("schema", str(VERSION))],
         )
+
+
+def _rights_error(connection: _Connection, address: Address) -> LibraryError:
+    user, database = connection.info.user, connection.info.dbname
+    return LibraryError(
+        f"The user {user} may not create tables in {address.display}",
+        hint=f"Let an owner of the database run: CREATE SCHEMA {address.schema} AUTHORIZATION {user};"
+        f" or: GRANT CREATE ON DATABASE {database} TO {user};",
+    )
 
 
 def _migrate(connection: _Connection, address: Address) -> None:
