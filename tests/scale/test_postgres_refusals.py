@@ -91,7 +91,7 @@ def test_a_standby_is_searched_and_says_why_it_is_not_written(
             with pytest.raises(LibraryReadOnly, match=r"cannot be written: .*(recovery|read-only)") as raised:
                 library.import_("docs")
             assert "standby" in raised.value.hint
-        with pytest.raises(LibraryReadOnly, match="recovery|read-only"):
+        with pytest.raises(LibraryReadOnly, match=r"recovery|read-only"):
             stores.build("postgres", tmp_path / "new.db", Server(there.url, "nobodys"))
 
 

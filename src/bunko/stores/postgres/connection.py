@@ -14,7 +14,7 @@ from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
 from bunko.errors import BunkoError, LibraryDamaged, LibraryError, LibraryUnreachable
 from bunko.stores.postgres.address import Address
-from bunko.stores.postgres.errors import connection_error
+from bunko.stores.postgres.errors import connection_error, library_error
 from bunko.stores.postgres.keys import key_expression, key_value
 from bunko.stores.postgres.waiting import WatchedConnection
 
@@ -116,8 +116,10 @@ def connect(address: Address, **options: Any) -> PgConnection:
         connection.adapters.register_dumper(int, Int8Dumper)
         connection.adapters.register_dumper(int, Int8BinaryDumper)
         connection.execute(_SESSION_SETTINGS.format(schema=quote(address.schema)))
-    except BaseException:
+    except BaseException as error:
         connection.close()
+        if isinstance(error, psycopg.Error):
+            raise library_error(address, error) from error
         raise
     return connection
 
