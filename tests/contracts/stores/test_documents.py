@@ -145,7 +145,9 @@ def test_a_touched_entry_takes_its_chunks_along_to_other_lines(store: Store) -> 
 
 def test_texts_come_back_as_they_were_whatever_characters_they_have(store: Store) -> None:
     tool = store.tools.put(Tool("docs"))
-    text = "zero \0 and 検索\ufeff 𠮷野家 \U0001f469\u200d\U0001f373 %s ? ' \" \\ \x01\x7f"
+    text = (
+        "zero \0\U0010fffe\U0010ffffn\U0010ffff and 検索\ufeff 𠮷野家 \U0001f469\u200d\U0001f373 %s ? ' \" \\ \x01\x7f"
+    )
     document = prepared("a?%s'\\.md", text, text, tags=(text,))
     store.documents.write(tool.id, upsert=[document])
     assert store.documents.export(tool.id, [document.document.uri]) == [document]
@@ -185,7 +187,7 @@ def test_a_path_may_be_as_long_as_a_file_system_or_a_site_allows(store: Store) -
     beginning = "".join(chance.choice(LETTERS) for _ in range(1200))
     uris = [f"{beginning}{''.join(chance.choice(LETTERS) for _ in range(2900))}/{number}\\x.md" for number in range(3)]
     # What the store makes of a long path to look it up must not be taken for a short one.
-    uris += ["a.md", beginning]
+    uris += ["a.md", beginning, f"{'b' * 195}\0\U0010fffe\0\U0010ffff{beginning}", "\U0010ffffn\0.md"]
     store.documents.write(tool.id, upsert=[prepared(uri, f"text {uri[-9:]}") for uri in uris])
     store.documents.write(tool.id, upsert=[prepared(uris[0], "replaced")])
     store.documents.write(tool.id, fail=[FailedDocument(SourceEntry(f"{uris[0]}.bad", 1, 1, 2), "hash", "unreadable")])

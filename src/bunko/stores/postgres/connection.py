@@ -14,6 +14,7 @@ from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
 from bunko.errors import BunkoError, LibraryDamaged, LibraryError, LibraryUnreachable
 from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.characters import decoded_rows, encode_values
 from bunko.stores.postgres.errors import connection_error, library_error
 from bunko.stores.postgres.keys import key_expression, key_value
 from bunko.stores.postgres.waiting import WatchedConnection
@@ -37,8 +38,6 @@ _SESSION_SETTINGS = (
     " SET idle_in_transaction_session_timeout = '10min';"
     " SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3"
 )
-# PostgreSQL stores every character but NUL. This one means nothing by definition, so texts do not contain it.
-_NUL_STAND_IN = "\U0010fffe"
 _MAX_NAME_BYTES = 63  # of an application
 
 
@@ -50,7 +49,8 @@ class Connection:
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> psycopg.RawCursor[tuple[Any, ...]]:
         """Run a statement."""
-        return execute(self._raw, statement, values)
+        cursor = psycopg.RawCursor(self._raw, row_factory=decoded_rows)
+        return cursor.execute(number_values(statement), encode_values(values), binary=True)
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> None:
         """Run a statement once for each row of values."""
@@ -83,7 +83,7 @@ class Connection:
 
     def key_of(self, uri: str) -> str:
         """Return what a path or URL is looked up by."""
-        return key_value(encode_text(uri))
+        return key_value(uri)
 
     def exclude_imports(self) -> bool:
         """Return whether no other import runs, and none can begin before this transaction ends."""
@@ -189,26 +189,3 @@ def number_values(statement: str) -> bytes:
     """Return a shared statement with the placeholders of PostgreSQL: $1 for the first value."""
     first, *rest = statement.split("?")
     return (first + "".join(f"${number}{part}" for number, part in enumerate(rest, 1))).encode()
-
-
-def encode_values(values: Sequence[Any]) -> Sequence[Any]:
-    """Return values that PostgreSQL can store."""
-    if any(type(value) is str and "\0" in value for value in values):
-        return [encode_text(value) if type(value) is str else value for value in values]
-    return values
-
-
-def encode_text(text: str) -> str:
-    """Return a text that PostgreSQL can store."""
-    return text.replace("\0", _NUL_STAND_IN)
-
-
-def decode_rows(rows: list[tuple[Any, ...]], text_columns: Sequence[int]) -> list[tuple[Any, ...]]:
-    """Return rows as they were before `encode_values`."""
-    for column in text_columns:
-        if any(_NUL_STAND_IN in (row[column] or "") for row in rows):
-            return [
-                tuple(value.replace(_NUL_STAND_IN, "\0") if type(value) is str else value for value in row)
-                for row in rows
-            ]
-    return rows

@@ -14,13 +14,12 @@ import psycopg
 from bunko.errors import BunkoError, LibraryBusy, LibraryDamaged, LibraryReadOnly, LibraryUnreachable
 from bunko.failpoints import reach_failpoint
 from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.characters import decode_rows
 from bunko.stores.postgres.connection import (
     Connection,
     PgConnection,
     check_server,
     connect,
-    decode_rows,
-    encode_text,
     execute,
     quote,
 )
@@ -171,7 +170,7 @@ class Database:
 
     def key_of(self, uri: str) -> str:
         """Return what a path or URL is looked up by."""
-        return key_value(encode_text(uri))
+        return key_value(uri)
 
     @contextmanager
     def decode_values(self) -> Iterator[None]:
