@@ -202,7 +202,7 @@ def group_rows(statement: str) -> str:
     # An update may not touch a row twice in one statement.
     if values is None or "DO UPDATE" in statement:
         return ""
-    return _VALUES.sub(f"VALUES {', '.join([values[1]] * _GROUP_SIZE)}", statement)
+    return statement.replace(values[1], ", ".join([values[1]] * _GROUP_SIZE), 1)
 
 
 @lru_cache(maxsize=1024)

@@ -313,5 +313,5 @@ def _migrate(connection: _Connection, address: Address) -> None:
 
 
 def _lock_schema(connection: _Connection, address: Address) -> None:
-    connection.execute(f"SET LOCAL lock_timeout = {BUSY_SECONDS * 1000:.0f}")
+    connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{BUSY_SECONDS * 1000:.0f}",))
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (address.lock_key("schema"),))
