@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +23,6 @@ from tests.slow import corpus
 pytestmark = pytest.mark.scale
 
 FILES = {f"{number % 9}/{number}.md": corpus.document(f"{number}") for number in range(200)}
-# Anything between an early and a late moment of an import of these files.
 SEED = int(os.environ.get("BUNKO_TEST_SEED", "17"))
 
 
@@ -44,19 +44,19 @@ def contents(library: Library) -> list[object]:
     ]
 
 
-def drop_often(postgres: PostgresServer, chance: random.Random, is_running: Callable[[], bool]) -> int:
+def drop_often(postgres: PostgresServer, chance: random.Random, process: subprocess.Popen[str]) -> int:
     """Cut connections of bunko at random moments while a process runs; return how many."""
     dropped = 0
-    while is_running():
+    while process.poll() is None:
         dropped += len(postgres.execute(DROP_CONNECTIONS))
         time.sleep(chance.uniform(0.005, 0.2))
     return dropped
 
 
-def restart_twice(postgres: PostgresServer, chance: random.Random, is_running: Callable[[], bool]) -> int:
+def restart_twice(postgres: PostgresServer, chance: random.Random, process: subprocess.Popen[str]) -> int:
     """Restart the server at random moments while a process runs; return how often."""
     restarts = 0
-    while is_running() and restarts < 2:
+    while process.poll() is None and restarts < 2:
         time.sleep(chance.uniform(0.2, 1.0))
         postgres.stop() if restarts else postgres.kill()
         postgres.start()
@@ -68,7 +68,7 @@ def restart_twice(postgres: PostgresServer, chance: random.Random, is_running: C
 @pytest.mark.parametrize("mode", ["update", "replace"])
 def test_an_import_that_is_disturbed_ends_as_if_nothing_had_happened(
     mode: str,
-    disturb: Callable[[PostgresServer, random.Random, Callable[[], bool]], int],
+    disturb: Callable[[PostgresServer, random.Random, subprocess.Popen[str]], int],
     postgres: PostgresServer,
     server: Server,
     docs: Path,
@@ -85,7 +85,7 @@ def test_an_import_that_is_disturbed_ends_as_if_nothing_had_happened(
         runs += 1
         process = corpus.start("import", "-n", "docs", "--mode", mode, *place, **environment(server))
         if runs <= 3:
-            disturbances += disturb(postgres, chance, lambda started=process: started.poll() is None)
+            disturbances += disturb(postgres, chance, process)
         _, errors = process.communicate(timeout=corpus.PATIENCE)
         ended_well = process.returncode == 0
         # It may fail only with a sentence, and then runs again, the last time undisturbed.

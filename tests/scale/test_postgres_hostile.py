@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_hostile_files_are_imported_as_into_a_library_in_a_file(server: Server, 
         (docs / os.fsdecode(name)).write_bytes(text.encode())
     entries = tmp_path / "entries.jsonl"
     entries.write_text("".join(json.dumps(entry) + "\n" for entry in ENTRIES), encoding="utf-8")
-    results = []
+    results: list[dict[str, list[tuple[Any, ...]]]] = []
     for number, environ in enumerate(({}, environment(server))):
         with open_library(paths_for_folder(tmp_path / f"library {number}"), environ=environ) as library:
             library.add(docs, name="docs")
@@ -69,8 +70,8 @@ def test_hostile_files_are_imported_as_into_a_library_in_a_file(server: Server, 
                     ],
                 }
             )
-            for name in ("docs", "entries"):
-                again = library.import_(name)
+            for tool in library.tools():
+                again = library.import_(tool.name)
                 assert (again.added, again.updated) == (0, 0)
     assert results[0]["reports"] == results[1]["reports"]
     assert results[0]["hits"] == results[1]["hits"]

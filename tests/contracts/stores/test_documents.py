@@ -193,7 +193,8 @@ def test_a_path_may_be_as_long_as_a_file_system_or_a_site_allows(store: Store) -
     store.documents.write(tool.id, fail=[FailedDocument(SourceEntry(f"{uris[0]}.bad", 1, 1, 2), "hash", "unreadable")])
     assert [problem.uri for problem in store.documents.failures(tool.id)] == [f"{uris[0]}.bad"]
     assert sorted(store.documents.uris(tool.id)) == sorted(uris)
-    pages, after = [], ""
+    pages: list[str] = []
+    after = ""
     while page := store.documents.uris(tool.id, after=after, limit=2):
         pages, after = [*pages, *page], page[-1]
     assert pages == store.documents.uris(tool.id)

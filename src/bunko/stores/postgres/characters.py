@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from psycopg import BaseCursor
+from typing import Any
 
 # The last code points mean nothing by definition, so hardly any text has them. One that does, perhaps to do harm, gets
 # them back too: only then is a stored text longer than the original.
@@ -47,6 +44,6 @@ def decode_rows(rows: list[tuple[Any, ...]], text_columns: Sequence[int]) -> lis
     return rows
 
 
-def decoded_rows(cursor: BaseCursor[Any, Any]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+def decoded_rows(_: object) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """Return what makes decoded rows of a cursor's values."""
     return lambda values: tuple(decode_text(value) if type(value) is str else value for value in values)
