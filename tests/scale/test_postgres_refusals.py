@@ -121,7 +121,9 @@ def test_a_process_of_an_older_bunko_is_told_when_the_tables_are_migrated(
         lambda: old.documents.write(tool.id, upsert=[prepared("b.md", "text")]),
         lambda: old.tools.put(Tool("notes")),
     ):
-        with pytest.raises(LibraryTooNew, match="schema 2, this one knows 1") as raised:
+        with pytest.raises(
+            LibraryTooNew, match=f"schema {schema.VERSION + 1}, this one knows {schema.VERSION}"
+        ) as raised:
             work()
         assert "Upgrade bunko" in raised.value.hint
     assert postgres.execute(f"SELECT * FROM {server.schema}.documents") == before
@@ -143,4 +145,4 @@ def test_a_migration_waits_for_writers_but_not_for_ever(
         with pytest.raises(LibraryBusy):
             stores.build("postgres", tmp_path / "library.db", server)
     stores.build("postgres", tmp_path / "library.db", server).close()
-    assert postgres.execute(f"SELECT value FROM {server.schema}.meta WHERE key = 'schema'") == [("2",)]
+    assert postgres.execute(f"SELECT value FROM {server.schema}.meta WHERE key = 'schema'") == [(str(schema.VERSION),)]
