@@ -294,19 +294,6 @@ def test_status_doctor_config_and_init_show_host_database_and_schema(
     assert [path.name for path in folder.iterdir() if path.suffix == ".db"] == []
 
 
-def test_a_library_file_that_a_flag_names_is_used_whatever_the_settings_say(
-    postgres: PostgresServer, tmp_path: Path, docs: Path, run: Run, set_up: pytest.MonkeyPatch
-) -> None:
-    server = postgres.new_library()
-    name_library(set_up, server)
-    file = tmp_path / "own.db"
-    (docs / "a.md").write_text(NOTE, encoding="utf-8")
-    assert run("add", docs, "--database", file).code == 0
-    assert run("search", "紅葉", "--database", file).out.startswith("[1] ")
-    assert file.is_file()
-    assert tables(postgres, server.schema) == []
-
-
 def test_two_schemas_of_a_database_are_two_libraries(postgres: PostgresServer, tmp_path: Path) -> None:
     first = stores.build("postgres", tmp_path / "library.db", postgres.new_library())
     server = postgres.new_library()

@@ -70,7 +70,5 @@ def store_address(paths: LibraryPaths, settings: Settings) -> StoreAddress:
     from bunko.records import Server, StoreAddress
 
     storage = settings.storage
-    if storage.kind == "postgres" and paths.from_flag and paths.is_file_path:
-        return StoreAddress("sqlite", paths.database, None)  # --database FILE names that file
     server = Server(storage.url or "", storage.schema, storage.password, storage.pool_size)
     return StoreAddress(storage.kind, paths.database, server if storage.kind == "postgres" else None)
