@@ -191,7 +191,7 @@ class Database:
                 check_version(version, self.address)
                 writer = Connection(connection, self.address)
                 if is_move:  # it copies all rows while nobody can write
-                    connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+                    connection.execute("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
                 else:
                     check_writable(writer, marks, self.location)
                 yield writer
