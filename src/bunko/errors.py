@@ -194,9 +194,8 @@ class LibraryUnreachable(LibraryError):
 
     code = "unreachable"
 
-    def __init__(self, message: str, *, hint: str = "", was_committing: bool = False) -> None:
-        super().__init__(message, hint=hint)
-        self.was_committing = was_committing  # if so, nobody knows whether the transaction was committed
+    was_committing = False  # if so, nobody knows whether the transaction was committed
+    is_overloaded = False  # it answers, but has no connection left
 
 
 class LibraryMoved(LibraryError):

@@ -9,6 +9,8 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -39,7 +41,7 @@ def find_programs() -> Path:
 class PostgresServer:
     """A server that tests start, stop and kill."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, primary: PostgresServer | None = None) -> None:
         self._programs = find_programs()
         # A short path: the address of a socket has at most 107 bytes.
         self.folder = Path(tempfile.mkdtemp(prefix="bunko-pg-"))
@@ -53,6 +55,11 @@ class PostgresServer:
                 shutil.chown(self.folder, **self._user)
             except LookupError:
                 pytest.skip("PostgreSQL refuses to run as root, and there is no user postgres")
+        if primary is not None:
+            source = f"host={primary.folder} port={primary.port} user=postgres"
+            self._run("pg_basebackup", "-D", self._data, "-d", source, "-R", "-c", "fast", "--no-sync")
+            self.start()
+            return
         password_file = self.folder / "password"
         password_file.write_text(PASSWORD)
         if self._user:
@@ -120,6 +127,15 @@ class PostgresServer:
         """Stop the server and remove its data."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextmanager
+    def standby(self) -> Iterator[PostgresServer]:
+        """Run a server that follows this one, and that can only be read."""
+        standby = PostgresServer(primary=self)
+        try:
+            yield standby
+        finally:
+            standby.remove()
 
     def superuser_url(self, database: str) -> str:
         """Return the URL of the superuser, on the socket."""

@@ -11,7 +11,15 @@ from operator import attrgetter
 from typing import Any, Unpack
 
 from bunko import sources
-from bunko.errors import BunkoError, EmbedderError, IndexFailure, LibraryDamaged, LibraryTooNew, QueryError
+from bunko.errors import (
+    BunkoError,
+    EmbedderError,
+    IndexFailure,
+    LibraryDamaged,
+    LibraryTooNew,
+    LibraryUnreachable,
+    QueryError,
+)
 from bunko.library import catalog, web_defaults
 from bunko.library.assistant_names import AssistantNames, assistant_names
 from bunko.library.build_config import ToolConfig
@@ -199,7 +207,9 @@ class Searcher:
         """Search, and if an index is damaged, rebuild it and search again."""
         try:
             return self._search_once(names, choice, request)
-        except IndexFailure:  # its server went away during the search: the next view is of what else there is
+        # The server of the index went away: the next view is of what else there is. Or that of the library did, and may
+        # be back: everything is read again, from one new state.
+        except (IndexFailure, LibraryUnreachable):
             return self._search_once(names, choice, request)
         except (IndexError, KeyError, ValueError):
             # A damaged derived file causes impossible numbers and is rebuilt; anything else is our bug.

@@ -10,8 +10,11 @@ import psycopg
 
 from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew, rebuild_hint
 from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.errors import BUSY_SECONDS
+from bunko.stores.postgres.keys import key_expression
 
 VERSION = 2
+SELECT_VERSION = "SELECT value FROM meta WHERE key = 'schema'"
 # In a library in a file, these tables exist only if they are used.
 OPTIONAL_TABLES = ("asked", "kept", "index_statistics", "index_frequencies", "tokens", "audit")
 _OTHER_SCHEMA_HINT = "Name another schema with storage.schema; bunko creates it."
@@ -43,7 +46,7 @@ CREATE TABLE audit (
 
 # The same tables, columns and order of columns as in `stores/sqlite/schema.py`, which explains them. Texts compare by
 # code point, as everywhere else in bunko. Positions are integers of 4 bytes, because functions of text take no others.
-TABLES = """
+TABLES = f"""
 CREATE TABLE meta (key TEXT COLLATE "C" PRIMARY KEY, value TEXT NOT NULL);
 
 CREATE TABLE tools (
@@ -78,9 +81,9 @@ CREATE TABLE documents (
     tags TEXT NOT NULL,
     body INTEGER NOT NULL,
     text TEXT NOT NULL,
-    terms BYTEA NOT NULL,
-    UNIQUE (tool_id, uri)
+    terms BYTEA NOT NULL
 );
+CREATE UNIQUE INDEX documents_by_uri ON documents (tool_id, {key_expression("uri")});
 CREATE INDEX documents_by_generation ON documents (tool_id, generation);
 
 CREATE TABLE chunks (
@@ -105,9 +108,9 @@ CREATE TABLE failures (
     size BIGINT NOT NULL,
     modified_ns BIGINT NOT NULL,
     seen_ns BIGINT NOT NULL,
-    reason TEXT NOT NULL,
-    PRIMARY KEY (tool_id, uri)
+    reason TEXT NOT NULL
 );
+CREATE UNIQUE INDEX failures_by_uri ON failures (tool_id, {key_expression("uri")});
 
 CREATE TABLE vectors (key BYTEA PRIMARY KEY, vector BYTEA NOT NULL);
 -- Numbers do not compress.
@@ -131,9 +134,9 @@ CREATE TABLE pages (
     checked_at TEXT NOT NULL,
     content_hash TEXT NOT NULL,
     problem TEXT NOT NULL,
-    content BYTEA,
-    PRIMARY KEY (tool_id, url)
+    content BYTEA
 );
+CREATE UNIQUE INDEX pages_by_url ON pages (tool_id, {key_expression("url")});
 ALTER TABLE pages ALTER COLUMN content SET STORAGE EXTERNAL;
 
 CREATE TABLE answers (
@@ -213,10 +216,18 @@ def read_version(connection: _Connection, address: Address) -> int | None:
     if not names:
         return None
     try:
-        rows = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall() if "meta" in names else []
+        rows = connection.execute(SELECT_VERSION).fetchall() if "meta" in names else []
         version = int(rows[0][0]) if rows else 0
     except (ValueError, psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedFunction):
         version = 0
+    # A schema that a user may not use is left out when a table is looked for.
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable) as error:
+        schema, user = address.schema, connection.info.user
+        raise LibraryError(
+            f"The user {user} may not read {address.display}",
+            hint=f"Let its owner run: GRANT USAGE ON SCHEMA {schema} TO {user};"
+            f" GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {user};",
+        ) from error
     if version < 1:
         raise LibraryDamaged(f"{address.display} has tables that bunko did not create", hint=_OTHER_SCHEMA_HINT)
     if version > VERSION:
@@ -225,6 +236,20 @@ def read_version(connection: _Connection, address: Address) -> int | None:
             hint="Upgrade bunko (pip install -U bunko), or name another schema with storage.schema.",
         )
     return version
+
+
+def check_version(rows: list[tuple[Any, ...]], address: Address) -> None:
+    """Raise an error unless the rows of `SELECT_VERSION` say that the tables are still as they were when opened."""
+    if rows and rows[0][0] != str(VERSION):
+        raise LibraryTooNew(
+            f"{address.display} was changed by another bunko (schema {rows[0][0]}, this one knows {VERSION})",
+            hint="Upgrade bunko on this machine (pip install -U bunko), then start this program again.",
+        )
+
+
+def write_lock_key(address: Address) -> int:
+    """Return the number of the lock that every transaction holds which writes."""
+    return address.lock_key("write")
 
 
 def missing_tables(connection: _Connection, address: Address) -> list[str]:
@@ -250,24 +275,33 @@ def _create_tables(connection: _Connection, address: Address) -> None:
         try:
             if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (address.schema,)).fetchone():
                 connection.execute(f'CREATE SCHEMA "{address.schema}"')
+            # Without the right to use the schema, they would be temporary tables, which end with the connection.
+            if connection.execute("SELECT current_schema()").fetchone() != (address.schema,):
+                raise _rights_error(connection, address)
             connection.execute(TABLES)
         except psycopg.errors.InsufficientPrivilege as error:
-            user, database = connection.info.user, connection.info.dbname
-            raise LibraryError(
-                f"The user {user} may not create tables in {address.display}",
-                hint=f"Let an owner of the database run: CREATE SCHEMA {address.schema} AUTHORIZATION {user};"
-                f" or: GRANT CREATE ON DATABASE {database} TO {user};",
-            ) from error
+            raise _rights_error(connection, address) from error
         connection.cursor().executemany(
             "INSERT INTO meta VALUES (%s, %s)",
             [("generation", "0"), ("id", uuid4().hex), ("schema", str(VERSION))],
         )
 
 
+def _rights_error(connection: _Connection, address: Address) -> LibraryError:
+    user, database = connection.info.user, connection.info.dbname
+    return LibraryError(
+        f"The user {user} may not create tables in {address.display}",
+        hint=f"Let an owner of the database run: CREATE SCHEMA {address.schema} AUTHORIZATION {user};"
+        f" or: GRANT CREATE ON DATABASE {database} TO {user};",
+    )
+
+
 def _migrate(connection: _Connection, address: Address) -> None:
     while True:
         with connection.transaction():
             _lock_schema(connection, address)
+            # No process of an older bunko is in the middle of a transaction then, and each next one sees the version.
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (write_lock_key(address),))
             # Another process may have migrated it already: only the version read under the lock is reliable.
             version = read_version(connection, address)
             if version is None:
@@ -279,4 +313,5 @@ def _migrate(connection: _Connection, address: Address) -> None:
 
 
 def _lock_schema(connection: _Connection, address: Address) -> None:
+    connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{BUSY_SECONDS * 1000:.0f}",))
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (address.lock_key("schema"),))

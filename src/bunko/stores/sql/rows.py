@@ -10,7 +10,7 @@ from typing import Any
 from bunko.protocols.rows import Digest, Key, Row, RowPage
 from bunko.stores.sql import marks
 from bunko.stores.sql.changes import SqlChanges, advance_generation, put_meta
-from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, placeholders, retried
+from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, placeholders, retried, retried_until_commit
 from bunko.stores.sql.tables import TABLES, TABLES_WITH_IDS, Table
 from bunko.stores.sql.tools import MACHINE_PREFIX
 
@@ -62,7 +62,7 @@ class SqlRows:
         )
         return tuple(rows[0]) if rows else ()
 
-    @retried
+    @retried_until_commit  # new rows can be inserted once
     def put_page(self, table: str, page: RowPage, *, is_new: bool) -> bool:
         """Make the rows between two keys those of a page; return whether they were not."""
         if not is_new and self._select(table, page.after, page.until, limit=len(page.rows) + 1) == page.rows:

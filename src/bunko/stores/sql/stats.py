@@ -78,7 +78,7 @@ class SqlStats:
         rows = self._database.rows(
             "SELECT uri, title, (SELECT count(*) FROM chunks WHERE document_id = documents.id), length(text),"
             " substr(text, body + 1, CAST(? AS INTEGER)) FROM documents WHERE tool_id = ?"
-            " ORDER BY uri LIMIT ? OFFSET ?",
+            f" ORDER BY {self._database.uri_key('uri')} LIMIT ? OFFSET ?",
             (BEGINNING_CHARS, tool_id, limit, skip),
             types=(TEXT, TEXT, INTEGER, INTEGER, TEXT),
         )
@@ -108,8 +108,8 @@ class SqlStats:
         for uri, date in newest_first((uri, date) for uri, date, _ in dated)[:limit]:
             for title, tags_json, beginning, first_line, last_line in self._database.rows(
                 "SELECT title, tags, substr(text, body + 1, CAST(? AS INTEGER)), first_line, last_line FROM documents"
-                " WHERE tool_id = ? AND uri = ?",
-                (BEGINNING_CHARS, tool_id, uri),
+                f" WHERE tool_id = ? AND {self._database.uri_key('uri')} = ?",
+                (BEGINNING_CHARS, tool_id, self._database.key_of(uri)),
                 types=(TEXT, TEXT, TEXT, INTEGER, INTEGER),
             ):
                 with self._database.decode_values():

@@ -43,6 +43,14 @@ class Connection(sqlite3.Connection):
         """Create a table that only some libraries have, unless it exists."""
         self.execute(schema.OPTIONAL_TABLES[name])
 
+    def uri_key(self, column: str) -> str:
+        """Return the column: an index of SQLite takes texts of any length."""
+        return column
+
+    def key_of(self, uri: str) -> str:
+        """Return the path or URL."""
+        return uri
+
     def exclude_imports(self) -> bool:
         """Return True: one process at a time imports into a file, and it is the one that writes now."""
         return True
@@ -295,7 +303,15 @@ class Database:
         """Return the SQL for the length of a text in bytes; SQLite knows octet_length only since 3.43."""
         return f"length(CAST({expression} AS BLOB))"
 
-    def retry(self, work: Callable[[], T]) -> T:
+    def uri_key(self, column: str) -> str:
+        """Return the column: an index of SQLite takes texts of any length."""
+        return column
+
+    def key_of(self, uri: str) -> str:
+        """Return the path or URL."""
+        return uri
+
+    def retry(self, work: Callable[[], T], *, is_repeatable: bool) -> T:
         """Return what a function returns: the connection to a file is never lost."""
         return work()
 
