@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 # The keys of the metadata of a collection that bunko made.
-LIBRARY_KEY, TOOL_KEY, GENERATION_KEY, NONCE_KEY = "bunko_library", "bunko_tool", "bunko_generation", "bunko_nonce"
+LIBRARY_KEY, TOOL_KEY = "bunko_library", "bunko_tool"
+GENERATION_KEY, COPY_KEY, NONCE_KEY = "bunko_generation", "bunko_copy", "bunko_nonce"
 
 
 class CollectionInfo(NamedTuple):
@@ -33,7 +34,8 @@ class CollectionInfo(NamedTuple):
     def stamp(self) -> Stamp:
         """Return what it says about itself."""
         generation = self.metadata.get(GENERATION_KEY)
-        return Stamp(generation if type(generation) is int else 0, str(self.metadata.get(NONCE_KEY, "")))
+        copy, nonce = (str(self.metadata.get(key, "")) for key in (COPY_KEY, NONCE_KEY))
+        return Stamp(generation if type(generation) is int else 0, copy, nonce)
 
 
 class ChunkRecord(NamedTuple):

@@ -142,7 +142,9 @@ class ChromaIndex:
             return True
         if not self.check(tool_id):
             return False
-        self._client.drop(self._name(tool_id))
+        collection = self._client.find(self._name(tool_id))
+        if collection is not None:
+            self._writer.drop(tool_id, collection)
         self._update(tool_id)
         return True
 
@@ -156,7 +158,7 @@ class ChromaIndex:
         for name in {self._name(tool_id), self._options.collection_name}:
             collection = self._client.find(name)
             if collection is not None and collection.belongs_to(self._store.id, tool_id):
-                self._client.drop(name)
+                self._writer.drop(tool_id, collection)
 
     def close(self) -> None:
         """Close connections and files."""

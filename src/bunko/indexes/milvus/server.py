@@ -19,7 +19,7 @@ from bunko.remote import strip_credentials
 
 T = TypeVar("T")
 # What a row has besides its vectors. `note` is empty but in the rows that say what a collection holds.
-SCALAR_FIELDS = ("id", "tool", "document_id", "generation", "length", "path", "tags", "note")
+SCALAR_FIELDS = ("id", "tool", "document_id", "generation", "length", "path", "date", "tags", "note")
 MAX_RESULTS = 16_384  # of Milvus
 MAX_PATH_BYTES, MAX_TAGS, MAX_TAG_BYTES, _MAX_NOTE_BYTES = 4096, 200, 400, 400
 _MAX_MESSAGE_CHARS = 300
@@ -157,6 +157,7 @@ class MilvusServer:
         schema.add_field("generation", DataType.INT64)
         schema.add_field("length", DataType.INT64)
         schema.add_field("path", DataType.VARCHAR, max_length=MAX_PATH_BYTES)
+        schema.add_field("date", DataType.INT64)
         schema.add_field(
             "tags", DataType.ARRAY, element_type=DataType.VARCHAR, max_capacity=MAX_TAGS, max_length=MAX_TAG_BYTES
         )

@@ -24,13 +24,15 @@ _log = logging.getLogger("bunko.search")
 _DENSE_FACTOR, _MIN_DENSE = 4, 100
 
 
-class ToolCopy(NamedTuple):
+class SearchedCopy(NamedTuple):
     """The copy of a tool that a view searches."""
 
     tool_id: int
+    id: str
     collection: str
     dimension: int
     moments: Moments | None  # of its vectors; None if it has none or they are left out
+    has_old_dates: bool  # of some documents
 
 
 class PendingChunks(NamedTuple):
@@ -51,7 +53,7 @@ class MilvusView:
         self,
         search: Callable[[str, str, Any, int, str], list[int]],  # collection, field, vector, limit, expression
         reader: ChunkReader,
-        copies: Sequence[ToolCopy],
+        copies: Sequence[SearchedCopy],
         pending: Sequence[PendingChunks],
         statistics: SearchStatistics,
         list_rows: Callable[[], list[int]],
@@ -199,9 +201,11 @@ class MilvusView:
             if field == "sparse" or (copy.moments is not None and copy.dimension == len(query)):
                 tools_by_collection.setdefault(copy.collection, []).append(copy.tool_id)
         ids: list[int] = []
+        with_dates = not any(copy.has_old_dates for copy in self._copies)
         for collection, tool_ids in tools_by_collection.items():
+            expression = filter_expression(tool_ids, where, with_dates=with_dates)
             with timer("milvus_query", _log):
-                ids += self._search_collection(collection, field, query, limit, filter_expression(tool_ids, where))
+                ids += self._search_collection(collection, field, query, limit, expression)
         return ids
 
     def _read(self, ids: Sequence[int], *, complete: bool = True) -> Mapping[int, ScoredChunk]:
