@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from bunko.indexes.replica import Stamp
@@ -66,6 +67,12 @@ class ChromaClient(Protocol):
 
     def set_search_ef(self, collection: CollectionInfo, search_ef: int) -> None:
         """Set how many candidates a search of a collection keeps."""
+
+    def check_files(self, collection: CollectionInfo) -> None:
+        """Raise an error if the files of a collection are damaged."""
+
+    def writing(self, collection: CollectionInfo) -> AbstractContextManager[None]:
+        """Write records inside the block; if it does not end, the collection is checked before it is used again."""
 
     def upsert(self, collection: CollectionInfo, records: Sequence[ChunkRecord]) -> None:
         """Add records, or replace those with the same ids."""

@@ -18,6 +18,7 @@ from bunko.indexes.chroma.client import (
     ChunkRecord,
     CollectionInfo,
 )
+from bunko.indexes.chroma.file_guard import DamagedFiles
 from bunko.indexes.replica import Replay, Stamp, announce_change, announce_copy, batches, forget_copy, plan_replay
 from bunko.protocols import Store
 from bunko.timing import timer
@@ -56,8 +57,13 @@ class CollectionWriter:
             return self._fill(name, tool_id, collection)
         if collection.hnsw.get("ef_search") != self._hnsw["ef_search"]:
             self._client.set_search_ef(collection, self._hnsw["ef_search"])
-        if replay.is_worthwhile(collection.stamp) and not self._apply(collection, tool_id, replay):
-            return self._fill(name, tool_id, collection)  # the vectors have another dimension now
+        try:
+            self._client.check_files(collection)
+            is_current = not replay.is_worthwhile(collection.stamp) or self._apply(collection, tool_id, replay)
+        except DamagedFiles:
+            is_current = False
+        if not is_current:  # or the vectors have another dimension now
+            return self._fill(name, tool_id, collection)
         return self._client.find(name) or collection
 
     def drop(self, tool_id: int, collection: CollectionInfo) -> None:
@@ -85,6 +91,14 @@ class CollectionWriter:
         """Remove and write documents, then stamp the collection; return False if a vector does not fit into it."""
         stamp = announce_change(self._store, tool_id, INDEX_NAME, collection.stamp, replay.generation)
         reach_failpoint("index.announced")
+        with self._client.writing(collection):
+            if not self._write_changes(collection, replay):
+                return False
+        self._client.stamp(collection, self._metadata(tool_id, stamp))
+        reach_failpoint("index.stamped")
+        return True
+
+    def _write_changes(self, collection: CollectionInfo, replay: Replay) -> bool:
         for document_ids in batches(replay.removed, _ID_BATCH):
             self._client.delete_documents(collection, document_ids)
         reach_failpoint("index.removed")
@@ -96,8 +110,6 @@ class CollectionWriter:
             with timer("chromadb_write", _log, indent=1):
                 self._client.upsert(collection, records)
             reach_failpoint("index.written")
-        self._client.stamp(collection, self._metadata(tool_id, stamp))
-        reach_failpoint("index.stamped")
         return True
 
     def _metadata(self, tool_id: int, stamp: Stamp) -> dict[str, Any]:
