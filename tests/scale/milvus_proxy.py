@@ -61,7 +61,7 @@ class MilvusProxy:
         self._channel.close()
 
 
-class _Handler(grpc.GenericRpcHandler):
+class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc is not in .venv
     def __init__(self, proxy: MilvusProxy) -> None:
         self._proxy = proxy
 

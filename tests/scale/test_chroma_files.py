@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -153,6 +152,8 @@ def test_a_full_disk_is_one_sentence_and_mended_later(docs: Path, open_docs: Ope
     environ = {"BUNKO_INDEX_KIND": "chroma", "CHROMADB_PERSIST_DIR": str(folder)}
 
     def limit_files() -> None:
+        import resource  # not on Windows
+
         resource.setrlimit(resource.RLIMIT_FSIZE, (120_000, resource.RLIM_INFINITY))
 
     full = subprocess.run(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import socket
 import subprocess
 import sys
@@ -11,8 +10,12 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import grpc
 import pytest
+
+pytest.importorskip("pymilvus", reason="pymilvus is not installed here: make test-scale installs it")
+
+import grpc
+from pymilvus.grpc_gen import common_pb2, milvus_pb2
 
 from bunko.errors import IndexFailure
 from bunko.indexes.milvus.server import MilvusServer
@@ -21,9 +24,6 @@ from bunko.library.library import Library
 from tests.conftest import Opener
 from tests.scale.engines import Server, milvus_server, require_milvus
 from tests.scale.milvus_proxy import Answer, MilvusProxy, milvus_proxy, refuse
-
-pytest.importorskip("pymilvus", reason="pymilvus is not installed here: make test-scale installs it")
-from pymilvus.grpc_gen import common_pb2, milvus_pb2
 
 pytestmark = pytest.mark.scale
 
@@ -265,6 +265,8 @@ def test_a_full_disk_under_a_file_is_one_sentence_and_mended_later(
         before = contents(library)
 
     def limit_files() -> None:
+        import resource  # not on Windows
+
         resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
 
     arguments = [sys.executable, "-m", "bunko", "index", "sync", "--docs-dir", str(notes)]

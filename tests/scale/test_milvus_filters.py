@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bunko import indexes, stores
 from bunko.embedders import hashing
 from bunko.indexes.milvus import filters, view
+from bunko.indexes.milvus.filters import filter_expression
+from bunko.indexes.milvus.server import MilvusServer
 from bunko.indexes.options import EngineOptions, MilvusOptions
 from bunko.protocols import Index, Store
-from bunko.records import Filter, PreparedDocument
+from bunko.records import Filter, PreparedDocument, SelectedDocuments
 from bunko.search.hits import search
 from bunko.search.request import RankRequest
 from bunko.types import SourceEntry, Tool
@@ -25,6 +28,7 @@ pytestmark = pytest.mark.scale
 DAY_NS = 86400 * 10**9
 EMBEDDER = hashing.build(64)
 QUERY = "京都の寺と庭"
+TOPICS = ("京都の寺と庭", "サーバーの移行", "the sorry dog", "tomatoes in the garden", "予算の会議", "鹿せんべい")
 OUTSIDE, INSIDE = 600, 12
 
 
@@ -156,3 +160,68 @@ def test_the_documents_of_a_path_or_of_tags_are_found_among_better_ones(
     write(store, tool, [worse("own/", number, tags=("own", "keep")) for number in range(INSIDE)])
     index.sync(tool.id)
     check(store, index, {tool.id: "docs"}, where, {f"own/{number}.md" for number in range(INSIDE)}, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Tool, EngineOptions, Path]]:
+    """Write 1,500 documents of made-up words, so that no arm returns all candidates."""
+    require_milvus()
+    folder = tmp_path_factory.mktemp("large")
+    store = stores.build("sqlite", folder / "library.db")
+    tool = store.tools.put(Tool("documents"))
+    random = np.random.default_rng(7)
+    embedder = hashing.build(64)
+    documents, vectors = [], {}
+    for number in range(1500):
+        words = " ".join(f"word{rank}" for rank in random.zipf(1.4, 30) % 900)
+        text = f"{words} {TOPICS[number % 6]} {number}"
+        document = prepared(f"part{number % 3}/{number}.md", text, tags=(f"tag{number % 4}",), modified_ns=10**18)
+        key = str(number).encode()
+        vectors[key] = embedder.embed([text])[0]
+        documents.append(replace(document, vector_keys=[key]))
+    store.documents.write(tool.id, upsert=documents, vectors=vectors)
+    yield store, tool, EngineOptions(milvus=MilvusOptions(uri=str(folder / "milvus.db"), timeout=60.0)), folder
+    store.close()
+
+
+def test_among_many_chunks_the_best_are_those_of_the_embedded_index(
+    large: tuple[Store, Tool, EngineOptions, Path],
+) -> None:
+    store, tool, options, folder = large
+    index = indexes.build("milvus", store, None, options)
+    embedded = indexes.build("embedded", store, folder / "index")
+    index.sync(tool.id)
+    embedded.sync(tool.id)
+    filters = (Filter(), Filter(path="part1/*"), Filter(tags=("tag2",)), Filter(path="part2/*", tags=("tag1",)))
+    full_pages = 0
+    with store.read_transaction():
+        views = [built.view([tool.id]) for built in (index, embedded)]
+        for query in ("word3 word17", "京都の寺 word5", "the sorry dog", "鹿", "word8 word9 word10 サーバー"):
+            for where in filters:
+                request = RankRequest(query, top_k=10, where=where)
+                found, expected = (
+                    search(store, view, {tool.id: "documents"}, hashing.build(64), request) for view in views
+                )
+                scores = [[round(hit.score, 4) for hit in hits] for hits in (found, expected)]
+                assert scores[0] == pytest.approx(scores[1], abs=1.01e-4), (query, where)
+                full_pages += len(found) == 10
+    assert full_pages >= 15
+    index.close()
+
+
+def test_a_large_filter_is_an_expression_over_paths_and_tags(large: tuple[Store, Tool, EngineOptions, Path]) -> None:
+    store, tool, options, _ = large
+    where = Filter(path="part1/**", tags=("tag1",))
+    few = SelectedDocuments.of([1, 2], where)
+    assert filter_expression([3], few) == "tool in [3] and document_id in [1, 2]"
+    many = SelectedDocuments.of(range(2000), where)
+    expression = filter_expression([tool.id], many)
+    assert expression == f'tool in [{tool.id}] and path like "part1/%" and ARRAY_CONTAINS_ALL(tags, ["tag1"])'
+    index = indexes.build("milvus", store, None, options)
+    index.sync(tool.id)
+    index.close()
+    server = MilvusServer(options.milvus)
+    selected = set(store.documents.select(tool.id, where))
+    rows = server.query(f"bunko_{store.id[:12]}_64", expression, ["document_id"])
+    assert {row["document_id"] for row in rows} == selected
+    server.close()

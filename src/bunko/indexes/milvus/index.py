@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,6 +52,7 @@ class MilvusIndex:
         self._reader = ChunkReader(store)
         self._segments = EmbeddedIndex(store, folder)
         self._states: dict[int, _ToolState] = {}
+        self._is_repeated = threading.local()
         self._pause: tuple[float, IndexFailure] | None = None
         self.location = server.location
 
@@ -79,6 +81,7 @@ class MilvusIndex:
             pending,
             self._search_statistics(states),
             lambda: sorted(row for tool_id in tool_ids for row in self._store.changes.chunk_ids(tool_id)),
+            self._search_again if all(state.is_current for state in states.values()) else lambda: None,
             generation=generation,
             candidates=self._options.candidates,
         )
@@ -164,6 +167,16 @@ class MilvusIndex:
             self._states.clear()
             self._note_failure(failure)
             raise
+
+    def _search_again(self) -> None:
+        """Fail once, so that the search is repeated: an import may have replaced documents since it began.
+
+        The new rows are not in the state of the store that it sees, and the old ones may be deleted.
+        """
+        self._is_repeated.value = not getattr(self._is_repeated, "value", False)
+        if self._is_repeated.value:
+            self._states.clear()
+            raise IndexFailure("The index has changed during the search", hint="Search again.")
 
     def _state(self, tool_id: int) -> _ToolState:
         """Return what a search needs of a tool; it is read once for each state of the store."""

@@ -22,8 +22,8 @@ _MAX_MESSAGE_CHARS = 300
 # What Milvus Lite says if no row matches, and what servers say of a collection that is not in memory.
 _NO_ROWS = "Unsupported data type: 0"
 _RELEASED = re.compile(r"released|not loaded|call load\(\)|collection not load", re.IGNORECASE)
-_TOKEN_WORDS = ("unauthenticated", "auth check", "permission")
-_DISK_WORDS = ("no space left", "disk quota", "disk is full", "file too large", "disk full")
+_TOKEN_REJECTED = re.compile(r"unauthenticated|auth check|permission", re.IGNORECASE)
+_DISK_FULL = re.compile(r"no space left|disk quota|disk is full|disk full|file too large", re.IGNORECASE)
 _MIN_VERSION = (2, 5)
 _FIRST_DELAY_SECONDS = 0.5  # before the second attempt of a write
 
@@ -259,12 +259,12 @@ class MilvusServer:
                 " milvus-lite is missing: pip install 'bunko[milvus-lite]'.",
                 is_away=True,
             )
-        if "UNAUTHENTICATED" in status or any(words in lower for words in _TOKEN_WORDS):
+        if "UNAUTHENTICATED" in status or _TOKEN_REJECTED.search(detail):
             return IndexFailure(
                 f"Milvus at {self.location} rejected the token: {detail}",
                 hint="Set milvus.token, or BUNKO_MILVUS_TOKEN in the environment.",
             )
-        if any(words in lower for words in _DISK_WORDS):
+        if _DISK_FULL.search(detail):
             return IndexFailure(
                 f"Milvus at {self.location} has no disk space left: {detail}",
                 hint="Free some there, then run: bunko index sync.",

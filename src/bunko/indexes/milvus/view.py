@@ -57,6 +57,7 @@ class MilvusView:
         pending: Sequence[PendingChunks],
         statistics: SearchStatistics,
         list_rows: Callable[[], list[int]],
+        on_unknown_rows: Callable[[], None],  # if Milvus has rows that the store does not have
         *,
         generation: int,
         candidates: int,
@@ -64,7 +65,7 @@ class MilvusView:
         self._search_collection, self._reader, self._copies, self._statistics = search, reader, copies, statistics
         self._pending = {scored.chunk.chunk_id: scored for part in pending for scored in part.chunks}
         self._pending_with_vectors = [scored for part in pending if part.has_vectors for scored in part.chunks]
-        self._list_rows, self._candidates = list_rows, candidates
+        self._list_rows, self._on_unknown_rows, self._candidates = list_rows, on_unknown_rows, candidates
         self._rows: list[int] | None = None
         self.generation, self.size = generation, statistics.size
         self.notices: Sequence[str] = ()
@@ -183,9 +184,12 @@ class MilvusView:
         limit = min(wanted, MAX_RESULTS)
         while True:
             found = self._search(field, query, limit, where)
+            known = self._read(found, complete=False)
+            if len(known) < len(found):
+                self._on_unknown_rows()
             chunks = [
                 scored
-                for chunk_id, scored in self._read(found, complete=False).items()
+                for chunk_id, scored in known.items()
                 if chunk_id not in self._pending and (allowed is None or scored.chunk.document_id in allowed)
             ]
             if len(chunks) >= k or len(found) < limit or limit == MAX_RESULTS:
