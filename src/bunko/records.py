@@ -133,9 +133,13 @@ class Totals:
     characters: int
 
 
+# A store may forget what was removed so long ago, so that an index that was not updated since is built anew.
+MAX_GENERATIONS_BEHIND = 1000
+
+
 @dataclass(frozen=True, slots=True)
 class ToolStatistics:
-    """Statistics over the chunks of a tool at one generation."""
+    """Statistics over the chunks of a copy of a tool at one generation."""
 
     generation: int
     chunks: int

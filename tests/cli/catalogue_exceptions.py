@@ -51,7 +51,7 @@ LEFT_OUT_TEXTS = frozenset(
         # compared with what other programs say
         "allocate memory", "already exists", "bad repetition operator", "Could not decode to UTF-8",
         "duplicate column name", "invalid escape sequence", "invalid perl operator", "invalid repetition size",
-        "no such column", "no such table", "out of memory", "pattern too large", "auth check",
+        "no such column", "no such table", "out of memory", "pattern too large",
         "Unsupported data type: 0",
         # headers, keys of tables, and names of threads and arguments
         "Basic {}", "Bearer {}", "derived {}", "forgotten {}", "index {} {}", "machine of", "bunko {} {} {}",

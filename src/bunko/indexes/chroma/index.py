@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bunko.errors import IndexFailure, SettingsError
 from bunko.indexes.chroma.client import ChromaClient, CollectionInfo
+from bunko.indexes.chroma.file_guard import DamagedFiles
 from bunko.indexes.chroma.local_moments import LocalMoments
 from bunko.indexes.chroma.view import ChromaView
 from bunko.indexes.chroma.writer import INDEX_NAME, CollectionWriter
@@ -132,6 +133,10 @@ class ChromaIndex:
             replay = plan_replay(self._store, tool_id, INDEX_NAME, collection.stamp)
             chunks = self._store.changes.chunks_since(tool_id, 0)
             expected = {(chunk.document_id, chunk.chunk_id) for chunk in chunks if chunk.vector is not None}
+        try:
+            self._client.check_files(collection)
+        except DamagedFiles as damage:
+            return damage.message
         if not replay.from_scratch and not replay.pending and self._client.pairs(collection) != expected:
             return f"The collection {collection.name!r} in Chroma has other chunks than the library"
         return ""
@@ -142,7 +147,9 @@ class ChromaIndex:
             return True
         if not self.check(tool_id):
             return False
-        self._client.drop(self._name(tool_id))
+        collection = self._client.find(self._name(tool_id))
+        if collection is not None:
+            self._writer.drop(tool_id, collection)
         self._update(tool_id)
         return True
 
@@ -156,7 +163,7 @@ class ChromaIndex:
         for name in {self._name(tool_id), self._options.collection_name}:
             collection = self._client.find(name)
             if collection is not None and collection.belongs_to(self._store.id, tool_id):
-                self._client.drop(name)
+                self._writer.drop(tool_id, collection)
 
     def close(self) -> None:
         """Close connections and files."""

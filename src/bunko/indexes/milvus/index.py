@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,14 +12,14 @@ from bunko.errors import IndexFailure
 from bunko.indexes.embedded.index import EmbeddedIndex
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.indexes.milvus.chunks import ChunkReader, ScoredChunk
-from bunko.indexes.milvus.copies import ToolCopies
-from bunko.indexes.milvus.packed_moments import dimension_of, unpack_moments
+from bunko.indexes.milvus.copies import ToolCopies, ToolCopy
+from bunko.indexes.milvus.packed_moments import unpack_moments
 from bunko.indexes.milvus.server import MilvusServer
 from bunko.indexes.milvus.statistics import SearchStatistics
-from bunko.indexes.milvus.view import MilvusView, PendingChunks, ToolCopy
+from bunko.indexes.milvus.view import MilvusView, PendingChunks, SearchedCopy
 from bunko.indexes.milvus.writer import INDEX_NAME, CopyWriter
 from bunko.indexes.options import EngineOptions, MilvusOptions
-from bunko.indexes.replica import Replay, Stamp, plan_replay
+from bunko.indexes.replica import Replay, plan_replay
 from bunko.protocols import IndexView, Store
 from bunko.records import IndexState, ToolStatistics
 
@@ -32,10 +33,10 @@ class _ToolState(NamedTuple):
     """What a search needs to know about the copy of a tool, when the store had a generation."""
 
     generation: int
-    copy: ToolCopy | None
+    copy: SearchedCopy | None
     statistics: ToolStatistics | None
     pending: PendingChunks
-    is_exact: bool  # the statistics are those of the generation
+    is_current: bool  # copy and statistics are those of the generation
     missing: int  # documents that are neither copied nor pending
 
 
@@ -46,11 +47,12 @@ class MilvusIndex:
 
     def __init__(self, store: Store, folder: Path | None, server: MilvusServer, options: MilvusOptions) -> None:
         self._store, self._folder, self._server, self._options = store, folder, server, options
-        self._copies = ToolCopies(server, store.id, options.collection_name)
+        self._copies = ToolCopies(server, store, options.collection_name)
         self._writer = CopyWriter(store, server, self._copies)
         self._reader = ChunkReader(store)
         self._segments = EmbeddedIndex(store, folder)
         self._states: dict[int, _ToolState] = {}
+        self._is_repeated = threading.local()
         self._pause: tuple[float, IndexFailure] | None = None
         self.location = server.location
 
@@ -79,6 +81,7 @@ class MilvusIndex:
             pending,
             self._search_statistics(states),
             lambda: sorted(row for tool_id in tool_ids for row in self._store.changes.chunk_ids(tool_id)),
+            self._search_again if all(state.is_current for state in states.values()) else lambda: None,
             generation=generation,
             candidates=self._options.candidates,
         )
@@ -103,16 +106,16 @@ class MilvusIndex:
         """Return how far the copy of a tool has followed the store."""
         try:
             self._raise_if_paused()
-            stamp, dimension = self._find_stamp(tool_id)
-            rows = 0 if stamp is None else self._server.count(self._copies.name(dimension), f"tool == {tool_id}")
+            copy = self._copies.find(tool_id)
+            rows = 0 if copy is None else self._server.count(copy.collection, f"tool == {tool_id}")
         except IndexFailure as failure:
             self._note_failure(failure)
             return IndexState(0, problem=failure.message, hint=failure.hint)
-        replay = plan_replay(self._store, tool_id, INDEX_NAME, stamp)
-        if stamp is not None and replay.from_scratch:
+        replay = self._plan_replay(tool_id, copy)
+        if copy is not None and replay.from_scratch:
             problem = "The copy belongs to another state of the library, such as before a restored backup"
             return IndexState(0, replay.pending, rows, problem, "Make it anew: bunko index sync.")
-        return IndexState(stamp.generation if stamp else 0, replay.pending, rows)
+        return IndexState(copy.stamp.generation if copy else 0, replay.pending, rows)
 
     def storage_bytes(self, tool_id: int | None = None) -> int:
         """Return the size of the segments that an embedded index left in the library."""
@@ -120,13 +123,13 @@ class MilvusIndex:
 
     def check(self, tool_id: int) -> str:
         """Return what is wrong with the copy of a tool, or an empty string."""
-        stamp, dimension = self._find_stamp(tool_id)
-        replay = plan_replay(self._store, tool_id, INDEX_NAME, stamp)
-        if stamp is None or replay.from_scratch or replay.pending:
+        copy = self._copies.find(tool_id)
+        replay = self._plan_replay(tool_id, copy)
+        if copy is None or replay.from_scratch or replay.pending:
             return ""  # the next sync mends it
         expected = len(self._store.changes.chunk_ids(tool_id))
-        statistics = self._store.index_statistics.get(tool_id)
-        rows = self._server.count(self._copies.name(dimension), f"tool == {tool_id}")
+        statistics = self._store.index_statistics.get(tool_id, copy.stamp.copy)
+        rows = self._server.count(copy.collection, f"tool == {tool_id}")
         if rows != expected or statistics is None or statistics.chunks != expected:
             return f"The copy in Milvus has {rows} chunks, and the library {expected}"
         return ""
@@ -135,18 +138,21 @@ class MilvusIndex:
         """Make the copy of a tool anew if it is wrong; return whether it was."""
         if not self.check(tool_id):
             return False
-        self._copies.delete(tool_id)
+        self._writer.delete(tool_id, self._copies.find(tool_id))
         self._writer.update(tool_id)
         self._states.pop(tool_id, None)
         return True
 
     def drop(self, tool_id: int, *, copy_only: bool = False) -> None:
-        """Delete the copy of a tool, its statistics, and segments that an embedded index left, or only the copy."""
+        """Delete the copy of a tool with its statistics, and segments that an embedded index left, or only the copy."""
         self._states.pop(tool_id, None)
-        if not copy_only:
+        if copy_only:
+            self._writer.delete(tool_id, self._copies.find(tool_id))
+            return
+        if tool_id not in {tool.id for tool in self._store.tools.all()}:
             self._segments.drop(tool_id)
-            self._store.index_statistics.clear(tool_id)
-        self._copies.delete(tool_id)
+        self._writer.delete(tool_id, self._copies.find(tool_id))
+        self._segments.drop(tool_id)  # not before: they answer if Milvus cannot
 
     def close(self) -> None:
         """Close the connection."""
@@ -162,25 +168,40 @@ class MilvusIndex:
             self._note_failure(failure)
             raise
 
+    def _search_again(self) -> None:
+        """Fail once, so that the search is repeated: an import may have replaced documents since it began.
+
+        The new rows are not in the state of the store that it sees, and the old ones may be deleted.
+        """
+        self._is_repeated.value = not getattr(self._is_repeated, "value", False)
+        if self._is_repeated.value:
+            self._states.clear()
+            raise IndexFailure("The index has changed during the search", hint="Search again.")
+
     def _state(self, tool_id: int) -> _ToolState:
         """Return what a search needs of a tool; it is read once for each state of the store."""
         known, generation = self._states.get(tool_id), self._store.generation()
-        if known is not None and known.generation == generation and not known.pending.chunks and not known.missing:
+        if known is not None and known.generation == generation and known.is_current:
             return known
-        statistics = self._store.index_statistics.get(tool_id)
-        stamp, dimension = self._find_stamp(tool_id)
-        replay = plan_replay(self._store, tool_id, INDEX_NAME, stamp)
-        if replay.from_scratch or stamp is None or statistics is None:
-            copy, statistics, replay = None, None, plan_replay(self._store, tool_id, INDEX_NAME, None)
+        tool_copy, copy = self._copies.find(tool_id), None
+        replay = self._plan_replay(tool_id, tool_copy)
+        statistics = tool_copy and self._store.index_statistics.get(tool_id, tool_copy.stamp.copy)
+        if replay.from_scratch or tool_copy is None or statistics is None:
+            statistics, replay = None, self._plan_replay(tool_id, None)
         else:
-            moments = unpack_moments(statistics.vectors)
-            copy = ToolCopy(tool_id, self._copies.name(dimension), dimension, moments)
+            copy = SearchedCopy(
+                tool_id,
+                tool_copy.stamp.copy,
+                tool_copy.collection,
+                tool_copy.dimension,
+                unpack_moments(statistics.vectors),
+                has_old_dates=bool(replay.redated),
+            )
         if copy is None and len(replay.written) > _MAX_PENDING:
             raise IndexFailure("Milvus does not have this tool yet", hint="Copy it: bunko index sync.")
         pending = self._pending_chunks(replay, statistics)
         missing = max(0, len(replay.written) - _MAX_PENDING)
-        is_exact = not replay.pending and (statistics is None or copy is not None)
-        state = _ToolState(generation, copy, statistics, pending, is_exact, missing)
+        state = _ToolState(generation, copy, statistics, pending, not replay.pending, missing)
         self._states[tool_id] = state
         return state
 
@@ -192,22 +213,20 @@ class MilvusIndex:
         return PendingChunks(chunks, has_vectors)
 
     def _search_statistics(self, states: dict[int, _ToolState]) -> SearchStatistics:
-        statistics = {tool_id: state.statistics for tool_id, state in states.items() if state.statistics is not None}
+        statistics = {
+            (state.copy.tool_id, state.copy.id): state.statistics
+            for state in states.values()
+            if state.copy is not None and state.statistics is not None
+        }
         pending = [scored for state in states.values() for scored in state.pending.chunks]
-        if all(state.is_exact for state in states.values()):
+        if all(state.is_current for state in states.values()):
             size = sum(tool.chunks for tool in statistics.values())
         else:
             size = sum(self._store.stats.totals(tool_id).chunks for tool_id in states)
         return SearchStatistics(self._store, statistics, pending, size)
 
-    def _find_stamp(self, tool_id: int) -> tuple[Stamp | None, int]:
-        """Return the stamp of the copy of a tool and the dimension of its vectors."""
-        statistics = self._store.index_statistics.get(tool_id)
-        dimension = dimension_of(statistics.vectors) if statistics else 0
-        if statistics is None or not self._copies.exists(dimension):
-            self._server.collections()  # is it there at all?
-            return None, dimension
-        return self._copies.stamp(dimension, tool_id), dimension
+    def _plan_replay(self, tool_id: int, copy: ToolCopy | None) -> Replay:
+        return plan_replay(self._store, tool_id, INDEX_NAME, copy.stamp if copy else None, with_dates=True)
 
     def _local_view(
         self, tool_ids: Sequence[int], without_vectors: Sequence[int], failure: IndexFailure

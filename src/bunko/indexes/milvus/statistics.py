@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log
 from typing import TYPE_CHECKING
 
@@ -23,11 +23,11 @@ class SearchStatistics:
     def __init__(
         self,
         store: Store,
-        statistics: dict[int, ToolStatistics],
+        statistics: Mapping[tuple[int, str], ToolStatistics],  # by tool and copy
         pending_chunks: Sequence[ScoredChunk],
         size: int,
     ) -> None:
-        self._store, self._tool_ids, self._pending = store, list(statistics), pending_chunks
+        self._store, self._copies, self._pending = store, list(statistics), pending_chunks
         self.size = size
         counted = sum(tool.chunks for tool in statistics.values()) + len(pending_chunks)
         terms = sum(tool.terms for tool in statistics.values()) + sum(scored.length for scored in pending_chunks)
@@ -60,8 +60,8 @@ class SearchStatistics:
                     self._pending_counts.update(part.tolist())
         for dimension in missing:
             self._known[dimension] = self._pending_counts[dimension]
-        for tool_id in self._tool_ids:
-            for dimension, count in self._store.index_statistics.frequencies(tool_id, missing).items():
+        for tool_id, copy in self._copies:
+            for dimension, count in self._store.index_statistics.frequencies(tool_id, copy, missing).items():
                 self._known[dimension] += count
         # Documents that were removed and not yet subtracted must not make a term more frequent than there are chunks.
         for dimension in missing:

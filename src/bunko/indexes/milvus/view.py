@@ -24,13 +24,15 @@ _log = logging.getLogger("bunko.search")
 _DENSE_FACTOR, _MIN_DENSE = 4, 100
 
 
-class ToolCopy(NamedTuple):
+class SearchedCopy(NamedTuple):
     """The copy of a tool that a view searches."""
 
     tool_id: int
+    id: str
     collection: str
     dimension: int
     moments: Moments | None  # of its vectors; None if it has none or they are left out
+    has_old_dates: bool  # of some documents
 
 
 class PendingChunks(NamedTuple):
@@ -51,10 +53,11 @@ class MilvusView:
         self,
         search: Callable[[str, str, Any, int, str], list[int]],  # collection, field, vector, limit, expression
         reader: ChunkReader,
-        copies: Sequence[ToolCopy],
+        copies: Sequence[SearchedCopy],
         pending: Sequence[PendingChunks],
         statistics: SearchStatistics,
         list_rows: Callable[[], list[int]],
+        on_unknown_rows: Callable[[], None],  # if Milvus has rows that the store does not have
         *,
         generation: int,
         candidates: int,
@@ -62,7 +65,7 @@ class MilvusView:
         self._search_collection, self._reader, self._copies, self._statistics = search, reader, copies, statistics
         self._pending = {scored.chunk.chunk_id: scored for part in pending for scored in part.chunks}
         self._pending_with_vectors = [scored for part in pending if part.has_vectors for scored in part.chunks]
-        self._list_rows, self._candidates = list_rows, candidates
+        self._list_rows, self._on_unknown_rows, self._candidates = list_rows, on_unknown_rows, candidates
         self._rows: list[int] | None = None
         self.generation, self.size = generation, statistics.size
         self.notices: Sequence[str] = ()
@@ -181,9 +184,12 @@ class MilvusView:
         limit = min(wanted, MAX_RESULTS)
         while True:
             found = self._search(field, query, limit, where)
+            known = self._read(found, complete=False)
+            if len(known) < len(found):
+                self._on_unknown_rows()
             chunks = [
                 scored
-                for chunk_id, scored in self._read(found, complete=False).items()
+                for chunk_id, scored in known.items()
                 if chunk_id not in self._pending and (allowed is None or scored.chunk.document_id in allowed)
             ]
             if len(chunks) >= k or len(found) < limit or limit == MAX_RESULTS:
@@ -199,9 +205,11 @@ class MilvusView:
             if field == "sparse" or (copy.moments is not None and copy.dimension == len(query)):
                 tools_by_collection.setdefault(copy.collection, []).append(copy.tool_id)
         ids: list[int] = []
+        with_dates = not any(copy.has_old_dates for copy in self._copies)
         for collection, tool_ids in tools_by_collection.items():
+            expression = filter_expression(tool_ids, where, with_dates=with_dates)
             with timer("milvus_query", _log):
-                ids += self._search_collection(collection, field, query, limit, filter_expression(tool_ids, where))
+                ids += self._search_collection(collection, field, query, limit, expression)
         return ids
 
     def _read(self, ids: Sequence[int], *, complete: bool = True) -> Mapping[int, ScoredChunk]:

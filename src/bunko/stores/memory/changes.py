@@ -67,6 +67,12 @@ class MemoryChanges:
             if owner_id == tool_id and generation > since
         ]
 
+    def redated_since(self, tool_id: int, since: int) -> list[int]:
+        """Return the ids of documents whose date, that of their file, became another day after a generation."""
+        current = {row.id for row in self._tables.documents_of(tool_id)}
+        ids = {document_id for _, document_id, generation in self._tables.redatings if generation > since}
+        return sorted(ids & current)
+
     def prune_removals(self, tool_id: int, before: int) -> None:
         """Do nothing: removal records are never pruned here."""
 
@@ -78,7 +84,7 @@ class MemoryChanges:
         return ""
 
     def set_index_note(self, tool_id: int, index: str, note: str) -> None:
-        """Store what an index outside the library must know about its copy of a tool."""
+        """Store what an index outside the library must know about its copy of a tool; an empty note deletes it."""
         self._tables.index_notes[tool_id, index] = note
 
     def index_note(self, tool_id: int, index: str) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from bunko.records import MAX_GENERATIONS_BEHIND
 from bunko.stores.postgres.database import Database
 from bunko.stores.sql.changes import SqlChanges
-
-# A machine that was away for longer builds its index anew.
-_KEPT_GENERATIONS = 1000
 
 
 class PostgresChanges(SqlChanges):
@@ -18,7 +16,7 @@ class PostgresChanges(SqlChanges):
 
     def prune_removals(self, tool_id: int, before: int) -> None:
         """Delete the records of removals up to a generation, but keep those that other machines may still need."""
-        before = min(before, self.generation() - _KEPT_GENERATIONS)
+        before = min(before, self.generation() - MAX_GENERATIONS_BEHIND)
         if before > 0:
             super().prune_removals(tool_id, before)
 

@@ -13,10 +13,10 @@ from bunko.stores.postgres.address import Address
 from bunko.stores.postgres.errors import BUSY_SECONDS
 from bunko.stores.postgres.keys import key_expression
 
-VERSION = 2
+VERSION = 3
 SELECT_VERSION = "SELECT value FROM meta WHERE key = 'schema'"
 # In a library in a file, these tables exist only if they are used.
-OPTIONAL_TABLES = ("asked", "kept", "index_statistics", "index_frequencies", "tokens", "audit")
+OPTIONAL_TABLES = ("asked", "kept", "index_statistics", "index_frequencies", "redated", "tokens", "audit")
 _OTHER_SCHEMA_HINT = "Name another schema with storage.schema; bunko creates it."
 
 # Since version 2.
@@ -41,6 +41,33 @@ CREATE TABLE audit (
     arguments TEXT NOT NULL,
     result TEXT NOT NULL,
     details TEXT NOT NULL
+);
+"""
+
+# As they are since version 3.
+_COPY_TABLES = """
+CREATE TABLE index_statistics (
+    tool_id BIGINT NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
+    copy TEXT COLLATE "C" NOT NULL,
+    generation BIGINT NOT NULL,
+    chunks BIGINT NOT NULL,
+    terms BIGINT NOT NULL,
+    vectors BYTEA NOT NULL,
+    PRIMARY KEY (tool_id, copy)
+);
+ALTER TABLE index_statistics ALTER COLUMN vectors SET STORAGE EXTERNAL;
+
+CREATE TABLE index_frequencies (
+    tool_id BIGINT NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
+    copy TEXT COLLATE "C" NOT NULL,
+    key BIGINT NOT NULL,
+    count BIGINT NOT NULL,
+    PRIMARY KEY (tool_id, copy, key)
+);
+
+CREATE TABLE redated (
+    document_id BIGINT PRIMARY KEY REFERENCES documents (id) ON DELETE CASCADE,
+    generation BIGINT NOT NULL
 );
 """
 
@@ -161,24 +188,8 @@ CREATE TABLE kept (
     embedder TEXT NOT NULL,
     PRIMARY KEY (tool_id, key)
 );
-
-CREATE TABLE index_statistics (
-    tool_id BIGINT PRIMARY KEY REFERENCES tools (id) ON DELETE CASCADE,
-    generation BIGINT NOT NULL,
-    chunks BIGINT NOT NULL,
-    terms BIGINT NOT NULL,
-    vectors BYTEA NOT NULL
-);
-ALTER TABLE index_statistics ALTER COLUMN vectors SET STORAGE EXTERNAL;
-
-CREATE TABLE index_frequencies (
-    tool_id BIGINT NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
-    key BIGINT NOT NULL,
-    count BIGINT NOT NULL,
-    PRIMARY KEY (tool_id, key)
-);
 """
-TABLES += _ACCESS_TABLES
+TABLES += _ACCESS_TABLES + _COPY_TABLES
 
 _Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -188,8 +199,14 @@ def _add_access_tables(connection: _Connection) -> None:
     connection.execute(_ACCESS_TABLES)
 
 
+def _add_copy_tables(connection: _Connection) -> None:
+    """Make the tables for copies of tools anew; such a copy is filled again then."""
+    connection.execute("DROP TABLE IF EXISTS index_statistics, index_frequencies, redated")
+    connection.execute(_COPY_TABLES)
+
+
 # From version n to n + 1, each in one transaction that also updates the version.
-MIGRATIONS: dict[int, Callable[[_Connection], None]] = {1: _add_access_tables}
+MIGRATIONS: dict[int, Callable[[_Connection], None]] = {1: _add_access_tables, 2: _add_copy_tables}
 
 
 def prepare_schema(connection: _Connection, address: Address, *, read_only: bool) -> None:

@@ -131,6 +131,18 @@ class SqlChanges:
         )
         return [row[0] for row in rows]
 
+    def redated_since(self, tool_id: int, since: int) -> list[int]:
+        """Return the ids of documents whose date, that of their file, became another day after a generation."""
+        if not self._database.has_table("redated"):
+            return []
+        rows = self._database.rows(
+            "SELECT document_id FROM redated JOIN documents ON documents.id = document_id"
+            " WHERE tool_id = ? AND redated.generation > ? ORDER BY document_id",
+            (tool_id, since),
+            types=(INTEGER,),
+        )
+        return [row[0] for row in rows]
+
     @retried
     def prune_removals(self, tool_id: int, before: int) -> None:
         """Delete the records of removals up to a generation."""
@@ -154,9 +166,12 @@ class SqlChanges:
 
     @retried
     def set_index_note(self, tool_id: int, index: str, note: str) -> None:
-        """Store what an index outside the library must know about its copy of a tool."""
+        """Store what an index outside the library must know about its copy of a tool; an empty note deletes it."""
         with self._database.transaction() as connection:
-            put_meta(connection, f"index {index} {tool_id}", note)
+            if note:
+                put_meta(connection, f"index {index} {tool_id}", note)
+            else:
+                connection.execute("DELETE FROM meta WHERE key = ?", (f"index {index} {tool_id}",))
 
     def index_note(self, tool_id: int, index: str) -> str:
         """Return what an index stored about its copy of a tool, or an empty string."""

@@ -17,7 +17,7 @@ from bunko.records import (
     StoredDocument,
 )
 from bunko.stores import filters
-from bunko.stores.filters import document_matcher, effective_date, separate_chunk_text
+from bunko.stores.filters import document_matcher, effective_date, is_redated, separate_chunk_text
 from bunko.stores.sql.changes import advance_generation, generation_in_transaction
 from bunko.stores.sql.database import (
     BLOB,
@@ -102,7 +102,8 @@ class SqlDocuments:
     ) -> int:
         """Write documents atomically and return the new generation; a failed entry replaces its document."""
         with self._database.transaction() as connection:
-            has_changes = upsert or fail or remove
+            redated = _find_redated(connection, tool_id, touch)
+            has_changes = upsert or fail or remove or redated
             generation = advance_generation(connection) if has_changes else generation_in_transaction(connection)
             replaced = (*(prepared.document.uri for prepared in upsert), *(failure.entry.uri for failure in fail))
             _remove_documents(connection, tool_id, generation, [*remove, *replaced])
@@ -111,6 +112,7 @@ class SqlDocuments:
             store_vectors(connection, vectors or {}, usage or {})
             reach_failpoint("store.vectors")
             _insert_documents(connection, tool_id, generation, upsert)
+            _record_redated(connection, generation, redated)
             _touch_documents(connection, tool_id, touch)
             return generation
 
@@ -281,6 +283,29 @@ def _insert_failures(connection: Connection, tool_id: int, failures: Sequence[Fa
             for entry in (failure.entry,)
         ],
     )
+
+
+def _find_redated(connection: Connection, tool_id: int, entries: Sequence[SourceEntry]) -> list[int]:
+    """Return the ids of the documents that get another day from their files."""
+    by_uri, ids = {entry.uri: entry for entry in entries}, []
+    for batch in batches(list(by_uri)):
+        rows = connection.execute(
+            "SELECT id, uri, modified_ns FROM documents WHERE tool_id = ? AND date = '' AND last_line = 0"
+            f" AND uri IN ({placeholders(batch)})",
+            (tool_id, *batch),
+        ).fetchall()
+        ids += [row[0] for row in rows if is_redated("", SourceEntry(row[1], 0, row[2], 0), by_uri[row[1]])]
+    return ids
+
+
+def _record_redated(connection: Connection, generation: int, ids: Sequence[int]) -> None:
+    if ids:
+        connection.ensure_table("redated")
+        connection.executemany(
+            "INSERT INTO redated VALUES (?, ?)"
+            " ON CONFLICT (document_id) DO UPDATE SET generation = excluded.generation",
+            [(document_id, generation) for document_id in ids],
+        )
 
 
 def _touch_documents(connection: Connection, tool_id: int, entries: Sequence[SourceEntry]) -> None:

@@ -65,11 +65,21 @@ TABLES: Mapping[str, Table] = {
         large=("content",),
     ),
     "index_statistics": Table(
-        {"tool_id": INTEGER, "generation": INTEGER, "chunks": INTEGER, "terms": INTEGER, "vectors": BLOB},
-        ("tool_id",),
+        {
+            "tool_id": INTEGER, "copy": TEXT, "generation": INTEGER, "chunks": INTEGER, "terms": INTEGER,
+            "vectors": BLOB,
+        },
+        ("tool_id", "copy"),
         large=("vectors",),
     ),
-    "index_frequencies": Table({"tool_id": INTEGER, "key": INTEGER, "count": INTEGER}, ("tool_id", "key")),
+    "index_frequencies": Table(
+        {"tool_id": INTEGER, "copy": TEXT, "key": INTEGER, "count": INTEGER}, ("tool_id", "copy", "key")
+    ),
+    "redated": Table(
+        {"document_id": INTEGER, "generation": INTEGER},
+        ("document_id",),
+        tool="(SELECT tool_id FROM documents WHERE documents.id = redated.document_id)",
+    ),
     "tokens": Table(
         {
             "name": TEXT, "digest": TEXT, "read": TEXT, "write": TEXT, "created_at": TEXT, "expires_at": TEXT,

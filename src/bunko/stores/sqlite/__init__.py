@@ -37,7 +37,7 @@ def delete(location: Path, server: Server | None = None) -> None:
     from bunko.stores.sqlite.files import SqliteFiles, wal_files
 
     files = SqliteFiles(location)
-    for path in (location, *wal_files(location), files.lock_file(), files.lock_file("web")):
+    for path in (location, *wal_files(location), *map(files.lock_file, ("import", "web", "index"))):
         path.unlink(missing_ok=True)
 
 
