@@ -18,7 +18,8 @@ import pytest
 
 from bunko.interfaces.mcp import connections
 from bunko.interfaces.mcp import http as http_module
-from bunko.interfaces.mcp.http import build_app, build_server, open_listening_socket
+from bunko.interfaces.mcp.http import build_app, build_server
+from bunko.interfaces.mcp.listener import open_listening_socket
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.open import open_library
