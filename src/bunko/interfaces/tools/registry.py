@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bunko.errors import AccessDenied, BunkoError
 from bunko.interfaces.text import single_line
 from bunko.interfaces.tools.document_tools import build_document_tools
-from bunko.interfaces.tools.jobs import JOB_TOOL_NAME, Jobs
+from bunko.interfaces.tools.jobs import JOB_TOOL_NAME, Jobs, without_background
 from bunko.interfaces.tools.params import validate_arguments
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
 from bunko.interfaces.tools.toolsets import ToolsetContext, load_toolset, parse_toolsets
@@ -128,7 +128,7 @@ class ToolRegistry:
         if self._read_only or not may_write:
             tools = {name: tool for name, tool in tools.items() if tool.read_only}
         if not self._has_jobs:
-            tools = {name: tool.without_background() for name, tool in tools.items()}
+            tools = {name: without_background(tool) for name, tool in tools.items()}
         if any(tool.supports_background for tool in tools.values()):
             tools[JOB_TOOL_NAME] = self.jobs.job_tool()
         return [tools[name] for name in sorted(tools)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bunko.interfaces.tools.params import Param, schema
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 # What a caller needs for at least one tool of the library. Which of them, the library checks.
 Right = Literal["read", "write"]
-
-BACKGROUND_PARAM = Param("background", "boolean", "Return a job id at once", default=False)
 
 
 class DocumentLink(NamedTuple):
@@ -76,13 +74,6 @@ class ToolDefinition:
     def __post_init__(self) -> None:
         """Build the schema of the parameters once."""
         object.__setattr__(self, "input_schema", schema(self.params))
-
-    def without_background(self) -> ToolDefinition:
-        """Return the tool as one that always runs to its end."""
-        if not self.supports_background:
-            return self
-        params = [param for param in self.params if param.name != BACKGROUND_PARAM.name]
-        return replace(self, params=params, supports_background=False)
 
 
 def object_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:

@@ -93,7 +93,7 @@ class Readers(Generic[C]):
         with self._changed:
             while True:
                 if self._is_closed:
-                    raise sqlite3.ProgrammingError("Cannot operate on a closed database.")
+                    raise sqlite3.ProgrammingError("closed database")
                 if self._idle:
                     return self._idle.pop()
                 if not wait:

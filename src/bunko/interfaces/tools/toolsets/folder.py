@@ -10,16 +10,9 @@ from bunko.interfaces import serialize
 from bunko.interfaces.text import join_sentences, single_line
 from bunko.interfaces.tools import search_tool
 from bunko.interfaces.tools.answers import RESULTS_OUTPUT
+from bunko.interfaces.tools.jobs import BACKGROUND_PARAM
 from bunko.interfaces.tools.params import Param
-from bunko.interfaces.tools.tool import (
-    BACKGROUND_PARAM,
-    OBJECT,
-    STRING,
-    ToolCall,
-    ToolDefinition,
-    ToolReply,
-    object_schema,
-)
+from bunko.interfaces.tools.tool import OBJECT, STRING, ToolCall, ToolDefinition, ToolReply, object_schema
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext
 
 

@@ -13,8 +13,9 @@ from bunko.interfaces.serialize import readable_address, round_score
 from bunko.interfaces.text import format_count, join_sentences, single_line
 from bunko.interfaces.tools import search_tool
 from bunko.interfaces.tools.answers import RESULTS_OUTPUT, document_links
+from bunko.interfaces.tools.jobs import BACKGROUND_PARAM
 from bunko.interfaces.tools.params import Param
-from bunko.interfaces.tools.tool import BACKGROUND_PARAM, OBJECT, ToolCall, ToolDefinition, ToolReply
+from bunko.interfaces.tools.tool import OBJECT, ToolCall, ToolDefinition, ToolReply
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext
 from bunko.search.paging import PageItem
 from bunko.search.request import SearchRequest
