@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
@@ -145,29 +145,34 @@ class Place:
 def _wait_for_address(process: subprocess.Popen[bytes], log: Path) -> str:
     deadline = time.monotonic() + _START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
-        if found := re.search(r"http://\S+/mcp", log.read_text(encoding="utf-8")):
-            return found[0]
+        found = re.search(r"http://\S+(?=/mcp)", log.read_text(encoding="utf-8"))
+        with suppress(httpx2.HTTPError):
+            if found and httpx2.get(f"{found[0]}/readyz", timeout=_START_SECONDS).status_code == 200:
+                return f"{found[0]}/mcp"
         time.sleep(0.05)
     raise SystemExit(f"The server did not start: {log.read_text(encoding='utf-8')}")
 
 
 async def search_until(end: float, address: str, client_index: int, load: Load) -> None:
-    """Search as one client, half of them by the older protocol, until the time is over."""
+    """Search as one client, half of them by the older protocol, once and then until the time is over."""
     rng, all_queries = random.Random(client_index), queries.all_queries()
     mode = ("legacy", "auto")[client_index % 2]
-    while time.monotonic() < end:
+    is_over = False
+    while not is_over:
         try:
             async with (
                 httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=_CALL_SECONDS) as web,
                 Client(streamable_http_client(address, http_client=web), mode=mode, cache=None) as client,
             ):
-                while time.monotonic() < end:
+                while not is_over:
                     start = time.monotonic()
                     result = await client.call_tool("search", {"query": rng.choice(all_queries)})
                     load.latencies.append(time.monotonic() - start)
                     _check_answer(result.is_error, result.structured_content, str(result.content)[:200], load)
+                    is_over = time.monotonic() >= end
         except Exception as error:
             load.errors[f"{type(error).__name__}: {error!s:.200}"] += 1
+            is_over = time.monotonic() >= end
 
 
 def _check_answer(is_error: bool, content: dict[str, object] | None, text: str, load: Load) -> None:

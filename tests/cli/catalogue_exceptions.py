@@ -51,9 +51,9 @@ LEFT_OUT_TEXTS = frozenset(
     (
         # compared with what other programs say
         "allocate memory", "already exists", "bad repetition operator", "Could not decode to UTF-8",
-        "closed database", "duplicate column name", "invalid escape sequence", "invalid perl operator", "invalid repetition size",
+        "duplicate column name", "invalid escape sequence", "invalid perl operator", "invalid repetition size",
         "no such column", "no such table", "out of memory", "pattern too large", "auth check",
-        "Unsupported data type: 0",
+        "Unsupported data type: 0", "closed database",
         # headers, keys of tables, and names of threads and arguments
         "Basic {}", "Bearer {}", "derived {}", "forgotten {}", "index {} {}", "machine of", "bunko {} {} {}",
         # addresses and names of engines, and what is said to a database
