@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,11 @@ class Workers:
         """Return the worker processes that live now."""
         return [pid for pid in descendants(self.process.pid) if "spawn_main" in command_line(pid)]
 
+    def has_replaced(self, pid: int) -> bool:
+        """Return whether another process has taken the place of a worker."""
+        pids = self.pids()
+        return len(pids) == 2 and pid not in pids
+
 
 def descendants(pid: int) -> list[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children")
@@ -72,11 +78,11 @@ def serving(docs: Path, folder: Path) -> Iterator[Workers]:
     corpus.write(docs, {"a.md": corpus.document("京都の寺")})
     temporary = folder / "temporary"
     temporary.mkdir()
-    command = [sys.executable, "-m", "bunko", "serve", "--http", "--port", "0", "--workers", "2", "--docs-dir", docs]
+    command = [sys.executable, "-m", "bunko", "serve", "--http", "--port", "0", "--workers", "2"]
     log = folder / "log"
     with open(log, "wb") as file:
         environ = corpus.environment(BUNKO_TOKEN=TOKEN, TMPDIR=str(temporary))
-        process = subprocess.Popen(command, env=environ, stdout=file, stderr=file)
+        process = subprocess.Popen([*command, "--docs-dir", str(docs)], env=environ, stdout=file, stderr=file)
     try:
         yield Workers(process, log, temporary)
     finally:
@@ -98,8 +104,8 @@ def test_a_killed_worker_is_replaced_and_the_other_answers_meanwhile(workers: Wo
     for pid in (first, second):
         os.kill(pid, signal.SIGKILL)
         assert workers.is_ready()
-        corpus.wait_until(lambda: len(workers.pids()) == 2, "the worker is replaced")
-        corpus.wait_until(lambda pid=pid: f"(process {pid}) ended with signal 9" in workers.output(), "it is reported")
+        corpus.wait_until(partial(workers.has_replaced, pid), "the worker is replaced")
+        assert f"(process {pid}) ended with signal 9" in workers.output()
     assert not {first, second} & set(workers.pids())
     corpus.wait_until(lambda: workers.count_starts() == 4, "two more have started")
 
@@ -137,7 +143,7 @@ def test_ctrl_c_at_a_terminal_reaches_all_processes_and_ends_them_once(workers: 
 def test_a_worker_that_is_just_starting_ends_at_once_too(workers: Workers) -> None:
     for pid in workers.pids():
         os.kill(pid, signal.SIGKILL)
-    corpus.wait_until(lambda: len(workers.pids()) == 2, "new workers are starting")
+        corpus.wait_until(partial(workers.has_replaced, pid), "a new worker is starting")
     workers.process.send_signal(signal.SIGTERM)
     assert workers.process.wait(timeout=corpus.PATIENCE) == 0
     assert "Traceback" not in workers.output()
