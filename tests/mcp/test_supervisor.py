@@ -76,3 +76,17 @@ def test_a_second_signal_kills_at_once() -> None:
         process.send_signal(signal.SIGTERM)
         output, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, output, errors) == (0, "ended\n", "")
+
+
+def test_a_process_that_cannot_be_started_is_tried_again_and_the_others_go_on() -> None:
+    start_one = "        process = context.Process(target=work)\n"
+    failing = start_one + "        attempts.append(1)\n        if len(attempts) > 1: raise OSError(11, 'Try again')\n"
+    script = SCRIPT.replace("reports = []", "reports, attempts = [], []").replace(start_one, failing)
+    body = "time.sleep(600)"
+    script = script.replace("BODY", body).replace("COUNT", "2").replace("LIMIT", "5.0")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    *reports, last = done.stdout.splitlines()
+    assert last == "ended"
+    assert reports[0] == "Worker 2 cannot be started: Try again. Next try in 0.01 s."
+    assert len(reports) == 5

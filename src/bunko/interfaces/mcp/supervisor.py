@@ -34,6 +34,14 @@ class _Worker:
         self.next_start = 0.0
         self.short_lives = 0  # in a row
 
+    def plan_start(self) -> float:
+        """Return after how many seconds the next process is to be started, now that the last one has ended."""
+        has_lasted = time.monotonic() - self.started_at >= _STABLE_SECONDS
+        self.short_lives = 0 if has_lasted else self.short_lives + 1
+        delay = min(_FIRST_DELAY_SECONDS * 2 ** max(0, self.short_lives - 1), _MAX_DELAY_SECONDS)
+        self.next_start = time.monotonic() + delay
+        return delay
+
 
 class Supervisor:
     """Runs a number of processes until SIGINT or SIGTERM, and reports what happens to them."""
@@ -59,7 +67,14 @@ class Supervisor:
     def _start_due(self) -> None:
         for worker in self._workers:
             if worker.process is None and worker.next_start <= time.monotonic():
-                worker.process, worker.started_at = self._start(), time.monotonic()
+                worker.started_at = time.monotonic()
+                try:
+                    worker.process = self._start()
+                except OSError as error:  # too many processes, or no memory
+                    delay = worker.plan_start()
+                    self._report(
+                        f"Worker {worker.number} cannot be started: {error.strerror}. Next try in {delay:g} s."
+                    )
 
     def _sentinels(self) -> list[Any]:
         return [worker.process.sentinel for worker in self._workers if worker.process is not None]
@@ -74,11 +89,7 @@ class Supervisor:
             process = worker.process
             if process is None or process.is_alive():
                 continue
-            worker.process = None
-            age = time.monotonic() - worker.started_at
-            worker.short_lives = 0 if age >= _STABLE_SECONDS else worker.short_lives + 1
-            delay = min(_FIRST_DELAY_SECONDS * 2 ** max(0, worker.short_lives - 1), _MAX_DELAY_SECONDS)
-            worker.next_start = time.monotonic() + delay
+            worker.process, delay = None, worker.plan_start()
             if not self._signals:
                 self._report(
                     f"Worker {worker.number} (process {process.pid}) ended with {_describe_exit(process.exitcode)}."
