@@ -18,6 +18,8 @@ from bunko.errors import LibraryError
 from bunko.interfaces.mcp import readiness
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
+from bunko.library.tokens import add_token
+from bunko.types.access import Rights
 from tests.conftest import Opener
 from tests.mcp.http_server import BEARER, PATIENCE, ask, serving
 from tests.mcp.mcp_client import write_document
@@ -142,6 +144,16 @@ def test_metrics_need_the_token_even_from_this_machine(port: int) -> None:
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"X-Forwarded-For": "127.0.0.1"}):
         reply = ask(port, "/metrics", **headers)
         assert reply.status == 401
+        assert "bunko_" not in reply.text
+
+
+def test_metrics_are_for_those_who_may_read_all_tools(tool_library: Library) -> None:
+    store = tool_library.store
+    everything, one_tool = (add_token(store, name, Rights(read)) for name, read in (("a", ("*",)), ("b", ("recipes",))))
+    with serving(ToolRegistry(lambda: tool_library)) as port:
+        assert ask(port, "/metrics", Authorization=f"Bearer {everything}").status == 200
+        reply = ask(port, "/metrics", Authorization=f"Bearer {one_tool}")
+        assert reply.status == 403
         assert "bunko_" not in reply.text
 
 

@@ -11,6 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bunko.errors import BunkoError
+from bunko.interfaces.mcp.authorization import caller_of
 from bunko.interfaces.mcp.metrics import LibraryState, ServerMetrics
 from bunko.interfaces.mcp.readiness import Readiness
 from bunko.interfaces.mcp.workers import Workers
@@ -27,7 +28,7 @@ class Endpoint:
         app: ASGIApp,
         security: TransportSecuritySettings,
         path: str,
-        answer: Callable[[], Awaitable[Response]],
+        answer: Callable[[Request], Awaitable[Response]],
     ) -> None:
         self._app, self._security = app, TransportSecurityMiddleware(security)
         self._path, self._answer = path, answer
@@ -37,21 +38,22 @@ class Endpoint:
         if scope["type"] != "http" or scope["path"] != self._path:
             await self._app(scope, receive, send)
             return
-        response = await self._security.validate_request(Request(scope))
+        request = Request(scope)
+        response = await self._security.validate_request(request)
         if response is None and scope["method"] not in ("GET", "HEAD"):
             response = PlainTextResponse("Use GET.\n", 405, {"Allow": "GET, HEAD"})
         if response is None:
-            response = await self._answer()
+            response = await self._answer(request)
         response.headers["Cache-Control"] = "no-store"
         await response(scope, receive, send)
 
 
-async def answer_health() -> Response:
+async def answer_health(_: Request) -> Response:
     """Say that the process lives: its event loop has answered."""
     return PlainTextResponse("ok\n")
 
 
-async def answer_readiness(readiness: Readiness) -> Response:
+async def answer_readiness(readiness: Readiness, _: Request) -> Response:
     """Say whether searches can be answered now, or why not."""
     problem = await readiness.problem()
     return PlainTextResponse(f"{problem}\n", 503) if problem else PlainTextResponse("ready\n")
@@ -64,8 +66,12 @@ class MetricsPage:
         self._metrics, self._registry, self._readiness = metrics, registry, readiness
         self._workers = Workers("readers of metrics", max_threads=2, max_wait_seconds=_STATE_SECONDS)
 
-    async def answer(self) -> Response:
-        """Return all metrics."""
+    async def answer(self, request: Request) -> Response:
+        """Return all metrics; they count the searches and changes of all tools, so only to those who may read them."""
+        if not caller_of(request, is_local=False).rights.reads_all:
+            return PlainTextResponse(
+                "This token may not read the metrics: it needs the right to read all tools.\n", 403
+            )
         state = LibraryState(is_ready=not await self._readiness.problem())
         if state.is_ready:
             with anyio.move_on_after(_STATE_SECONDS):
