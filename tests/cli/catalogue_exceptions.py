@@ -10,7 +10,8 @@ LEFT_OUT_MODULES = (
     *(f"interfaces/cli/{name}.py" for name in ("evaluate", "evaluation_output", "init_test_db", "judge", "sweep")),
     "interfaces/cli/tune.py",
     # What assistants and programs read.
-    "interfaces/mcp/[!h]*",
+    "interfaces/mcp/[!hls]*",
+    "interfaces/mcp/server.py",
     "interfaces/tools/[!t]*",
     "interfaces/tools/toolsets/[!_]*",
     "interfaces/serialize.py",
@@ -52,7 +53,7 @@ LEFT_OUT_TEXTS = frozenset(
         "allocate memory", "already exists", "bad repetition operator", "Could not decode to UTF-8",
         "duplicate column name", "invalid escape sequence", "invalid perl operator", "invalid repetition size",
         "no such column", "no such table", "out of memory", "pattern too large",
-        "Unsupported data type: 0",
+        "Unsupported data type: 0", "closed database",
         # headers, keys of tables, and names of threads and arguments
         "Basic {}", "Bearer {}", "derived {}", "forgotten {}", "index {} {}", "machine of", "bunko {} {} {}",
         # addresses and names of engines, and what is said to a database

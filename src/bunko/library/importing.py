@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
+from bunko.activity import reports_import
 from bunko.embedders import as_remote
 from bunko.embedders.names import display_name
 from bunko.errors import BunkoError, EmbedderError, IndexFailure, LibraryReadOnly
@@ -332,6 +333,7 @@ class Importer:
             problem.uri for problem in self._store.documents.failures(tool.id)
         }
 
+    @reports_import
     def _ingest_tool(
         self,
         tool: Tool,

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any, Unpack
 
 from bunko import sources
+from bunko.activity import reports_search
 from bunko.errors import (
     BunkoError,
     EmbedderError,
@@ -20,7 +21,7 @@ from bunko.errors import (
     LibraryUnreachable,
     QueryError,
 )
-from bunko.library import catalog, web_defaults
+from bunko.library import catalog, embedder_choice, web_defaults
 from bunko.library.assistant_names import AssistantNames, assistant_names
 from bunko.library.build_config import ToolConfig
 from bunko.library.catalog import ToolNames
@@ -33,7 +34,7 @@ from bunko.library.newest import newest_hits
 from bunko.library.outages import Outages
 from bunko.library.refresh import Refresher
 from bunko.observer import NO_OBSERVER, Observer
-from bunko.protocols import Embedder, Index, IndexView, Store
+from bunko.protocols import Index, IndexView, Store
 from bunko.records import NO_FILTER, DatedDocument, Filter, StoredDocument
 from bunko.search.citations import CITATION_STATUSES, CitationCheck, verify_citation
 from bunko.search.hits import log_answer, search
@@ -85,6 +86,7 @@ class Searcher:
         self._read_only, self._notices = read_only, notices
         self._tool_ids: dict[str, int] = {}
 
+    @reports_search
     def answer(
         self, search_request: SearchRequest, *, limit: int | None = None, observer: Observer = NO_OBSERVER
     ) -> Answer:
@@ -115,7 +117,7 @@ class Searcher:
         if request.mode != "bm25" and choice.embedder is None:
             request = replace(request, mode="bm25")
         elif choice.embedder and use_tool_settings and _sections(tools) == {"memos"}:
-            request = _with_noise_floor(request, choice.embedder)
+            request = embedder_choice.with_noise_floor(request, choice.embedder)
         names = {selected.id: selected.name for selected in tools}
         words = request.query
         rewritten, notice = self._chat_models.rewrite_query(words[:MAX_QUERY_CHARS], search_request.rewrite)
@@ -403,10 +405,3 @@ class Searcher:
 def _sections(tools: Sequence[Tool]) -> set[str]:
     """Return the settings sections of the kinds of these tools."""
     return {sources.section_of(tool.kind) for tool in tools}
-
-
-def _with_noise_floor(request: RankRequest, embedder: Embedder) -> RankRequest:
-    """Return a request without unrelated vectors: reciprocal rank fusion would count them like any other."""
-    if request.mode != "hybrid" or request.fusion != "rrf" or request.similarity_threshold is not None:
-        return request
-    return replace(request, similarity_threshold=1 - embedder.noise_floor)

@@ -342,6 +342,9 @@ class ServeSection(Section):
     )
     host: str = setting("127.0.0.1", "Host that --http listens on")
     port: int = setting(8765, "Port that --http listens on", high=65535)
+    workers: int | None = setting(
+        None, "Number of processes of --http, which keep no sessions. Not set: one that keeps them", low=1, high=64
+    )
     token: str = setting(
         "",
         "Token that HTTP clients must send. Empty: generated and stored in a file",

@@ -17,6 +17,7 @@ from mcp.server.session import ServerSession
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourcesListChanged, ToolsListChanged
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from bunko import __version__
 from bunko.errors import BunkoError
@@ -45,9 +46,9 @@ RequestContext = ServerRequestContext[Any, Any]
 class BunkoServer(Server[None]):
     """An MCP server over a tool registry."""
 
-    def __init__(self, registry: ToolRegistry, *, is_local: bool = True) -> None:
+    def __init__(self, registry: ToolRegistry, *, is_local: bool = True, keeps_sessions: bool = True) -> None:
         """Serve whoever started this process, else only callers that a `TokenGuard` has checked."""
-        self._registry, self._is_local = registry, is_local
+        self._registry, self._is_local, self._keeps_sessions = registry, is_local, keeps_sessions
         self._bus = InMemorySubscriptionBus()
         self._sessions: dict[str, ServerSession] = {}
         self._known_generation: int | None = None  # what clients know, or have been told to ask for
@@ -75,13 +76,17 @@ class BunkoServer(Server[None]):
         """Wait at most this long for calls that were told to stop: one that imports has processes to end."""
         self._calls.join(seconds)
 
-    def get_capabilities(self, *arguments: Any, **options: Any) -> types.ServerCapabilities:
+    def get_capabilities(
+        self, *arguments: Any, protocol_version: str | None = None, **options: Any
+    ) -> types.ServerCapabilities:
         """Declare only real capabilities: the SDK assumes that a server with subscriptions reports every change."""
-        capabilities = super().get_capabilities(*arguments, **options)
+        capabilities = super().get_capabilities(*arguments, protocol_version=protocol_version, **options)
+        # Newer clients open a stream for changes, which needs no session. Older ones are told in their session.
+        can_notify = self._keeps_sessions or protocol_version in MODERN_PROTOCOL_VERSIONS
         if capabilities.resources is not None:
             capabilities.resources = types.ResourcesCapability(subscribe=False, list_changed=True)
         if capabilities.tools is not None:
-            capabilities.tools = types.ToolsCapability(list_changed=self._registry.tools_can_change)
+            capabilities.tools = types.ToolsCapability(list_changed=can_notify and self._registry.tools_can_change)
         return capabilities
 
     @asynccontextmanager
