@@ -101,9 +101,9 @@ class Supervisor:
         processes = [worker.process for worker in self._workers if worker.process is not None]
         for process in processes:
             process.terminate()
-        deadline, signal_count = time.monotonic() + _STOP_SECONDS, len(self._signals)
+        deadline = time.monotonic() + _STOP_SECONDS
         while any(process.is_alive() for process in processes):
-            if time.monotonic() > deadline or len(self._signals) > max(1, signal_count):
+            if time.monotonic() > deadline or len(self._signals) > 1:
                 for process in processes:
                     process.kill()
             wait([process.sentinel for process in processes if process.is_alive()], 0.2)
