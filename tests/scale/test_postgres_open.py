@@ -25,7 +25,7 @@ from bunko.errors import (
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library, paths_for_folder
-from bunko.records import Server
+from bunko.records import Server, ToolStatistics
 from bunko.stores.postgres import connection as connections
 from bunko.stores.postgres import schema
 from bunko.types import Tool
@@ -210,12 +210,19 @@ def test_a_library_of_the_first_schema_gets_the_tables_for_tokens_and_changes(
     store.tools.put(Tool("notes"))
     store.close()
     complete = tables(postgres, server.schema)
-    postgres.execute(f"DROP TABLE {server.schema}.tokens; DROP TABLE {server.schema}.audit")
+    dropped = ("tokens", "audit", "redated", "index_frequencies", "index_statistics")
+    postgres.execute(";".join(f"DROP TABLE {server.schema}.{table}" for table in dropped))
+    # As it was: one for each tool, and not for each copy of it.
+    postgres.execute(f"CREATE TABLE {server.schema}.index_statistics (tool_id BIGINT PRIMARY KEY, vectors BYTEA)")
     postgres.execute(f"UPDATE {server.schema}.meta SET value = '1' WHERE key = 'schema'")
     store = stores.build("postgres", tmp_path / "library.db", server)
     assert store.tokens.add(Token("alice", "aa" * 32, Rights(), "2024-05-01T00:00:00+00:00"))
     assert store.audit.begin(AuditEntry("2024-05-01T00:00:00+00:00", "alice", "http", "reindex"), limit=10)
-    assert [tool.name for tool in store.tools.all()] == ["notes"]
+    [tool] = store.tools.all()
+    assert tool.name == "notes"
+    store.index_statistics.replace(tool.id, "copy", ToolStatistics(1, 2, 3), [(4, 5)])
+    assert store.index_statistics.frequencies(tool.id, "copy", [4]) == {4: 5}
+    assert store.changes.redated_since(tool.id, 0) == []
     assert store.check() == ""
     store.close()
     assert tables(postgres, server.schema) == complete
