@@ -52,7 +52,9 @@ def _helps(context: click.Context) -> Iterator[tuple[str, str]]:
 
 
 def _exits() -> Iterator[tuple[int, str, str]]:
-    descriptions = {error.code: error.__doc__ or "" for error in _tree(BunkoError)}
+    # Other modules have errors of these kinds, too, and a test may have imported them.
+    errors = [error for error in _tree(BunkoError) if error.__module__ == BunkoError.__module__]
+    descriptions = {error.code: error.__doc__ or "" for error in errors}
     rows = [(exit, f"`{code}`", descriptions[code]) for code, exit in EXIT_CODES.items()]
     rows.append((1, "", "`bunko search` found nothing. An error begins with `Error:` on stderr, this does not."))
     rows.append((1, "", "`bunko doctor` found an error."))
