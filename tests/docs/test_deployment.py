@@ -133,9 +133,10 @@ def test_servers_run_without_rights_and_keep_their_folders_apart() -> None:
 def test_our_command_line_accepts_the_commands() -> None:
     for service in bunko_services().values():
         name, *arguments = service["command"]
-        command = bunko.get_command(None, name)  # type: ignore[arg-type]
+        parent = bunko.make_context("bunko", [name])
+        command = bunko.get_command(parent, name)
         assert command is not None
-        options = command.make_context(name, arguments).params
+        options = command.make_context(name, arguments, parent=parent).params
         assert (options["http"], options["workers"], options["allow_remote"]) == (True, 2, True)
         assert str(options["port"]) in " ".join(service["healthcheck"]["test"])
 
