@@ -43,6 +43,7 @@ def test_the_first_answer_of_a_large_file_may_take_longer_than_a_search_and_is_e
     file: Path, vectors: np.ndarray[tuple[int, int], np.dtype[np.float32]]
 ) -> None:
     server = MilvusServer(MilvusOptions(uri=str(file), timeout=0.1))
+    assert server.describe("rows") is not None
     assert server.count("rows", "tool == 1") == ROWS, "reading the file takes longer than a tenth of a second"
     server.close()
     server = MilvusServer(MilvusOptions(uri=str(file)))

@@ -48,7 +48,7 @@ class MilvusServer:
         self._lock = threading.Lock()
         self._client: Any = None
         self._last_error: tuple[float, Exception | None] = 0.0, None  # of connecting, and when
-        self._has_answered = False
+        self._has_found_rows = False
 
     def collections(self) -> list[str]:
         """Return the names of all collections."""
@@ -133,12 +133,14 @@ class MilvusServer:
 
         def request_loaded(client: Any, timeout: float) -> T:
             try:
-                return request(client, timeout)
+                answer = request(client, timeout)
             except Exception as error:
                 if not _RELEASED.search(str(error)):
                     raise
-            client.load_collection(name, timeout=timeout)
-            return request(client, timeout)
+                client.load_collection(name, timeout=timeout)
+                answer = request(client, timeout)
+            self._has_found_rows = True
+            return answer
 
         return request_loaded
 
@@ -219,11 +221,9 @@ class MilvusServer:
             )
 
     def _read(self, request: Callable[[Any, float], T]) -> T:
-        # The first request waits until a file is read: ten seconds for 100,000 rows.
-        is_opening = self.is_file and not self._has_answered
-        answer = self._call(request, self._options.write_timeout if is_opening else self._options.timeout)
-        self._has_answered = True
-        return answer
+        # The first rows are found when a file has been read: ten seconds for 100,000 rows.
+        is_opening = self.is_file and not self._has_found_rows
+        return self._call(request, self._options.write_timeout if is_opening else self._options.timeout)
 
     def _write(self, request: Callable[[Any, float], T]) -> T:
         """Run a request that may be repeated: writes replace rows of the same ids."""
