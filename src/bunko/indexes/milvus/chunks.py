@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 # About 4 kB each.
 _MAX_CACHED = 5000
 Part = Literal["terms", "texts", "vectors"]  # of a chunk
-Part = Literal["terms", "texts", "vectors"]  # of a chunk
 _NO_KEYS, _NO_COUNTS = np.empty(0, np.uint64), np.empty(0, np.uint16)
 
 

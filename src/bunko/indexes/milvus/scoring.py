@@ -67,7 +67,7 @@ class WordScorer:
         is_match = scores > 0
         if len(self._gram_keys):
             reaches = np.flatnonzero(is_match & (scores + self._contributions.sum() >= threshold))
-            selected = [chunks[position] for position in reaches]
+            selected = [chunks[position] for position in reaches.tolist()]
             self._add_texts(selected)
             scores[reaches] += contain_grams(selected, self._gram_keys) @ self._contributions
         if products is not None and len(products):
