@@ -95,8 +95,9 @@ def views() -> tuple[MilvusView, MemoryView, CountingReader]:
     rows = Rows(chunks, 0.9 * statistics.terms / statistics.chunks)
     reader = CountingReader(store)
     copy = SearchedCopy(tool.id, "copy", "rows", DIMENSION, unpack_moments(statistics.vectors), has_old_dates=False)
+    search_statistics = SearchStatistics(store, {(tool.id, "copy"): statistics}, [], len(chunks))
     view = MilvusView(
-        rows.search, reader, [copy], [], SearchStatistics(store, {(tool.id, "copy"): statistics}, [], len(chunks)), list, lambda: None,
+        rows.search, reader, [copy], [], search_statistics, list, lambda: None,
         generation=store.generation(), candidates=CANDIDATES,
     )  # fmt: skip
     return view, MemoryView([chunks], store.generation()), reader

@@ -209,7 +209,7 @@ class MilvusServer:
         with self._lock:
             if self._client is not client:
                 return  # another thread was faster
-            self._client = None
+            self._client, self._has_found_rows = None, False
         close_client(client, self._options, is_file=self.is_file)
 
     def _check_version(self, version: str) -> None:
