@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from bunko.indexes.milvus.statistics import dimension_of
 from bunko.records import QueryTerm
 
-_MAX_VECTORS = 4
+# A word has at most a handful of translations and synonyms that count.
+_MAX_VECTORS = 8
 
 
 class Queries(NamedTuple):
@@ -50,10 +51,14 @@ def word_queries(
 
     everything = vector_of(range(len(words)))
     plain = query_vector(words, idfs) if grams else None
-    ranks = max(map(len, groups.values()))
+    ranks = min(max(map(len, groups.values())), _MAX_VECTORS)
     if ranks == 1:
         return Queries([everything], plain=plain)
-    by_rank = [vector_of([group[min(rank, len(group) - 1)] for group in groups.values()]) for rank in range(ranks)]
-    if sum(len(group) > 1 for group in groups.values()) == 1 and ranks <= _MAX_VECTORS:
+    by_rank = []
+    for rank in range(ranks):
+        # The last vector has all that are left, so that no product is lower than a score.
+        end = None if rank == _MAX_VECTORS - 1 else rank + 1
+        by_rank.append(vector_of([position for group in groups.values() for position in group[rank:end] or group[-1:]]))
+    if sum(len(group) > 1 for group in groups.values()) == 1:
         return Queries(by_rank, plain=plain)
-    return Queries([everything], by_rank[: _MAX_VECTORS - 1], plain)
+    return Queries([everything], by_rank, plain)

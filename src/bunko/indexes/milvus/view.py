@@ -214,7 +214,8 @@ class MilvusView:
         best.add(pending, scorer.score(pending, None, best.threshold))
         # Products of dense vectors are nearly the final scores, so that fewer candidates do.
         wanted = max(_DENSE_FACTOR * k, _MIN_DENSE) if field == "dense" else max(self._candidates, 2 * k)
-        limit, scored_count = min(wanted, MAX_RESULTS), 0
+        limit = min(max(wanted // len(queries.bounding), k + _MORE_THAN_WANTED), MAX_RESULTS)
+        scored_count = 0
         read_ids = set(self._pending)
         while True:
             candidates = self._candidates_of(field, queries, k, limit, where)
