@@ -81,10 +81,9 @@ def search(place: Place, reference: Answers | None) -> tuple[Figures, Answers]:
             figures[mode] = cost.cpu / len(walls) * 1e3
             figures[f"{mode} wall"] = statistics.median(walls) * 1e3
         figures["rss"] = sum(process.memory_info().rss for process in _tree(psutil.Process())) / 1e6
-    processes = [process for pid in place.pids for process in _tree(psutil.Process(pid))]
-    if processes:
-        # Shared memory counts once.
-        figures["server rss"] = sum(process.memory_full_info().pss for process in processes) / 1e6
+        if place.pids:
+            processes = [process for pid in place.pids for process in _tree(psutil.Process(pid))]
+            figures["server rss"] = sum(map(_shared_memory, processes)) / 1e6
     truth = reference or answers
     figures["recall"] = _share(truth["semantic"], answers["semantic"])
     figures["overlap"] = _share(truth["hybrid"], answers["hybrid"])
@@ -179,6 +178,14 @@ def _seconds(process: psutil.Process) -> float:
         return sum(process.cpu_times()[:4])
     except psutil.NoSuchProcess:
         return 0.0
+
+
+def _shared_memory(process: psutil.Process) -> int:
+    """Return the memory of a process, and its share of what it has in common with others."""
+    try:
+        return int(process.memory_full_info().pss)
+    except psutil.NoSuchProcess:
+        return 0
 
 
 def _megabytes(paths: Sequence[Path]) -> float:

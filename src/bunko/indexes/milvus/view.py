@@ -104,6 +104,7 @@ class MilvusView:
         self._pending_with_vectors = [scored for part in pending if part.has_vectors for scored in part.chunks]
         self._list_rows, self._on_unknown_rows, self._candidates = list_rows, on_unknown_rows, candidates
         self._rows: list[int] | None = None
+        self._has_unknown_rows = False  # it is said once, whichever arm finds them
         self.generation, self.size = generation, statistics.size
         self.notices: Sequence[str] = ()
 
@@ -292,7 +293,8 @@ class MilvusView:
     def _read_known(self, ids: Sequence[int], part: Part) -> Iterable[ScoredChunk]:
         """Return those of the chunks that Milvus found that the store has, with a part of them."""
         chunks = self._reader.read(ids, part, self.generation)
-        if len(chunks) < len(ids):
+        if len(chunks) < len(ids) and not self._has_unknown_rows:
+            self._has_unknown_rows = True
             self._on_unknown_rows()
         return chunks.values()
 
