@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 HAS_PIP := $(shell $(PYTHON) -m pip --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" --version >/dev/null 2>&1 && echo yes)
 PIP := $(if $(HAS_PIP),$(PYTHON) -m pip --python $(BIN)/python,$(BIN)/python -m pip)
 
-.PHONY: demo test test-slow test-models test-scale check format bench docs mcpb node clean
+.PHONY: demo test test-slow test-models test-scale check format bench bench-scale docs mcpb node clean
 
 # Two installers in one environment would get in each other's way.
 .NOTPARALLEL:
@@ -109,6 +109,16 @@ format: $(VENV)/.installed
 ## Every figure of docs/performance.md, against peers in the same run.
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench
+	-$(MAKE) bench-scale
+
+## What every store and index costs. An engine that is missing is left out with a sentence.
+bench-scale: $(SCALE)/.bench
+	-$(MAKE) $(MILVUS)/.installed
+	$(SCALE)/bin/python -m bench engines --write
+
+$(SCALE)/.bench: $(SCALE)/.installed
+	$(SCALE)/bin/python -m pip install --quiet 'psutil>=6'
+	touch $@
 
 ## The pages that are written from the code itself; tests fail while one is stale.
 docs: $(VENV)/.installed

@@ -65,6 +65,37 @@ class StoredChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class ChunkTerms:
+    """A chunk with its distinct terms and how often each occurs."""
+
+    chunk_id: int
+    document_id: int
+    tiebreak_order: int
+    term_keys: npt.NDArray[np.uint64]
+    term_counts: npt.NDArray[np.uint16]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkText:
+    """A chunk with its text, title and headings included."""
+
+    chunk_id: int
+    document_id: int
+    tiebreak_order: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkVector:
+    """A chunk with its vector, None if it has none."""
+
+    chunk_id: int
+    document_id: int
+    tiebreak_order: int
+    vector: npt.NDArray[np.float32] | None
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkRow:
     """A chunk with the data that a search result needs."""
 

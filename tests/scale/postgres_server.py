@@ -41,8 +41,8 @@ def find_programs() -> Path:
 class PostgresServer:
     """A server that tests start, stop and kill."""
 
-    def __init__(self, *, primary: PostgresServer | None = None) -> None:
-        self._programs = find_programs()
+    def __init__(self, *, primary: PostgresServer | None = None, durable: bool = False) -> None:
+        self._programs, self._durable = find_programs(), durable
         # A short path: the address of a socket has at most 107 bytes.
         self.folder = Path(tempfile.mkdtemp(prefix="bunko-pg-"))
         self.port = _free_port()
@@ -69,6 +69,12 @@ class PostgresServer:
         self.start()
 
     @property
+    def pid(self) -> int:
+        """Return the id of the server's first process."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def _data(self) -> Path:
         return self.folder / "data"
 
@@ -92,12 +98,12 @@ class PostgresServer:
             assert time.monotonic() < deadline, (self.folder / "log").read_text()
 
     def _start_process(self) -> subprocess.Popen[bytes]:
-        # Without fsync: the tests kill processes, not the machine.
+        # Without fsync by default: the tests kill processes, not the machine.
         settings = {
             "unix_socket_directories": str(self.folder),
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
-            "fsync": "off",
+            "fsync": "on" if self._durable else "off",
             "max_connections": "60",
             "shared_buffers": "32MB",
         }

@@ -12,6 +12,9 @@ from bunko.protocols.rows import MovingRows
 from bunko.records import (
     NO_FILTER,
     ChunkRow,
+    ChunkTerms,
+    ChunkText,
+    ChunkVector,
     DatedDocument,
     DocumentSummary,
     EmbeddingUsage,
@@ -174,8 +177,14 @@ class ChangeStore(Protocol):
     def chunks_of(self, document_ids: Sequence[int]) -> Iterator[StoredChunk]:
         """Yield the chunks of documents, in the order they were written; a document that was removed has none."""
 
-    def chunks_with_ids(self, ids: Sequence[int]) -> Iterator[StoredChunk]:
-        """Yield the chunks with these ids that still exist, in any order."""
+    def chunk_terms(self, ids: Sequence[int]) -> Iterator[ChunkTerms]:
+        """Yield the terms of the chunks with these ids that still exist, in any order."""
+
+    def chunk_vectors(self, ids: Sequence[int]) -> Iterator[ChunkVector]:
+        """Yield the vectors of the chunks with these ids that still exist, in any order."""
+
+    def chunk_texts(self, ids: Sequence[int]) -> Iterator[ChunkText]:
+        """Yield the texts of the chunks with these ids that still exist, in any order."""
 
     def chunk_ids(self, tool_id: int) -> list[int]:
         """Return the ids of all chunks of a tool."""

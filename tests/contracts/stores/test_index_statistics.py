@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from bunko.protocols import Store
@@ -61,14 +64,27 @@ def test_each_tool_has_its_own_and_takes_them_along_when_it_is_deleted(store: St
     assert store.index_statistics.frequencies(other.id, "copy", [1]) == {1: other.id}
 
 
-def test_chunks_are_found_by_their_ids(store: Store, tool: Tool) -> None:
-    store.documents.write(tool.id, upsert=[prepared("a.md", "one", "two", "three"), prepared("b.md", "four")])
+def test_terms_vectors_and_texts_of_chunks_are_found_by_their_ids(store: Store, tool: Tool) -> None:
+    with_vector = replace(prepared("c.md", "five five"), vector_keys=[b"key"])
+    documents = [prepared("a.md", "one", "two words", "three"), prepared("b.md", "four"), with_vector]
+    store.documents.write(tool.id, upsert=documents, vectors={b"key": np.ones(4, np.float32)})
     chunks = {chunk.chunk_id: chunk for chunk in store.changes.chunks_since(tool.id, 0)}
-    wanted = [*chunks][1::2]
-    found = {chunk.chunk_id: chunk for chunk in store.changes.chunks_with_ids([*wanted, 10**9])}
-    assert [chunk.text for chunk in found.values()] == [chunks[chunk_id].text for chunk_id in wanted]
-    assert found.keys() == set(wanted)
-    assert all(chunk.term_keys.tolist() == chunks[chunk.chunk_id].term_keys.tolist() for chunk in found.values())
+    wanted = [*chunks][::2]
+    asked = [*wanted, 10**9]
+    terms = {chunk.chunk_id: chunk for chunk in store.changes.chunk_terms(asked)}
+    vectors = {chunk.chunk_id: chunk for chunk in store.changes.chunk_vectors(asked)}
+    texts = {chunk.chunk_id: chunk for chunk in store.changes.chunk_texts(asked)}
+    assert terms.keys() == vectors.keys() == texts.keys() == set(wanted)
+    for chunk_id in wanted:
+        whole, vector = chunks[chunk_id], vectors[chunk_id].vector
+        place = (whole.document_id, whole.tiebreak_order)
+        for part in (terms[chunk_id], vectors[chunk_id], texts[chunk_id]):
+            assert (part.document_id, part.tiebreak_order) == place
+        assert texts[chunk_id].text == whole.text
+        assert terms[chunk_id].term_keys.tolist() == whole.term_keys.tolist()
+        assert terms[chunk_id].term_counts.tolist() == whole.term_counts.tolist()
+        assert (None if vector is None else vector.tolist()) == ([1.0] * 4 if whole.vector is not None else None)
+    assert [vectors[chunk_id].vector is None for chunk_id in wanted] == [True, True, False]
 
 
 def test_each_copy_has_statistics_of_its_own_and_abandoned_ones_are_deleted(store: Store, tool: Tool) -> None:

@@ -158,11 +158,13 @@ class MilvusIndex:
         """Close the connection."""
         self._server.close()
 
-    def _search(self, collection: str, field: str, vector: object, limit: int, where: str) -> list[int]:
+    def _search(
+        self, collection: str, field: str, vectors: Sequence[object], limit: int, where: str
+    ) -> list[list[tuple[int, float]]]:
         """Search for candidates; a failure makes the next view a local one."""
         try:
             self._raise_if_paused()
-            return self._server.search(collection, field, vector, limit, where)
+            return self._server.search(collection, field, vectors, limit, where)
         except IndexFailure as failure:
             self._states.clear()
             self._note_failure(failure)
@@ -206,10 +208,8 @@ class MilvusIndex:
         return state
 
     def _pending_chunks(self, replay: Replay, statistics: ToolStatistics | None) -> PendingChunks:
-        chunks = [ScoredChunk(chunk) for chunk in self._store.changes.chunks_of(replay.written[:_MAX_PENDING])]
-        has_vectors = bool(statistics and statistics.vectors) or any(
-            scored.chunk.vector is not None for scored in chunks
-        )
+        chunks = [ScoredChunk.of(chunk) for chunk in self._store.changes.chunks_of(replay.written[:_MAX_PENDING])]
+        has_vectors = bool(statistics and statistics.vectors) or any(scored.vector is not None for scored in chunks)
         return PendingChunks(chunks, has_vectors)
 
     def _search_statistics(self, states: dict[int, _ToolState]) -> SearchStatistics:

@@ -12,6 +12,7 @@ import numpy as np
 from bunko.indexes.milvus.dimensions import KeyKind, chunk_dimensions, dimensions
 from bunko.protocols import Store
 from bunko.records import QueryTerm, ToolStatistics
+from bunko.text import ngrams
 
 if TYPE_CHECKING:
     from bunko.indexes.milvus.chunks import ScoredChunk
@@ -56,7 +57,7 @@ class SearchStatistics:
         if self._pending_counts is None:
             self._pending_counts = Counter()
             for scored in self._pending:
-                for part in chunk_dimensions(scored.chunk, scored.gram_keys):
+                for part in chunk_dimensions(scored, ngrams.gram_keys(scored.text or "")):
                     self._pending_counts.update(part.tolist())
         for dimension in missing:
             self._known[dimension] = self._pending_counts[dimension]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from bunko.records import StoredChunk
+from bunko.records import ChunkTerms, ChunkText, ChunkVector, StoredChunk
 from bunko.stores.filters import tiebreak_order
 from bunko.stores.memory.data import DocumentRow, MemoryTables
 from bunko.text.term_codec import unpack_terms
@@ -30,8 +30,24 @@ class MemoryChanges:
         rows = {row.id: row for row in self._tables.documents.values()}
         return self._stored_chunks([rows[document_id] for document_id in sorted(document_ids) if document_id in rows])
 
-    def chunks_with_ids(self, ids: Sequence[int]) -> Iterator[StoredChunk]:
-        """Yield the chunks with these ids that still exist, in any order."""
+    def chunk_terms(self, ids: Sequence[int]) -> Iterator[ChunkTerms]:
+        """Yield the terms of the chunks with these ids that still exist, in any order."""
+        for chunk in self._chunks_with_ids(ids):
+            yield ChunkTerms(
+                chunk.chunk_id, chunk.document_id, chunk.tiebreak_order, chunk.term_keys, chunk.term_counts
+            )
+
+    def chunk_vectors(self, ids: Sequence[int]) -> Iterator[ChunkVector]:
+        """Yield the vectors of the chunks with these ids that still exist, in any order."""
+        for chunk in self._chunks_with_ids(ids):
+            yield ChunkVector(chunk.chunk_id, chunk.document_id, chunk.tiebreak_order, chunk.vector)
+
+    def chunk_texts(self, ids: Sequence[int]) -> Iterator[ChunkText]:
+        """Yield the texts of the chunks with these ids that still exist, in any order."""
+        for chunk in self._chunks_with_ids(ids):
+            yield ChunkText(chunk.chunk_id, chunk.document_id, chunk.tiebreak_order, chunk.text)
+
+    def _chunks_with_ids(self, ids: Sequence[int]) -> Iterator[StoredChunk]:
         wanted = set(ids)
         return (chunk for chunk in self._stored_chunks(self._tables.documents.values()) if chunk.chunk_id in wanted)
 
