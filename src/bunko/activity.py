@@ -22,7 +22,7 @@ SearchResult = Literal["hits", "none", "error"]
 ImportResult = Literal["done", "interrupted", "error"]
 
 
-class Listener(Protocol):
+class ActivityListener(Protocol):
     """Hears what this process does, from any of its threads."""
 
     def on_search(self, mode: str, result: SearchResult, seconds: float) -> None:
@@ -38,16 +38,16 @@ class Listener(Protocol):
         """A step has ended."""
 
 
-_listener: Listener | None = None
+_listener: ActivityListener | None = None
 
 
-def set_listener(listener: Listener | None) -> None:
+def set_listener(listener: ActivityListener | None) -> None:
     """Report to this listener from now on."""
     global _listener
     _listener = listener
 
 
-def current_listener() -> Listener | None:
+def current_listener() -> ActivityListener | None:
     """Return the listener, if there is one."""
     return _listener
 

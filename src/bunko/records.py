@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class DatabaseServer:
     """A database server, and the schema of a library in it."""
 
     url: str  # without a password
@@ -29,7 +29,7 @@ class StoreAddress(NamedTuple):
 
     kind: str
     location: Path  # of its file; on a server, only its folder is used, for the files of indexes
-    server: Server | None = None
+    server: DatabaseServer | None = None
 
 
 @dataclass(frozen=True, slots=True)

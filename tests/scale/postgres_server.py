@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from bunko.records import Server
+from bunko.records import DatabaseServer
 
 MIN_VERSION = 15
 PASSWORD = "right-horse-battery"
@@ -153,16 +153,16 @@ class PostgresServer:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
 
-    def new_library(self, *, pool_size: int = 8) -> Server:
+    def new_library(self, *, pool_size: int = 8) -> DatabaseServer:
         """Return the place of a library that does not exist yet, in a schema of its own."""
-        return Server(self.superuser_url("postgres"), f"library_{next(self._numbers)}", pool_size=pool_size)
+        return DatabaseServer(self.superuser_url("postgres"), f"library_{next(self._numbers)}", pool_size=pool_size)
 
     def tcp_url(self, user: str = "postgres", database: str = "postgres") -> str:
         """Return a URL on loopback, where the server asks for a password."""
         return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
 
 
-def environment(server: Server) -> dict[str, str]:
+def environment(server: DatabaseServer) -> dict[str, str]:
     """Return the settings that open a library on a server, as environment variables."""
     values = {"BUNKO_STORAGE_KIND": "postgres", "BUNKO_STORAGE_URL": server.url, "BUNKO_STORAGE_SCHEMA": server.schema}
     return values | ({"BUNKO_STORAGE_PASSWORD": server.password} if server.password else {})

@@ -19,7 +19,7 @@ from bunko.indexes.options import EngineOptions, MilvusOptions
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
-from bunko.records import Server as Database
+from bunko.records import DatabaseServer
 from bunko.types import Tool
 from tests.contracts.documents import prepared
 from tests.scale import engines
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.scale
 
 
 @pytest.fixture
-def database(postgres: PostgresServer) -> Database:
+def database(postgres: PostgresServer) -> DatabaseServer:
     return postgres.new_library()
 
 
@@ -39,7 +39,7 @@ def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"http://127.0.0.1:{started.port}"
 
 
-def open_machine(database: Database, folder: Path, kind: str, **more: str) -> Library:
+def open_machine(database: DatabaseServer, folder: Path, kind: str, **more: str) -> Library:
     settings = {"BUNKO_INDEX_KIND": kind, "BUNKO_MILVUS_TIMEOUT": "60", **more}
     return open_library(paths_for_folder(folder), environ=environment(database) | settings)
 
@@ -63,7 +63,7 @@ def copy_of(library: Library) -> str:
 
 @pytest.mark.parametrize("kind", ["chroma", "milvus"])
 def test_machines_with_an_index_of_their_own_leave_each_other_alone(
-    database: Database, docs: Path, tmp_path: Path, kind: str
+    database: DatabaseServer, docs: Path, tmp_path: Path, kind: str
 ) -> None:
     (engines.require_chroma if kind == "chroma" else engines.require_milvus)()
     put(docs, "a.md", "京都の寺と庭")
@@ -104,7 +104,7 @@ def test_machines_with_an_index_of_their_own_leave_each_other_alone(
 
 
 def test_a_server_that_machines_know_by_different_names_has_one_copy(
-    database: Database, docs: Path, tmp_path: Path, milvus: str
+    database: DatabaseServer, docs: Path, tmp_path: Path, milvus: str
 ) -> None:
     put(docs, "a.md", "京都の寺と庭")
     names = milvus, milvus.replace("127.0.0.1", "localhost")
@@ -125,7 +125,7 @@ def test_a_server_that_machines_know_by_different_names_has_one_copy(
 
 @pytest.mark.parametrize("kind", ["chroma", "milvus"])
 def test_machines_that_sync_at_once_do_no_harm(
-    database: Database, docs: Path, tmp_path: Path, kind: str, request: pytest.FixtureRequest
+    database: DatabaseServer, docs: Path, tmp_path: Path, kind: str, request: pytest.FixtureRequest
 ) -> None:
     """Over one server: the lock of the tool is on PostgreSQL, for all machines."""
     if kind == "chroma":
@@ -162,7 +162,7 @@ def chroma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_a_collection_that_another_tool_has_just_begun_to_use_is_not_dropped(
-    database: Database, milvus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: DatabaseServer, milvus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Imports of different tools run at the same time, and one may empty the collection that the other fills."""
     options = EngineOptions(milvus=MilvusOptions(uri=milvus, timeout=60.0))

@@ -14,7 +14,7 @@ import pytest
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
-from bunko.records import Server
+from bunko.records import DatabaseServer
 from tests.scale.postgres_server import PostgresServer, environment
 from tests.scale.test_postgres_connections import DROP_CONNECTIONS
 from tests.scale.test_postgres_processes import answers
@@ -27,7 +27,7 @@ SEED = int(os.environ.get("BUNKO_TEST_SEED", "17"))
 
 
 @pytest.fixture
-def server(postgres: PostgresServer) -> Server:
+def server(postgres: PostgresServer) -> DatabaseServer:
     return postgres.new_library()
 
 
@@ -70,7 +70,7 @@ def test_an_import_that_is_disturbed_ends_as_if_nothing_had_happened(
     mode: str,
     disturb: Callable[[PostgresServer, random.Random, subprocess.Popen[str]], int],
     postgres: PostgresServer,
-    server: Server,
+    server: DatabaseServer,
     docs: Path,
     tmp_path: Path,
 ) -> None:

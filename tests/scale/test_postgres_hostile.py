@@ -11,7 +11,7 @@ import pytest
 
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
-from bunko.records import Server
+from bunko.records import DatabaseServer
 from tests.scale.postgres_server import PostgresServer, environment
 
 pytestmark = pytest.mark.scale
@@ -39,11 +39,13 @@ ENTRIES = [
 
 
 @pytest.fixture
-def server(postgres: PostgresServer) -> Server:
+def server(postgres: PostgresServer) -> DatabaseServer:
     return postgres.new_library()
 
 
-def test_hostile_files_are_imported_as_into_a_library_in_a_file(server: Server, docs: Path, tmp_path: Path) -> None:
+def test_hostile_files_are_imported_as_into_a_library_in_a_file(
+    server: DatabaseServer, docs: Path, tmp_path: Path
+) -> None:
     for name, text in HOSTILE.items():
         (docs / os.fsdecode(name)).write_bytes(text.encode())
     entries = tmp_path / "entries.jsonl"

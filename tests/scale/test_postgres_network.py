@@ -18,7 +18,7 @@ from bunko.errors import LibraryError, LibraryUnreachable
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
 from bunko.protocols import Store
-from bunko.records import Server
+from bunko.records import DatabaseServer
 from bunko.stores.postgres import connection as connections
 from bunko.stores.postgres import database as databases
 from bunko.stores.postgres import waiting
@@ -83,13 +83,13 @@ def proxy(postgres: PostgresServer) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def server(postgres: PostgresServer, proxy: Proxy) -> Server:
+def server(postgres: PostgresServer, proxy: Proxy) -> DatabaseServer:
     url = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres"
     return replace(postgres.new_library(), url=url, password=PASSWORD)
 
 
 @pytest.fixture
-def store(server: Server, tmp_path: Path) -> Iterator[Store]:
+def store(server: DatabaseServer, tmp_path: Path) -> Iterator[Store]:
     opened = stores.build("postgres", tmp_path / "library.db", server)
     yield opened
     opened.close()
@@ -118,7 +118,9 @@ def test_a_network_that_goes_silent_is_one_sentence_and_not_a_hang(store: Store,
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_statement_that_takes_long_is_waited_for(store: Store, postgres: PostgresServer, server: Server) -> None:
+def test_a_statement_that_takes_long_is_waited_for(
+    store: Store, postgres: PostgresServer, server: DatabaseServer
+) -> None:
     tool = store.tools.put(Tool("docs"))
     postgres.execute(
         f"CREATE FUNCTION {server.schema}.dawdle() RETURNS trigger LANGUAGE plpgsql AS"
@@ -142,7 +144,7 @@ def test_an_import_ends_what_the_server_still_does_for_its_lost_connection(store
 
 
 def test_a_commit_of_which_nobody_heard_is_repeated_where_that_does_no_harm(
-    store: Store, postgres: PostgresServer, server: Server
+    store: Store, postgres: PostgresServer, server: DatabaseServer
 ) -> None:
     tool, shadow = store.tools.put(Tool("docs")), store.tools.put(Tool("docs shadow"))
     store.documents.write(shadow.id, upsert=[prepared("a.md", "text")])
@@ -167,7 +169,7 @@ def test_a_commit_of_which_nobody_heard_is_repeated_where_that_does_no_harm(
 
 
 def test_a_search_whose_snapshot_is_lost_is_done_again(
-    postgres: PostgresServer, server: Server, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresServer, server: DatabaseServer, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (docs / "a.md").write_text(NOTE, encoding="utf-8")
     with open_library(paths_for_folder(tmp_path / "library"), environ=environment(server)) as library:
@@ -186,7 +188,7 @@ def test_a_search_whose_snapshot_is_lost_is_done_again(
 
 
 def test_a_process_that_stops_inside_a_transaction_does_not_keep_the_others_out(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: DatabaseServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(databases, "_IDLE_WRITE_SECONDS", 1)
     stopped, other = (stores.build("postgres", tmp_path / name / "library.db", server) for name in "ab")
@@ -215,7 +217,7 @@ def test_a_server_without_a_free_connection_is_one_sentence(
 ) -> None:
     monkeypatch.setattr(databases, "_READ_RETRY_SECONDS", 0.1)
     postgres.execute("CREATE USER lonely CONNECTION LIMIT 1; CREATE SCHEMA lonely AUTHORIZATION lonely")
-    server = Server(postgres.superuser_url("postgres").replace("//postgres@", "//lonely@"), "lonely")
+    server = DatabaseServer(postgres.superuser_url("postgres").replace("//postgres@", "//lonely@"), "lonely")
     store = stores.build("postgres", tmp_path / "library.db", server)
     with pytest.raises(LibraryError, match="has no connection left: too many connections for role") as raised:
         stores.build("postgres", tmp_path / "other.db", server)

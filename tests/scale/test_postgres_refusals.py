@@ -12,7 +12,7 @@ from bunko.errors import DiskFull, LibraryBusy, LibraryError, LibraryReadOnly, L
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
-from bunko.records import Server
+from bunko.records import DatabaseServer
 from bunko.stores.postgres import schema
 from bunko.types import Tool
 from tests.conftest import Run
@@ -24,16 +24,16 @@ pytestmark = pytest.mark.scale
 
 
 @pytest.fixture
-def server(postgres: PostgresServer) -> Server:
+def server(postgres: PostgresServer) -> DatabaseServer:
     return postgres.new_library()
 
 
 def test_a_user_without_rights_on_the_schema_is_told_which_grants_are_missing(
-    postgres: PostgresServer, server: Server, tmp_path: Path
+    postgres: PostgresServer, server: DatabaseServer, tmp_path: Path
 ) -> None:
     stores.build("postgres", tmp_path / "library.db", server).close()
     postgres.execute("CREATE USER stranger")
-    stranger = Server(server.url.replace("//postgres@", "//stranger@"), server.schema)
+    stranger = DatabaseServer(server.url.replace("//postgres@", "//stranger@"), server.schema)
     with pytest.raises(LibraryError, match="The user stranger may not read postgresql:") as raised:
         stores.build("postgres", tmp_path / "library.db", stranger)
     for statement in raised.value.hint.partition("run: ")[2].split("; "):
@@ -46,14 +46,19 @@ def test_a_user_without_rights_on_the_schema_is_told_which_grants_are_missing(
 
 def test_a_user_who_may_not_use_an_empty_schema_is_told_so(postgres: PostgresServer, tmp_path: Path) -> None:
     postgres.execute("CREATE USER passer; CREATE SCHEMA empty_one")
-    passer = Server(postgres.superuser_url("postgres").replace("//postgres@", "//passer@"), "empty_one")
+    passer = DatabaseServer(postgres.superuser_url("postgres").replace("//postgres@", "//passer@"), "empty_one")
     with pytest.raises(LibraryError, match="The user passer may not create tables in") as raised:
         stores.build("postgres", tmp_path / "library.db", passer)
     assert raised.value.code == "library"
 
 
 def test_an_import_into_a_full_disk_changes_nothing_and_says_so(
-    postgres: PostgresServer, server: Server, docs: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresServer,
+    server: DatabaseServer,
+    docs: Path,
+    tmp_path: Path,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (docs / "a.md").write_text(NOTE, encoding="utf-8")
     for name, value in environment(server).items():
@@ -76,14 +81,14 @@ def test_an_import_into_a_full_disk_changes_nothing_and_says_so(
 
 
 def test_a_standby_is_searched_and_says_why_it_is_not_written(
-    postgres: PostgresServer, server: Server, docs: Path, tmp_path: Path
+    postgres: PostgresServer, server: DatabaseServer, docs: Path, tmp_path: Path
 ) -> None:
     (docs / "a.md").write_text(NOTE, encoding="utf-8")
     with open_library(paths_for_folder(tmp_path / "library"), environ=environment(server)) as library:
         library.add(docs, name="docs")
         library.import_("docs")
     with postgres.standby() as standby:
-        there = Server(standby.superuser_url("postgres"), server.schema)
+        there = DatabaseServer(standby.superuser_url("postgres"), server.schema)
         with open_library(paths_for_folder(tmp_path / "other"), environ=environment(there)) as library:
             assert [hit.uri for hit in library.search("紅葉").hits] == ["a.md"]
             assert library.store.wait_for_change(0)  # it cannot listen, so it must look
@@ -92,11 +97,11 @@ def test_a_standby_is_searched_and_says_why_it_is_not_written(
                 library.import_("docs")
             assert "standby" in raised.value.hint
         with pytest.raises(LibraryReadOnly, match=r"recovery|read-only"):
-            stores.build("postgres", tmp_path / "new.db", Server(there.url, "nobodys"))
+            stores.build("postgres", tmp_path / "new.db", DatabaseServer(there.url, "nobodys"))
 
 
 def test_a_process_of_an_older_bunko_is_told_when_the_tables_are_migrated(
-    postgres: PostgresServer, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresServer, server: DatabaseServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = stores.build("postgres", tmp_path / "library.db", server)
     tool = old.tools.put(Tool("docs"))
@@ -131,7 +136,7 @@ def test_a_process_of_an_older_bunko_is_told_when_the_tables_are_migrated(
 
 
 def test_a_migration_waits_for_writers_but_not_for_ever(
-    postgres: PostgresServer, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresServer, server: DatabaseServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stores.build("postgres", tmp_path / "library.db", server).close()
     monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)

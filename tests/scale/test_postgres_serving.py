@@ -13,7 +13,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from bunko.records import Server
+from bunko.records import DatabaseServer
 from tests.scale.postgres_server import PostgresServer, environment
 from tests.slow import corpus
 
@@ -24,12 +24,12 @@ NOTE = "# 抹茶\n\n宇治の抹茶について、飲み方と点て方をとて
 
 
 @pytest.fixture
-def server(postgres: PostgresServer) -> Server:
+def server(postgres: PostgresServer) -> DatabaseServer:
     return postgres.new_library()
 
 
 @pytest.fixture
-def served(server: Server, docs: Path, tmp_path: Path) -> Iterator[str]:
+def served(server: DatabaseServer, docs: Path, tmp_path: Path) -> Iterator[str]:
     """Serve the library over HTTP in a process of its own, and return the address."""
     place = ("--library", tmp_path / "serving")
     corpus.write(docs, {"old.md": corpus.document("old")})
@@ -53,7 +53,7 @@ def served(server: Server, docs: Path, tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_clients_of_a_server_see_at_once_what_another_machine_imports(
-    mode: str, served: str, server: Server, docs: Path, tmp_path: Path
+    mode: str, served: str, server: DatabaseServer, docs: Path, tmp_path: Path
 ) -> None:
     told = {kind: anyio.Event() for kind in (types.ResourceListChangedNotification, types.ToolListChangedNotification)}
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bunko.records import MAX_GENERATIONS_BEHIND
-from bunko.stores.postgres.database import Database
+from bunko.stores.postgres.database import PostgresDatabase
 from bunko.stores.sql.changes import SqlChanges
 
 
 class PostgresChanges(SqlChanges):
     """What changed since a generation; the name of an index file is that of one machine's folder."""
 
-    def __init__(self, database: Database, folder_id: str) -> None:
+    def __init__(self, database: PostgresDatabase, folder_id: str) -> None:
         super().__init__(database)
         self._folder_id = folder_id
 

@@ -14,7 +14,7 @@ import psycopg
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
 from bunko.errors import BunkoError, LibraryDamaged, LibraryError, LibraryUnreachable
-from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.address import PostgresAddress
 from bunko.stores.postgres.characters import decoded_rows, encode_values
 from bunko.stores.postgres.errors import connection_error, library_error
 from bunko.stores.postgres.keys import key_expression, key_value
@@ -46,10 +46,10 @@ _VALUES = re.compile(r"\bVALUES (\((?:\?, ?)*\?\))")
 _MAX_NAME_BYTES = 63  # of an application
 
 
-class Connection:
+class PostgresWriter:
     """A connection inside a write transaction."""
 
-    def __init__(self, raw: PgConnection, address: Address) -> None:
+    def __init__(self, raw: PgConnection, address: PostgresAddress) -> None:
         self._raw, self._address = raw, address
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> psycopg.RawCursor[tuple[Any, ...]]:
@@ -108,7 +108,7 @@ class Connection:
             self.execute("SELECT setval(pg_get_serial_sequence(?, 'id'), ?)", (table, last_id))
 
 
-def connect(address: Address, **options: Any) -> PgConnection:
+def connect(address: PostgresAddress, **options: Any) -> PgConnection:
     """Open a connection that commits every statement unless a transaction is begun."""
     parameters: dict[str, Any] = {
         **_TIMEOUTS,
@@ -135,7 +135,7 @@ def connect(address: Address, **options: Any) -> PgConnection:
     return connection
 
 
-def _connect_to_ask(parameters: dict[str, Any], address: Address) -> PgConnection | None:
+def _connect_to_ask(parameters: dict[str, Any], address: PostgresAddress) -> PgConnection | None:
     """Open a connection to ask what another one is doing; return None if the server answers, but lets nobody in."""
     try:
         return psycopg.connect(**parameters, autocommit=True)
@@ -146,7 +146,7 @@ def _connect_to_ask(parameters: dict[str, Any], address: Address) -> PgConnectio
         return None
 
 
-def check_server(connection: PgConnection, address: Address) -> str:
+def check_server(connection: PgConnection, address: PostgresAddress) -> str:
     """Return name and version of the server; raise an error if a library cannot be there."""
     version = connection.info.server_version
     if version < _MIN_VERSION * 10_000:

@@ -13,11 +13,11 @@ import psycopg
 
 from bunko.errors import BunkoError, LibraryBusy, LibraryDamaged, LibraryReadOnly, LibraryUnreachable
 from bunko.failpoints import reach_failpoint
-from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.address import PostgresAddress
 from bunko.stores.postgres.characters import decode_rows
 from bunko.stores.postgres.connection import (
-    Connection,
     PgConnection,
+    PostgresWriter,
     check_server,
     connect,
     execute,
@@ -62,10 +62,10 @@ class _ThreadState(threading.local):
     session: WriteSession | None = None
 
 
-class Database:
+class PostgresDatabase:
     """A schema of a PostgreSQL database with a pool of connections."""
 
-    def __init__(self, address: Address, *, read_only: bool = False) -> None:
+    def __init__(self, address: PostgresAddress, *, read_only: bool = False) -> None:
         self.address, self.location = address, address.display
         self._read_only = read_only
         self._thread = _ThreadState()
@@ -181,7 +181,7 @@ class Database:
     # Writing
 
     @contextmanager
-    def transaction(self, *, is_move: bool = False) -> Iterator[Connection]:
+    def transaction(self, *, is_move: bool = False) -> Iterator[PostgresWriter]:
         """Run the block in one transaction, waiting for other writers, and announce it to all listeners."""
         self._check_writable()
         is_committing = False
@@ -189,7 +189,7 @@ class Database:
             try:
                 version, marks = _results(connection.execute(self._begin_write))[-2:]
                 check_version(version, self.address)
-                writer = Connection(connection, self.address)
+                writer = PostgresWriter(connection, self.address)
                 if is_move:  # it copies all rows while nobody can write
                     connection.execute("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
                 else:
@@ -232,7 +232,7 @@ class Database:
             return False
         try:
             with translate_errors(self.address):
-                connection = Connection(raw, self.address)
+                connection = PostgresWriter(raw, self.address)
                 raw.execute(_BEGIN_CACHE)
                 for statement, values in statements:
                     connection.execute(statement, values)

@@ -19,7 +19,7 @@ from bunko.errors import (
     LibraryUnreachable,
     rebuild_hint,
 )
-from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.address import PostgresAddress
 
 # How long a write waits for another process's transaction.
 BUSY_SECONDS = 30.0
@@ -53,7 +53,7 @@ _PREFIXES = re.compile(r"^(?:connection (?:failed|is bad): )?(?:connection to se
 
 
 @contextmanager
-def translate_errors(address: Address) -> Iterator[None]:
+def translate_errors(address: PostgresAddress) -> Iterator[None]:
     """Raise errors of PostgreSQL inside the block as library errors."""
     try:
         yield
@@ -64,7 +64,7 @@ def translate_errors(address: Address) -> Iterator[None]:
 
 
 @contextmanager
-def translate_value_errors(address: Address) -> Iterator[None]:
+def translate_value_errors(address: PostgresAddress) -> Iterator[None]:
     """Raise errors of decoding stored values inside the block as damage of the library."""
     try:
         yield
@@ -84,7 +84,7 @@ def is_connection_lost(error: psycopg.Error) -> bool:
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
 
-def library_error(address: Address, error: psycopg.Error) -> BunkoError:
+def library_error(address: PostgresAddress, error: psycopg.Error) -> BunkoError:
     """Return the library error for an error of PostgreSQL."""
     place, text = address.display, _first_line(error)
     state = error.sqlstate or ""
@@ -112,7 +112,7 @@ def library_error(address: Address, error: psycopg.Error) -> BunkoError:
     return LibraryError(f"{place}: {text}", hint="Check the log of the server, then run the same command again.")
 
 
-def connection_error(address: Address, error: psycopg.Error) -> BunkoError:
+def connection_error(address: PostgresAddress, error: psycopg.Error) -> BunkoError:
     """Return the library error for a connection that could not be made."""
     text = _first_line(error)
     if _OVERLOADED.search(str(error)):

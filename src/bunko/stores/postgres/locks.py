@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import psycopg
 
 from bunko.errors import LibraryBusy
-from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.address import PostgresAddress
 from bunko.stores.postgres.connection import PgConnection, connect, describe_application
 from bunko.stores.postgres.errors import translate_errors
 from bunko.stores.postgres.pool import close_quietly
@@ -26,7 +26,7 @@ _HOLDERS = (
 class WriteSession:
     """The connection of a thread that holds locks; it also writes there, so nothing is written without the locks."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: PostgresAddress) -> None:
         self._address = address
         self._connection: PgConnection | None = None
         self._held: list[_Key] = []
@@ -113,7 +113,11 @@ class AdvisoryLock:
     """A lock of imports into some tools, of all imports, or for another purpose."""
 
     def __init__(
-        self, address: Address, session_of_thread: Callable[[], WriteSession], purpose: str, tools: Sequence[str] | None
+        self,
+        address: PostgresAddress,
+        session_of_thread: Callable[[], WriteSession],
+        purpose: str,
+        tools: Sequence[str] | None,
     ) -> None:
         self._session_of_thread = session_of_thread
         self._session: WriteSession | None = None

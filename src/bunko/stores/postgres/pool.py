@@ -11,7 +11,7 @@ from contextlib import suppress
 import psycopg
 
 from bunko.errors import LibraryBusy, LibraryError
-from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.address import PostgresAddress
 from bunko.stores.postgres.connection import PgConnection
 
 # How long a thread waits for a connection while others use all of them.
@@ -21,7 +21,7 @@ _WAIT_SECONDS = 30.0
 class Pool:
     """At most `address.pool_size` connections; one that cannot be made raises its reason at once."""
 
-    def __init__(self, address: Address, open_connection: Callable[[], PgConnection]) -> None:
+    def __init__(self, address: PostgresAddress, open_connection: Callable[[], PgConnection]) -> None:
         self._address, self._open_connection = address, open_connection
         self._idle: list[PgConnection] = []
         self._in_use = 0

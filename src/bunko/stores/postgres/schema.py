@@ -9,7 +9,8 @@ from uuid import uuid4
 import psycopg
 
 from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew, rebuild_hint
-from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.address import PostgresAddress
+from bunko.stores.postgres.connection import PgConnection
 from bunko.stores.postgres.errors import BUSY_SECONDS
 from bunko.stores.postgres.keys import key_expression
 
@@ -191,25 +192,23 @@ CREATE TABLE kept (
 """
 TABLES += _ACCESS_TABLES + _COPY_TABLES
 
-_Connection = psycopg.Connection[tuple[Any, ...]]
 
-
-def _add_access_tables(connection: _Connection) -> None:
+def _add_access_tables(connection: PgConnection) -> None:
     """Add the tables for tokens and for who changed what."""
     connection.execute(_ACCESS_TABLES)
 
 
-def _add_copy_tables(connection: _Connection) -> None:
+def _add_copy_tables(connection: PgConnection) -> None:
     """Make the tables for copies of tools anew; such a copy is filled again then."""
     connection.execute("DROP TABLE IF EXISTS index_statistics, index_frequencies, redated")
     connection.execute(_COPY_TABLES)
 
 
 # From version n to n + 1, each in one transaction that also updates the version.
-MIGRATIONS: dict[int, Callable[[_Connection], None]] = {1: _add_access_tables, 2: _add_copy_tables}
+MIGRATIONS: dict[int, Callable[[PgConnection], None]] = {1: _add_access_tables, 2: _add_copy_tables}
 
 
-def prepare_schema(connection: _Connection, address: Address, *, read_only: bool) -> None:
+def prepare_schema(connection: PgConnection, address: PostgresAddress, *, read_only: bool) -> None:
     """Create or migrate the tables of a library; raise an error if the schema has anything else."""
     version = read_version(connection, address)
     if version is None:
@@ -227,7 +226,7 @@ def prepare_schema(connection: _Connection, address: Address, *, read_only: bool
         _migrate(connection, address)
 
 
-def read_version(connection: _Connection, address: Address) -> int | None:
+def read_version(connection: PgConnection, address: PostgresAddress) -> int | None:
     """Return the version of the tables, None if there are none; raise if this bunko did not create them."""
     names = _table_names(connection, address)
     if not names:
@@ -255,7 +254,7 @@ def read_version(connection: _Connection, address: Address) -> int | None:
     return version
 
 
-def check_version(rows: list[tuple[Any, ...]], address: Address) -> None:
+def check_version(rows: list[tuple[Any, ...]], address: PostgresAddress) -> None:
     """Raise an error unless the rows of `SELECT_VERSION` say that the tables are still as they were when opened."""
     if rows and rows[0][0] != str(VERSION):
         raise LibraryTooNew(
@@ -264,18 +263,18 @@ def check_version(rows: list[tuple[Any, ...]], address: Address) -> None:
         )
 
 
-def write_lock_key(address: Address) -> int:
+def write_lock_key(address: PostgresAddress) -> int:
     """Return the number of the lock that every transaction holds which writes."""
     return address.lock_key("write")
 
 
-def missing_tables(connection: _Connection, address: Address) -> list[str]:
+def missing_tables(connection: PgConnection, address: PostgresAddress) -> list[str]:
     """Return the tables that a library should have and that do not exist."""
     expected = {line.split(" ")[2] for line in TABLES.splitlines() if line.startswith("CREATE TABLE ")}
     return sorted(expected - _table_names(connection, address))
 
 
-def _table_names(connection: _Connection, address: Address) -> set[str]:
+def _table_names(connection: PgConnection, address: PostgresAddress) -> set[str]:
     rows = connection.execute(
         "SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace"
         " WHERE nspname = %s AND relkind IN ('r', 'v', 'm', 'f', 'p')",
@@ -284,7 +283,7 @@ def _table_names(connection: _Connection, address: Address) -> set[str]:
     return {str(row[0]) for row in rows}
 
 
-def _create_tables(connection: _Connection, address: Address) -> None:
+def _create_tables(connection: PgConnection, address: PostgresAddress) -> None:
     with connection.transaction():
         _lock_schema(connection, address)
         if read_version(connection, address) is not None:
@@ -304,7 +303,7 @@ def _create_tables(connection: _Connection, address: Address) -> None:
         )
 
 
-def _rights_error(connection: _Connection, address: Address) -> LibraryError:
+def _rights_error(connection: PgConnection, address: PostgresAddress) -> LibraryError:
     user, database = connection.info.user, connection.info.dbname
     return LibraryError(
         f"The user {user} may not create tables in {address.display}",
@@ -313,7 +312,7 @@ def _rights_error(connection: _Connection, address: Address) -> LibraryError:
     )
 
 
-def _migrate(connection: _Connection, address: Address) -> None:
+def _migrate(connection: PgConnection, address: PostgresAddress) -> None:
     while True:
         with connection.transaction():
             _lock_schema(connection, address)
@@ -329,6 +328,6 @@ def _migrate(connection: _Connection, address: Address) -> None:
             connection.execute("UPDATE meta SET value = %s WHERE key = 'schema'", (str(version + 1),))
 
 
-def _lock_schema(connection: _Connection, address: Address) -> None:
+def _lock_schema(connection: PgConnection, address: PostgresAddress) -> None:
     connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{BUSY_SECONDS * 1000:.0f}",))
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (address.lock_key("schema"),))

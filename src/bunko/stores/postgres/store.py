@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from bunko.errors import LibraryReadOnly
 from bunko.records import StoreAddress
-from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.address import PostgresAddress
 from bunko.stores.postgres.changes import PostgresChanges
-from bunko.stores.postgres.database import Database
+from bunko.stores.postgres.database import PostgresDatabase
 from bunko.stores.postgres.files import PostgresFiles, read_folder_id
-from bunko.stores.postgres.listener import Listener
+from bunko.stores.postgres.listener import ChangeListener
 from bunko.stores.postgres.locks import AdvisoryLock
 from bunko.stores.sql.access import SqlAudit, SqlTokens
 from bunko.stores.sql.cache import SqlCache
@@ -49,12 +49,12 @@ class Postgres:
 
     announces_changes = True
 
-    def __init__(self, location: Path, address: Address, *, read_only: bool = False) -> None:
+    def __init__(self, location: Path, address: PostgresAddress, *, read_only: bool = False) -> None:
         self.kind, self.location, self.is_persistent = "postgres", address.display, True
         self.address = StoreAddress("postgres", location, address.server)
         if not read_only:
             _create_folder(location.parent)
-        database = self._database = Database(address, read_only=read_only)
+        database = self._database = PostgresDatabase(address, read_only=read_only)
         self.engine = database.engine
         folder_id = read_folder_id(location, read_only=read_only)
         changes = PostgresChanges(database, folder_id)
@@ -66,7 +66,7 @@ class Postgres:
         except BaseException:
             database.close()
             raise
-        self._listener = Listener(address)
+        self._listener = ChangeListener(address)
         self.tools: ToolStore = SqlTools(database, folder_id)
         self.documents: DocumentStore = SqlDocuments(database)
         self.vectors: VectorStore = SqlVectors(database)

@@ -24,7 +24,7 @@ NO_LIMIT = 2**63 - 1  # the LIMIT of a query that only has an OFFSET
 _BATCH_SIZE = 500  # values in one query; old versions of SQLite allow 999
 
 
-class Cursor(Protocol):
+class StatementResult(Protocol):
     """The result of a statement."""
 
     def fetchone(self) -> Any:
@@ -37,7 +37,7 @@ class Cursor(Protocol):
 class Connection(Protocol):
     """A connection inside a write transaction."""
 
-    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Cursor:
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> StatementResult:
         """Run a statement."""
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> object:

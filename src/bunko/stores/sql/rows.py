@@ -11,7 +11,7 @@ from bunko.protocols.rows import Digest, Key, Row, RowPage
 from bunko.stores.sql import marks
 from bunko.stores.sql.changes import SqlChanges, advance_generation, put_meta
 from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, placeholders, retried, retried_until_commit
-from bunko.stores.sql.tables import TABLES, TABLES_WITH_IDS, Table
+from bunko.stores.sql.tables import TABLES, TABLES_WITH_IDS, TableLayout
 from bunko.stores.sql.tools import MACHINE_PREFIX
 
 # Rows and bytes in memory at a time, and in one transaction.
@@ -189,7 +189,7 @@ class SqlRows:
         return list(dict.fromkeys(rows))
 
 
-def _between(table: Table, after: Key, until: Key) -> tuple[str, Key]:
+def _between(table: TableLayout, after: Key, until: Key) -> tuple[str, Key]:
     """Return an SQL condition for the rows after one key and up to another, and its values."""
     columns = f"({', '.join(table.key)})"
     bounds = [(operator, key) for operator, key in ((">", after), ("<=", until)) if key]

@@ -27,7 +27,7 @@ _PEEK_SECONDS = 0.2  # the user waits at the keyboard for a completion
 _ABANDONED_SECONDS = 3600  # a half-written backup this old was left behind by a killed process
 
 
-class Connection(sqlite3.Connection):
+class SqliteConnection(sqlite3.Connection):
     """A connection inside a write transaction."""
 
     def insert_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> list[int]:
@@ -63,7 +63,7 @@ class Connection(sqlite3.Connection):
             self.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table, last_id))
 
 
-class Database:
+class SqliteDatabase:
     """A SQLite file with a connection for each thread that reads, and one to write."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -93,7 +93,7 @@ class Database:
                 self._migrate(version)
             opened.pop_all()
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> SqliteConnection:
         options = f"mode={'ro' if self._read_only else 'rwc'}"
         log, _ = wal_files(self.path)
         if self._read_only and not log.exists() and not os.access(self.path.parent, os.W_OK):
@@ -103,7 +103,7 @@ class Database:
         self._reader_options = options.replace("rwc", "rw")
         return self._open(options)
 
-    def _connect_again(self) -> Connection | None:
+    def _connect_again(self) -> SqliteConnection | None:
         """Return one more connection to read with, or None if another file has taken the place of the opened one."""
         try:
             guard.check_journal(self.path)
@@ -117,14 +117,14 @@ class Database:
             return None
         return connection
 
-    def _open(self, options: str) -> Connection:
+    def _open(self, options: str) -> SqliteConnection:
         connection = sqlite3.connect(
             f"{self.path.absolute().as_uri()}?{options}",
             uri=True,
             timeout=BUSY_SECONDS,
             isolation_level=None,
             check_same_thread=False,
-            factory=Connection,
+            factory=SqliteConnection,
         )
         try:
             guard.harden(connection)
@@ -216,7 +216,7 @@ class Database:
             return int(reader.execute(query).fetchone()[0])
 
     @contextmanager
-    def transaction(self, *, is_move: bool = False) -> Iterator[Connection]:
+    def transaction(self, *, is_move: bool = False) -> Iterator[SqliteConnection]:
         """Run the block in one transaction, waiting for other writers."""
         if self._read_only:
             raise LibraryReadOnly(

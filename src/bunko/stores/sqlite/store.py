@@ -23,7 +23,7 @@ from bunko.stores.sql.rows import SqlRows
 from bunko.stores.sql.stats import SqlStats
 from bunko.stores.sql.tools import SqlTools
 from bunko.stores.sql.vectors import SqlVectors
-from bunko.stores.sqlite.connection import Database
+from bunko.stores.sqlite.connection import SqliteDatabase
 from bunko.stores.sqlite.files import SqliteFiles
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Sqlite:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.kind, self.location, self.is_persistent = "sqlite", str(path), True
         self.address = StoreAddress("sqlite", path)
-        database = self._database = Database(path, read_only=read_only)
+        database = self._database = SqliteDatabase(path, read_only=read_only)
         changes = SqlChanges(database)
         try:
             rows = database.rows("SELECT value FROM meta WHERE key = 'id'", types=(TEXT,))
