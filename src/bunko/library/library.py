@@ -245,7 +245,7 @@ class Library:
 
     def log_search(self, query: str, tool: ToolNames = None) -> None:
         """Log a search of a person or an assistant if the settings enable it; never wait for the library."""
-        self._searcher.log_search(query, tool)
+        self._searcher.log.add(query, tool)
 
     def logged_searches(self) -> list[LoggedSearch]:
         """Return the logged searches, the most frequent first."""

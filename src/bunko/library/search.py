@@ -33,6 +33,7 @@ from bunko.library.missing_vectors import MissingVectors
 from bunko.library.newest import newest_hits
 from bunko.library.outages import Outages
 from bunko.library.refresh import Refresher
+from bunko.library.search_log import SearchLog
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Index, IndexView, Store
 from bunko.records import NO_FILTER, DatedDocument, Filter, StoredDocument
@@ -50,14 +51,10 @@ from bunko.search.request import (
 )
 from bunko.settings import Settings
 from bunko.text.dates import resolve_date, time_zone
-from bunko.text.normalise import escape_surrogates
-from bunko.timing import now
 from bunko.types import Answer, Freshness, Hit, Mode, Tool
 
 _log = logging.getLogger("bunko.library")
 
-# Logged searches: more than anybody will judge.
-_MAX_LOGGED_SEARCHES = 1000
 # The options that a request may leave to the settings, read at once because every search reads them twice.
 _REQUEST_OPTIONS = ("mode", "top_k", *RANKING_OPTIONS)
 _get_options = attrgetter(*_REQUEST_OPTIONS)
@@ -85,6 +82,7 @@ class Searcher:
         self._missing_vectors = missing_vectors
         self._read_only, self._notices = read_only, notices
         self._tool_ids: dict[str, int] = {}
+        self.log = SearchLog(store, enabled=settings.log.keep_searches and not read_only)
 
     @reports_search
     def answer(
@@ -385,21 +383,6 @@ class Searcher:
             for tool in tools:
                 self._refresh_tool(tool, vectors=False)
         return tools
-
-    def log_search(self, query: str, tool: ToolNames = None) -> None:
-        """Log a search of a person or an assistant if the settings enable it; never wait for the library."""
-        text = " ".join(escape_surrogates(query).split())
-        if not self._settings.log.keep_searches or self._read_only or not text:
-            return
-        try:
-            # A search of several tools is one of the library.
-            name = catalog.get_tool(self._store, tool).name if isinstance(tool, str) else ""
-            logged = self._store.cache.log_search(text[:MAX_QUERY_CHARS], name, now(), limit=_MAX_LOGGED_SEARCHES)
-        except BunkoError as error:
-            _log.warning("The search was not logged: %s", error.message)
-        else:
-            if not logged:
-                _log.debug("The search was not logged: another process is writing.")
 
 
 def _sections(tools: Sequence[Tool]) -> set[str]:
