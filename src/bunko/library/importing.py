@@ -42,8 +42,6 @@ _log = logging.getLogger("bunko.library")
 _LOCK_WAIT_SECONDS = 600.0
 # An import checks that searches find its texts if at least one in this many is new.
 _CHECK_RATIO = 50
-# The report fields that are summed over several tools.
-_SUMMED_FIELDS = ("added", "updated", "deleted", "moved", "unchanged", "total_chunks", "embedded")
 # Errors of one tool, not of the library: the next tool may still be imported.
 TOOL_ERROR_CODES = ("source", "mismatch", "embedder", "unknown", "library")
 
@@ -125,17 +123,9 @@ class Importer:
                         raise
                     total.failures.append(ToolFailure(name, error.code, error.message, error.hint))
                     continue
-                for field in _SUMMED_FIELDS:
-                    setattr(total, field, getattr(total, field) + getattr(report, field))
-                several = len(names) > 1
-                total.problems += [
-                    replace(problem, tool=tool.name) if several else problem for problem in report.problems
-                ]
-                total.skipped_folders += report.skipped_folders
-                total.notices += report.notices
+                total.include(report, tool=tool.name if len(names) > 1 else "")
                 total.notices += notices_about_nothing(self._tool_config, tool, report, self._paths)
-                if report.interrupted:
-                    total.interrupted = True
+                if total.interrupted:
                     break
         return total
 
