@@ -85,11 +85,15 @@ def ingest(
         report.notices += [*preparer.take_notices(), *long_texts.warnings()]
         report.problems += store.documents.failures(tool.id)
         report.total_chunks = store.stats.totals(tool.id).chunks
+    _log_summary(report)
+    return report
+
+
+def _log_summary(report: Report) -> None:
     _log.debug(
         "[reindex] summary: added=%d, updated=%d, deleted=%d, unchanged=%d, total_chunks=%d",
         report.added, report.updated, report.deleted, report.unchanged, report.total_chunks,
     )  # fmt: skip
-    return report
 
 
 def _add_progress(done: ImportProgress, embedded: EmbeddedBatch[Sequence[EntryResult]]) -> ImportProgress:

@@ -137,6 +137,13 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             _search_pages,
             right="read",
         ),
+        *_page_tools(),
+    ]
+
+
+def _page_tools() -> list[ToolDefinition]:
+    """Return the tools that change and count pages; they do not depend on the settings."""
+    return [
         ToolDefinition(
             "rag_add",
             "Add a web page",
