@@ -20,6 +20,7 @@ LEFT_OUT_MODULES = (
     "settings/docs.py",
     "settings/folder_limits.py",
     "settings/index_engines.py",
+    "settings/web_pages.py",
     "settings/schema.py",
     "settings/starter.py",
     # Parts of documents, and words of programming languages and file formats.
