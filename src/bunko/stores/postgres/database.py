@@ -81,13 +81,9 @@ class PostgresDatabase:
         self._commit = f"NOTIFY {quote(address.channel)}; COMMIT"
         self._pool = Pool(address, lambda: connect(address))
         try:
-            connection = self._pool.take()
-            try:
-                with translate_errors(address):
-                    self.engine = check_server(connection, address)
-                    prepare_schema(connection, address, read_only=read_only)
-            finally:
-                self._pool.give_back(connection)
+            with self._pool.connection() as connection, translate_errors(address):
+                self.engine = check_server(connection, address)
+                prepare_schema(connection, address, read_only=read_only)
         except BaseException:
             self._pool.close()
             raise
@@ -136,20 +132,12 @@ class PostgresDatabase:
 
     def _check_version(self) -> None:
         """Raise an error if a newer bunko has changed the tables since they were opened."""
-        connection = self._pool.take()
-        try:
-            with translate_errors(self.address):
-                read_version(connection, self.address)
-        finally:
-            self._pool.give_back(connection)
+        with self._pool.connection() as connection, translate_errors(self.address):
+            read_version(connection, self.address)
 
     def _fetch_alone(self, query: str, values: Sequence[Any], types: Sequence[ColumnType]) -> list[tuple[Any, ...]]:
-        connection = self._pool.take()
-        try:
-            with translate_errors(self.address):
-                return _fetch(connection, query, values, types)
-        finally:
-            self._pool.give_back(connection)
+        with self._pool.connection() as connection, translate_errors(self.address):
+            return _fetch(connection, query, values, types)
 
     def has_table(self, name: str) -> bool:
         """Return whether a table exists: every library has all tables."""
@@ -216,11 +204,8 @@ class PostgresDatabase:
         if session is not None and session.holds_locks:
             yield session.connection()
             return
-        connection = self._pool.take()
-        try:
+        with self._pool.connection() as connection:
             yield connection
-        finally:
-            self._pool.give_back(connection)
 
     def try_transaction(self, statements: Sequence[tuple[str, Sequence[Any]]], *, table: str = "") -> bool:
         """Run statements in one transaction unless they would have to wait; return whether they ran."""

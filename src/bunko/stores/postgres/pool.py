@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import psycopg
 
@@ -59,6 +59,15 @@ class Pool:
         except BaseException:
             self._free_place()
             raise
+
+    @contextmanager
+    def connection(self) -> Iterator[PgConnection]:
+        """Lend a connection to the block."""
+        connection = self.take()
+        try:
+            yield connection
+        finally:
+            self.give_back(connection)
 
     def give_back(self, connection: PgConnection) -> None:
         """Take a connection back; one in an unknown state is closed."""
