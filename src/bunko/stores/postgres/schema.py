@@ -16,8 +16,6 @@ from bunko.stores.postgres.keys import key_expression
 
 VERSION = 3
 SELECT_VERSION = "SELECT value FROM meta WHERE key = 'schema'"
-# In a library in a file, these tables exist only if they are used.
-OPTIONAL_TABLES = ("asked", "kept", "index_statistics", "index_frequencies", "redated", "tokens", "audit")
 _OTHER_SCHEMA_HINT = "Name another schema with storage.schema; bunko creates it."
 
 # Since version 2.
