@@ -34,7 +34,7 @@ class ChromaFiles:
         self._folder = folder
         self._lock = threading.RLock()
         self._client: Any = None
-        self._stamps: dict[str, Any] = {}  # of the collections that this client has read, by name
+        self._stamps: dict[str, tuple[str, Any]] = {}  # id and metadata, by name, as this client read them
         self._guard = FileGuard(folder)
         self._checked: set[str] = set()  # the ids of collections whose files can be read
 

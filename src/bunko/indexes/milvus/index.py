@@ -50,7 +50,7 @@ class MilvusIndex:
         self._reader = ChunkReader(store)
         self._segments = EmbeddedIndex(store, folder)
         self._states: dict[int, _ToolState] = {}
-        self._is_repeated = threading.local()
+        self._is_repeated = threading.local()  # `value`: whether the search of this thread is its second attempt
         self._pause = EnginePause()
         self.location = server.location
 
@@ -180,9 +180,9 @@ class MilvusIndex:
 
     def _state(self, tool_id: int) -> _ToolState:
         """Return what a search needs of a tool; it is read once for each state of the store."""
-        known, generation = self._states.get(tool_id), self._store.generation()
-        if known is not None and known.generation == generation and known.is_current:
-            return known
+        cached, generation = self._states.get(tool_id), self._store.generation()
+        if cached is not None and cached.generation == generation and cached.is_current:
+            return cached
         tool_copy, copy = self._copies.find(tool_id), None
         replay = self._plan_replay(tool_id, tool_copy)
         statistics = tool_copy and self._store.index_statistics.get(tool_id, tool_copy.stamp.copy)

@@ -66,10 +66,10 @@ class Jobs:
         owner = call.library.caller
         running = [job for job in self._jobs.values() if job.state == "running"]
         if len(running) >= _MAX_RUNNING_JOBS:
-            own = ", ".join(job.id for job in running if _may_see(owner, job)) or "none is yours"
+            visible_ids = ", ".join(job.id for job in running if _may_see(owner, job)) or "none is yours"
             raise LibraryBusy(
                 f"{len(running)} jobs are still running",
-                hint=f"Wait for one of them, or cancel it with the tool {JOB_TOOL_NAME}: {own}.",
+                hint=f"Wait for one of them, or cancel it with the tool {JOB_TOOL_NAME}: {visible_ids}.",
             )
         job = Job(f"{name}-{next(self._job_numbers)}", name, owner)
         ended = [other.id for other in self._jobs.values() if other.state != "running"]

@@ -94,8 +94,8 @@ class ToolRegistry:
         if tools is None:
             tools = self._build_tools(library_tools, may_write=rights.writes_some)
             # A new dictionary, because another thread may read this one.
-            others = list(self._built_tools.items())[-_MAX_TOOL_LISTS:]
-            self._built_tools = {**dict(others), state: tools}
+            newest = list(self._built_tools.items())[-_MAX_TOOL_LISTS:]
+            self._built_tools = {**dict(newest), state: tools}
         return tools
 
     def find_tool(self, name: str, caller: Caller) -> ToolDefinition | None:

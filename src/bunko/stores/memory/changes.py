@@ -48,8 +48,8 @@ class MemoryChanges:
             yield ChunkText(chunk.chunk_id, chunk.document_id, chunk.tiebreak_order, chunk.text)
 
     def _chunks_with_ids(self, ids: Sequence[int]) -> Iterator[StoredChunk]:
-        wanted = set(ids)
-        return (chunk for chunk in self._stored_chunks(self._tables.documents.values()) if chunk.chunk_id in wanted)
+        id_set = set(ids)
+        return (chunk for chunk in self._stored_chunks(self._tables.documents.values()) if chunk.chunk_id in id_set)
 
     def _stored_chunks(self, rows: Iterable[DocumentRow]) -> Iterator[StoredChunk]:
         for row in rows:

@@ -64,7 +64,7 @@ class SqlRows:
 
     @retried_until_commit  # new rows can be inserted once
     def put_page(self, table: str, page: RowPage, *, is_new: bool) -> bool:
-        """Make the rows between two keys those of a page; return whether they were not."""
+        """Replace the rows between two keys with those of a page; return whether that changed anything."""
         if not is_new and self._select(table, page.after, page.until, limit=len(page.rows) + 1) == page.rows:
             return False
         with self._database.transaction(is_move=True) as connection:
@@ -78,6 +78,7 @@ class SqlRows:
             if not is_new:
                 where, values = _between(TABLES[table], page.after, page.until)
                 connection.execute(f"DELETE FROM {table}{where}", values)
+            # The first value of a row is the id of its tool, which is not a column.
             connection.executemany(_insert_statement(table), [row[1:] for row in page.rows])
         return True
 
