@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 MODELS := .venv-models
-# The clients of PostgreSQL, Chroma and Milvus, and a Milvus server, whose packages clash with the client's.
+# The clients of PostgreSQL, Chroma and Milvus, Ray, and a Milvus server, whose packages clash with the client's.
 SCALE := .venv-scale
 MILVUS := .venv-milvus
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 HAS_PIP := $(shell $(PYTHON) -m pip --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" --version >/dev/null 2>&1 && echo yes)
 PIP := $(if $(HAS_PIP),$(PYTHON) -m pip --python $(BIN)/python,$(BIN)/python -m pip)
 
-.PHONY: demo test test-slow test-models test-scale check format bench docs mcpb node clean
+.PHONY: demo test test-slow test-models test-scale check format bench bench-scale docs mcpb node clean
 
 # Two installers in one environment would get in each other's way.
 .NOTPARALLEL:
@@ -58,8 +58,8 @@ $(MODELS)/.installed: pyproject.toml
 	$(MODELS)/bin/python -m pip install --quiet --editable '.[transformers]' 'pytest>=8.3'
 	touch $@
 
-## Real servers of other engines on loopback: PostgreSQL of this machine, Chroma and Milvus. A part that is missing or cannot be
-## installed is skipped with a sentence.
+## Real servers of other engines on loopback: PostgreSQL of this machine, Chroma, Milvus and Ray. A part that is missing or
+## cannot be installed is skipped with a sentence.
 test-scale: $(SCALE)/.installed
 	-$(MAKE) $(MILVUS)/.installed
 	$(SCALE)/bin/python -m pytest -n 2 -m scale
@@ -69,6 +69,7 @@ $(SCALE)/.installed: pyproject.toml
 	$(SCALE)/bin/python -m pip install --quiet --editable '.[dev,postgres]'
 	-$(SCALE)/bin/python -m pip install --quiet --editable '.[chroma]'
 	-$(SCALE)/bin/python -m pip install --quiet --editable '.[milvus-lite]' 'pymilvus==2.6.6' 'milvus-lite==2.5.1'
+	-$(SCALE)/bin/python -m pip install --quiet --editable '.[ray]'
 	touch $@
 
 $(MILVUS)/.installed: Makefile
@@ -108,6 +109,16 @@ format: $(VENV)/.installed
 ## Every figure of docs/performance.md, against peers in the same run.
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench
+	-$(MAKE) bench-scale
+
+## What every store and index costs. An engine that is missing is left out with a sentence.
+bench-scale: $(SCALE)/.bench
+	-$(MAKE) $(MILVUS)/.installed
+	$(SCALE)/bin/python -m bench engines --write
+
+$(SCALE)/.bench: $(SCALE)/.installed
+	$(SCALE)/bin/python -m pip install --quiet 'psutil>=6'
+	touch $@
 
 ## The pages that are written from the code itself; tests fail while one is stale.
 docs: $(VENV)/.installed

@@ -21,19 +21,24 @@ NAMES = (
     "lexical", "vector", "embedding", "importing", "splitting", "extraction", "crawling", "rescan", "updating",
     "changing", "answering", "starting", "mcp", "growth", "evaluating", "memos",
 )  # fmt: skip
+# Their environment has the clients of other engines.
+APART = ("engines",)
 WITH_FOLDERS = ("importing", "splitting", "extraction")
 PEERS = ("numpy", "tantivy", "bm25s", "chromadb", "fugashi")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(NAMES)}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(NAMES + APART)}")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="also import and split the Markdown files of DIR")
     parser.add_argument("--folder-name", default="your folder", metavar="TEXT", help="what the tables call DIR")
     parser.add_argument("--work", type=Path, metavar="DIR", help="keep the generated libraries in DIR for the next run")
+    parser.add_argument(
+        "--write", action="store_true", help="write the tables of the named benchmarks into the document"
+    )
     arguments = parser.parse_args()
-    for unknown in set(arguments.names) - set(NAMES):
-        parser.error(f"there is no benchmark {unknown!r}; choose from {', '.join(NAMES)}")
+    for unknown in set(arguments.names) - {*NAMES, *APART}:
+        parser.error(f"there is no benchmark {unknown!r}; choose from {', '.join(NAMES + APART)}")
     folders = [(arguments.folder_name, arguments.folder)] if arguments.folder else []
     start, load = time.monotonic(), os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as work_dir:
@@ -45,6 +50,8 @@ def main() -> None:
             print_result(name, results[name])
     if not arguments.names:
         write_document(results, time.monotonic() - start, load)
+    elif arguments.write:
+        write_tables(results)
 
 
 def print_result(name: str, result: Result) -> None:
@@ -69,6 +76,16 @@ def write_document(results: dict[str, Result], seconds: float, load: float) -> N
     page.write_text(text, encoding="utf-8")
     growth.plot(results["growth"].curves, DOCS / "performance.png")
     memos.plot(results["memos"].curves, DOCS / "memos.png")
+
+
+def write_tables(results: dict[str, Result]) -> None:
+    """Write the tables of some benchmarks into the document; the targets are those of a whole run."""
+    page = DOCS / "performance.md"
+    text = page.read_text(encoding="utf-8")
+    for result in results.values():
+        for name, result_table in result.tables.items():
+            text = table.replace_section(text, name, table.markdown(result_table))
+    page.write_text(text, encoding="utf-8")
 
 
 def describe_machine(seconds: float, load: float) -> str:

@@ -8,6 +8,7 @@ BunkoError
 ├── QueryError         query         a search request is not valid
 ├── EmbedderError      embedder      embeddings cannot be computed
 ├── IndexFailure       index         an index server or the files of an index cannot be used
+├── ClusterError       cluster       a cluster that should run an import cannot be used
 ├── UnknownName        unknown       no such tool, document or provider
 ├── AccessDenied       denied        the rights of a token do not allow it
 └── LibraryError       library       the library cannot be used
@@ -119,6 +120,16 @@ class IndexFailure(BunkoError):
         self.is_away = is_away  # a server did not answer: the next search should not wait for it again
 
 
+class ClusterError(BunkoError):
+    """A cluster that should run an import cannot be used; what was imported before is kept."""
+
+    code = "cluster"
+
+    def __init__(self, message: str, *, hint: str = "", is_lost: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.is_lost = is_lost  # it stopped answering during the import
+
+
 class UnknownName(BunkoError):
     """No such tool, document or provider."""
 
@@ -183,9 +194,8 @@ class LibraryUnreachable(LibraryError):
 
     code = "unreachable"
 
-    def __init__(self, message: str, *, hint: str = "", was_committing: bool = False) -> None:
-        super().__init__(message, hint=hint)
-        self.was_committing = was_committing  # if so, nobody knows whether the transaction was committed
+    was_committing = False  # if so, nobody knows whether the transaction was committed
+    is_overloaded = False  # it answers, but has no connection left
 
 
 class LibraryMoved(LibraryError):

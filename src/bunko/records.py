@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class DatabaseServer:
     """A database server, and the schema of a library in it."""
 
     url: str  # without a password
@@ -29,7 +29,7 @@ class StoreAddress(NamedTuple):
 
     kind: str
     location: Path  # of its file; on a server, only its folder is used, for the files of indexes
-    server: Server | None = None
+    server: DatabaseServer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,37 @@ class StoredChunk:
     text: str  # with title and headings: n-grams are computed from it
     term_keys: npt.NDArray[np.uint64]
     term_counts: npt.NDArray[np.uint16]
+    vector: npt.NDArray[np.float32] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTerms:
+    """A chunk with its distinct terms and how often each occurs."""
+
+    chunk_id: int
+    document_id: int
+    tiebreak_order: int
+    term_keys: npt.NDArray[np.uint64]
+    term_counts: npt.NDArray[np.uint16]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkText:
+    """A chunk with its text, title and headings included."""
+
+    chunk_id: int
+    document_id: int
+    tiebreak_order: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkVector:
+    """A chunk with its vector, None if it has none."""
+
+    chunk_id: int
+    document_id: int
+    tiebreak_order: int
     vector: npt.NDArray[np.float32] | None
 
 
@@ -133,9 +164,13 @@ class Totals:
     characters: int
 
 
+# A store may forget what was removed so long ago, so that an index that was not updated since is built anew.
+MAX_GENERATIONS_BEHIND = 1000
+
+
 @dataclass(frozen=True, slots=True)
 class ToolStatistics:
-    """Statistics over the chunks of a tool at one generation."""
+    """Statistics over the chunks of a copy of a tool at one generation."""
 
     generation: int
     chunks: int

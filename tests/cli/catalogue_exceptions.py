@@ -15,7 +15,8 @@ LEFT_OUT_MODULES = (
     # What assistants and programs read.
     "interfaces/chat/prompts.py",
     "interfaces/chat/sources.py",
-    "interfaces/mcp/[!h]*",
+    "interfaces/mcp/[!hls]*",
+    "interfaces/mcp/server.py",
     "interfaces/tools/[!t]*",
     "interfaces/tools/toolsets/[!_]*",
     "interfaces/serialize.py",
@@ -29,6 +30,7 @@ LEFT_OUT_MODULES = (
     "settings/folder_limits.py",
     "settings/index_engines.py",
     "settings/mcp.py",
+    "settings/web_pages.py",
     "settings/schema.py",
     "settings/slack.py",
     "settings/starter.py",
@@ -65,12 +67,13 @@ LEFT_OUT_TEXTS = frozenset(
         # compared with what other programs say
         "allocate memory", "already exists", "bad repetition operator", "Could not decode to UTF-8",
         "duplicate column name", "invalid escape sequence", "invalid perl operator", "invalid repetition size",
-        "no such column", "no such table", "out of memory", "pattern too large", "auth check",
-        "Unsupported data type: 0",
+        "no such column", "no such table", "out of memory", "pattern too large",
+        "Unsupported data type: 0", "closed database",
         # headers, keys of tables, and names of threads and arguments
         "Basic {}", "Bearer {}", "derived {}", "forgotten {}", "index {} {}", "machine of", "bunko {} {} {}",
         # addresses and names of engines, and what is said to a database
         "postgresql://{}:{}/{} (schema {})", "PostgreSQL {}", "SQLite {}", "{} RETURNING id",
+        "(CASE WHEN octet_length({}) <= {} THEN {} ELSE rpad({} || encode(sha256({}), 'hex'), {}) END)",
         "{} and generation <= {}", "tool == {} and document_id in [{}]", "gzip, deflate", "resolve {}",
         "id, name, kind, description, source, active, created_at, imported_at, checked_at, built, options",
         "name, digest, read, write, created_at, expires_at, last_used_at",

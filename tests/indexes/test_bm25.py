@@ -15,7 +15,7 @@ from bunko.indexes.embedded import bm25, segment
 from bunko.indexes.embedded.snapshot import SegmentView
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.records import QueryTerm, StoredChunk
-from bunko.text.term_codec import pack_terms, unpack_terms
+from bunko.text.term_codec import pack_terms, unpack_chunk_terms, unpack_terms
 
 CONSTANTS = st.sampled_from([(1.2, 0.75), (1.5, 0.75), (2.5, 0.5), (0.0, 0.0), (0.9, 1.0)])
 QUERY = st.lists(
@@ -210,3 +210,6 @@ def test_a_filter_narrows_the_answer_but_not_the_statistics() -> None:
 def test_packed_terms_come_back(chunks: list[list[int]]) -> None:
     back = [dict(zip(keys.tolist(), counts.tolist(), strict=True)) for keys, counts in unpack_terms(pack_terms(chunks))]
     assert back == [dict(Counter(chunk)) for chunk in chunks]
+    for index, chunk in enumerate(chunks):
+        keys, counts = unpack_chunk_terms(pack_terms(chunks), index)
+        assert dict(zip(keys.tolist(), counts.tolist(), strict=True)) == dict(Counter(chunk))

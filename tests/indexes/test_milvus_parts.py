@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,10 +12,11 @@ import pytest
 from bunko.errors import IndexFailure, SettingsError
 from bunko.indexes.milvus.accumulator import StatisticsAccumulator
 from bunko.indexes.milvus.dimensions import FILLER_DIMENSION, KeyKind, dimensions, first_characters
-from bunko.indexes.milvus.filters import filter_expression
+from bunko.indexes.milvus.filters import date_number, filter_expression
 from bunko.indexes.milvus.server import MilvusServer
 from bunko.indexes.options import MilvusOptions
 from bunko.records import Filter, SelectedDocuments
+from bunko.stores.filters import document_matcher
 from bunko.text import ngrams
 from tests.conftest import Opener
 from tests.library.test_library import put
@@ -61,14 +63,47 @@ def test_chunks_that_are_added_and_removed_leave_no_trace() -> None:
         (Filter(path='a"b/*'), ""),
         (Filter(tags=("日記", "x")), 'ARRAY_CONTAINS_ALL(tags, ["日記", "x"])'),
         (Filter(tags=('"]) or id > 0 or ARRAY_CONTAINS_ALL(tags, ["',)), ""),
-        (Filter(since="2024-01-01"), ""),
+        (Filter(since="2024-01-01"), "(date == -1 or (date >= 20231230))"),
+        (Filter(since="2024-02"), "(date == -1 or (date >= 20240130))"),
+        (Filter(until="2024-02"), "(date == -1 or (date <= 20240304))"),
+        (Filter(until="2024"), "(date == -1 or (date <= 20250102))"),
+        (
+            Filter(since="2024-01-15T10:00:00", until="2024-01-15T11:00:00"),
+            "(date == -1 or (date >= 20240113 and date <= 20240117))",
+        ),
+        (Filter(since="9999-12-31", until="9999-12-31"), "(date == -1 or (date >= 99991229))"),
+        (Filter(since="0001"), ""),
     ],
 )
 def test_a_filter_is_narrowed_by_what_is_safe_to_write(where: Filter, expression: str) -> None:
     selected = SelectedDocuments.of(range(5000), where)
     assert filter_expression([1, 2], selected) == " and ".join(filter(None, ["tool in [1, 2]", expression]))
     assert filter_expression([1], None) == "tool in [1]"
+    assert "date" not in filter_expression([1], selected, with_dates=False)
     assert filter_expression([1], (4, 5)) == "tool in [1] and document_id in [4, 5]"
+
+
+def test_a_range_of_dates_matches_at_least_what_the_store_selects() -> None:
+    """In whatever time zone a date was written, and however exact it is."""
+    rests = (
+        "", "-01", "-06", "-12", "-01-01", "-02-28", "-12-31", "-06-30T23:59:59", "-07-01T00:30:00+14:00",
+        "-06-30T11:30:00-12:00", "-01-01T00:00:00+00:00",
+    )  # fmt: skip
+    texts = [f"{year}{rest}" for year in (2023, 2024) for rest in rests]
+    ends = ["", *(text[:19] for text in texts)]
+    checked = 0
+    for since, until, zone in itertools.product(ends, ends, ("UTC", "Pacific/Kiritimati", "Etc/GMT+12")):
+        where = Filter(since=since, until=until, zone=zone)
+        if not where:
+            continue
+        matches = document_matcher(where)
+        expression = filter_expression([1], SelectedDocuments.of(range(5000), where)).removeprefix("tool in [1] and ")
+        condition = compile(expression, "expression", "eval")
+        for text in ("", *texts):
+            if matches("a.md", text, frozenset()):
+                checked += 1
+                assert eval(condition, {"date": date_number(text)}), (text, where)  # noqa: S307 - written by us
+    assert checked > 5000
 
 
 @pytest.mark.parametrize("uri", ["localhost:19530", "milvus", "/tmp/folder"])

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bunko import stores
-from bunko.indexes.replica import Stamp, announce_change, plan_replay
+from bunko.indexes.replica import Stamp, announce_change, announce_copy, forget_copy, plan_replay
 from bunko.protocols import Store
-from bunko.types import Tool
+from bunko.types import SourceEntry, Tool
 from tests.contracts.documents import prepared
 
 
@@ -28,27 +28,50 @@ def tool(store: Store) -> Tool:
 def test_a_copy_without_a_stamp_or_of_another_history_is_filled_from_scratch(store: Store, tool: Tool) -> None:
     first = plan_replay(store, tool.id, "engine", None)
     assert (first.from_scratch, len(first.written), first.generation) == (True, 2, store.generation())
-    nonce = announce_change(store, tool.id, "engine", None)
-    for stamp in (Stamp(1, "other"), Stamp(store.generation() + 1, nonce), Stamp(1, "")):
+    known = announce_copy(store, tool.id, "engine")
+    assert not plan_replay(store, tool.id, "engine", known).from_scratch
+    unknown = (known._replace(nonce="other"), known._replace(copy="other"), known._replace(nonce=""), Stamp(1, "", ""))
+    for stamp in (*unknown, known._replace(generation=store.generation() + 1)):
         assert plan_replay(store, tool.id, "engine", stamp).from_scratch
-    assert plan_replay(store, tool.id, "another engine", Stamp(1, nonce)).from_scratch
+    assert plan_replay(store, tool.id, "another engine", known).from_scratch
+    forget_copy(store, tool.id, "engine", known)
+    assert plan_replay(store, tool.id, "engine", known).from_scratch
+
+
+def test_each_of_several_copies_is_followed_from_its_own_stamp(store: Store, tool: Tool) -> None:
+    first, second = (announce_copy(store, tool.id, "engine")._replace(generation=store.generation()) for _ in range(2))
+    store.documents.write(tool.id, upsert=[prepared("c.md", "three")])
+    first = announce_change(store, tool.id, "engine", first, store.generation())
+    for stamp, pending in ((first, 0), (second, 1)):
+        replay = plan_replay(store, tool.id, "engine", stamp)
+        assert (replay.from_scratch, replay.pending) == (False, pending)
+
+
+def test_a_document_with_another_date_is_a_change_for_copies_with_dates(store: Store, tool: Tool) -> None:
+    stamp = announce_copy(store, tool.id, "engine")._replace(generation=store.generation())
+    store.documents.write(tool.id, touch=[SourceEntry("a.md", 1, 10**18, 2 * 10**18)])
+    replay = plan_replay(store, tool.id, "engine", stamp, with_dates=True)
+    assert (replay.from_scratch, replay.removed, replay.written, len(replay.redated)) == (False, [], [], 1)
+    assert plan_replay(store, tool.id, "engine", stamp).pending == 0
+    store.documents.write(tool.id, upsert=[prepared("a.md", "one more")])
+    assert plan_replay(store, tool.id, "engine", stamp, with_dates=True).redated == []
 
 
 def test_a_crash_leaves_a_copy_with_the_old_or_the_new_stamp_and_both_are_known(store: Store, tool: Tool) -> None:
-    old = Stamp(store.generation(), announce_change(store, tool.id, "engine", None))
+    old = announce_copy(store, tool.id, "engine")._replace(generation=store.generation())
     store.documents.write(tool.id, upsert=[prepared("a.md", "one more")], remove=["b.md"])
-    new = announce_change(store, tool.id, "engine", old)
+    done = announce_change(store, tool.id, "engine", old, store.generation())
     replay = plan_replay(store, tool.id, "engine", old)
     assert (replay.from_scratch, len(replay.removed), len(replay.written), replay.pending) == (False, 2, 1, 3)
-    done = Stamp(replay.generation, new)
+    assert done == (replay.generation, old.copy, done.nonce)
     replay = plan_replay(store, tool.id, "engine", done)
     assert (replay.from_scratch, replay.pending, replay.is_worthwhile(done)) == (False, 0, False)
-    announce_change(store, tool.id, "engine", done)
+    announce_change(store, tool.id, "engine", done, store.generation())
     assert plan_replay(store, tool.id, "engine", old).from_scratch, "two changes later nobody knows it"
 
 
 def test_forgotten_removals_mean_a_fill_and_an_old_stamp_is_renewed_before(store: Store, tool: Tool) -> None:
-    stamp = Stamp(store.generation(), announce_change(store, tool.id, "engine", None))
+    stamp = announce_copy(store, tool.id, "engine")._replace(generation=store.generation())
     other = store.tools.put(Tool("other"))
     for number in range(120):
         store.documents.write(other.id, upsert=[prepared(f"{number}.md", "x")])

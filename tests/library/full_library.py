@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,7 @@ def make_library(folder: Path, docs: Path) -> None:
         library.add(docs, name="notes", description="旅と運用の記録")
         library.import_("notes")
         (docs / "gone.md").unlink()
+        os.utime(docs / sorted(name for name in TEXTS if name != "gone.md")[0], (10**9, 10**9))
         (docs / "broken.pdf").write_bytes(b"%PDF-1.4 broken")
         library.import_("notes")
         add_rare_rows(library)
@@ -54,7 +56,8 @@ def add_rare_rows(library: Library) -> None:
     pages = store.tools.put(Tool("pages", kind="web"))
     url = "https://example.org/寺"
     store.pages.write(pages.id, upsert=[WebPage(url, "held", etag="e")], contents={url: b"<p>temple</p>"})
-    store.index_statistics.replace(notes.id, ToolStatistics(store.generation(), 3, 40, b"moments"), [(-5, 2), (7, 1)])
+    statistics = ToolStatistics(store.generation(), 3, 40, b"moments")
+    store.index_statistics.replace(notes.id, "copy", statistics, [(-5, 2), (7, 1)])
     store.changes.set_index_note(notes.id, "milvus", "0123456789abcdef")
     store.cache.log_search("京都 の\0寺", "notes", "2026-01-01T00:00:00", limit=10)
     store.cache.cache_answer("rewrite", b"key", "答え", now=0.0, expires_at=2e10, limit=10)

@@ -152,6 +152,10 @@ def test_a_tool_can_be_deleted_while_its_index_is_away(imported: Path, open_docs
         ((404, {}, b'{"detail":"Not Found"}'), "is not a Chroma server of version 1.0 or newer"),
         ((200, {}, b'{"name": 1}'), "is not a Chroma server of version 1.0 or newer"),
         ((401, {}, b"no"), "rejected the token (401)"),
+        (
+            (410, {}, b'{"error":"Unimplemented","message":"The v2 API is gone. Please use v3"}'),
+            "failed (410): The v2 API is gone. Please use v3",
+        ),
         ((500, {}, b'{"error":"InternalError","message":"database or disk is full"}'), "database or disk is full"),
     ],
 )

@@ -84,7 +84,7 @@ def test_only_the_messages_that_changed_are_imported_again(docs: Path, open_docs
 def test_worker_processes_read_mailboxes_and_vaults(
     docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bunko.ingest.pipeline._MIN_BYTES_FOR_WORKERS", 1)
+    monkeypatch.setattr("bunko.ingest.preparer._MIN_BYTES_FOR_WORKERS", 1)
     shutil.copy(FIXTURES / "letters.mbox", docs)
     (docs / ".obsidian").mkdir()
     (docs / "note.md").write_text("A note with a #tag.\n", encoding="utf-8")

@@ -25,7 +25,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from bunko.errors import SettingsError
 from bunko.interfaces.mcp import server as server_module
-from bunko.interfaces.mcp.http import build_app, open_listening_socket
+from bunko.interfaces.mcp.http import build_app
+from bunko.interfaces.mcp.listener import open_listening_socket
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.open import open_library

@@ -18,7 +18,8 @@ import pytest
 
 from bunko.interfaces.mcp import connections
 from bunko.interfaces.mcp import http as http_module
-from bunko.interfaces.mcp.http import build_app, build_server, open_listening_socket
+from bunko.interfaces.mcp.http import build_app, build_server
+from bunko.interfaces.mcp.listener import open_listening_socket
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.open import open_library
@@ -285,3 +286,18 @@ def test_a_cancelled_call_that_hangs_ends_for_its_client(server: Server, monkeyp
     hanging.read()  # the answer ends
     assert "a.md" in server.search(session)
     gate.set()
+
+
+def test_the_parts_of_a_reply_do_not_wait_for_each_other(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without this option, the system holds back the second part until the client has acknowledged the first."""
+    options: list[int] = []
+    detect = connections._detect_vanished_client
+
+    def look(transport: Any) -> None:
+        options.append(transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        detect(transport)
+
+    monkeypatch.setattr(connections, "_detect_vanished_client", look)
+    server.open_session()
+    assert all(options)
+    assert options

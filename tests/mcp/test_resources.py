@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio
 import mcp_types as types
 import pytest
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
-from bunko.interfaces.mcp import resources
+from bunko.interfaces.mcp import resources, server
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from tests.conftest import Opener
@@ -153,3 +154,40 @@ def test_a_resource_has_its_title_size_time_and_the_type_of_its_text(docs: Path,
 def test_the_form_of_an_address_is_offered(registry: ToolRegistry) -> None:
     [template] = talk(registry, lambda client: client.list_resource_templates()).resource_templates
     assert template.uri_template == "bunko://{tool}/{+path}"
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_a_document_that_another_process_imports_is_announced(
+    mode: str, docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_POLL_SECONDS", 0.05)
+    write_document(docs, "old.md", f"# 旧\n\n{FILLER}")
+    library, other = open_docs(), open_docs()
+    library.reindex()
+    told = anyio.Event()
+
+    async def hear(message: object) -> None:
+        if isinstance(message, types.ResourceListChangedNotification):
+            told.set()
+
+    def import_new() -> None:
+        write_document(docs, "new.md", f"# 新\n\n{FILLER}")
+        other.reindex()
+
+    async def follow(client: Client) -> None:
+        capabilities = client.server_capabilities.resources
+        assert capabilities is not None
+        assert capabilities.list_changed
+        assert [resource.name for resource in (await client.list_resources()).resources] == ["old.md"]
+        if mode == "legacy":
+            import_new()
+            await told.wait()
+        else:
+            async with client.listen(resources_list_changed=True) as changes:
+                import_new()
+                await anext(changes)
+        assert [resource.name for resource in (await client.list_resources()).resources] == ["new.md", "old.md"]
+
+    registry = ToolRegistry(lambda: library, folder=str(docs))
+    registry.library()
+    talk(registry, follow, mode, message_handler=hear)

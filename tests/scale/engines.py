@@ -49,6 +49,12 @@ class Server:
                 pytest.fail(f"{self._command[0]} did not start: {self._log.read_text(errors='replace')[-2000:]}")
             time.sleep(0.05)
 
+    @property
+    def pid(self) -> int:
+        """Return the id of the process."""
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """Kill the server at once."""
         if self._process is not None:

@@ -9,6 +9,8 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from bunko.records import Server
+from bunko.records import DatabaseServer
 
 MIN_VERSION = 15
 PASSWORD = "right-horse-battery"
@@ -39,8 +41,8 @@ def find_programs() -> Path:
 class PostgresServer:
     """A server that tests start, stop and kill."""
 
-    def __init__(self) -> None:
-        self._programs = find_programs()
+    def __init__(self, *, primary: PostgresServer | None = None, durable: bool = False) -> None:
+        self._programs, self._durable = find_programs(), durable
         # A short path: the address of a socket has at most 107 bytes.
         self.folder = Path(tempfile.mkdtemp(prefix="bunko-pg-"))
         self.port = _free_port()
@@ -53,6 +55,11 @@ class PostgresServer:
                 shutil.chown(self.folder, **self._user)
             except LookupError:
                 pytest.skip("PostgreSQL refuses to run as root, and there is no user postgres")
+        if primary is not None:
+            source = f"host={primary.folder} port={primary.port} user=postgres"
+            self._run("pg_basebackup", "-D", self._data, "-d", source, "-R", "-c", "fast", "--no-sync")
+            self.start()
+            return
         password_file = self.folder / "password"
         password_file.write_text(PASSWORD)
         if self._user:
@@ -60,6 +67,12 @@ class PostgresServer:
         arguments = ["--auth-local=trust", "--auth-host=scram-sha-256", "--username=postgres", "--encoding=UTF8"]
         self._run("initdb", "-D", self._data, *arguments, "--locale=C.UTF-8", f"--pwfile={password_file}", "--no-sync")
         self.start()
+
+    @property
+    def pid(self) -> int:
+        """Return the id of the server's first process."""
+        assert self._process is not None
+        return self._process.pid
 
     @property
     def _data(self) -> Path:
@@ -85,12 +98,12 @@ class PostgresServer:
             assert time.monotonic() < deadline, (self.folder / "log").read_text()
 
     def _start_process(self) -> subprocess.Popen[bytes]:
-        # Without fsync: the tests kill processes, not the machine.
+        # Without fsync by default: the tests kill processes, not the machine.
         settings = {
             "unix_socket_directories": str(self.folder),
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
-            "fsync": "off",
+            "fsync": "on" if self._durable else "off",
             "max_connections": "60",
             "shared_buffers": "32MB",
         }
@@ -121,6 +134,15 @@ class PostgresServer:
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    @contextmanager
+    def standby(self) -> Iterator[PostgresServer]:
+        """Run a server that follows this one, and that can only be read."""
+        standby = PostgresServer(primary=self)
+        try:
+            yield standby
+        finally:
+            standby.remove()
+
     def superuser_url(self, database: str) -> str:
         """Return the URL of the superuser, on the socket."""
         return f"postgresql://postgres@/{database}?host={self.folder}&port={self.port}"
@@ -131,16 +153,16 @@ class PostgresServer:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
 
-    def new_library(self, *, pool_size: int = 8) -> Server:
+    def new_library(self, *, pool_size: int = 8) -> DatabaseServer:
         """Return the place of a library that does not exist yet, in a schema of its own."""
-        return Server(self.superuser_url("postgres"), f"library_{next(self._numbers)}", pool_size=pool_size)
+        return DatabaseServer(self.superuser_url("postgres"), f"library_{next(self._numbers)}", pool_size=pool_size)
 
     def tcp_url(self, user: str = "postgres", database: str = "postgres") -> str:
         """Return a URL on loopback, where the server asks for a password."""
         return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
 
 
-def environment(server: Server) -> dict[str, str]:
+def environment(server: DatabaseServer) -> dict[str, str]:
     """Return the settings that open a library on a server, as environment variables."""
     values = {"BUNKO_STORAGE_KIND": "postgres", "BUNKO_STORAGE_URL": server.url, "BUNKO_STORAGE_SCHEMA": server.schema}
     return values | ({"BUNKO_STORAGE_PASSWORD": server.password} if server.password else {})

@@ -20,7 +20,7 @@ from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library, paths_for_folder
 from bunko.protocols import Store
-from bunko.records import PreparedDocument, Server
+from bunko.records import DatabaseServer, PreparedDocument
 from bunko.stores.postgres import database as databases
 from bunko.types import Tool
 from tests.contracts.documents import prepared
@@ -48,12 +48,12 @@ class OnceWhenRead(list[PreparedDocument]):
 
 
 @pytest.fixture
-def server(postgres: PostgresServer) -> Server:
+def server(postgres: PostgresServer) -> DatabaseServer:
     return postgres.new_library()
 
 
 @pytest.fixture
-def store(server: Server, tmp_path: Path) -> Iterator[Store]:
+def store(server: DatabaseServer, tmp_path: Path) -> Iterator[Store]:
     opened = stores.build("postgres", tmp_path / "library.db", server)
     yield opened
     opened.close()
@@ -143,7 +143,7 @@ def test_a_write_whose_connection_is_lost_before_its_commit_is_done_once(
 
 
 def test_an_import_goes_on_after_a_restart_with_its_lock(
-    postgres: PostgresServer, store: Store, tool: Tool, server: Server, tmp_path: Path
+    postgres: PostgresServer, store: Store, tool: Tool, server: DatabaseServer, tmp_path: Path
 ) -> None:
     other = stores.build("postgres", tmp_path / "other" / "library.db", server)
     lock, other_lock = store.lock(tools=["docs"]), other.lock(tools=["docs"])
@@ -162,7 +162,7 @@ def test_an_import_goes_on_after_a_restart_with_its_lock(
 
 
 def test_an_import_that_lost_its_lock_to_another_one_writes_nothing_more(
-    postgres: PostgresServer, store: Store, tool: Tool, server: Server, tmp_path: Path
+    postgres: PostgresServer, store: Store, tool: Tool, server: DatabaseServer, tmp_path: Path
 ) -> None:
     other = stores.build("postgres", tmp_path / "other" / "library.db", server)
     lock, other_lock = store.lock(tools=["docs"]), other.lock(tools=["docs"])
@@ -194,7 +194,7 @@ def test_more_threads_than_connections_wait_for_each_other(postgres: PostgresSer
         store.documents.uris(tool.id)
 
 
-def test_a_change_wakes_a_process_that_waits_for_one(store: Store, server: Server, tmp_path: Path) -> None:
+def test_a_change_wakes_a_process_that_waits_for_one(store: Store, server: DatabaseServer, tmp_path: Path) -> None:
     other = stores.build("postgres", tmp_path / "other" / "library.db", server)
     assert other.wait_for_change(0)  # from now on it listens
     store.tools.put(Tool("docs"))
@@ -217,7 +217,7 @@ def test_a_listener_whose_connection_is_lost_listens_again(postgres: PostgresSer
 
 
 def test_a_server_announces_a_tool_that_another_machine_added(
-    server: Server, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+    server: DatabaseServer, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mcp_server, "_POLL_SECONDS", 60.0)  # longer than the client waits: it must be told
     told = anyio.Event()
@@ -240,7 +240,9 @@ def test_a_server_announces_a_tool_that_another_machine_added(
         talk(registry, follow, "legacy", message_handler=listen)
 
 
-def test_a_library_on_a_server_is_searched_like_one_in_a_file(server: Server, docs: Path, tmp_path: Path) -> None:
+def test_a_library_on_a_server_is_searched_like_one_in_a_file(
+    server: DatabaseServer, docs: Path, tmp_path: Path
+) -> None:
     for number in range(12):
         (docs / f"{number}.md").write_text(f"{NOTE} 場所 {number} garden temple.", encoding="utf-8")
     (docs / "nul.md").write_text(f"{NOTE}\n\nzero \0 character", encoding="utf-8")

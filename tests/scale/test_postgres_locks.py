@@ -19,7 +19,7 @@ from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
 from bunko.observer import Observer
 from bunko.protocols import Store
-from bunko.records import Server
+from bunko.records import DatabaseServer
 from bunko.types import Tool
 from tests.contracts.documents import prepared
 from tests.contracts.stores.test_locks import acquire_elsewhere
@@ -31,8 +31,8 @@ HOLDER = """
 import sys
 from pathlib import Path
 from bunko import stores
-from bunko.records import Server
-store = stores.build("postgres", Path(sys.argv[1]), Server(sys.argv[2], sys.argv[3]))
+from bunko.records import DatabaseServer
+store = stores.build("postgres", Path(sys.argv[1]), DatabaseServer(sys.argv[2], sys.argv[3]))
 lock = store.lock(tools=sys.argv[4:] or None)
 assert lock.acquire(0)
 print("held", flush=True)
@@ -43,12 +43,12 @@ Open = Callable[[], Store]
 
 
 @pytest.fixture
-def server(postgres: PostgresServer) -> Server:
+def server(postgres: PostgresServer) -> DatabaseServer:
     return postgres.new_library()
 
 
 @pytest.fixture
-def open_store(server: Server, tmp_path: Path) -> Iterator[Open]:
+def open_store(server: DatabaseServer, tmp_path: Path) -> Iterator[Open]:
     """Open the same library as another machine would, with a folder of its own."""
     opened: list[Store] = []
 
@@ -62,7 +62,7 @@ def open_store(server: Server, tmp_path: Path) -> Iterator[Open]:
         store.close()
 
 
-def hold_elsewhere(server: Server, folder: Path, *tools: str) -> subprocess.Popen[str]:
+def hold_elsewhere(server: DatabaseServer, folder: Path, *tools: str) -> subprocess.Popen[str]:
     """Start a process that holds the lock of some tools until it is killed."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(folder / "library.db"), server.url, server.schema, *tools],
@@ -86,7 +86,7 @@ def test_different_tools_are_imported_at_the_same_time(open_store: Open) -> None
 
 
 def test_a_busy_error_names_the_process_that_holds_the_lock(
-    server: Server, tmp_path: Path, docs: Path, open_store: Open
+    server: DatabaseServer, tmp_path: Path, docs: Path, open_store: Open
 ) -> None:
     with open_library(paths_for_folder(tmp_path / "library"), environ=environment(server)) as library:
         library.add(docs, name="docs")
@@ -107,7 +107,7 @@ def test_a_busy_error_names_the_process_that_holds_the_lock(
         assert library.import_tools(["docs"]).total_chunks == 0
 
 
-def test_a_tool_has_one_lock_whatever_name_it_is_called_by(server: Server, tmp_path: Path, docs: Path) -> None:
+def test_a_tool_has_one_lock_whatever_name_it_is_called_by(server: DatabaseServer, tmp_path: Path, docs: Path) -> None:
     with open_library(paths_for_folder(tmp_path / "library"), environ=environment(server)) as library:
         library.add(docs, name="資料 docs")
         shown = library.assistant_names()["資料 docs"]
@@ -127,7 +127,7 @@ def test_a_tool_has_one_lock_whatever_name_it_is_called_by(server: Server, tmp_p
         assert [tool.name for tool in library.local_tools()] == ["notes"]
 
 
-def test_the_lock_of_a_killed_process_is_released(server: Server, tmp_path: Path, open_store: Open) -> None:
+def test_the_lock_of_a_killed_process_is_released(server: DatabaseServer, tmp_path: Path, open_store: Open) -> None:
     store = open_store()
     process = hold_elsewhere(server, tmp_path, "docs")
     lock = store.lock(tools=["docs"])

@@ -25,7 +25,7 @@ from bunko.errors import (
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library, paths_for_folder
-from bunko.records import Server
+from bunko.records import DatabaseServer, ToolStatistics
 from bunko.stores.postgres import connection as connections
 from bunko.stores.postgres import schema
 from bunko.types import Tool
@@ -47,7 +47,7 @@ def set_up(monkeypatch: pytest.MonkeyPatch, run: Run) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def name_library(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
+def name_library(monkeypatch: pytest.MonkeyPatch, server: DatabaseServer) -> None:
     for name, value in environment(server).items():
         monkeypatch.setenv(name, value)
 
@@ -57,7 +57,7 @@ def tables(postgres: PostgresServer, schema_name: str) -> list[str]:
     return sorted(str(row[0]) for row in postgres.execute(query))
 
 
-def fails_in_one_sentence(server: Server, folder: Path, kind: type[BunkoError], *words: str) -> BunkoError:
+def fails_in_one_sentence(server: DatabaseServer, folder: Path, kind: type[BunkoError], *words: str) -> BunkoError:
     """Open a library that cannot be opened; the error names what to do and no password."""
     with pytest.raises(kind) as raised:
         stores.build("postgres", folder / "library.db", server)
@@ -75,7 +75,7 @@ def fails_in_one_sentence(server: Server, folder: Path, kind: type[BunkoError], 
 def test_a_wrong_password_is_one_clear_sentence_that_does_not_show_it(
     postgres: PostgresServer, tmp_path: Path, run: Run, set_up: pytest.MonkeyPatch
 ) -> None:
-    server = Server(postgres.tcp_url(), "nobodys", "wrong-horse")
+    server = DatabaseServer(postgres.tcp_url(), "nobodys", "wrong-horse")
     fails_in_one_sentence(server, tmp_path, LibraryError, "password authentication failed", "BUNKO_STORAGE_PASSWORD")
     name_library(set_up, server)
     failed = run("status", "--library", tmp_path / "library")
@@ -89,7 +89,7 @@ def test_a_wrong_password_is_one_clear_sentence_that_does_not_show_it(
 def test_without_a_password_the_error_says_where_it_belongs(
     postgres: PostgresServer, tmp_path: Path, set_up: pytest.MonkeyPatch
 ) -> None:
-    server = Server(postgres.tcp_url(), "nobodys")
+    server = DatabaseServer(postgres.tcp_url(), "nobodys")
     fails_in_one_sentence(server, tmp_path, LibraryError, "no password supplied", "~/.pgpass")
 
 
@@ -97,7 +97,7 @@ def test_without_a_password_the_error_says_where_it_belongs(
 def test_a_password_comes_from_the_environment_a_key_file_or_pgpass(
     way: str, postgres: PostgresServer, tmp_path: Path, set_up: pytest.MonkeyPatch
 ) -> None:
-    server = Server(postgres.tcp_url(), "by_password")
+    server = DatabaseServer(postgres.tcp_url(), "by_password")
     environ = environment(server)
     file = tmp_path / "password"
     file.touch(mode=0o600)
@@ -140,18 +140,18 @@ def test_a_password_in_the_url_is_refused_and_shown_nowhere(
     ],
 )
 def test_a_wrong_url_is_one_clear_sentence(url: str, words: str, tmp_path: Path) -> None:
-    fails_in_one_sentence(Server(url), tmp_path, SettingsError, words)
+    fails_in_one_sentence(DatabaseServer(url), tmp_path, SettingsError, words)
 
 
 def test_a_missing_database_user_or_server_is_one_clear_sentence(postgres: PostgresServer, tmp_path: Path) -> None:
     url = postgres.superuser_url("postgres")
-    fails_in_one_sentence(Server(url.replace("/postgres?", "/nowhere?")), tmp_path, LibraryError, "createdb")
-    fails_in_one_sentence(Server(url.replace("//postgres@", "//nobody@")), tmp_path, LibraryError, "createuser")
-    gone = Server("postgresql://postgres@127.0.0.1:1/postgres")
+    fails_in_one_sentence(DatabaseServer(url.replace("/postgres?", "/nowhere?")), tmp_path, LibraryError, "createdb")
+    fails_in_one_sentence(DatabaseServer(url.replace("//postgres@", "//nobody@")), tmp_path, LibraryError, "createuser")
+    gone = DatabaseServer("postgresql://postgres@127.0.0.1:1/postgres")
     fails_in_one_sentence(
         gone, tmp_path, LibraryError, "Cannot connect to postgresql://127.0.0.1:1/postgres", "running"
     )
-    fails_in_one_sentence(Server(f"{postgres.tcp_url()}?sslmode=require"), tmp_path, LibraryError, "sslmode")
+    fails_in_one_sentence(DatabaseServer(f"{postgres.tcp_url()}?sslmode=require"), tmp_path, LibraryError, "sslmode")
 
 
 def test_a_server_that_is_too_old_is_refused(
@@ -165,7 +165,9 @@ def test_a_server_that_is_too_old_is_refused(
 
 def test_a_database_that_does_not_store_utf8_is_refused(postgres: PostgresServer, tmp_path: Path) -> None:
     postgres.execute("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
-    fails_in_one_sentence(Server(postgres.superuser_url("latin")), tmp_path, LibraryDamaged, "LATIN1", "createdb")
+    fails_in_one_sentence(
+        DatabaseServer(postgres.superuser_url("latin")), tmp_path, LibraryDamaged, "LATIN1", "createdb"
+    )
 
 
 def test_tables_of_something_else_are_refused_and_stay_as_they_are(postgres: PostgresServer, tmp_path: Path) -> None:
@@ -210,13 +212,19 @@ def test_a_library_of_the_first_schema_gets_the_tables_for_tokens_and_changes(
     store.tools.put(Tool("notes"))
     store.close()
     complete = tables(postgres, server.schema)
-    for table in ("tokens", "audit", "outbox", "domains"):
-        postgres.execute(f"DROP TABLE {server.schema}.{table}")
+    dropped = ("tokens", "audit", "outbox", "domains", "redated", "index_frequencies", "index_statistics")
+    postgres.execute(";".join(f"DROP TABLE {server.schema}.{table}" for table in dropped))
+    # As it was: one for each tool, and not for each copy of it.
+    postgres.execute(f"CREATE TABLE {server.schema}.index_statistics (tool_id BIGINT PRIMARY KEY, vectors BYTEA)")
     postgres.execute(f"UPDATE {server.schema}.meta SET value = '1' WHERE key = 'schema'")
     store = stores.build("postgres", tmp_path / "library.db", server)
     assert store.tokens.add(Token("alice", "aa" * 32, Rights(), "2024-05-01T00:00:00+00:00"))
     assert store.audit.begin(AuditEntry("2024-05-01T00:00:00+00:00", "alice", "http", "reindex"), limit=10)
-    assert [tool.name for tool in store.tools.all()] == ["notes"]
+    [tool] = store.tools.all()
+    assert tool.name == "notes"
+    store.index_statistics.replace(tool.id, "copy", ToolStatistics(1, 2, 3), [(4, 5)])
+    assert store.index_statistics.frequencies(tool.id, "copy", [4]) == {4: 5}
+    assert store.changes.redated_since(tool.id, 0) == []
     assert store.check() == ""
     store.close()
     assert tables(postgres, server.schema) == complete
@@ -248,7 +256,7 @@ def test_a_user_who_may_not_create_tables_is_told_which_grant_is_missing(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
     postgres.execute("CREATE USER guest")
-    server = Server(postgres.superuser_url("postgres").replace("//postgres@", "//guest@"), "guests")
+    server = DatabaseServer(postgres.superuser_url("postgres").replace("//postgres@", "//guest@"), "guests")
     error = fails_in_one_sentence(server, tmp_path, LibraryError, "The user guest may not create tables")
     postgres.execute(error.hint.partition("run: ")[2].partition("; or:")[0])
     stores.build("postgres", tmp_path / "library.db", server).close()
@@ -267,7 +275,7 @@ def test_a_user_who_may_only_read_searches_and_is_told_why_nothing_is_imported(
         f" GRANT SELECT ON ALL TABLES IN SCHEMA {server.schema} TO reader"
     )
     (docs / "b.md").write_text(NOTE, encoding="utf-8")
-    reader = Server(server.url.replace("//postgres@", "//reader@"), server.schema)
+    reader = DatabaseServer(server.url.replace("//postgres@", "//reader@"), server.schema)
     with open_library(paths, environ=environment(reader)) as library:
         answer = library.search("紅葉")
         assert [hit.uri for hit in answer.hits] == ["a.md"]
@@ -279,7 +287,7 @@ def test_a_user_who_may_only_read_searches_and_is_told_why_nothing_is_imported(
 def test_status_doctor_config_and_init_show_host_database_and_schema(
     postgres: PostgresServer, tmp_path: Path, run: Run, set_up: pytest.MonkeyPatch
 ) -> None:
-    server = Server(postgres.tcp_url(), "shown", PASSWORD)
+    server = DatabaseServer(postgres.tcp_url(), "shown", PASSWORD)
     name_library(set_up, server)
     folder = tmp_path / "library"
     place = f"postgresql://127.0.0.1:{postgres.port}/postgres (schema shown)"
@@ -298,7 +306,7 @@ def test_status_doctor_config_and_init_show_host_database_and_schema(
 def test_two_schemas_of_a_database_are_two_libraries(postgres: PostgresServer, tmp_path: Path) -> None:
     first = stores.build("postgres", tmp_path / "library.db", postgres.new_library())
     server = postgres.new_library()
-    in_url = Server(f"{server.url}&schema={server.schema}")
+    in_url = DatabaseServer(f"{server.url}&schema={server.schema}")
     second = stores.build("postgres", tmp_path / "other" / "library.db", in_url)
     first.tools.put(Tool("docs"))
     assert (len(first.tools.all()), len(second.tools.all())) == (1, 0)
@@ -355,7 +363,7 @@ def test_a_full_disk_of_the_server_is_one_clear_sentence_and_changes_nothing(
     postgres: PostgresServer, tmp_path: Path, small_disk: Path
 ) -> None:
     postgres.execute("CREATE DATABASE full_one TABLESPACE small")
-    store = stores.build("postgres", tmp_path / "library.db", Server(postgres.superuser_url("full_one")))
+    store = stores.build("postgres", tmp_path / "library.db", DatabaseServer(postgres.superuser_url("full_one")))
     tool = store.tools.put(Tool("docs"))
     store.documents.write(tool.id, upsert=[prepared("a.md", NOTE)])
     generation = store.generation()

@@ -17,7 +17,7 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
 from bunko.library.watch import WatchEvent, watch_library
-from bunko.records import Server
+from bunko.records import DatabaseServer
 from bunko.stores.postgres import database as databases
 from bunko.types import Tool
 from tests.scale.postgres_server import PostgresServer, environment
@@ -33,11 +33,11 @@ QUERIES = ("京都の寺", "recovery signal", "server 索引")
 
 
 @pytest.fixture
-def server(postgres: PostgresServer) -> Server:
+def server(postgres: PostgresServer) -> DatabaseServer:
     return postgres.new_library()
 
 
-def open_machine(server: Server, folder: Path, **more: str) -> Library:
+def open_machine(server: DatabaseServer, folder: Path, **more: str) -> Library:
     """Open the library as a machine would, with a folder of its own."""
     return open_library(paths_for_folder(folder), environ=environment(server) | more)
 
@@ -57,7 +57,9 @@ def answers(library: Library) -> list[tuple[str, int, float]]:
     ]
 
 
-def test_a_search_sees_what_another_process_has_just_imported(server: Server, docs: Path, tmp_path: Path) -> None:
+def test_a_search_sees_what_another_process_has_just_imported(
+    server: DatabaseServer, docs: Path, tmp_path: Path
+) -> None:
     corpus.write(docs, {name: VERSIONS[name][0] for name in NAMES[:20]})
     place = ("--library", tmp_path / "importing")
     with open_machine(server, tmp_path / "searching") as library:
@@ -76,7 +78,7 @@ def test_a_search_sees_what_another_process_has_just_imported(server: Server, do
         assert "late.md" not in {hit.uri for hit in library.search("宇治の抹茶", refresh=False).hits}
 
 
-def test_several_machines_import_their_tools_and_each_finds_all_of_them(server: Server, tmp_path: Path) -> None:
+def test_several_machines_import_their_tools_and_each_finds_all_of_them(server: DatabaseServer, tmp_path: Path) -> None:
     folders = [tmp_path / f"docs {number}" for number in range(3)]
     for number, folder in enumerate(folders):
         folder.mkdir()
@@ -101,7 +103,7 @@ def test_several_machines_import_their_tools_and_each_finds_all_of_them(server: 
 
 
 def test_only_the_machine_that_imported_a_tool_imports_its_changes_by_itself(
-    server: Server, docs: Path, tmp_path: Path
+    server: DatabaseServer, docs: Path, tmp_path: Path
 ) -> None:
     """The same path is another folder on another machine: a search there must not replace the documents."""
     corpus.write(docs, {"a.md": VERSIONS[NAMES[0]][0]})
@@ -132,7 +134,7 @@ def test_only_the_machine_that_imported_a_tool_imports_its_changes_by_itself(
 
 
 def test_a_watch_outlives_a_restart_of_the_server(
-    postgres: PostgresServer, server: Server, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresServer, server: DatabaseServer, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(databases, "_READ_RETRY_SECONDS", 0.1)
 
@@ -192,7 +194,7 @@ class Searching(threading.Thread):
 
 
 def test_nothing_is_lost_or_half_visible_when_importers_searches_and_the_server_are_killed(
-    postgres: PostgresServer, server: Server, docs: Path, tmp_path: Path
+    postgres: PostgresServer, server: DatabaseServer, docs: Path, tmp_path: Path
 ) -> None:
     chance = random.Random(17)
     place = ("--library", tmp_path / "importing")

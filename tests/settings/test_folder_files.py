@@ -26,6 +26,7 @@ USERS_OWN = {
     "database": "path",
     "storage": "kind url password schema pool_size bm25_persist_dir chromadb_persist_dir",
     "index": "kind",
+    "ingest": "on",
     "search": "timezone freshness_seconds freshness_wait_seconds",
     "memos": "max_file_bytes",
     "chat": "provider model base_url api_key provider_order provider_sort allow_fallbacks data_collection max_tokens"
@@ -46,8 +47,8 @@ USERS_OWN = {
     "crawl": "max_pages delay_sec respect_robots_txt robots_txt_cache_ttl concurrency timeout_seconds max_bytes"
     " follow_redirects user_agent allowed_hosts max_crawl_delay",
     "safety": "url_check google_safe_browsing_api_key base_url cache_ttl fail_open timeout",
-    "serve": "toolsets read_only response_format max_result_tokens max_schema_tokens host port token allowed_hosts"
-    " audit_lines",
+    "serve": "toolsets read_only response_format max_result_tokens max_schema_tokens host port workers token"
+    " allowed_hosts audit_lines",
     "log": "debug keep_searches",
 }
 USERS_OWN_KEYS = {f"{section}.{name}" for section, names in USERS_OWN.items() for name in names.split()}

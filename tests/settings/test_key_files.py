@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bunko.errors import SettingsError
-from bunko.settings import all_settings, load_settings
+from bunko.settings import all_settings, keyfile, load_settings
 from bunko.settings.starter import starter_config
 from tests.conftest import Opener, Run
 from tests.loopback import KEY, Loopback, openai_error
@@ -136,6 +136,14 @@ def test_a_file_that_others_may_read_is_told_of(mode: int, key: Path) -> None:
     loaded = load_settings(environ={"OPENAI_API_KEY_FILE": str(key)})
     assert loaded.settings.embedding.openai_api_key == KEY
     assert [f"chmod 600 {key}" in notice for notice in loaded.notices] == [True]
+
+
+def test_a_secret_that_a_container_engine_has_mounted_is_as_it_should_be(
+    key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key.chmod(0o644)
+    monkeypatch.setattr(keyfile, "_CONTAINER_SECRETS", key.parent)
+    assert load_settings(environ={"OPENAI_API_KEY_FILE": str(key)}).notices == []
 
 
 @pytest.mark.parametrize("name", SECRETS)

@@ -13,7 +13,7 @@ from bunko.errors import LibraryError, SettingsError, UnknownName
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library, paths_for_folder
 from bunko.library.tool_names import tool_names
-from bunko.records import Server
+from bunko.records import DatabaseServer
 from bunko.settings import load_settings
 from bunko.stores.postgres import schema as postgres_schema
 from bunko.stores.sqlite import schema as sqlite_schema
@@ -54,7 +54,7 @@ def test_a_server_without_its_package_is_an_error_that_says_how_to_install_it(
 ) -> None:
     monkeypatch.setattr("bunko.stores.postgres.find_spec", lambda name: None)
     with pytest.raises(SettingsError, match="psycopg") as raised:
-        stores.build("postgres", tmp_path / "library.db", Server("postgresql://db.example/team"))
+        stores.build("postgres", tmp_path / "library.db", DatabaseServer("postgresql://db.example/team"))
     assert 'pip install "bunko[postgres]"' in raised.value.hint
 
 
@@ -71,7 +71,7 @@ def test_a_server_has_the_same_tables_and_columns_as_a_file() -> None:
         return found
 
     in_file = columns([*sqlite_schema.TABLES, *sqlite_schema.OPTIONAL_TABLES.values()])
-    assert len(in_file) == 17
+    assert len(in_file) == 18
     assert columns([postgres_schema.TABLES]) == in_file
 
 

@@ -111,9 +111,13 @@ def test_a_library_after_analyze_is_still_ours(path: Path) -> None:
 
 def test_nothing_in_the_file_may_call_functions(path: Path) -> None:
     with closing(sqlite.build(path)) as store:
-        for connection in (store._database._reader, store._database._writer):
+        database = store._database
+        again = database._connect_again()
+        assert again is not None
+        for connection in (*database._readers._idle, again, database._writer):
             assert connection.execute("PRAGMA trusted_schema").fetchone() == (0,)
             assert connection.execute("PRAGMA cell_size_check").fetchone() == (1,)
+        again.close()
 
 
 def test_a_journal_cannot_make_sqlite_delete_another_file(path: Path, tmp_path: Path) -> None:

@@ -90,13 +90,15 @@ def test_rows_of_a_page_replace_what_lies_between_its_keys_and_nothing_else(stor
     rows = store.rows
     assert rows is not None
     tool = store.tools.put(Tool("docs"))
-    for row in ((tool.id, tool.id, key, 1) for key in (10, 20, 30, 40)):
-        rows.put_page("index_frequencies", RowPage((), (tool.id, row[2]), [row]), is_new=True)
-    page = RowPage((tool.id, 10), (tool.id, 30), [(tool.id, tool.id, 25, 2), (tool.id, tool.id, 30, 1)])
+    for key in (10, 20, 30, 40):
+        page = RowPage((), (tool.id, "copy", key), [(tool.id, tool.id, "copy", key, 1)])
+        rows.put_page("index_frequencies", page, is_new=True)
+    new_rows = [(tool.id, tool.id, "copy", key, count) for key, count in ((25, 2), (30, 1))]
+    page = RowPage((tool.id, "copy", 10), (tool.id, "copy", 30), new_rows)
     assert rows.put_page("index_frequencies", page, is_new=False)
     assert not rows.put_page("index_frequencies", page, is_new=False)  # it is the same now
-    assert store.index_statistics.frequencies(tool.id, [10, 20, 25, 30, 40]) == {10: 1, 25: 2, 30: 1, 40: 1}
-    assert rows.last_key("index_frequencies") == (tool.id, 40)
+    assert store.index_statistics.frequencies(tool.id, "copy", [10, 20, 25, 30, 40]) == {10: 1, 25: 2, 30: 1, 40: 1}
+    assert rows.last_key("index_frequencies") == (tool.id, "copy", 40)
 
 
 def test_tools_are_changed_without_losing_their_documents(store: Store) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from bunko.activity import report_lookup
+
 if TYPE_CHECKING:
     from bunko.types import Vectors
 
@@ -20,6 +22,7 @@ class QueryCache:
     def vector(self, text: str, embed: Callable[[], Vectors]) -> Vectors:
         """Return the row of a query, calling `embed` if it is not cached."""
         vector = self._vectors.get(text)
+        report_lookup("query_vector", is_hit=vector is not None)
         if vector is None:
             vector = embed()
             if len(self._vectors) >= _MAX_QUERIES:

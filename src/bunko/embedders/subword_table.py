@@ -44,6 +44,11 @@ class Static:
         # Four in five off-topic queries find nothing more similar than this; see training/LOG.md.
         self.noise_floor = 0.28
         self._tokenizer = _load_tokenizer()
+        self._table = table
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another machine has the model at another path.
+        return Static, (self.size,) if self._table == TABLE else (self.size, self._table)
 
     def unavailable_reason(self) -> str:
         """Return an empty string: this embedder is part of bunko."""

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Sequence
 from threading import Event, RLock, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from bunko.embedders.names import display_name
 from bunko.embedders.provider import LOCAL_MODEL_ARGUMENTS, Provider, ProviderAlias, ProviderOption
@@ -39,6 +39,7 @@ class Transformers:
     batch_size = _BATCH_SIZE
     noise_floor = -1.0
     is_remote = False
+    is_large = True  # one copy for each GPU, or for each machine
 
     def __init__(
         self,
@@ -73,6 +74,20 @@ class Transformers:
 
     def __repr__(self) -> str:
         return f"Transformers({self.label})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process loads the model anew.
+        options = {
+            "device": self._device,
+            "device_batch": self._device_batch,
+            "max_tokens": self._max_tokens,
+            "too_long": self._too_long,
+            "trust": self._trust_remote_code,
+            "idle": self._idle_seconds,
+            "threshold": self._memory_threshold,
+            "pause": self._low_memory_idle,
+        }
+        return _rebuild, (self._location.model, options)
 
     @property
     def label(self) -> str:
@@ -309,6 +324,10 @@ def build(
         memory_threshold=threshold,
         low_memory_idle=pause,
     )
+
+
+def _rebuild(model: str, options: dict[str, Any]) -> Transformers:
+    return build(model=model, **options)
 
 
 PROVIDER = Provider(

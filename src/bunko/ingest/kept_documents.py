@@ -7,7 +7,8 @@ from contextlib import closing
 
 from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.ingest.embed import embed_batches
-from bunko.ingest.pipeline import chunk_document, make_batches, pack_terms
+from bunko.ingest.pipeline import make_batches
+from bunko.ingest.prepare import chunk_document, pack_terms
 from bunko.protocols import Embedder, Store
 from bunko.records import PreparedDocument
 from bunko.types import Tool

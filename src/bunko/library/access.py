@@ -33,7 +33,8 @@ ASK_HINT = "Ask whoever runs this server for a token with more rights."
 class LibraryAccess:
     """A library as one caller may use it: without the tools that it may not read, and with a record of its changes.
 
-    What is not here, no assistant can do. A method that reads uses `_visible`, a method that writes `_check_write`.
+    What is not here, no assistant can do. A method that reads uses `_visible`; one that writes checks the right and
+    records the change.
     """
 
     def __init__(self, library: Library, caller: Caller) -> None:

@@ -57,7 +57,7 @@ class Asker:
         if not request.query.strip():
             raise QueryError("The question is empty", hint="Ask a question in words.")
         sources, notices = self.find_sources(request, observer=observer)
-        self._searcher.log_search(request.query, request.tool)
+        self._searcher.log.add(request.query, request.tool)
         if writer is None and use_model:
             writer = self._chat_models.ask_model()
         answer = CheckedAnswer(request.query, [], sources, notices=notices)

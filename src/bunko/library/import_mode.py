@@ -5,17 +5,27 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, TypedDict
 
 from bunko.errors import LibraryError, LibraryMismatch
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.paths import LibraryPaths
+from bunko.observer import Observer
 from bunko.protocols import Store
 from bunko.types import Tool
 from bunko.types.tool_options import ToolOptions
 
 ImportMode = Literal["new", "replace", "update"]
+
+
+class ImportOptions(TypedDict, total=False):
+    """How an import of tools runs."""
+
+    workers: int | None  # the maximum number of processes; None: one for each core
+    on: str  # where documents are prepared: local, ray, ray:auto or ray://HOST:PORT
+    observer: Observer
+    keep_going: bool  # report a tool that fails and continue with the next one
 
 
 def prepare_tool(

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING, Unpack
 
+from bunko.activity import reports_import
 from bunko.embedders import as_remote
 from bunko.embedders.names import display_name
 from bunko.errors import BunkoError, EmbedderError, IndexFailure, LibraryReadOnly
@@ -15,7 +17,7 @@ from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.commands import move_command
 from bunko.library.import_check import unfindable_texts
-from bunko.library.import_mode import ImportMode, prepare_tool
+from bunko.library.import_mode import ImportMode, ImportOptions, prepare_tool
 from bunko.library.lock import hold_lock
 from bunko.library.missing_vectors import MissingVectors
 from bunko.library.outages import Outages
@@ -31,14 +33,15 @@ from bunko.types import Report, Text, Tool, ToolFailure
 from bunko.types.build_info import NOT_BUILT
 from bunko.types.tool_options import ToolOptions
 
+if TYPE_CHECKING:
+    from bunko.ingest.preparer import Preparer
+
 _log = logging.getLogger("bunko.library")
 
 # How long an import waits for another one to finish.
 _LOCK_WAIT_SECONDS = 600.0
 # An import checks that searches find its texts if at least one in this many is new.
 _CHECK_RATIO = 50
-# The report fields that are summed over several tools.
-_SUMMED_FIELDS = ("added", "updated", "deleted", "moved", "unchanged", "total_chunks", "embedded")
 # Errors of one tool, not of the library: the next tool may still be imported.
 TOOL_ERROR_CODES = ("source", "mismatch", "embedder", "unknown", "library")
 
@@ -78,15 +81,13 @@ class Importer:
         *,
         tool: str | None = None,
         rebuild: bool = False,
-        workers: int | None = None,
-        observer: Observer = NO_OBSERVER,
-        keep_going: bool = False,  # as in `import_tools`
+        **options: Unpack[ImportOptions],
     ) -> Report:
         """Bring one tool, or all active ones, up to date with their sources, or rebuild their indexes."""
         tools = catalog.local_tools(self._store) if tool is None else [catalog.get_tool(self._store, tool)]
         names = [selected.name for selected in tools]
         mode: ImportMode = "replace" if rebuild else "update"
-        return self.import_tools(names, mode, workers=workers, observer=observer, keep_going=keep_going)
+        return self.import_tools(names, mode, **options)
 
     def import_tools(
         self,
@@ -94,16 +95,19 @@ class Importer:
         mode: ImportMode = "new",
         *,
         options_of: Callable[[Tool], ToolOptions] = lambda tool: tool.options,  # the options to import a tool with
-        workers: int | None = None,
-        observer: Observer = NO_OBSERVER,
-        keep_going: bool = False,  # report a tool that fails and continue with the next one
+        **options: Unpack[ImportOptions],
     ) -> Report:
         """Import tools for the first time, from scratch, or only their changes."""
-        from bunko.library.nothing_found import notices_about_nothing  # here: a search imports this module too
+        from bunko.ingest.preparer import open_preparer  # here: a search imports this module too
+        from bunko.library.nothing_found import notices_about_nothing
 
-        total = Report()
+        total, observer, keep_going = Report(), options.get("observer", NO_OBSERVER), options.get("keep_going", False)
         import_tool = self._rebuild_tool if mode == "replace" else self._update_tool
-        with self.write_lock(observer, tools=names):
+        # A cluster comes first: if it cannot be reached, nothing has changed yet, and nobody has waited.
+        with (
+            open_preparer(options.get("on", "local"), options.get("workers")) as preparer,
+            self.write_lock(observer, tools=names),
+        ):
             if not keep_going:
                 for name in names:  # check all tools before importing the first
                     prepare_tool(self._store, self._tool_config, self._paths, name, mode, options_of)
@@ -113,23 +117,15 @@ class Importer:
                     self._store.tools.claim(tool.id)
                     if mode != "replace" and tool != catalog.get_tool(self._store, name):
                         tool = self._store.tools.put(tool)
-                    report = import_tool(tool, workers=workers, observer=observer)
+                    report = import_tool(tool, preparer=preparer, observer=observer)
                 except BunkoError as error:
                     if not keep_going or error.code not in TOOL_ERROR_CODES:
                         raise
                     total.failures.append(ToolFailure(name, error.code, error.message, error.hint))
                     continue
-                for field in _SUMMED_FIELDS:
-                    setattr(total, field, getattr(total, field) + getattr(report, field))
-                several = len(names) > 1
-                total.problems += [
-                    replace(problem, tool=tool.name) if several else problem for problem in report.problems
-                ]
-                total.skipped_folders += report.skipped_folders
-                total.notices += report.notices
+                total.include(report, tool=tool.name if len(names) > 1 else "")
                 total.notices += notices_about_nothing(self._tool_config, tool, report, self._paths)
-                if report.interrupted:
-                    total.interrupted = True
+                if total.interrupted:
                     break
         return total
 
@@ -218,7 +214,7 @@ class Importer:
         tool: Tool,
         *,
         scan: Scan | None = None,
-        workers: int | None = None,
+        preparer: Preparer | None = None,
         observer: Observer = NO_OBSERVER,
         is_search: bool = False,  # words only, and no rebuild: a search is waiting
     ) -> Report:
@@ -226,7 +222,7 @@ class Importer:
         config = self._tool_config
         config.begin_import(tool)
         if config.is_outdated(tool) and not is_search and not config.embedder_problem(tool):
-            report = self._rebuild_tool(tool, workers=workers, observer=observer, keep_settings=True)
+            report = self._rebuild_tool(tool, preparer=preparer, observer=observer, keep_settings=True)
             report.notices.append(f"{tool.name} was rebuilt, because an older version of bunko had built it.")
             return report
         embedder = config.embedder_of(tool)
@@ -244,7 +240,7 @@ class Importer:
             failures.append(error)
             self.missing_vectors.record_build(tool, replace(tool.built, lacks_vectors=True))
 
-        report = self._ingest_tool(tool, tool, scan, workers, observer, embedder, on_embedder_failure)
+        report = self._ingest_tool(tool, tool, scan, preparer, observer, embedder, on_embedder_failure)
         tool = catalog.get_tool(self._store, tool.name)
         if embedder is not None and report.embedded and not failures:
             self.missing_vectors.end_outage(embedder)
@@ -264,7 +260,7 @@ class Importer:
         return self._finish_import(tool, report)
 
     def _rebuild_tool(
-        self, tool: Tool, *, workers: int | None, observer: Observer, keep_settings: bool = False
+        self, tool: Tool, *, preparer: Preparer | None, observer: Observer, keep_settings: bool = False
     ) -> Report:
         """Rebuild a tool beside its old index, which is searched until the new one is complete.
 
@@ -291,7 +287,7 @@ class Importer:
         failures: list[EmbedderError] = []
         try:
             on_failure = failures.append if keep_settings else None
-            report = self._ingest_tool(tool, shadow, None, workers, observer, config.embedder_of(tool), on_failure)
+            report = self._ingest_tool(tool, shadow, None, preparer, observer, config.embedder_of(tool), on_failure)
         except BaseException:
             with suppress(BunkoError):
                 self._drop_if_empty(shadow)
@@ -327,12 +323,13 @@ class Importer:
             problem.uri for problem in self._store.documents.failures(tool.id)
         }
 
+    @reports_import
     def _ingest_tool(
         self,
         tool: Tool,
         target: Tool,
         scan: Scan | None,
-        workers: int | None,
+        preparer: Preparer | None,
         observer: Observer,
         embedder: Embedder | None,
         on_embedder_failure: Callable[[EmbedderError], None] | None,
@@ -342,10 +339,11 @@ class Importer:
         check_source_exists(self._store, source, tool, self._paths)
         _log.info("Importing %s from %s", tool.name, tool.source)
         _log.debug("[reindex] scanning docs_dir=%s", tool.source)
-        if tool.kind == "web" and not self._store.is_persistent:
-            workers = 1  # another process could not read the pages
         from bunko.ingest.pipeline import ingest
+        from bunko.ingest.preparer import LocalPreparer
 
+        if tool.kind == "web" and not self._store.is_persistent:
+            preparer = LocalPreparer(workers=1)  # another process could not read the pages
         return ingest(
             self._store,
             target,
@@ -353,7 +351,7 @@ class Importer:
             config.chunker_settings(tool),
             embedder,
             scan=scan,
-            workers=workers,
+            preparer=preparer,
             observer=observer,
             owner_id=tool.id,
             on_embedder_failure=on_embedder_failure,

@@ -12,7 +12,7 @@ from bunko import indexes
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.catalog import ToolNames
-from bunko.library.import_mode import ImportMode
+from bunko.library.import_mode import ImportMode, ImportOptions
 from bunko.library.importing import Importer
 from bunko.library.index_options import engine_options, index_folder
 from bunko.library.limit_store import limit_store
@@ -256,7 +256,7 @@ class Library:
 
     def log_search(self, query: str, tool: ToolNames = None) -> None:
         """Log a search of a person or an assistant if the settings enable it; never wait for the library."""
-        self._searcher.log_search(query, tool)
+        self._searcher.log.add(query, tool)
 
     def logged_searches(self) -> list[LoggedSearch]:
         """Return the logged searches, the most frequent first."""
@@ -269,27 +269,29 @@ class Library:
     # Importing
 
     def reindex(
-        self, *, tool: str | None = None, rebuild: bool = False, workers: int | None = None,
-        observer: Observer = NO_OBSERVER, keep_going: bool = False,
-    ) -> Report:  # fmt: skip
+        self,
+        *,
+        tool: str | None = None,
+        rebuild: bool = False,
+        **options: Unpack[ImportOptions],
+    ) -> Report:
         """Bring one tool, or all active ones, up to date with their sources, or rebuild their indexes."""
-        return self._importer.reindex(
-            tool=tool, rebuild=rebuild, workers=workers, observer=observer, keep_going=keep_going
-        )
+        return self._importer.reindex(tool=tool, rebuild=rebuild, **options)
 
     def import_tools(
-        self, names: Sequence[str], mode: ImportMode = "new", *,
-        options_of: Callable[[Tool], ToolOptions] = lambda tool: tool.options, workers: int | None = None,
-        observer: Observer = NO_OBSERVER, keep_going: bool = False,
-    ) -> Report:  # fmt: skip
+        self,
+        names: Sequence[str],
+        mode: ImportMode = "new",
+        *,
+        options_of: Callable[[Tool], ToolOptions] = lambda tool: tool.options,
+        **options: Unpack[ImportOptions],
+    ) -> Report:
         """Import tools for the first time, from scratch, or only their changes.
 
         `options_of` returns the options that a tool is imported with from now on. With `keep_going`, a tool that fails
-        is reported and the next one is still imported.
+        is reported and the next one is still imported. `on="ray://HOST:PORT"` uses a Ray cluster.
         """
-        return self._importer.import_tools(
-            names, mode, options_of=options_of, workers=workers, observer=observer, keep_going=keep_going
-        )
+        return self._importer.import_tools(names, mode, options_of=options_of, **options)
 
     def import_(self, *names: str, observer: Observer = NO_OBSERVER) -> Report:
         """Import the changes of some tools, or of all: what is new is added, what is gone is removed."""

@@ -6,6 +6,7 @@ import logging
 from time import time
 from typing import TYPE_CHECKING, Any
 
+from bunko.activity import report_lookup
 from bunko.errors import BunkoError
 from bunko.protocols import Store
 from bunko.settings import Settings
@@ -108,7 +109,11 @@ class _AnswerCache:
         self._store, self._kind, self._lifetime_seconds = store, kind, lifetime_seconds
 
     def get(self, key: bytes) -> str | None:
-        return self._store.cache.cached_answer(self._kind, key, time()) if self._lifetime_seconds else None
+        if not self._lifetime_seconds:
+            return None
+        answer = self._store.cache.cached_answer(self._kind, key, time())
+        report_lookup(self._kind, is_hit=answer is not None)
+        return answer
 
     def put(self, key: bytes, value: str) -> None:
         timestamp = time()

@@ -67,8 +67,8 @@ def paths_from_settings(paths: LibraryPaths, loaded: LoadedSettings) -> LibraryP
 
 def store_address(paths: LibraryPaths, settings: Settings) -> StoreAddress:
     """Return where the settings say that a library is stored."""
-    from bunko.records import Server, StoreAddress
+    from bunko.records import DatabaseServer, StoreAddress
 
     storage = settings.storage
-    server = Server(storage.url or "", storage.schema, storage.password, storage.pool_size)
+    server = DatabaseServer(storage.url or "", storage.schema, storage.password, storage.pool_size)
     return StoreAddress(storage.kind, paths.database, server if storage.kind == "postgres" else None)

@@ -84,7 +84,7 @@ class Pager:
         if request.cursor:
             check_cursor(digest, _request_key(request, answer))
         else:
-            self._searcher.log_search(request.query, request.tool)
+            self._searcher.log.add(request.query, request.tool)
         generation = answer.freshness.generation
         if previous_generation not in (0, generation):
             answer.notices.append("The index changed since the last page; results may repeat or be missing.")

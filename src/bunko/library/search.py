@@ -11,8 +11,17 @@ from operator import attrgetter
 from typing import Any, Unpack
 
 from bunko import sources
-from bunko.errors import BunkoError, EmbedderError, IndexFailure, LibraryDamaged, LibraryTooNew, QueryError
-from bunko.library import catalog, web_defaults
+from bunko.activity import reports_search
+from bunko.errors import (
+    BunkoError,
+    EmbedderError,
+    IndexFailure,
+    LibraryDamaged,
+    LibraryTooNew,
+    LibraryUnreachable,
+    QueryError,
+)
+from bunko.library import catalog, embedder_choice, web_defaults
 from bunko.library.assistant_names import AssistantNames, assistant_names
 from bunko.library.build_config import ToolConfig
 from bunko.library.catalog import ToolNames
@@ -24,8 +33,9 @@ from bunko.library.missing_vectors import MissingVectors
 from bunko.library.newest import newest_hits
 from bunko.library.outages import Outages
 from bunko.library.refresh import Refresher
+from bunko.library.search_log import SearchLog
 from bunko.observer import NO_OBSERVER, Observer
-from bunko.protocols import Embedder, Index, IndexView, Store
+from bunko.protocols import Index, IndexView, Store
 from bunko.records import NO_FILTER, DatedDocument, Filter, StoredDocument
 from bunko.search.citations import CITATION_STATUSES, CitationCheck, verify_citation
 from bunko.search.hits import log_answer, search
@@ -41,14 +51,10 @@ from bunko.search.request import (
 )
 from bunko.settings import Settings
 from bunko.text.dates import resolve_date, time_zone
-from bunko.text.normalise import escape_surrogates
-from bunko.timing import now
 from bunko.types import Answer, Freshness, Hit, Mode, Tool
 
 _log = logging.getLogger("bunko.library")
 
-# Logged searches: more than anybody will judge.
-_MAX_LOGGED_SEARCHES = 1000
 # The options that a request may leave to the settings, read at once because every search reads them twice.
 _REQUEST_OPTIONS = ("mode", "top_k", *RANKING_OPTIONS)
 _get_options = attrgetter(*_REQUEST_OPTIONS)
@@ -76,7 +82,9 @@ class Searcher:
         self._missing_vectors = missing_vectors
         self._read_only, self._notices = read_only, notices
         self._tool_ids: dict[str, int] = {}
+        self.log = SearchLog(store, enabled=settings.log.keep_searches and not read_only)
 
+    @reports_search
     def answer(
         self, search_request: SearchRequest, *, limit: int | None = None, observer: Observer = NO_OBSERVER
     ) -> Answer:
@@ -107,7 +115,7 @@ class Searcher:
         if request.mode != "bm25" and choice.embedder is None:
             request = replace(request, mode="bm25")
         elif choice.embedder and use_tool_settings and _sections(tools) == {"memos"}:
-            request = _with_noise_floor(request, choice.embedder)
+            request = embedder_choice.with_noise_floor(request, choice.embedder)
         names = {selected.id: selected.name for selected in tools}
         words = request.query
         rewritten, notice = self._chat_models.rewrite_query(words[:MAX_QUERY_CHARS], search_request.rewrite)
@@ -199,7 +207,9 @@ class Searcher:
         """Search, and if an index is damaged, rebuild it and search again."""
         try:
             return self._search_once(names, choice, request)
-        except IndexFailure:  # its server went away during the search: the next view is of what else there is
+        # The server of the index went away: the next view is of what else there is. Or that of the library did, and may
+        # be back: everything is read again, from one new state.
+        except (IndexFailure, LibraryUnreachable):
             return self._search_once(names, choice, request)
         except (IndexError, KeyError, ValueError):
             # A damaged derived file causes impossible numbers and is rebuilt; anything else is our bug.
@@ -374,29 +384,7 @@ class Searcher:
                 self._refresh_tool(tool, vectors=False)
         return tools
 
-    def log_search(self, query: str, tool: ToolNames = None) -> None:
-        """Log a search of a person or an assistant if the settings enable it; never wait for the library."""
-        text = " ".join(escape_surrogates(query).split())
-        if not self._settings.log.keep_searches or self._read_only or not text:
-            return
-        try:
-            # A search of several tools is one of the library.
-            name = catalog.get_tool(self._store, tool).name if isinstance(tool, str) else ""
-            logged = self._store.cache.log_search(text[:MAX_QUERY_CHARS], name, now(), limit=_MAX_LOGGED_SEARCHES)
-        except BunkoError as error:
-            _log.warning("The search was not logged: %s", error.message)
-        else:
-            if not logged:
-                _log.debug("The search was not logged: another process is writing.")
-
 
 def _sections(tools: Sequence[Tool]) -> set[str]:
     """Return the settings sections of the kinds of these tools."""
     return {sources.section_of(tool.kind) for tool in tools}
-
-
-def _with_noise_floor(request: RankRequest, embedder: Embedder) -> RankRequest:
-    """Return a request without unrelated vectors: reciprocal rank fusion would count them like any other."""
-    if request.mode != "hybrid" or request.fusion != "rrf" or request.similarity_threshold is not None:
-        return request
-    return replace(request, similarity_threshold=1 - embedder.noise_floor)

@@ -3,7 +3,16 @@
 from bunko.protocols.access import AuditStore, TokenStore
 from bunko.protocols.index import Index, IndexView
 from bunko.protocols.outbox import DomainStore, OutboxStore
-from bunko.protocols.parts import Chunker, Embedder, EmbedderStats, RemoteEmbedder, Scan, SelfReadingSource, Source
+from bunko.protocols.parts import (
+    Chunker,
+    Embedder,
+    EmbedderStats,
+    PortableSource,
+    RemoteEmbedder,
+    Scan,
+    SelfReadingSource,
+    Source,
+)
 from bunko.protocols.rows import Digest, MovingRows, RowPage
 from bunko.protocols.store import (
     CacheStore,
@@ -34,6 +43,7 @@ __all__ = [
     "IndexView",
     "MovingRows",
     "OutboxStore",
+    "PortableSource",
     "RemoteEmbedder",
     "RowPage",
     "Scan",

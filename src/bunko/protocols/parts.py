@@ -128,3 +128,15 @@ class SelfReadingSource(Protocol):
 
     def text(self, data: bytes, entry: SourceEntry) -> Text:
         """Return the text of an entry; raise SourceError if it has none."""
+
+
+@runtime_checkable
+class PortableSource(Protocol):
+    """A source that knows how to be sent to another machine."""
+
+    @property
+    def is_local_only(self) -> bool:
+        """Return whether no other machine can read its documents, so that their bytes must be sent too."""
+
+    def portable_copy(self, entries: Sequence[SourceEntry]) -> Source:
+        """Return a copy that can be pickled and decodes the bytes of these entries without further files."""

@@ -49,9 +49,9 @@ class MovingRows(Protocol):
         """Return the key of the last row of a table, an empty one if it has no rows."""
 
     def put_page(self, table: str, page: RowPage, *, is_new: bool) -> bool:
-        """Make the rows between two keys those of a page; return whether they were not.
+        """Replace the rows between two keys with those of a page; return whether that changed anything.
 
-        `is_new`: it has no row after the first of the two keys.
+        `is_new`: the table has no row after the first of the two keys, so that there is nothing to replace.
         """
 
     def last_ids(self) -> dict[str, int]:

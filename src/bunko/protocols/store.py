@@ -13,6 +13,9 @@ from bunko.protocols.rows import MovingRows
 from bunko.records import (
     NO_FILTER,
     ChunkRow,
+    ChunkTerms,
+    ChunkText,
+    ChunkVector,
     DatedDocument,
     DocumentSummary,
     EmbeddingUsage,
@@ -175,14 +178,23 @@ class ChangeStore(Protocol):
     def chunks_of(self, document_ids: Sequence[int]) -> Iterator[StoredChunk]:
         """Yield the chunks of documents, in the order they were written; a document that was removed has none."""
 
-    def chunks_with_ids(self, ids: Sequence[int]) -> Iterator[StoredChunk]:
-        """Yield the chunks with these ids that still exist, in any order."""
+    def chunk_terms(self, ids: Sequence[int]) -> Iterator[ChunkTerms]:
+        """Yield the terms of the chunks with these ids that still exist, in any order."""
+
+    def chunk_vectors(self, ids: Sequence[int]) -> Iterator[ChunkVector]:
+        """Yield the vectors of the chunks with these ids that still exist, in any order."""
+
+    def chunk_texts(self, ids: Sequence[int]) -> Iterator[ChunkText]:
+        """Yield the texts of the chunks with these ids that still exist, in any order."""
 
     def chunk_ids(self, tool_id: int) -> list[int]:
         """Return the ids of all chunks of a tool."""
 
     def removed_since(self, tool_id: int, since: int) -> list[int] | None:
         """Return the ids of the documents removed after a generation, or None if those records were pruned."""
+
+    def redated_since(self, tool_id: int, since: int) -> list[int]:
+        """Return the ids of documents whose date, that of their file, became another day after a generation."""
 
     def prune_removals(self, tool_id: int, before: int) -> None:
         """Delete the records of removals up to a generation."""
@@ -194,7 +206,7 @@ class ChangeStore(Protocol):
         """Return the name of the tool's current index file, or an empty string."""
 
     def set_index_note(self, tool_id: int, index: str, note: str) -> None:
-        """Store what an index outside the library must know about its copy of a tool."""
+        """Store what an index outside the library must know about its copy of a tool; an empty note deletes it."""
 
     def index_note(self, tool_id: int, index: str) -> str:
         """Return what an index stored about its copy of a tool, or an empty string."""
@@ -260,6 +272,9 @@ class StatsStore(Protocol):
     def storage_size(self, tool_id: int) -> StorageSize:
         """Return how many bytes a tool's rows take."""
 
+    def dimension(self, tool_id: int) -> int:
+        """Return the dimension of a tool's vectors, 0 if there are none."""
+
     def chunk_lengths(self, tool_id: int) -> list[tuple[int, int]]:
         """Return pairs of chunk length in characters and number of chunks, shortest first."""
 
@@ -276,28 +291,31 @@ class StatsStore(Protocol):
 class IndexStatisticsStore(Protocol):
     """Statistics over the chunks of tools, for indexes outside the library that cannot compute them for each search.
 
-    They follow the documents by generation: whoever copies documents to an index brings the statistics along.
+    They follow the documents by generation: whoever copies documents to an index brings the statistics along. Each copy
+    of a tool has statistics of its own, because one may be behind another; `copy` is its id.
     """
 
-    def get(self, tool_id: int) -> ToolStatistics | None:
-        """Return the statistics of a tool, without the frequencies, or None if there are none."""
+    def get(self, tool_id: int, copy: str) -> ToolStatistics | None:
+        """Return the statistics of a copy, without the frequencies, or None if there are none."""
 
-    def frequencies(self, tool_id: int, keys: Sequence[int]) -> dict[int, int]:
-        """Return in how many chunks of a tool each key occurs; a key that occurs in none may be left out."""
+    def frequencies(self, tool_id: int, copy: str, keys: Sequence[int]) -> dict[int, int]:
+        """Return in how many chunks of a copy each key occurs; a key that occurs in none may be left out."""
 
-    def replace(self, tool_id: int, statistics: ToolStatistics, frequencies: Iterable[tuple[int, int]]) -> None:
-        """Store the statistics of a tool in place of all earlier ones, atomically."""
+    def replace(
+        self, tool_id: int, copy: str, statistics: ToolStatistics, frequencies: Iterable[tuple[int, int]]
+    ) -> None:
+        """Store the statistics of a copy in place of earlier ones, and delete those of abandoned copies, atomically."""
 
     def update(
-        self, tool_id: int, statistics: ToolStatistics, changes: Iterable[tuple[int, int]], *, since: int
+        self, tool_id: int, copy: str, statistics: ToolStatistics, changes: Iterable[tuple[int, int]], *, since: int
     ) -> bool:
-        """Replace the statistics of a tool and add changes to its frequencies, atomically.
+        """Replace the statistics of a copy and add changes to its frequencies, atomically.
 
         If the stored statistics are not of the generation `since`, nothing is stored and the result is False.
         """
 
-    def clear(self, tool_id: int) -> None:
-        """Delete the statistics of a tool."""
+    def clear(self, tool_id: int, copy: str) -> None:
+        """Delete the statistics of a copy."""
 
 
 class WriterLock(Protocol):
@@ -355,7 +373,7 @@ class Store(Protocol):
         """Read everything inside the block from one state, unaffected by concurrent writes."""
 
     def lock(self, purpose: str = "import", *, tools: Sequence[str] | None = None) -> WriterLock:
-        """Return the lock for a purpose: `import`, of some tools or of all, `web`, or `slack-…`.
+        """Return the lock for a purpose: `import` of some tools or of all, `web`, `index` for collections, `slack-…`.
 
         Imports of different tools may run at the same time on a server; a file has one lock for all of them.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -54,6 +54,15 @@ class FolderDocuments(EntryFiles):
 
             return vault_notes.add_metadata(text)
         return text
+
+    is_local_only = False
+
+    def portable_copy(self, entries: Sequence[SourceEntry]) -> FolderDocuments:
+        """Return a copy that knows which of these entries are in a vault."""
+        copy = FolderDocuments(self.root, self._files, self._max_chars)
+        for folder in {entry.uri.rpartition("/")[0] for entry in entries}:
+            copy._is_in_vault(folder)
+        return copy
 
     def _single_file(self) -> str:
         return ""  # the folder may be missing, but it is never a file

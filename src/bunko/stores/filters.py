@@ -18,6 +18,7 @@ BEGINNING_CHARS = 1000
 # Chunks of a longer document store their own text, so that showing one does not read the whole document.
 _LONG_DOCUMENT_CHARS = 100_000
 _MAX_GLOB_CHARS = 4096  # as long as a path may be
+_DAY_NS = 24 * 60 * 60 * 10**9
 
 
 def tiebreak_order(uri: str, index: int) -> int:
@@ -47,6 +48,12 @@ def effective_date(date: str, modified_ns: int, last_line: int = 0) -> str:
         return datetime.fromtimestamp(modified_ns / 1e9).isoformat(timespec="seconds")
     except (OverflowError, OSError, ValueError):
         return ""
+
+
+def is_redated(date: str, old: SourceEntry, new: SourceEntry) -> bool:
+    """Return whether a document with the date of its file gets another day (in UTC) with a new time of the file."""
+    is_dated_by_file = not date and not old.lines.last
+    return is_dated_by_file and old.modified_ns // _DAY_NS != new.modified_ns // _DAY_NS
 
 
 def count_tags(tags: Iterable[Iterable[str]]) -> list[tuple[str, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import struct
 from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -43,3 +44,16 @@ def unpack_terms(blob: bytes) -> list[tuple[npt.NDArray[np.uint64], npt.NDArray[
     keys = np.frombuffer(blob, np.uint64, offsets[-1], keys_start)
     counts = np.frombuffer(blob, np.uint16, offsets[-1], keys_start + 8 * offsets[-1])
     return [(keys[start:end], counts[start:end]) for start, end in itertools.pairwise(offsets)]
+
+
+def unpack_chunk_terms(blob: bytes, index: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
+    """Return the sorted distinct keys of one chunk, and their counts."""
+    count = chunk_count(blob)
+    sizes = struct.unpack_from(f"<{count}I", blob, 4)
+    first, size = sum(sizes[:index]), sizes[index]
+    if not size:
+        return np.empty(0, np.uint64), np.empty(0, np.uint16)
+    keys_start = 4 + 4 * count
+    counts_start = keys_start + 8 * sum(sizes)
+    keys = np.frombuffer(blob, np.uint64, size, keys_start + 8 * first)
+    return keys, np.frombuffer(blob, np.uint16, size, counts_start + 2 * first)

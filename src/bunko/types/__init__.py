@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from bunko.types.build_info import NOT_BUILT, BuildInfo
@@ -330,3 +330,12 @@ class Report:
     notices: list[str] = field(default_factory=list)
     interrupted: bool = False
     failures: list[ToolFailure] = field(default_factory=list)  # tools that failed; the others were imported
+
+    def include(self, report: Report, *, tool: str = "") -> None:
+        """Add the report of another import; its problems are those of `tool`, if given."""
+        for name in ("added", "updated", "deleted", "moved", "unchanged", "total_chunks", "embedded"):
+            setattr(self, name, getattr(self, name) + getattr(report, name))
+        self.problems += [replace(problem, tool=tool) if tool else problem for problem in report.problems]
+        self.skipped_folders += report.skipped_folders
+        self.notices += report.notices
+        self.interrupted = self.interrupted or report.interrupted

@@ -71,5 +71,28 @@ def test_what_an_index_notes_about_itself_is_kept_by_tool_and_index(store: Store
     store.changes.set_index_note(1, "chroma", "second")
     store.changes.set_index_note(2, "chroma", "other tool")
     store.changes.set_index_note(1, "milvus", "other index")
+    store.changes.set_index_note(1, "dropped", "gone")
+    store.changes.set_index_note(1, "dropped", "")
+    assert store.changes.index_note(1, "dropped") == ""
     notes = [store.changes.index_note(*place) for place in ((1, "chroma"), (2, "chroma"), (1, "milvus"))]
     assert notes == ["second", "other tool", "other index"]
+
+
+def test_a_file_time_of_another_day_is_a_change_of_documents_without_a_date(store: Store) -> None:
+    tool = store.tools.put(Tool("docs"))
+    undated = [prepared(f"{name}.md", "x", modified_ns=10**18) for name in "abc"]
+    first = store.documents.write(tool.id, upsert=[*undated, prepared("dated.md", "x", date="2024-01-15")])
+    ids = store.changes.documents_since(tool.id, 0)
+    day = 86400 * 10**9
+    same_day = SourceEntry("a.md", 1, 10**18 + 1, 9)
+    assert store.documents.write(tool.id, touch=[same_day, SourceEntry("dated.md", 1, 5 * day, 9)]) == first
+    assert store.changes.redated_since(tool.id, 0) == []
+    second = store.documents.write(tool.id, touch=[SourceEntry(f"{name}.md", 1, 3 * day, 9) for name in "ab"])
+    assert second == first + 1
+    assert store.changes.redated_since(tool.id, first) == ids[:2]
+    assert store.changes.redated_since(tool.id, second) == []
+    third = store.documents.write(tool.id, touch=[SourceEntry("b.md", 1, 9 * day, 9)])
+    assert store.changes.redated_since(tool.id, second) == ids[1:2]
+    store.documents.write(tool.id, remove=["b.md"])
+    assert store.changes.redated_since(tool.id, 0) == ids[:1]
+    assert store.changes.removed_since(tool.id, third) == ids[1:2]

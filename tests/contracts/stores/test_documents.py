@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,8 @@ from bunko.search.hits import search
 from bunko.search.request import RankRequest
 from bunko.types import Chunk, LineSpan, SourceEntry, Tool
 from tests.contracts.documents import prepared, search_results
+
+LETTERS = [chr(code) for code in (*range(0x4E00, 0x9FA0), *range(0x61, 0x7B))]
 
 
 def test_what_was_written_is_found_with_its_place_and_facts(store: Store) -> None:
@@ -142,7 +145,9 @@ def test_a_touched_entry_takes_its_chunks_along_to_other_lines(store: Store) -> 
 
 def test_texts_come_back_as_they_were_whatever_characters_they_have(store: Store) -> None:
     tool = store.tools.put(Tool("docs"))
-    text = "zero \0 and 検索\ufeff 𠮷野家 \U0001f469\u200d\U0001f373 %s ? ' \" \\ \x01\x7f"
+    text = (
+        "zero \0\U0010fffe\U0010ffffn\U0010ffff and 検索\ufeff 𠮷野家 \U0001f469\u200d\U0001f373 %s ? ' \" \\ \x01\x7f"
+    )
     document = prepared("a?%s'\\.md", text, text, tags=(text,))
     store.documents.write(tool.id, upsert=[document])
     assert store.documents.export(tool.id, [document.document.uri]) == [document]
@@ -173,6 +178,35 @@ def test_documents_are_sorted_by_the_code_points_of_their_names(store: Store) ->
     assert store.documents.uris(tool.id) == sorted(uris)
     assert store.documents.uris(tool.id, after="a_b.md", limit=2) == ["é.md", "ア.md"]
     assert [document.uri for document in store.stats.list_documents(tool.id)] == sorted(uris)
+
+
+def test_a_path_may_be_as_long_as_a_file_system_or_a_site_allows(store: Store) -> None:
+    """An index of PostgreSQL takes about 2,700 bytes that do not compress."""
+    tool = store.tools.put(Tool("docs"))
+    chance = random.Random(17)
+    beginning = "".join(chance.choice(LETTERS) for _ in range(1200))
+    uris = [f"{beginning}{''.join(chance.choice(LETTERS) for _ in range(2900))}/{number}\\x.md" for number in range(3)]
+    # What the store makes of a long path to look it up must not be taken for a short one.
+    uris += ["a.md", beginning, f"{'b' * 195}\0\U0010fffe\0\U0010ffff{beginning}", "\U0010ffffn\0.md"]
+    store.documents.write(tool.id, upsert=[prepared(uri, f"text {uri[-9:]}") for uri in uris])
+    store.documents.write(tool.id, upsert=[prepared(uris[0], "replaced")])
+    store.documents.write(tool.id, fail=[FailedDocument(SourceEntry(f"{uris[0]}.bad", 1, 1, 2), "hash", "unreadable")])
+    assert [problem.uri for problem in store.documents.failures(tool.id)] == [f"{uris[0]}.bad"]
+    assert sorted(store.documents.uris(tool.id)) == sorted(uris)
+    pages: list[str] = []
+    after = ""
+    while page := store.documents.uris(tool.id, after=after, limit=2):
+        pages, after = [*pages, *page], page[-1]
+    assert pages == store.documents.uris(tool.id)
+    stored = {uri: store.documents.get(tool.id, uri) for uri in uris}
+    assert [document.text for document in stored.values() if document] == [
+        "replaced", *(f"text {uri[-9:]}" for uri in uris[1:]),
+    ]  # fmt: skip
+    assert {document.document.uri for document in store.documents.export(tool.id, uris)} == set(uris)
+    store.documents.write(tool.id, touch=[SourceEntry(uris[1], 77, 5, 10**18)])
+    assert store.documents.fingerprints(tool.id)[uris[1]].size == 77
+    store.documents.write(tool.id, remove=uris[:2])
+    assert sorted(store.documents.uris(tool.id)) == sorted(uris[2:])
 
 
 def test_numbers_as_large_as_a_file_system_has_are_stored(store: Store) -> None:

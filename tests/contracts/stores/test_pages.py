@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 from bunko.protocols import Store
@@ -49,3 +50,16 @@ def test_pages_go_with_their_tool_and_outlast_a_rebuild(store: Store) -> None:
     assert [page.url for page in store.pages.select(tool.id)] == [A]
     store.tools.drop(tool.id)
     assert store.pages.select(tool.id) == []
+
+
+def test_a_url_may_be_longer_than_an_index_of_a_database_takes(store: Store) -> None:
+    tool = store.tools.put(Tool("web", "web"))
+    chance = random.Random(17)
+    urls = [f"{A}?token={chance.randbytes(4000).hex()}" for _ in range(2)]
+    store.pages.write(tool.id, upsert=[replace(PAGE, url=url) for url in urls], contents={urls[0]: HTML})
+    store.pages.write(tool.id, upsert=[replace(PAGE, url=urls[0], status=304)])
+    assert {page.url: page.status for page in store.pages.select(tool.id)} == {urls[0]: 304, urls[1]: 200}
+    assert [page.url for page in store.pages.select(tool.id, [urls[1]])] == [urls[1]]
+    assert store.pages.content(tool.id, urls[0]) == HTML
+    store.pages.write(tool.id, remove=[urls[0]])
+    assert [page.url for page in store.pages.select(tool.id)] == [urls[1]]

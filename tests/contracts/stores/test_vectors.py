@@ -139,3 +139,13 @@ def test_documents_without_vectors_are_listed(store: Store) -> None:
     assert (store.vectors.has_any(tool.id), store.vectors.has_any(other.id)) == (True, False)
     assert store.vectors.uris_without(tool.id) == ["a.md", "c.md"]
     assert store.vectors.uris_without(other.id) == []
+
+
+def test_documents_get_new_vectors_whatever_their_names(store: Store) -> None:
+    tool = store.tools.put(Tool("docs"))
+    names = ["plain.md", "zero\0.md", "\U0010fffe.md", "\U0010ffffn.md", "x" * 4000]
+    store.documents.write(tool.id, upsert=[prepared(name, "京都") for name in names])
+    keys = {name: [f"key {number}".encode()] for number, name in enumerate(names)}
+    store.vectors.pin(tool.id, "a", {key: vector(1) for [key] in keys.values()})
+    store.vectors.replace(tool.id, keys, BuildInfo())
+    assert {exported.document.uri: exported.vector_keys for exported in store.documents.export(tool.id, names)} == keys

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from bunko.indexes.replica import Stamp
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 # The keys of the metadata of a collection that bunko made.
-LIBRARY_KEY, TOOL_KEY, GENERATION_KEY, NONCE_KEY = "bunko_library", "bunko_tool", "bunko_generation", "bunko_nonce"
+LIBRARY_KEY, TOOL_KEY = "bunko_library", "bunko_tool"
+GENERATION_KEY, COPY_KEY, NONCE_KEY = "bunko_generation", "bunko_copy", "bunko_nonce"
 
 
 class CollectionInfo(NamedTuple):
@@ -33,7 +35,8 @@ class CollectionInfo(NamedTuple):
     def stamp(self) -> Stamp:
         """Return what it says about itself."""
         generation = self.metadata.get(GENERATION_KEY)
-        return Stamp(generation if type(generation) is int else 0, str(self.metadata.get(NONCE_KEY, "")))
+        copy, nonce = (str(self.metadata.get(key, "")) for key in (COPY_KEY, NONCE_KEY))
+        return Stamp(generation if type(generation) is int else 0, copy, nonce)
 
 
 class ChunkRecord(NamedTuple):
@@ -64,6 +67,12 @@ class ChromaClient(Protocol):
 
     def set_search_ef(self, collection: CollectionInfo, search_ef: int) -> None:
         """Set how many candidates a search of a collection keeps."""
+
+    def check_files(self, collection: CollectionInfo) -> None:
+        """Raise an error if the files of a collection are damaged."""
+
+    def writing(self, collection: CollectionInfo) -> AbstractContextManager[None]:
+        """Write records inside the block; if it does not end, the collection is checked before it is used again."""
 
     def upsert(self, collection: CollectionInfo, records: Sequence[ChunkRecord]) -> None:
         """Add records, or replace those with the same ids."""

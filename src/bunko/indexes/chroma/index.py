@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bunko.errors import IndexFailure, SettingsError
 from bunko.indexes.chroma.client import ChromaClient, CollectionInfo
+from bunko.indexes.chroma.file_guard import DamagedFiles
 from bunko.indexes.chroma.local_moments import LocalMoments
 from bunko.indexes.chroma.view import ChromaView
 from bunko.indexes.chroma.writer import INDEX_NAME, CollectionWriter
 from bunko.indexes.embedded.index import EmbeddedIndex
 from bunko.indexes.moments import Moments
 from bunko.indexes.options import ChromaOptions, EngineOptions
+from bunko.indexes.pause import EnginePause
 from bunko.indexes.replica import plan_replay
 from bunko.protocols import Store
 from bunko.records import IndexState
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("bunko.search")
 
-# How long searches leave Chroma alone after it failed; an import tries it at once.
-_PAUSE_SECONDS = 30.0
 # The tool whose collection has the plain name, as other programs expect it.
 _PLAIN_TOOL = "documents"
 
@@ -57,7 +56,7 @@ class ChromaIndex:
         }
         self._writer = CollectionWriter(store, client, self._hnsw)
         self._checked: dict[int, _Checked] = {}
-        self._pause: tuple[float, IndexFailure] | None = None
+        self._pause = EnginePause()
         self.location = client.location
 
     def view(self, tool_ids: Sequence[int], *, without_vectors: Sequence[int] = ()) -> ChromaView:
@@ -87,7 +86,7 @@ class ChromaIndex:
         try:
             self._update(tool_id)
         except IndexFailure as failure:
-            self._pause_if_away(failure)
+            self._pause.begin(failure)
             notices.append(f"The vectors were not copied to Chroma: {failure.message}. {failure.hint}".rstrip())
         with self._store.read_transaction():
             view = self.view([tool_id])
@@ -97,14 +96,14 @@ class ChromaIndex:
     def state(self, tool_id: int) -> IndexState:
         """Return how far the collection of a tool has followed the store."""
         try:
-            self._raise_if_paused()
+            self._pause.raise_failure()
             collection = self._client.find(self._name(tool_id))
             if collection is None:
                 return IndexState(0, plan_replay(self._store, tool_id, INDEX_NAME, None).pending, 0)
             self._writer.check_owner(collection)
             rows = self._client.count(collection)
         except IndexFailure as failure:
-            self._pause_if_away(failure)
+            self._pause.begin(failure)
             return IndexState(0, problem=failure.message, hint=failure.hint)
         replay = plan_replay(self._store, tool_id, INDEX_NAME, collection.stamp)
         if replay.from_scratch:
@@ -132,6 +131,10 @@ class ChromaIndex:
             replay = plan_replay(self._store, tool_id, INDEX_NAME, collection.stamp)
             chunks = self._store.changes.chunks_since(tool_id, 0)
             expected = {(chunk.document_id, chunk.chunk_id) for chunk in chunks if chunk.vector is not None}
+        try:
+            self._client.check_files(collection)
+        except DamagedFiles as damage:
+            return damage.message
         if not replay.from_scratch and not replay.pending and self._client.pairs(collection) != expected:
             return f"The collection {collection.name!r} in Chroma has other chunks than the library"
         return ""
@@ -142,7 +145,9 @@ class ChromaIndex:
             return True
         if not self.check(tool_id):
             return False
-        self._client.drop(self._name(tool_id))
+        collection = self._client.find(self._name(tool_id))
+        if collection is not None:
+            self._writer.drop(tool_id, collection)
         self._update(tool_id)
         return True
 
@@ -156,28 +161,28 @@ class ChromaIndex:
         for name in {self._name(tool_id), self._options.collection_name}:
             collection = self._client.find(name)
             if collection is not None and collection.belongs_to(self._store.id, tool_id):
-                self._client.drop(name)
+                self._writer.drop(tool_id, collection)
 
     def close(self) -> None:
         """Close connections and files."""
         self._client.close()
 
     def _update(self, tool_id: int) -> None:
-        self._pause = None
+        self._pause.end()
         collection = self._writer.update(self._name(tool_id), tool_id)
         self._checked[tool_id] = _Checked(collection.stamp.generation, collection)
 
     def _find_nearest(
         self, tool_id: int, vector: npt.NDArray[np.float32], k: int, document_ids: Sequence[int] | None
     ) -> list[int]:
-        self._raise_if_paused()
+        self._pause.raise_failure()
         try:
             collection = self._current_collection(tool_id)
             with timer("chromadb_query", _log):
                 return self._client.nearest(collection, vector, k, document_ids)
         except IndexFailure as failure:
             self._checked.pop(tool_id, None)
-            self._pause_if_away(failure)
+            self._pause.begin(failure)
             raise
 
     def _current_collection(self, tool_id: int) -> CollectionInfo:
@@ -198,14 +203,6 @@ class ChromaIndex:
             raise IndexFailure(f"Chroma is {documents} behind the library", hint="Copy them: bunko index sync.")
         self._checked[tool_id] = _Checked(generation, collection)
         return collection
-
-    def _raise_if_paused(self) -> None:
-        if self._pause is not None and time.monotonic() < self._pause[0]:
-            raise self._pause[1]
-
-    def _pause_if_away(self, failure: IndexFailure) -> None:
-        if failure.is_away and self._pause is None:
-            self._pause = time.monotonic() + _PAUSE_SECONDS, failure
 
     def _explain(self, failure: IndexFailure) -> str:
         """Return the notice of a search that Chroma did not answer."""

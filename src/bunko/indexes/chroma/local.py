@@ -12,6 +12,7 @@ import numpy as np
 
 from bunko.errors import IndexFailure
 from bunko.indexes.chroma.client import ChunkRecord, CollectionInfo, chunk_ids_of, pairs_of, where_documents
+from bunko.indexes.chroma.file_guard import FileGuard
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,7 +34,9 @@ class ChromaFiles:
         self._folder = folder
         self._lock = threading.RLock()
         self._client: Any = None
-        self._stamps: dict[str, Any] = {}  # of the collections that this client has read, by name
+        self._stamps: dict[str, tuple[str, Any]] = {}  # id and metadata, by name, as this client read them
+        self._guard = FileGuard(folder)
+        self._checked: set[str] = set()  # the ids of collections whose files can be read
 
     def find(self, name: str) -> CollectionInfo | None:
         """Return the current state of a collection, or None if there is none of that name."""
@@ -60,9 +63,11 @@ class ChromaFiles:
 
     def drop(self, name: str) -> None:
         """Delete a collection."""
-        if self._get(name) is not None:
+        collection = self._get(name)
+        if collection is not None:
             with self._translate_errors():
                 self._open().delete_collection(name)
+            self._guard.forget(str(collection.id))
         self._stamps.pop(name, None)
 
     def stamp(self, collection: CollectionInfo, metadata: Mapping[str, Any]) -> None:
@@ -73,6 +78,19 @@ class ChromaFiles:
     def set_search_ef(self, collection: CollectionInfo, search_ef: int) -> None:
         """Set how many candidates a search of a collection keeps."""
         self._call(collection, lambda handle: handle.modify(configuration={"hnsw": {"ef_search": search_ef}}))
+
+    def check_files(self, collection: CollectionInfo) -> None:
+        """Raise an error if the files of a collection are damaged; they are read once by each client."""
+        if collection.id not in self._checked:
+            self._guard.check(collection.name, collection.id)
+            self._checked.add(collection.id)
+
+    @contextmanager
+    def writing(self, collection: CollectionInfo) -> Iterator[None]:
+        """Write records inside the block; if it does not end, the collection is checked before it is used again."""
+        with self._guard.writing(collection.name, collection.id):
+            yield
+        self._checked.add(collection.id)
 
     def upsert(self, collection: CollectionInfo, records: Sequence[ChunkRecord]) -> None:
         """Add records, or replace those with the same ids."""
@@ -98,6 +116,7 @@ class ChromaFiles:
         document_ids: Sequence[int] | None = None,
     ) -> list[int]:
         """Return the ids of the k nearest chunks, nearest first; of these documents if given."""
+        self.check_files(collection)
         where = None if document_ids is None else where_documents(document_ids)
         answer = self._call(
             collection,
@@ -121,6 +140,7 @@ class ChromaFiles:
         """Close the files."""
         with self._lock:
             client, self._client, self._stamps = self._client, None, {}
+            self._checked.clear()
             if client is not None:
                 with suppress(Exception):  # nothing is lost: each write was complete
                     client.close()
@@ -177,7 +197,8 @@ class ChromaFiles:
             detail = " ".join(str(error).split())[:_MAX_MESSAGE_CHARS]
             raise IndexFailure(
                 f"Chroma cannot use its files in {self.location}: {detail or type(error).__name__}",
-                hint="Check the folder and its free disk space; bunko index rebuild makes the files anew.",
+                hint="Check the folder and its free disk space. If its files are damaged and nothing else uses them,"
+                " delete it and run: bunko index sync.",
             ) from error
 
 

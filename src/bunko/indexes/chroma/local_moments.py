@@ -68,6 +68,7 @@ class LocalMoments:
                 self._path(tool_id).unlink()
 
     def _of_tool(self, tool_id: int, view: EmbeddedView) -> Moments | None:
+        """Return the moments of the segments of a tool, less those of their deleted rows."""
         cached = self._by_tool.get(tool_id)
         if cached is None or cached[0] is not view:
             parts = []
@@ -82,8 +83,8 @@ class LocalMoments:
         return cached[1]
 
     def _of_segment(self, tool_id: int, segment: Segment) -> Moments:
-        for known, moments in self._by_segment:
-            if known is segment:
+        for cached_segment, moments in self._by_segment:
+            if cached_segment is segment:
                 return moments
         moments = self._load(tool_id, segment) or Moments.of(segment.vectors)
         self._by_segment = [*self._by_segment[1 - _MAX_CACHED_SEGMENTS :], (segment, moments)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -72,6 +73,13 @@ class ChromaServer:
     def set_search_ef(self, collection: CollectionInfo, search_ef: int) -> None:
         """Set how many candidates a search of a collection keeps."""
         self._request("PUT", f"/{collection.id}", {"new_configuration": {"hnsw": {"ef_search": search_ef}}})
+
+    def check_files(self, collection: CollectionInfo) -> None:
+        """Do nothing: the server looks after its files."""
+
+    def writing(self, collection: CollectionInfo) -> AbstractContextManager[None]:
+        """Do nothing: the server looks after its files."""
+        return nullcontext()
 
     def upsert(self, collection: CollectionInfo, records: Sequence[ChunkRecord]) -> None:
         """Add records, or replace those with the same ids."""

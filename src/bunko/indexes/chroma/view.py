@@ -41,7 +41,6 @@ class ChromaView:
         self.notices: Sequence[str] = ()
         self.rows, self.chunk_ids, self.tie_order = segments.rows, segments.chunk_ids, segments.tie_order
         self.max_score, self.matches, self.cosines = segments.max_score, segments.matches, segments.cosines
-        self._sorted_ids: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
 
     def rank(
         self, terms: Sequence[QueryTerm], k: int, *, k1: float, b: float, where: tuple[int, ...] | None = None
@@ -89,20 +88,7 @@ class ChromaView:
         limit = k
         while True:
             chunk_ids = self._find_nearest(vector, limit, where)
-            rows = self._rows_of(chunk_ids)
+            rows = self._segments.rows_of(chunk_ids)
             if len(rows) >= min(k, self.size) or len(chunk_ids) < limit:
                 return rows
             limit *= 2
-
-    def _rows_of(self, chunk_ids: Sequence[int]) -> list[int]:
-        """Return the rows of the chunks that this view has."""
-        if self._sorted_ids is None:
-            rows = np.array(self.rows(), np.int64)
-            ids = np.array(self.chunk_ids(rows.tolist()), np.int64)
-            order = np.argsort(ids, kind="stable")
-            self._sorted_ids = ids[order], rows[order]
-        ids, rows = self._sorted_ids
-        wanted = np.array(chunk_ids, np.int64)
-        positions = np.minimum(np.searchsorted(ids, wanted), max(len(ids) - 1, 0))
-        found: list[int] = rows[positions[ids[positions] == wanted]].tolist() if len(ids) else []
-        return found

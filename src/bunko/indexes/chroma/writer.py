@@ -9,6 +9,7 @@ from typing import Any
 from bunko.errors import IndexFailure
 from bunko.failpoints import reach_failpoint
 from bunko.indexes.chroma.client import (
+    COPY_KEY,
     GENERATION_KEY,
     LIBRARY_KEY,
     NONCE_KEY,
@@ -17,7 +18,8 @@ from bunko.indexes.chroma.client import (
     ChunkRecord,
     CollectionInfo,
 )
-from bunko.indexes.replica import Replay, Stamp, announce_change, batches, plan_replay
+from bunko.indexes.chroma.file_guard import DamagedFiles
+from bunko.indexes.replica import Replay, Stamp, announce_change, announce_copy, batches, forget_copy, plan_replay
 from bunko.protocols import Store
 from bunko.timing import timer
 
@@ -52,20 +54,31 @@ class CollectionWriter:
             self.check_owner(collection)
         replay = plan_replay(self._store, tool_id, INDEX_NAME, collection.stamp if collection else None)
         if collection is None or replay.from_scratch:
-            return self._fill(name, tool_id)
+            return self._fill(name, tool_id, collection)
         if collection.hnsw.get("ef_search") != self._hnsw["ef_search"]:
             self._client.set_search_ef(collection, self._hnsw["ef_search"])
-        if replay.is_worthwhile(collection.stamp) and not self._apply(collection, tool_id, replay):
-            return self._fill(name, tool_id)  # the vectors have another dimension now
+        try:
+            self._client.check_files(collection)
+            is_current = not replay.is_worthwhile(collection.stamp) or self._apply(collection, tool_id, replay)
+        except DamagedFiles:
+            is_current = False
+        if not is_current:  # or the vectors have another dimension now
+            return self._fill(name, tool_id, collection)
         return self._client.find(name) or collection
 
-    def _fill(self, name: str, tool_id: int) -> CollectionInfo:
+    def drop(self, tool_id: int, collection: CollectionInfo) -> None:
+        """Delete a collection."""
+        self._client.drop(collection.name)
+        forget_copy(self._store, tool_id, INDEX_NAME, collection.stamp)
+
+    def _fill(self, name: str, tool_id: int, old: CollectionInfo | None) -> CollectionInfo:
         """Make a collection anew with all vectors of a tool."""
-        self._client.drop(name)
+        if old is not None:
+            self.drop(tool_id, old)
         replay = plan_replay(self._store, tool_id, INDEX_NAME, None)
-        nonce = announce_change(self._store, tool_id, INDEX_NAME, None)
+        stamp = announce_copy(self._store, tool_id, INDEX_NAME)
         reach_failpoint("index.announced")
-        collection = self._client.create(name, self._metadata(tool_id, Stamp(0, nonce)), self._hnsw)
+        collection = self._client.create(name, self._metadata(tool_id, stamp), self._hnsw)
         reach_failpoint("index.created")
         if not self._apply(collection, tool_id, replay):
             raise IndexFailure(
@@ -76,8 +89,16 @@ class CollectionWriter:
 
     def _apply(self, collection: CollectionInfo, tool_id: int, replay: Replay) -> bool:
         """Remove and write documents, then stamp the collection; return False if a vector does not fit into it."""
-        nonce = announce_change(self._store, tool_id, INDEX_NAME, collection.stamp)
+        stamp = announce_change(self._store, tool_id, INDEX_NAME, collection.stamp, replay.generation)
         reach_failpoint("index.announced")
+        with self._client.writing(collection):
+            if not self._write_changes(collection, replay):
+                return False
+        self._client.stamp(collection, self._metadata(tool_id, stamp))
+        reach_failpoint("index.stamped")
+        return True
+
+    def _write_changes(self, collection: CollectionInfo, replay: Replay) -> bool:
         for document_ids in batches(replay.removed, _ID_BATCH):
             self._client.delete_documents(collection, document_ids)
         reach_failpoint("index.removed")
@@ -89,8 +110,6 @@ class CollectionWriter:
             with timer("chromadb_write", _log, indent=1):
                 self._client.upsert(collection, records)
             reach_failpoint("index.written")
-        self._client.stamp(collection, self._metadata(tool_id, Stamp(replay.generation, nonce)))
-        reach_failpoint("index.stamped")
         return True
 
     def _metadata(self, tool_id: int, stamp: Stamp) -> dict[str, Any]:
@@ -98,6 +117,7 @@ class CollectionWriter:
             LIBRARY_KEY: self._store.id,
             TOOL_KEY: tool_id,
             GENERATION_KEY: stamp.generation,
+            COPY_KEY: stamp.copy,
             NONCE_KEY: stamp.nonce,
         }
 

@@ -72,15 +72,15 @@ class EmbeddedIndex:
     def drop(self, tool_id: int, *, copy_only: bool = False) -> None:
         """Delete the file of a tool and its index."""
         self._index_of(tool_id).discard()
-        del self._by_tool_id[tool_id]
+        self._by_tool_id.pop(tool_id, None)
 
     def close(self) -> None:
         """Do nothing: the files are mapped, and closed with the last view."""
 
     def _index_of(self, tool_id: int) -> ToolIndex:
-        if tool_id not in self._by_tool_id:
-            self._by_tool_id[tool_id] = ToolIndex(self._store, tool_id, self._folder)
-        return self._by_tool_id[tool_id]
+        index = self._by_tool_id.get(tool_id)
+        # Of two threads that are first, both get the index of one: it has a lock and remembers what it has loaded.
+        return index or self._by_tool_id.setdefault(tool_id, ToolIndex(self._store, tool_id, self._folder))
 
 
 def build(store: Store, folder: Path | None, options: EngineOptions) -> EmbeddedIndex:

@@ -23,6 +23,7 @@ class SegmentView:
     segment: Segment
     alive: npt.NDArray[np.bool_] | None = None  # None: all of them
     _norms: dict[tuple[float, float, float], npt.NDArray[np.float32]] = field(default_factory=dict)
+    _id_order: npt.NDArray[np.intp] | None = None
 
     def without_vectors(self) -> SegmentView:
         """Return the same rows without their vectors."""
@@ -47,6 +48,21 @@ class SegmentView:
                 self._norms.clear()
             self._norms[key] = (k1 * (1 - b + b * self.segment.lengths / average_length)).astype(np.float32)
         return self._norms[key]
+
+    def id_order(self) -> npt.NDArray[np.intp]:
+        """Return the positions of the rows in the order of their chunk ids; sorted once."""
+        if self._id_order is None:
+            self._id_order = np.argsort(self.segment.chunk_ids, kind="stable")
+        return self._id_order
+
+    def positions_of(self, chunk_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+        """Return the position of each chunk, -1 if it is not alive here."""
+        order = self.id_order()
+        positions = order[np.minimum(self.segment.chunk_ids.searchsorted(chunk_ids, sorter=order), len(order) - 1)]
+        is_here = self.segment.chunk_ids[positions] == chunk_ids
+        if self.alive is not None:
+            is_here &= self.alive[positions]
+        return np.where(is_here, positions, -1)
 
 
 class Snapshot:

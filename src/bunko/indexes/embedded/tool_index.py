@@ -6,6 +6,7 @@ import logging
 import secrets
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -41,6 +42,8 @@ _MIN_UNSAVED_ROWS = 256
 _ABANDONED_SECONDS = 3600
 # Removals recorded in the store before a new file makes them unnecessary.
 _MAX_REMOVALS = 10_000
+# States kept for threads whose read transaction began before a change. One that is not kept is built from the file.
+_MAX_OLDER_SNAPSHOTS = 2
 
 
 class ToolIndex:
@@ -51,17 +54,34 @@ class ToolIndex:
         self._lock = threading.Lock()
         self._snapshot: EmbeddedView | None = None
         self._saved_rows = 0
+        self._older_snapshots: deque[EmbeddedView] = deque(maxlen=_MAX_OLDER_SNAPSHOTS)
         self.rebuild_reason = ""  # why an existing index file could not be used
 
     def snapshot(self) -> EmbeddedView:
-        """Return the newest state; call it inside the store's `read_transaction`, so that reads there match it."""
+        """Return the state of the store's current `read_transaction`; outside of one, reads may not match it."""
+        generation, snapshot = self._store.generation(), self._snapshot
+        if snapshot is not None and snapshot.generation == generation:
+            return snapshot  # also while another thread, which reads a newer state, catches up with it
         with self._lock:
-            generation = self._store.generation()
-            if self._snapshot is None:
-                self._snapshot = self._load(generation)
-            if self._snapshot.generation != generation:
-                self._snapshot = self._catch_up(self._snapshot, generation)
-            return self._snapshot
+            snapshot, saved_rows = self._snapshot, self._saved_rows
+            if snapshot is None:
+                snapshot, saved_rows = self._load(generation)
+            elif snapshot.generation > generation:
+                return self._older_snapshot(generation)
+            if snapshot.generation != generation:
+                if self._snapshot is not None:
+                    self._older_snapshots.append(snapshot)
+                snapshot, saved_rows = self._catch_up(snapshot, saved_rows, generation)
+            self._snapshot, self._saved_rows = snapshot, saved_rows
+            return snapshot
+
+    def _older_snapshot(self, generation: int) -> EmbeddedView:
+        """Return the state of a thread whose transaction began before the newest snapshot was taken."""
+        older = next((older for older in reversed(self._older_snapshots) if older.generation <= generation), None)
+        snapshot, saved_rows = (older, self._saved_rows) if older is not None else self._load(generation)
+        if snapshot.generation != generation:
+            snapshot, _ = self._catch_up(snapshot, saved_rows, generation)
+        return snapshot
 
     def save(self) -> None:
         """Write the index file if it lacks enough rows; a failure is only logged, as the file can be rebuilt."""
@@ -85,6 +105,7 @@ class ToolIndex:
             if self._snapshot is snapshot:
                 self._snapshot = EmbeddedView([SegmentView(loaded)], snapshot.generation)
             self._saved_rows = len(loaded)
+            self._older_snapshots.clear()
         for old_path in self._files():
             if _file_generation(old_path) < snapshot.generation:
                 with suppress(OSError):  # on some systems an open file cannot be removed
@@ -120,6 +141,7 @@ class ToolIndex:
         self.discard()
         with self._lock:
             self._snapshot, self._saved_rows = None, 0
+            self._older_snapshots.clear()
         return True
 
     def check_file(self) -> str:
@@ -164,7 +186,8 @@ class ToolIndex:
             "grams": ngrams.VERSION,
         }
 
-    def _load(self, generation: int) -> EmbeddedView:
+    def _load(self, generation: int) -> tuple[EmbeddedView, int]:
+        """Return the state of the newest file that is not newer than a generation, and how many rows it has."""
         for path in self._files():
             try:
                 loaded = segments.load(path)
@@ -181,18 +204,18 @@ class ToolIndex:
                 or file_generation > generation
             ):
                 continue
-            self._saved_rows = len(loaded)
-            return EmbeddedView([SegmentView(loaded)], file_generation)
-        return EmbeddedView([], 0)
+            return EmbeddedView([SegmentView(loaded)], file_generation), len(loaded)
+        return EmbeddedView([], 0), 0
 
-    def _catch_up(self, old: EmbeddedView, generation: int) -> EmbeddedView:
+    def _catch_up(self, old: EmbeddedView, saved_rows: int, generation: int) -> tuple[EmbeddedView, int]:
+        """Return the state of a later generation, and how many rows of its first segment are those of the file."""
         removed_ids = self._store.changes.removed_since(self._tool_id, old.generation)
         if removed_ids is None:
-            old, self._saved_rows = EmbeddedView([], 0), 0
+            old, saved_rows = EmbeddedView([], 0), 0
             removed_ids = []
         views = [_without_documents(view, removed_ids) for view in old.views]
-        if self._saved_rows and views and not views[0].size():
-            self._saved_rows = 0  # no row of the file is alive any more
+        if saved_rows and views and not views[0].size():
+            saved_rows = 0  # no row of the file is alive any more
         # Segments without live rows may have vectors of another dimension than the new rows.
         views = [view for view in views if view.size()]
         rows = self._store.changes.chunks_since(self._tool_id, old.generation)
@@ -206,7 +229,7 @@ class ToolIndex:
         views += new_views
         if len(views) > _MAX_VIEWS:
             # The first segment is the mapped file and stays.
-            first = 1 if self._saved_rows else 0
+            first = 1 if saved_rows else 0
             mergeable = views[first:]
             views = [
                 *views[:first],
@@ -214,7 +237,7 @@ class ToolIndex:
                 if _count_rows(mergeable) < _MAX_ROWS_IN_MEMORY
                 else self._merge_to_temp_file(mergeable),
             ]
-        return EmbeddedView(views, generation)
+        return EmbeddedView(views, generation), saved_rows
 
     def _merge_to_temp_file(self, views: list[SegmentView]) -> SegmentView:
         """Merge segments into a file that is deleted once it is closed; in memory if no file can be written."""

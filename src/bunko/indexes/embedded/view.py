@@ -37,6 +37,16 @@ class EmbeddedView(Snapshot):
         locate, views = self.locate, self.views
         return [views[view].segment.chunk_ids.item(position) for view, position in map(locate, rows)]
 
+    def rows_of(self, chunk_ids: Sequence[int]) -> list[int]:
+        """Return the rows of those of these chunks that are alive, in the same order."""
+        wanted = np.array(chunk_ids, np.int64)
+        found = np.full(len(wanted), -1, np.int64)
+        for view, offset in zip(self.views, self.row_offsets, strict=False):
+            positions = view.positions_of(wanted)
+            found[positions >= 0] = positions[positions >= 0] + offset
+        rows: list[int] = found[found >= 0].tolist()
+        return rows
+
     def tie_order(self, rows: Sequence[int]) -> list[int]:
         """Return the sort keys of rows among equal scores."""
         locate, views = self.locate, self.views

@@ -13,6 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from bunko.indexes.milvus.chunks import ScoredChunk
     from bunko.records import StoredChunk
 
 # Of the rows that are made with this module.
@@ -51,7 +52,7 @@ def first_characters(gram_keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64
 
 
 def chunk_dimensions(
-    chunk: StoredChunk, gram_keys: npt.NDArray[np.uint64]
+    chunk: StoredChunk | ScoredChunk, gram_keys: npt.NDArray[np.uint64]
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
     """Return the dimensions of the words of a chunk, and those of its n-grams and characters."""
     grams = np.concatenate((dimensions(gram_keys, "gram"), dimensions(first_characters(gram_keys), "character")))

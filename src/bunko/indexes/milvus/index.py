@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,19 +11,18 @@ from bunko.errors import IndexFailure
 from bunko.indexes.embedded.index import EmbeddedIndex
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.indexes.milvus.chunks import ChunkReader, ScoredChunk
-from bunko.indexes.milvus.copies import ToolCopies
-from bunko.indexes.milvus.packed_moments import dimension_of, unpack_moments
+from bunko.indexes.milvus.copies import ToolCopies, ToolCopy
+from bunko.indexes.milvus.packed_moments import unpack_moments
 from bunko.indexes.milvus.server import MilvusServer
 from bunko.indexes.milvus.statistics import SearchStatistics
-from bunko.indexes.milvus.view import MilvusView, PendingChunks, ToolCopy
+from bunko.indexes.milvus.view import MilvusView, PendingChunks, SearchedCopy
 from bunko.indexes.milvus.writer import INDEX_NAME, CopyWriter
 from bunko.indexes.options import EngineOptions, MilvusOptions
-from bunko.indexes.replica import Replay, Stamp, plan_replay
+from bunko.indexes.pause import EnginePause
+from bunko.indexes.replica import Replay, plan_replay
 from bunko.protocols import IndexView, Store
 from bunko.records import IndexState, ToolStatistics
 
-# How long searches leave Milvus alone after it failed; an import tries it at once.
-_PAUSE_SECONDS = 30.0
 # Documents that a search adds itself if they are not copied yet; more would make it slow.
 _MAX_PENDING = 500
 
@@ -32,10 +31,10 @@ class _ToolState(NamedTuple):
     """What a search needs to know about the copy of a tool, when the store had a generation."""
 
     generation: int
-    copy: ToolCopy | None
+    copy: SearchedCopy | None
     statistics: ToolStatistics | None
     pending: PendingChunks
-    is_exact: bool  # the statistics are those of the generation
+    is_current: bool  # copy and statistics are those of the generation
     missing: int  # documents that are neither copied nor pending
 
 
@@ -46,21 +45,22 @@ class MilvusIndex:
 
     def __init__(self, store: Store, folder: Path | None, server: MilvusServer, options: MilvusOptions) -> None:
         self._store, self._folder, self._server, self._options = store, folder, server, options
-        self._copies = ToolCopies(server, store.id, options.collection_name)
+        self._copies = ToolCopies(server, store, options.collection_name)
         self._writer = CopyWriter(store, server, self._copies)
         self._reader = ChunkReader(store)
         self._segments = EmbeddedIndex(store, folder)
         self._states: dict[int, _ToolState] = {}
-        self._pause: tuple[float, IndexFailure] | None = None
+        self._is_repeated = threading.local()  # `value`: whether the search of this thread is its second attempt
+        self._pause = EnginePause()
         self.location = server.location
 
     def view(self, tool_ids: Sequence[int], *, without_vectors: Sequence[int] = ()) -> IndexView:
         """Return the state of some tools that matches the store; call it inside the store's `read_transaction`."""
         try:
-            self._raise_if_paused()
+            self._pause.raise_failure()
             states = {tool_id: self._state(tool_id) for tool_id in tool_ids}
         except IndexFailure as failure:
-            self._note_failure(failure)
+            self._pause.begin(failure)
             return self._local_view(tool_ids, without_vectors, failure)
         generation = self._store.generation()
         copies = [
@@ -79,6 +79,7 @@ class MilvusIndex:
             pending,
             self._search_statistics(states),
             lambda: sorted(row for tool_id in tool_ids for row in self._store.changes.chunk_ids(tool_id)),
+            self._search_again if all(state.is_current for state in states.values()) else lambda: None,
             generation=generation,
             candidates=self._options.candidates,
         )
@@ -88,12 +89,12 @@ class MilvusIndex:
 
     def sync(self, tool_id: int) -> IndexView:
         """Bring the copy of a tool and its statistics up to date; if Milvus fails, return what is left as `view`."""
-        self._pause = None
+        self._pause.end()
         self._states.pop(tool_id, None)
         try:
             self._writer.update(tool_id)
         except IndexFailure as failure:
-            self._note_failure(failure)
+            self._pause.begin(failure)
             with self._store.read_transaction():
                 return self._local_view([tool_id], (), failure)
         with self._store.read_transaction():
@@ -102,17 +103,17 @@ class MilvusIndex:
     def state(self, tool_id: int) -> IndexState:
         """Return how far the copy of a tool has followed the store."""
         try:
-            self._raise_if_paused()
-            stamp, dimension = self._find_stamp(tool_id)
-            rows = 0 if stamp is None else self._server.count(self._copies.name(dimension), f"tool == {tool_id}")
+            self._pause.raise_failure()
+            copy = self._copies.find(tool_id)
+            rows = 0 if copy is None else self._server.count(copy.collection, f"tool == {tool_id}")
         except IndexFailure as failure:
-            self._note_failure(failure)
+            self._pause.begin(failure)
             return IndexState(0, problem=failure.message, hint=failure.hint)
-        replay = plan_replay(self._store, tool_id, INDEX_NAME, stamp)
-        if stamp is not None and replay.from_scratch:
+        replay = self._plan_replay(tool_id, copy)
+        if copy is not None and replay.from_scratch:
             problem = "The copy belongs to another state of the library, such as before a restored backup"
             return IndexState(0, replay.pending, rows, problem, "Make it anew: bunko index sync.")
-        return IndexState(stamp.generation if stamp else 0, replay.pending, rows)
+        return IndexState(copy.stamp.generation if copy else 0, replay.pending, rows)
 
     def storage_bytes(self, tool_id: int | None = None) -> int:
         """Return the size of the segments that an embedded index left in the library."""
@@ -120,13 +121,13 @@ class MilvusIndex:
 
     def check(self, tool_id: int) -> str:
         """Return what is wrong with the copy of a tool, or an empty string."""
-        stamp, dimension = self._find_stamp(tool_id)
-        replay = plan_replay(self._store, tool_id, INDEX_NAME, stamp)
-        if stamp is None or replay.from_scratch or replay.pending:
+        copy = self._copies.find(tool_id)
+        replay = self._plan_replay(tool_id, copy)
+        if copy is None or replay.from_scratch or replay.pending:
             return ""  # the next sync mends it
         expected = len(self._store.changes.chunk_ids(tool_id))
-        statistics = self._store.index_statistics.get(tool_id)
-        rows = self._server.count(self._copies.name(dimension), f"tool == {tool_id}")
+        statistics = self._store.index_statistics.get(tool_id, copy.stamp.copy)
+        rows = self._server.count(copy.collection, f"tool == {tool_id}")
         if rows != expected or statistics is None or statistics.chunks != expected:
             return f"The copy in Milvus has {rows} chunks, and the library {expected}"
         return ""
@@ -135,79 +136,95 @@ class MilvusIndex:
         """Make the copy of a tool anew if it is wrong; return whether it was."""
         if not self.check(tool_id):
             return False
-        self._copies.delete(tool_id)
+        self._writer.delete(tool_id, self._copies.find(tool_id))
         self._writer.update(tool_id)
         self._states.pop(tool_id, None)
         return True
 
     def drop(self, tool_id: int, *, copy_only: bool = False) -> None:
-        """Delete the copy of a tool, its statistics, and segments that an embedded index left, or only the copy."""
+        """Delete the copy of a tool with its statistics, and segments that an embedded index left, or only the copy."""
         self._states.pop(tool_id, None)
-        if not copy_only:
+        if copy_only:
+            self._writer.delete(tool_id, self._copies.find(tool_id))
+            return
+        if tool_id not in {tool.id for tool in self._store.tools.all()}:
             self._segments.drop(tool_id)
-            self._store.index_statistics.clear(tool_id)
-        self._copies.delete(tool_id)
+        self._writer.delete(tool_id, self._copies.find(tool_id))
+        self._segments.drop(tool_id)  # not before: they answer if Milvus cannot
 
     def close(self) -> None:
         """Close the connection."""
         self._server.close()
 
-    def _search(self, collection: str, field: str, vector: object, limit: int, where: str) -> list[int]:
+    def _search(
+        self, collection: str, field: str, vectors: Sequence[object], limit: int, where: str
+    ) -> list[list[tuple[int, float]]]:
         """Search for candidates; a failure makes the next view a local one."""
         try:
-            self._raise_if_paused()
-            return self._server.search(collection, field, vector, limit, where)
+            self._pause.raise_failure()
+            return self._server.search(collection, field, vectors, limit, where)
         except IndexFailure as failure:
             self._states.clear()
-            self._note_failure(failure)
+            self._pause.begin(failure)
             raise
+
+    def _search_again(self) -> None:
+        """Fail once, so that the search is repeated: an import may have replaced documents since it began.
+
+        The new rows are not in the state of the store that it sees, and the old ones may be deleted.
+        """
+        self._is_repeated.value = not getattr(self._is_repeated, "value", False)
+        if self._is_repeated.value:
+            self._states.clear()
+            raise IndexFailure("The index has changed during the search", hint="Search again.")
 
     def _state(self, tool_id: int) -> _ToolState:
         """Return what a search needs of a tool; it is read once for each state of the store."""
-        known, generation = self._states.get(tool_id), self._store.generation()
-        if known is not None and known.generation == generation and not known.pending.chunks and not known.missing:
-            return known
-        statistics = self._store.index_statistics.get(tool_id)
-        stamp, dimension = self._find_stamp(tool_id)
-        replay = plan_replay(self._store, tool_id, INDEX_NAME, stamp)
-        if replay.from_scratch or stamp is None or statistics is None:
-            copy, statistics, replay = None, None, plan_replay(self._store, tool_id, INDEX_NAME, None)
+        cached, generation = self._states.get(tool_id), self._store.generation()
+        if cached is not None and cached.generation == generation and cached.is_current:
+            return cached
+        tool_copy, copy = self._copies.find(tool_id), None
+        replay = self._plan_replay(tool_id, tool_copy)
+        statistics = tool_copy and self._store.index_statistics.get(tool_id, tool_copy.stamp.copy)
+        if replay.from_scratch or tool_copy is None or statistics is None:
+            statistics, replay = None, self._plan_replay(tool_id, None)
         else:
-            moments = unpack_moments(statistics.vectors)
-            copy = ToolCopy(tool_id, self._copies.name(dimension), dimension, moments)
+            copy = SearchedCopy(
+                tool_id,
+                tool_copy.stamp.copy,
+                tool_copy.collection,
+                tool_copy.dimension,
+                unpack_moments(statistics.vectors),
+                has_old_dates=bool(replay.redated),
+            )
         if copy is None and len(replay.written) > _MAX_PENDING:
             raise IndexFailure("Milvus does not have this tool yet", hint="Copy it: bunko index sync.")
         pending = self._pending_chunks(replay, statistics)
         missing = max(0, len(replay.written) - _MAX_PENDING)
-        is_exact = not replay.pending and (statistics is None or copy is not None)
-        state = _ToolState(generation, copy, statistics, pending, is_exact, missing)
+        state = _ToolState(generation, copy, statistics, pending, not replay.pending, missing)
         self._states[tool_id] = state
         return state
 
     def _pending_chunks(self, replay: Replay, statistics: ToolStatistics | None) -> PendingChunks:
-        chunks = [ScoredChunk(chunk) for chunk in self._store.changes.chunks_of(replay.written[:_MAX_PENDING])]
-        has_vectors = bool(statistics and statistics.vectors) or any(
-            scored.chunk.vector is not None for scored in chunks
-        )
+        chunks = [ScoredChunk.of(chunk) for chunk in self._store.changes.chunks_of(replay.written[:_MAX_PENDING])]
+        has_vectors = bool(statistics and statistics.vectors) or any(scored.vector is not None for scored in chunks)
         return PendingChunks(chunks, has_vectors)
 
     def _search_statistics(self, states: dict[int, _ToolState]) -> SearchStatistics:
-        statistics = {tool_id: state.statistics for tool_id, state in states.items() if state.statistics is not None}
+        statistics = {
+            (state.copy.tool_id, state.copy.id): state.statistics
+            for state in states.values()
+            if state.copy is not None and state.statistics is not None
+        }
         pending = [scored for state in states.values() for scored in state.pending.chunks]
-        if all(state.is_exact for state in states.values()):
+        if all(state.is_current for state in states.values()):
             size = sum(tool.chunks for tool in statistics.values())
         else:
             size = sum(self._store.stats.totals(tool_id).chunks for tool_id in states)
         return SearchStatistics(self._store, statistics, pending, size)
 
-    def _find_stamp(self, tool_id: int) -> tuple[Stamp | None, int]:
-        """Return the stamp of the copy of a tool and the dimension of its vectors."""
-        statistics = self._store.index_statistics.get(tool_id)
-        dimension = dimension_of(statistics.vectors) if statistics else 0
-        if statistics is None or not self._copies.exists(dimension):
-            self._server.collections()  # is it there at all?
-            return None, dimension
-        return self._copies.stamp(dimension, tool_id), dimension
+    def _plan_replay(self, tool_id: int, copy: ToolCopy | None) -> Replay:
+        return plan_replay(self._store, tool_id, INDEX_NAME, copy.stamp if copy else None, with_dates=True)
 
     def _local_view(
         self, tool_ids: Sequence[int], without_vectors: Sequence[int], failure: IndexFailure
@@ -219,14 +236,6 @@ class MilvusIndex:
         local = EmbeddedView(view.views, view.generation)
         local.notices = [f"{failure.message}, so the local index was searched. {failure.hint}".rstrip()]
         return local
-
-    def _raise_if_paused(self) -> None:
-        if self._pause is not None and time.monotonic() < self._pause[0]:
-            raise self._pause[1]
-
-    def _note_failure(self, failure: IndexFailure) -> None:
-        if failure.is_away and (self._pause is None or time.monotonic() >= self._pause[0]):
-            self._pause = time.monotonic() + _PAUSE_SECONDS, failure
 
 
 def build(store: Store, folder: Path | None, options: EngineOptions) -> MilvusIndex:

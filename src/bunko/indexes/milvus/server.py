@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import threading
 import time
-import warnings
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, TypeVar
 
 from bunko.errors import IndexFailure, SettingsError
+from bunko.indexes.milvus.clients import close_client, open_client
 from bunko.indexes.options import MilvusOptions
 from bunko.remote import strip_credentials
 
 T = TypeVar("T")
 # What a row has besides its vectors. `note` is empty but in the rows that say what a collection holds.
-SCALAR_FIELDS = ("id", "tool", "document_id", "generation", "length", "path", "tags", "note")
+SCALAR_FIELDS = ("id", "tool", "document_id", "generation", "length", "path", "date", "tags", "note")
 MAX_RESULTS = 16_384  # of Milvus
 MAX_PATH_BYTES, MAX_TAGS, MAX_TAG_BYTES, _MAX_NOTE_BYTES = 4096, 200, 400, 400
 _MAX_MESSAGE_CHARS = 300
 # What Milvus Lite says if no row matches, and what servers say of a collection that is not in memory.
 _NO_ROWS = "Unsupported data type: 0"
 _RELEASED = re.compile(r"released|not loaded|call load\(\)|collection not load", re.IGNORECASE)
+_TOKEN_REJECTED = re.compile(r"unauthenticated|auth check|permission", re.IGNORECASE)
+_DISK_FULL = re.compile(r"no space left|disk quota|disk is full|disk full|file too large", re.IGNORECASE)
+_MIN_VERSION = (2, 5)
 _FIRST_DELAY_SECONDS = 0.5  # before the second attempt of a write
 
 
@@ -48,6 +47,8 @@ class MilvusServer:
         self.location = options.uri if self.is_file else strip_credentials(options.uri)
         self._lock = threading.Lock()
         self._client: Any = None
+        self._last_error: tuple[float, Exception | None] = 0.0, None  # of connecting, and when
+        self._has_found_rows = False
 
     def collections(self) -> list[str]:
         """Return the names of all collections."""
@@ -106,14 +107,16 @@ class MilvusServer:
         )
         return int(rows[0]["count(*)"])
 
-    def search(self, name: str, field: str, vector: Any, limit: int, where: str) -> list[int]:
-        """Return the ids of the rows with the highest products, highest first."""
+    def search(
+        self, name: str, field: str, vectors: Sequence[Any], limit: int, where: str
+    ) -> list[list[tuple[int, float]]]:
+        """Return for each vector the ids of the rows with the highest products and these, highest first."""
         answer = self._read(
             self._loaded(
                 name,
                 lambda client, timeout: client.search(
                     name,
-                    data=[vector],
+                    data=list(vectors),
                     anns_field=field,
                     limit=min(limit, MAX_RESULTS),
                     filter=where,
@@ -123,28 +126,28 @@ class MilvusServer:
                 ),
             )
         )
-        return [int(hit["id"]) for hit in answer[0]]
+        return [[(int(hit["id"]), float(hit["distance"])) for hit in hits] for hits in answer]
 
     def _loaded(self, name: str, request: Callable[[Any, float], T]) -> Callable[[Any, float], T]:
         """Return a request that loads its collection if that was released, as by a restart of some servers."""
 
         def request_loaded(client: Any, timeout: float) -> T:
             try:
-                return request(client, timeout)
+                answer = request(client, timeout)
             except Exception as error:
                 if not _RELEASED.search(str(error)):
                     raise
-            client.load_collection(name, timeout=timeout)
-            return request(client, timeout)
+                client.load_collection(name, timeout=timeout)
+                answer = request(client, timeout)
+            self._has_found_rows = True
+            return answer
 
         return request_loaded
 
     def close(self) -> None:
         """Close the connection."""
-        with self._lock:
-            client, self._client = self._client, None
-        if client is not None:
-            _release_client(client, self._options, is_file=self.is_file)
+        if self._client is not None:
+            self._disconnect(self._client)
 
     def _create(self, client: Any, name: str, dimension: int, timeout: float) -> None:
         from pymilvus import DataType
@@ -157,6 +160,7 @@ class MilvusServer:
         schema.add_field("generation", DataType.INT64)
         schema.add_field("length", DataType.INT64)
         schema.add_field("path", DataType.VARCHAR, max_length=MAX_PATH_BYTES)
+        schema.add_field("date", DataType.INT64)
         schema.add_field(
             "tags", DataType.ARRAY, element_type=DataType.VARCHAR, max_capacity=MAX_TAGS, max_length=MAX_TAG_BYTES
         )
@@ -166,7 +170,8 @@ class MilvusServer:
         indexes.add_index("sparse", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
         if dimension:
             schema.add_field("dense", DataType.FLOAT_VECTOR, dim=dimension)
-            indexes.add_index("dense", index_type="AUTOINDEX", metric_type="IP")
+            # In a file with 100,000 rows, AUTOINDEX finds a third of the nearest ones, whatever is asked for.
+            indexes.add_index("dense", index_type="FLAT" if self.is_file else "AUTOINDEX", metric_type="IP")
         client.create_collection(
             name,
             schema=schema,
@@ -176,23 +181,49 @@ class MilvusServer:
         )
 
     def _connect(self) -> Any:
+        began = time.monotonic()
         with self._lock:
             if self._client is None:
+                failed_at, error = self._last_error
+                if error is not None and failed_at >= began:
+                    raise error  # while this thread waited: all that wait fail at once, and not one after the other
                 try:
-                    from pymilvus import MilvusClient
-                except ImportError as error:
-                    raise IndexFailure(
-                        "The index milvus needs the package pymilvus",
-                        hint="Install it: pip install 'bunko[milvus]'; or set index.kind to embedded.",
-                    ) from error
-                _silence_logs()
-                if self.is_file:
-                    Path(self._options.uri).parent.mkdir(parents=True, exist_ok=True)
-                self._client = _share_client(MilvusClient, self._options)
+                    self._client = self._open_client()
+                except Exception as error:
+                    self._last_error = time.monotonic(), error
+                    raise
             return self._client
 
+    def _open_client(self) -> Any:
+        client = open_client(self._options, is_file=self.is_file)
+        try:
+            if not self.is_file:
+                self._check_version(str(client.get_server_version(timeout=self._options.timeout)))
+        except BaseException:
+            close_client(client, self._options, is_file=self.is_file)
+            raise
+        return client
+
+    def _disconnect(self, client: Any) -> None:
+        """Connect anew at the next request: after a failure, gRPC would wait for up to two minutes by itself."""
+        with self._lock:
+            if self._client is not client:
+                return  # another thread was faster
+            self._client, self._has_found_rows = None, False
+        close_client(client, self._options, is_file=self.is_file)
+
+    def _check_version(self, version: str) -> None:
+        numbers = re.search(r"(\d+)\.(\d+)", version)  # a build of Milvus from source has none
+        if numbers and (int(numbers[1]), int(numbers[2])) < _MIN_VERSION:
+            raise IndexFailure(
+                f"Milvus at {self.location} has the version {version}, which is older than 2.5",
+                hint="Upgrade the server, or set index.kind to embedded.",
+            )
+
     def _read(self, request: Callable[[Any, float], T]) -> T:
-        return self._call(request, self._options.timeout)
+        # The first rows are found when a file has been read: ten seconds for 100,000 rows.
+        is_opening = self.is_file and not self._has_found_rows
+        return self._call(request, self._options.write_timeout if is_opening else self._options.timeout)
 
     def _write(self, request: Callable[[Any, float], T]) -> T:
         """Run a request that may be repeated: writes replace rows of the same ids."""
@@ -208,20 +239,27 @@ class MilvusServer:
         raise AssertionError("the last attempt returns or raises")
 
     def _call(self, request: Callable[[Any, float], T], timeout: float) -> T:
+        client = None
         try:
-            return request(self._connect(), timeout)
+            client = self._connect()
+            return request(client, timeout)
         except IndexFailure:
             raise
         except Exception as error:  # pymilvus raises errors of its own, of gRPC, and plain ones
-            raise self._explain(error) from error
+            failure = self._explain(error, timeout)
+            # After a request that took too long, others may go on.
+            if client is not None and failure.is_away and "DEADLINE_EXCEEDED" not in _rpc_status(error):
+                self._disconnect(client)
+            raise failure from error
 
-    def _explain(self, error: Exception) -> IndexFailure:
-        detail = " ".join(str(getattr(error, "message", "") or error).split())
+    def _explain(self, error: Exception, timeout: float) -> IndexFailure:
+        """Return what went wrong in one sentence, and what to do."""
+        status = _rpc_status(error)
+        text = error.details() if hasattr(error, "details") else getattr(error, "message", "") or error
+        detail = " ".join(str(text).split())
         if self._options.token:
             detail = detail.replace(self._options.token, "********")
-        detail = detail[:_MAX_MESSAGE_CHARS]
-        code = getattr(error, "code", None)
-        lower = detail.lower()
+        detail, lower = detail[:_MAX_MESSAGE_CHARS], detail.lower()
         if "open local milvus failed" in lower or "milvus-lite" in lower or "milvus_lite" in lower:
             return IndexFailure(
                 f"The Milvus Lite file {self.location} cannot be opened: {detail}",
@@ -229,15 +267,25 @@ class MilvusServer:
                 " milvus-lite is missing: pip install 'bunko[milvus-lite]'.",
                 is_away=True,
             )
-        if any(word in lower for word in ("unauthenticated", "auth check", "permission")):
+        if "UNAUTHENTICATED" in status or _TOKEN_REJECTED.search(detail):
             return IndexFailure(
                 f"Milvus at {self.location} rejected the token: {detail}",
                 hint="Set milvus.token, or BUNKO_MILVUS_TOKEN in the environment.",
             )
-        if type(error).__module__.startswith("grpc") or code == 2 or "timeout" in lower or "connect" in lower:
-            reason = str(error.details()) if hasattr(error, "details") else detail
+        if _DISK_FULL.search(detail):
             return IndexFailure(
-                f"Milvus at {self.location} is away: {' '.join(reason.split())[:_MAX_MESSAGE_CHARS]}",
+                f"Milvus at {self.location} has no disk space left: {detail}",
+                hint="Free some there, then run: bunko index sync.",
+            )
+        if "UNIMPLEMENTED" in status or "sdk is incompatible" in lower:
+            return IndexFailure(
+                f"{self.location} is not a Milvus server that bunko can use: {detail or status}",
+                hint="Check milvus.uri, and the version of the server: 2.5 or newer.",
+            )
+        if status or getattr(error, "code", None) == 2 or "timeout" in lower or "connect" in lower:
+            reason = f"no answer within {timeout:g} s" if "DEADLINE_EXCEEDED" in status else detail
+            return IndexFailure(
+                f"Milvus at {self.location} is away: {reason}",
                 hint="Check that it runs and that milvus.uri is right; or set index.kind to embedded.",
                 is_away=True,
             )
@@ -247,43 +295,6 @@ class MilvusServer:
         )
 
 
-# pymilvus has one connection for each address and closes it for all clients, so a process has one client for each.
-_clients: dict[tuple[str, str, str], Any] = {}
-_users: Counter[tuple[str, str, str]] = Counter()
-_clients_lock = threading.Lock()
-
-
-def _share_client(make_client: Callable[..., Any], options: MilvusOptions) -> Any:
-    """Return the client of this process for an address."""
-    key = (options.uri, options.token, options.database)
-    with _clients_lock, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of packages that Milvus Lite imports
-        if key not in _clients:
-            uri, token, database = key
-            _clients[key] = make_client(uri, token=token, db_name=database, timeout=options.timeout)
-        _users[key] += 1
-        return _clients[key]
-
-
-def _release_client(client: Any, options: MilvusOptions, *, is_file: bool) -> None:
-    """Close a client that nobody uses any more."""
-    key = (options.uri, options.token, options.database)
-    with _clients_lock:
-        _users[key] -= 1
-        if _users[key] > 0:
-            return
-        del _clients[key], _users[key]
-        with suppress(Exception):  # nothing is lost: each request was complete
-            client.close()
-        if is_file:
-            with suppress(ImportError, AttributeError):  # another version of milvus-lite
-                from milvus_lite.server_manager import server_manager_instance
-
-                # It would keep the file until the process ends.
-                server_manager_instance.release_server(options.uri)
-
-
-def _silence_logs() -> None:
-    # pymilvus logs each failed request with its traceback; what went wrong is in our errors.
-    for name in ("pymilvus", *(key for key in logging.root.manager.loggerDict if key.startswith("pymilvus."))):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+def _rpc_status(error: Exception) -> str:
+    """Return the status of an error of gRPC, such as StatusCode.UNAVAILABLE; an empty string for other errors."""
+    return str(error.code()) if type(error).__module__.startswith("grpc") and hasattr(error, "code") else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import numpy as np
 from bunko.indexes.milvus.dimensions import KeyKind, chunk_dimensions, dimensions
 from bunko.protocols import Store
 from bunko.records import QueryTerm, ToolStatistics
+from bunko.text import ngrams
 
 if TYPE_CHECKING:
     from bunko.indexes.milvus.chunks import ScoredChunk
@@ -23,16 +24,16 @@ class SearchStatistics:
     def __init__(
         self,
         store: Store,
-        statistics: dict[int, ToolStatistics],
+        statistics: Mapping[tuple[int, str], ToolStatistics],  # by tool and copy
         pending_chunks: Sequence[ScoredChunk],
         size: int,
     ) -> None:
-        self._store, self._tool_ids, self._pending = store, list(statistics), pending_chunks
+        self._store, self._copies, self._pending = store, list(statistics), pending_chunks
         self.size = size
         counted = sum(tool.chunks for tool in statistics.values()) + len(pending_chunks)
         terms = sum(tool.terms for tool in statistics.values()) + sum(scored.length for scored in pending_chunks)
         self.average_length = max(1.0, terms / max(1, counted))
-        self._known: dict[int, int] = {}  # frequencies by dimension
+        self._frequencies: dict[int, int] = {}  # by dimension
         self._pending_counts: Counter[int] | None = None
 
     def idfs(self, terms: Sequence[QueryTerm]) -> list[float]:
@@ -47,25 +48,25 @@ class SearchStatistics:
         """Return in how many chunks a key occurs."""
         dimension = dimension_of(key, kind)
         self._load([dimension])
-        return self._known[dimension]
+        return self._frequencies[dimension]
 
-    def _load(self, wanted: Sequence[int]) -> None:
-        missing = [dimension for dimension in dict.fromkeys(wanted) if dimension not in self._known]
+    def _load(self, needed: Sequence[int]) -> None:
+        missing = [dimension for dimension in dict.fromkeys(needed) if dimension not in self._frequencies]
         if not missing:
             return
         if self._pending_counts is None:
             self._pending_counts = Counter()
             for scored in self._pending:
-                for part in chunk_dimensions(scored.chunk, scored.gram_keys):
+                for part in chunk_dimensions(scored, ngrams.gram_keys(scored.text or "")):
                     self._pending_counts.update(part.tolist())
         for dimension in missing:
-            self._known[dimension] = self._pending_counts[dimension]
-        for tool_id in self._tool_ids:
-            for dimension, count in self._store.index_statistics.frequencies(tool_id, missing).items():
-                self._known[dimension] += count
+            self._frequencies[dimension] = self._pending_counts[dimension]
+        for tool_id, copy in self._copies:
+            for dimension, count in self._store.index_statistics.frequencies(tool_id, copy, missing).items():
+                self._frequencies[dimension] += count
         # Documents that were removed and not yet subtracted must not make a term more frequent than there are chunks.
         for dimension in missing:
-            self._known[dimension] = max(0, min(self._known[dimension], self.size))
+            self._frequencies[dimension] = max(0, min(self._frequencies[dimension], self.size))
 
 
 def dimension_of(key: int, kind: KeyKind) -> int:

@@ -18,13 +18,14 @@ import numpy as np
 from bunko.errors import IndexFailure
 from bunko.failpoints import reach_failpoint
 from bunko.indexes.milvus.accumulator import StatisticsAccumulator
-from bunko.indexes.milvus.copies import ToolCopies
+from bunko.indexes.milvus.copies import ToolCopies, ToolCopy
 from bunko.indexes.milvus.dimensions import FILLER_DIMENSION, chunk_dimensions, sparse_vector
+from bunko.indexes.milvus.filters import date_number
 from bunko.indexes.milvus.packed_moments import dimension_of
 from bunko.indexes.milvus.server import MAX_PATH_BYTES, MAX_RESULTS, MAX_TAG_BYTES, MAX_TAGS, MilvusServer
-from bunko.indexes.replica import Replay, Stamp, announce_change, batches, plan_replay
+from bunko.indexes.replica import announce_change, announce_copy, batches, forget_copy, plan_replay
 from bunko.protocols import Store
-from bunko.records import ChunkRow, StoredChunk, ToolStatistics
+from bunko.records import ChunkRow, StoredChunk
 from bunko.text import ngrams
 from bunko.text.line_joins import join_lines
 from bunko.timing import timer
@@ -48,69 +49,80 @@ class CopyWriter:
 
     def update(self, tool_id: int) -> None:
         """Replay the changes since the copy of a tool was stamped, or fill it from scratch."""
-        dimension = self._store.stats.storage_size(tool_id).dimension
-        statistics = self._store.index_statistics.get(tool_id)
-        self._copies.ensure(dimension)
-        stamp = self._copies.stamp(dimension, tool_id)
-        replay = plan_replay(self._store, tool_id, INDEX_NAME, stamp)
-        if (
-            stamp is None
-            or replay.from_scratch
-            or statistics is None
-            or statistics.generation < stamp.generation
-            or dimension_of(statistics.vectors) != dimension
-            or set(replay.removed) & set(replay.written)  # embedded again: all rows change, under the same ids
-            or not self._replay(tool_id, dimension, stamp, statistics, replay)
-        ):
-            self._fill(tool_id, dimension)
+        dimension = self._store.stats.dimension(tool_id)
+        copy = self._copies.find(tool_id)
+        if copy is None or copy.dimension != dimension or not self._replay(tool_id, copy):
+            self._fill(tool_id, dimension, copy)
 
-    def _fill(self, tool_id: int, dimension: int) -> None:
-        """Make the copy and the statistics of a tool anew."""
+    def delete(self, tool_id: int, copy: ToolCopy | None) -> None:
+        """Delete the copy of a tool and its statistics."""
         self._copies.delete(tool_id)
-        self._store.index_statistics.clear(tool_id)
-        self._copies.ensure(dimension)
+        reach_failpoint("index.deleted")
+        if copy is not None:
+            self._store.index_statistics.clear(tool_id, copy.stamp.copy)
+            forget_copy(self._store, tool_id, INDEX_NAME, copy.stamp)
+
+    def _fill(self, tool_id: int, dimension: int, old: ToolCopy | None) -> None:
+        """Make the copy and the statistics of a tool anew."""
+        self.delete(tool_id, old)
         replay = plan_replay(self._store, tool_id, INDEX_NAME, None)
-        nonce = announce_change(self._store, tool_id, INDEX_NAME, None)
+        stamp = announce_copy(self._store, tool_id, INDEX_NAME)
         reach_failpoint("index.announced")
-        self._copies.write_stamp(dimension, tool_id, Stamp(0, nonce))
+        copy = self._copies.create(tool_id, dimension, stamp)
         reach_failpoint("index.created")
         accumulator = StatisticsAccumulator()
-        self._write_documents(tool_id, dimension, replay.written, replay.generation, accumulator, replay.written)
+        self._write_documents(tool_id, copy, replay.written, replay.generation, accumulator, replay.written)
         statistics = accumulator.statistics(replay.generation)
-        self._store.index_statistics.replace(tool_id, statistics, accumulator.frequencies())
+        self._store.index_statistics.replace(tool_id, stamp.copy, statistics, accumulator.frequencies())
         reach_failpoint("index.counted")
-        self._copies.write_stamp(dimension, tool_id, Stamp(replay.generation, nonce))
+        self._copies.write_stamp(tool_id, copy._replace(stamp=stamp._replace(generation=replay.generation)))
         reach_failpoint("index.stamped")
 
-    def _replay(self, tool_id: int, dimension: int, stamp: Stamp, statistics: ToolStatistics, replay: Replay) -> bool:
+    def _replay(self, tool_id: int, copy: ToolCopy) -> bool:
         """Apply changes to the copy and the statistics; return False if the copy must be filled from scratch."""
+        stamp = copy.stamp
+        replay = plan_replay(self._store, tool_id, INDEX_NAME, stamp, with_dates=True)
+        statistics = self._store.index_statistics.get(tool_id, stamp.copy)
+        if (
+            replay.from_scratch
+            or statistics is None
+            or statistics.generation < stamp.generation
+            or dimension_of(statistics.vectors) != copy.dimension
+            or set(replay.removed) & set(replay.written)  # embedded again: all rows change, under the same ids
+        ):
+            return False
         if not replay.is_worthwhile(stamp):
             return True
         # The statistics may be ahead of the copy: a crash came between the two.
-        uncounted = plan_replay(self._store, tool_id, INDEX_NAME, Stamp(statistics.generation, stamp.nonce))
+        uncounted = plan_replay(self._store, tool_id, INDEX_NAME, stamp._replace(generation=statistics.generation))
         if uncounted.from_scratch:
             return False
-        nonce = announce_change(self._store, tool_id, INDEX_NAME, stamp)
+        new_stamp = announce_change(self._store, tool_id, INDEX_NAME, stamp, replay.generation)
         reach_failpoint("index.announced")
         accumulator = StatisticsAccumulator(statistics)
-        if not self._subtract(tool_id, dimension, uncounted.removed, statistics.generation, accumulator):
+        if not self._subtract(tool_id, copy, uncounted.removed, statistics.generation, accumulator):
             return False
+        average_length = statistics.terms / max(statistics.chunks, 1)
         self._write_documents(
-            tool_id, dimension, replay.written, replay.generation, accumulator, uncounted.written,
-            average_length=statistics.terms / max(statistics.chunks, 1),
+            tool_id, copy, replay.written, replay.generation, accumulator, uncounted.written,
+            average_length=average_length,
         )  # fmt: skip
+        # Of the generation that they were counted for: the next sync may subtract them.
+        self._write_documents(
+            tool_id, copy, replay.redated, stamp.generation, accumulator, (), average_length=average_length
+        )
         new_statistics = accumulator.statistics(replay.generation)
         if not self._store.index_statistics.update(
-            tool_id, new_statistics, accumulator.frequencies(), since=statistics.generation
+            tool_id, stamp.copy, new_statistics, accumulator.frequencies(), since=statistics.generation
         ):
             raise IndexFailure(
                 "Another process is copying the same tool to Milvus", hint="Wait for it, then run: bunko index sync."
             )
         reach_failpoint("index.counted")
         for document_ids in batches(replay.removed, _ID_BATCH):
-            self._server.delete(self._copies.name(dimension), _documents_expression(tool_id, document_ids))
+            self._server.delete(copy.collection, _documents_expression(tool_id, document_ids))
         reach_failpoint("index.removed")
-        self._copies.write_stamp(dimension, tool_id, Stamp(replay.generation, nonce))
+        self._copies.write_stamp(tool_id, copy._replace(stamp=new_stamp))
         reach_failpoint("index.stamped")
         if len(self._store.changes.removed_since(tool_id, 0) or ()) > _MAX_REMOVALS:
             self._store.changes.prune_removals(tool_id, replay.generation)
@@ -119,19 +131,19 @@ class CopyWriter:
     def _subtract(
         self,
         tool_id: int,
-        dimension: int,
+        copy: ToolCopy,
         document_ids: Sequence[int],
         counted_until: int,
         accumulator: StatisticsAccumulator,
     ) -> bool:
         """Subtract the rows of removed documents from the statistics; return False if there are too many to read."""
-        fields = ["generation", "length", "sparse", *(["dense"] if dimension else [])]
+        fields = ["generation", "length", "sparse", *(["dense"] if copy.dimension else [])]
         for batch in batches(document_ids, _ID_BATCH):
             where = f"{_documents_expression(tool_id, batch)} and generation <= {counted_until}"
-            rows = self._server.query(self._copies.name(dimension), where, fields, writing=True)
+            rows = self._server.query(copy.collection, where, fields, writing=True)
             if len(rows) >= MAX_RESULTS:
                 return False
-            vectors = np.array([row["dense"] for row in rows], np.float32) if dimension and rows else None
+            vectors = np.array([row["dense"] for row in rows], np.float32) if copy.dimension and rows else None
             accumulator.add(
                 [_row_dimensions(row) for row in rows],
                 [int(row["length"]) for row in rows],
@@ -143,7 +155,7 @@ class CopyWriter:
     def _write_documents(
         self,
         tool_id: int,
-        dimension: int,
+        copy: ToolCopy,
         document_ids: Sequence[int],
         generation: int,
         accumulator: StatisticsAccumulator,
@@ -152,7 +164,7 @@ class CopyWriter:
         average_length: float = 0.0,
     ) -> None:
         """Write the rows of documents, and add those of `uncounted_ids` to the statistics."""
-        uncounted = set(uncounted_ids)
+        uncounted, dimension = set(uncounted_ids), copy.dimension
         for chunks, rows in self._read_documents(document_ids):
             vectors = _stack_vectors(chunks, dimension)
             gram_keys = _gram_keys(chunks)
@@ -169,6 +181,7 @@ class CopyWriter:
                     "generation": generation,
                     "length": lengths[position],
                     "path": _cut(row.uri, MAX_PATH_BYTES),
+                    "date": date_number(row.date),
                     "tags": [_cut(tag, MAX_TAG_BYTES) for tag in row.tags[:MAX_TAGS]],
                     "note": "",
                     "sparse": sparse_vector(chunk, *parts[position], average_length),
@@ -176,7 +189,7 @@ class CopyWriter:
                 records.append(record | ({"dense": vectors[position].tolist()} if dimension else {}))
             for batch in batches(records, _ROW_BATCH):
                 with timer("milvus_write", _log, indent=1):
-                    self._server.upsert(self._copies.name(dimension), batch)
+                    self._server.upsert(copy.collection, batch)
                 reach_failpoint("index.written")
             counted = [position for position, chunk in enumerate(chunks) if chunk.document_id in uncounted]
             accumulator.add(

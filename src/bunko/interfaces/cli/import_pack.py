@@ -24,6 +24,7 @@ from bunko.interfaces.text import format_count
 
 if TYPE_CHECKING:
     from bunko.library.pack import Pack
+    from bunko.types import Report, Tool
 
 
 @click.command(name="import-pack")
@@ -92,9 +93,13 @@ def command(
         }
         print_json(fields | report_to_dict(report))
         return
+    _print_result(tool, report, format_size(pack.bytes), flags)
+
+
+def _print_result(tool: Tool, report: Report, size: str, flags: str) -> None:
     counts = f"{format_count(report.added, 'document')}, {format_count(report.total_chunks, 'chunk')}"
     say(
-        f"Imported {tool.name}: {counts}, from {format_size(pack.bytes)}."
+        f"Imported {tool.name}: {counts}, from {size}."
         f" Search it with: bunko search QUERY -n {shlex.quote(tool.name)}{flags}"
     )
     for notice in report.notices:

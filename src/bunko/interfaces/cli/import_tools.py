@@ -12,6 +12,7 @@ from bunko.interfaces.cli.import_report import print_report, show_import_progres
 from bunko.interfaces.cli.options import (
     SharedOptions,
     chunking_options,
+    cluster_option,
     complete_tool_names,
     pop_shared_options,
     shared_options,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 )
 @chunking_options
 @click.option("--workers", type=click.IntRange(1, 64), metavar="N", help="Number of processes. [one per core]")
+@cluster_option
 @shared_options
 def command(
     name: str | None,
@@ -43,6 +45,7 @@ def command(
     chunk_size: int | None,
     chunk_overlap: int | None,
     workers: int | None,
+    on: str | None,
     **options: Any,
 ) -> None:
     """Import a tool's documents into the library.
@@ -56,6 +59,7 @@ def command(
       bunko import -n api-docs --mode update
       bunko import -n api-docs --mode replace --chunk-size 1024 --chunk-overlap 64
       bunko import -n api-docs --database ./custom.sqlite
+      bunko import -n api-docs --on ray://cluster.example:10001
     """
     if name is None and not everything:
         raise click.UsageError("Specify --name or --all")
@@ -71,6 +75,7 @@ def command(
                 import_mode,
                 options_of=lambda tool: library.options_with_chunker(tool.options, chunker, chunk_size, chunk_overlap),
                 workers=workers,
+                on=on or library.settings.ingest.on,
                 observer=observer,
                 keep_going=everything,
             )

@@ -96,6 +96,7 @@ EXIT_CODES = {
     "unreachable": 17,
     "denied": 18,
     "moved": 19,
+    "cluster": 20,
 }
 INTERRUPTED_EXIT_CODE = 130
 

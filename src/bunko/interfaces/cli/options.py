@@ -151,6 +151,15 @@ def library_options(command: F) -> F:
     return command
 
 
+def cluster_option(command: F) -> F:
+    """Add the option that selects where documents are prepared."""
+    return click.option(
+        "--on",
+        metavar="PLACE",
+        help="Where to prepare documents: local, ray, ray:auto or ray://HOST:PORT. [from the settings: local]",
+    )(command)
+
+
 def chunking_options(command: F) -> F:
     """Add the options that select how documents are split into chunks."""
     for option in reversed(

@@ -8,15 +8,16 @@ import click
 
 from bunko.interfaces.cli.audit import record_command
 from bunko.interfaces.cli.import_report import print_report, show_import_progress
-from bunko.interfaces.cli.options import complete_tool_names, pop_shared_options, shared_options
+from bunko.interfaces.cli.options import cluster_option, complete_tool_names, pop_shared_options, shared_options
 
 
 @click.command()
 @click.option("--force", is_flag=True, help="Rebuild everything, for example after changing settings.")
 @click.option("--name", "-n", metavar="TOOL", help="Only this tool.", shell_complete=complete_tool_names)
 @click.option("--workers", type=click.IntRange(1, 64), metavar="N", help="Number of processes. [one per core]")
+@cluster_option
 @shared_options
-def command(force: bool, name: str | None, workers: int | None, **options: Any) -> None:
+def command(force: bool, name: str | None, workers: int | None, on: str | None, **options: Any) -> None:
     """Index a folder, or update its index.
 
     The index is kept in the folder. `bunko add DIR` does the same with your own library, beside other folders.
@@ -33,6 +34,7 @@ def command(force: bool, name: str | None, workers: int | None, **options: Any) 
                 tool=name,
                 rebuild=force,
                 workers=workers,
+                on=on or library.settings.ingest.on,
                 observer=observer,
                 keep_going=name is None and shared.docs_dir is None,
             )

@@ -34,6 +34,12 @@ _CLOSE_SECONDS = 5.0
 @click.option("--host", metavar="HOST", help="Address for --http. [127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Port for --http. [8765]")
 @click.option("--allow-remote", is_flag=True, help="Allow a --host that other machines can reach.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="Number of processes for --http, which keep no sessions. [one process that keeps them]",
+)
 @shared_options
 def command(
     toolsets: str | None,
@@ -42,6 +48,7 @@ def command(
     host: str | None,
     port: int | None,
     allow_remote: bool,
+    workers: int | None,
     **options: Any,
 ) -> None:
     """Run an MCP server for assistants.
@@ -51,29 +58,45 @@ def command(
       bunko serve --docs-dir ~/notes
       bunko serve --toolsets all --read-only
       bunko serve --library ~/library --http --port 8765
+      bunko serve --library ~/library --http --workers 4
     """
     shared = pop_shared_options(options)
     paths = shared.library_paths()  # reports a wrong folder now, in the terminal
+    if workers is not None and not http:
+        raise click.UsageError("--workers needs --http.")
+    toolset_names, read_only = _resolve_options(shared, toolsets, read_only)
+    if http:
+        from bunko.interfaces.cli.serve_http import HttpServer
+
+        HttpServer(shared, toolset_names, read_only).serve(host, port, workers, allow_remote=allow_remote)
+        return
+    registry = build_registry(shared, toolset_names, read_only)
+    try:
+        if sys.stdin.isatty():
+            location = shlex.join(paths.cli_arguments())
+            print_stderr(
+                "This is an MCP server: an assistant starts it and talks to it over stdin and stdout."
+                f"\nConnect one with: bunko connect claude-code {location}\nPress Ctrl-C to stop."
+            )
+        _serve_stdio(registry)
+    finally:
+        close_in_time(registry)
+
+
+def build_registry(
+    shared: SharedOptions, toolsets: Sequence[str], read_only: bool, *, has_jobs: bool = True
+) -> ToolRegistry:
+    """Return the tools of a server, which opens the library at the first call."""
     from bunko.interfaces.tools.registry import ToolRegistry
 
-    toolset_names, read_only = _resolve_options(shared, toolsets, read_only)
-    folder = str(paths.docs_dir) if paths.docs_dir else ""
-    registry = ToolRegistry(
-        lambda: shared.open(read_only=read_only), toolsets=toolset_names, read_only=read_only, folder=folder
+    docs_dir = shared.library_paths().docs_dir
+    return ToolRegistry(
+        lambda: shared.open(read_only=read_only),
+        toolsets=toolsets,
+        read_only=read_only,
+        folder=str(docs_dir) if docs_dir else "",
+        has_jobs=has_jobs,
     )
-    try:
-        if http:
-            _serve_http(shared, registry, host, port, allow_remote)
-        else:
-            if sys.stdin.isatty():
-                location = shlex.join(paths.cli_arguments())
-                print_stderr(
-                    "This is an MCP server: an assistant starts it and talks to it over stdin and stdout."
-                    f"\nConnect one with: bunko connect claude-code {location}\nPress Ctrl-C to stop."
-                )
-            _serve_stdio(registry)
-    finally:
-        _close_in_time(registry)
 
 
 def _resolve_options(shared: SharedOptions, toolsets: str | None, read_only: bool) -> tuple[Sequence[str], bool]:
@@ -102,32 +125,12 @@ def _exit_now(registry: ToolRegistry) -> None:
     """End the process at Ctrl-C: a thread that waits for the next line on stdin would keep it until that comes."""
     from bunko.interfaces.cli.main import INTERRUPTED_EXIT_CODE
 
-    _close_in_time(registry)
+    close_in_time(registry)
     os._exit(INTERRUPTED_EXIT_CODE)
 
 
-def _close_in_time(registry: ToolRegistry) -> None:
+def close_in_time(registry: ToolRegistry) -> None:
     """Close the registry; a call that hangs in the library must not keep the process."""
     closing = threading.Thread(target=registry.close, name="bunko-close", daemon=True)
     closing.start()
     closing.join(_CLOSE_SECONDS)
-
-
-def _serve_http(
-    shared: SharedOptions, registry: ToolRegistry, host: str | None, port: int | None, allow_remote: bool
-) -> None:
-    from bunko.interfaces.mcp.http import open_listening_socket, serve_http
-    from bunko.library.user_secret import load_or_create_secret, token_path
-
-    settings = shared.load_settings().settings.serve
-    host, port = host or settings.host, settings.port if port is None else port
-    with open_listening_socket(host, port, allow_remote=allow_remote) as listener:
-        paths = shared.library_paths()
-        path, old_path = token_path(paths), paths.folder / "token"
-        token = settings.token or load_or_create_secret(path, hint="Set BUNKO_TOKEN instead.")
-        token_name = "BUNKO_TOKEN" if settings.token else f"the token in {path}"
-        if old_path != path and old_path.exists():
-            print_stderr(f"{old_path} is ignored: tokens are stored in your data folder. Delete it.")
-        address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/mcp"
-        print_stderr(f"Listening on {address}; clients need {token_name} as bearer token. Press Ctrl-C to stop.")
-        serve_http(registry, listener, token=token, host=host, allowed_hosts=settings.allowed_hosts)

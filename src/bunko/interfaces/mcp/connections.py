@@ -44,6 +44,9 @@ class LimitedConnection(H11Protocol):
             transport.write(_BUSY_RESPONSE)
             transport.close()
             return
+        # asyncio does this only for sockets of its own. Without it, the second part of a reply waits 40 ms for the
+        # client to acknowledge the first.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _detect_vanished_client(transport)
         self._watch_request()
 

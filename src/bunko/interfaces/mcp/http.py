@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp
 
-from bunko.errors import SettingsError
+from bunko.activity import set_listener
 from bunko.interfaces.mcp.authorization import Authorizer, TokenGuard
 from bunko.interfaces.mcp.connections import LimitedConnection
+from bunko.interfaces.mcp.endpoints import CountRequests, Endpoint, MetricsPage, answer_health, answer_readiness
+from bunko.interfaces.mcp.listener import LOOPBACK_HOSTS
+from bunko.interfaces.mcp.metrics import ServerMetrics
+from bunko.interfaces.mcp.readiness import Readiness
 from bunko.interfaces.mcp.server import BunkoServer
 from bunko.interfaces.tools.registry import ToolRegistry
 
-_LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 _MAX_SESSIONS = 1000  # of clients that went away without ending theirs
 _SESSION_IDLE_SECONDS = 1800.0
 _MAX_HEADER_BYTES = 16_384
@@ -24,9 +29,20 @@ _BACKLOG = 128  # connections that wait to be accepted
 _SHUTDOWN_SECONDS = 5  # for calls that still run
 
 
-def build_app(registry: ToolRegistry, *, token: str, host: str, allowed_hosts: Sequence[str] = ()) -> ASGIApp:
-    """Return the ASGI app, which checks the token, then Host and Origin, before it handles a request."""
-    host_names = [*_LOOPBACK_HOSTS, *allowed_hosts, *([host] if host not in ("0.0.0.0", "::") else [])]
+def build_app(
+    registry: ToolRegistry,
+    *,
+    token: str,
+    host: str,
+    allowed_hosts: Sequence[str] = (),
+    stateless: bool = False,
+    metrics: ServerMetrics | None = None,
+) -> ASGIApp:
+    """Return the ASGI app, which checks the token, then Host and Origin, before it handles a request.
+
+    A stateless app keeps no sessions, so that any of several processes can answer each request.
+    """
+    host_names = [*LOOPBACK_HOSTS, *allowed_hosts, *([host] if host not in ("0.0.0.0", "::") else [])]
     authorities = [f"[{name}]" if ":" in name else name for name in dict.fromkeys(host_names)]
     # Always set: without it the SDK checks nothing if the host is not a loopback name.
     security = TransportSecuritySettings(
@@ -39,32 +55,39 @@ def build_app(registry: ToolRegistry, *, token: str, host: str, allowed_hosts: S
             for port in ("", ":*")
         ],
     )
-    inner = BunkoServer(registry, is_local=False).streamable_http_app(
-        transport_security=security, host=host, max_sessions=_MAX_SESSIONS, session_idle_timeout=_SESSION_IDLE_SECONDS
-    )
-    return TokenGuard(inner, Authorizer(registry, token))
-
-
-def open_listening_socket(host: str, port: int, *, allow_remote: bool) -> socket.socket:
-    """Return a listening socket; port 0 selects a free port."""
-    if host not in _LOOPBACK_HOSTS and not allow_remote:
-        raise SettingsError(
-            f"Listening on {host} would accept connections from other machines",
-            hint="Add --allow-remote if you want this, and put a TLS proxy in front of it.",
-        )
-    try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        raise SettingsError(
-            f"Cannot listen on {host}, port {port}: {error.strerror}", hint="Choose another --host or --port."
-        ) from error
+    inner = BunkoServer(registry, is_local=False, keeps_sessions=not stateless).streamable_http_app(
+        transport_security=security, host=host, max_sessions=_MAX_SESSIONS, session_idle_timeout=_SESSION_IDLE_SECONDS,
+        stateless_http=stateless,
+    )  # fmt: skip
+    metrics, readiness = metrics or ServerMetrics(), Readiness(registry)
+    # Behind the token: from behind a proxy on the same machine, every client seems to be on loopback.
+    app: ASGIApp = Endpoint(inner, security, "/metrics", MetricsPage(metrics, registry, readiness).answer)
+    app = TokenGuard(app, Authorizer(registry, token))
+    # In front of it: load balancers have no token. They learn nothing but a sentence that names nothing.
+    app = Endpoint(app, security, "/readyz", partial(answer_readiness, readiness))
+    app = Endpoint(app, security, "/healthz", answer_health)
+    return CountRequests(app, metrics)
 
 
 def serve_http(
-    registry: ToolRegistry, listener: socket.socket, *, token: str, host: str, allowed_hosts: Sequence[str]
+    registry: ToolRegistry,
+    listener: socket.socket,
+    *,
+    token: str,
+    host: str,
+    allowed_hosts: Sequence[str],
+    shared_folder: Path | None = None,
 ) -> None:
-    """Serve HTTP clients on a listening socket until stopped."""
-    app = build_app(registry, token=token, host=host, allowed_hosts=allowed_hosts)
+    """Serve HTTP clients on a listening socket until stopped.
+
+    One of several workers, which share the socket and a folder for their metrics, keeps no sessions.
+    """
+    metrics = ServerMetrics(shared_folder)
+    app = build_app(
+        registry, token=token, host=host, allowed_hosts=allowed_hosts, stateless=shared_folder is not None,
+        metrics=metrics,
+    )  # fmt: skip
+    set_listener(metrics)
     build_server(app).run(sockets=[listener])
 
 

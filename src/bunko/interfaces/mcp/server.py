@@ -1,4 +1,4 @@
-"""Handle MCP requests, old and new protocol, and notify clients when the tools change."""
+"""Handle MCP requests, old and new protocol, and notify clients when the tools or the documents change."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.session import ServerSession
 from mcp.server.stdio import stdio_server
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourcesListChanged, ToolsListChanged
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from bunko import __version__
 from bunko.errors import BunkoError
@@ -25,11 +26,12 @@ from bunko.interfaces.mcp.progress import ProgressReports
 from bunko.interfaces.mcp.workers import Workers
 from bunko.interfaces.tools.registry import ToolRegistry, error_text
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
+from bunko.types import Tool
 from bunko.types.access import Caller
 
 _log = logging.getLogger("bunko.mcp")
 
-_POLL_SECONDS = 1.0  # how soon a tool that another process added appears
+_POLL_SECONDS = 1.0  # how soon a tool or document that another process added appears
 _MAX_SESSIONS = 256
 _ANNOUNCE_SECONDS = 5.0  # a client that does not read must not keep the others waiting
 # Calls that run at once, those that were cancelled but hang included. More wait a moment, then get an error.
@@ -44,11 +46,12 @@ RequestContext = ServerRequestContext[Any, Any]
 class BunkoServer(Server[None]):
     """An MCP server over a tool registry."""
 
-    def __init__(self, registry: ToolRegistry, *, is_local: bool = True) -> None:
+    def __init__(self, registry: ToolRegistry, *, is_local: bool = True, keeps_sessions: bool = True) -> None:
         """Serve whoever started this process, else only callers that a `TokenGuard` has checked."""
-        self._registry, self._is_local = registry, is_local
+        self._registry, self._is_local, self._keeps_sessions = registry, is_local, keeps_sessions
         self._bus = InMemorySubscriptionBus()
         self._sessions: dict[str, ServerSession] = {}
+        self._known_generation: int | None = None  # what clients know, or have been told to ask for
         self._calls = Workers("calls", max_threads=_MAX_CALLS, max_wait_seconds=_MAX_WAIT_SECONDS)
         # On their own, so that clients can still list tools while all calls hang.
         self._listings = Workers("listings", max_threads=_MAX_LISTINGS, max_wait_seconds=_MAX_WAIT_SECONDS)
@@ -73,20 +76,23 @@ class BunkoServer(Server[None]):
         """Wait at most this long for calls that were told to stop: one that imports has processes to end."""
         self._calls.join(seconds)
 
-    def get_capabilities(self, *arguments: Any, **options: Any) -> types.ServerCapabilities:
+    def get_capabilities(
+        self, *arguments: Any, protocol_version: str | None = None, **options: Any
+    ) -> types.ServerCapabilities:
         """Declare only real capabilities: the SDK assumes that a server with subscriptions reports every change."""
-        capabilities = super().get_capabilities(*arguments, **options)
+        capabilities = super().get_capabilities(*arguments, protocol_version=protocol_version, **options)
+        # Newer clients open a stream for changes, which needs no session. Older ones are told in their session.
+        can_notify = self._keeps_sessions or protocol_version in MODERN_PROTOCOL_VERSIONS
         if capabilities.resources is not None:
-            capabilities.resources = types.ResourcesCapability(subscribe=False, list_changed=False)
+            capabilities.resources = types.ResourcesCapability(subscribe=False, list_changed=True)
         if capabilities.tools is not None:
-            capabilities.tools = types.ToolsCapability(list_changed=self._registry.tools_can_change)
+            capabilities.tools = types.ToolsCapability(list_changed=can_notify and self._registry.tools_can_change)
         return capabilities
 
     @asynccontextmanager
     async def _run_lifespan(self, _: Server[None]) -> AsyncIterator[None]:
         async with anyio.create_task_group() as tasks:
-            if self._registry.tools_can_change:
-                tasks.start_soon(self._watch_tools)
+            tasks.start_soon(self._watch_library)
             try:
                 yield None
             finally:
@@ -111,21 +117,33 @@ class BunkoServer(Server[None]):
         except BunkoError as error:
             raise MCPError(types.INTERNAL_ERROR, error_text(error)) from error
 
-    async def _watch_tools(self) -> None:
+    async def _watch_library(self) -> None:
         previous: list[tuple[str, str]] | None = None
+        next_announcement = 0.0
         while True:
             await self._wait_for_change()
             if not self._registry.is_open:
                 continue
             try:
-                tools = await self._listings.run(self._registry.active_tools)
+                tools, generation = await self._listings.run(self._read_state)
             except BunkoError as error:
                 _log.warning("%s", error_text(error))
                 continue
             current = [(tool.name, tool.description) for tool in tools]
-            if current != (self._registry.initial_tools if previous is None else previous):
-                await self._announce_tool_changes()
-            previous = current
+            if self._registry.tools_can_change:
+                if current != (self._registry.initial_tools if previous is None else previous):
+                    await self._announce(ToolsListChanged())
+                previous = current
+            if self._known_generation is None:
+                self._known_generation = generation
+            # An import commits several times a second; the next look announces what this one leaves out.
+            elif generation != self._known_generation and anyio.current_time() >= next_announcement:
+                self._known_generation = generation
+                next_announcement = anyio.current_time() + _POLL_SECONDS
+                await self._announce(ResourcesListChanged())
+
+    def _read_state(self) -> tuple[list[Tool], int]:
+        return self._registry.active_tools(), self._registry.library().store.generation()
 
     async def _wait_for_change(self) -> None:
         """Wait until the library announces a change, but only for a moment: not every store does."""
@@ -136,16 +154,21 @@ class BunkoServer(Server[None]):
                 return
         await anyio.sleep(_POLL_SECONDS)
 
-    async def _announce_tool_changes(self) -> None:
-        await self._bus.publish(ToolsListChanged())
+    async def _announce(self, change: ToolsListChanged | ResourcesListChanged) -> None:
+        await self._bus.publish(change)
         async with anyio.create_task_group() as tasks:
             for client_id, session in list(self._sessions.items()):
-                tasks.start_soon(self._announce_to_session, client_id, session)
+                tasks.start_soon(self._announce_to_session, client_id, session, change)
 
-    async def _announce_to_session(self, client_id: str, session: ServerSession) -> None:
+    async def _announce_to_session(
+        self, client_id: str, session: ServerSession, change: ToolsListChanged | ResourcesListChanged
+    ) -> None:
         try:
             with anyio.fail_after(_ANNOUNCE_SECONDS):
-                await session.send_tool_list_changed()
+                if isinstance(change, ToolsListChanged):
+                    await session.send_tool_list_changed()
+                else:
+                    await session.send_resource_list_changed()
         except Exception:  # a client that has disconnected or does not read must not stop the notification of others
             self._sessions.pop(client_id, None)
 
@@ -206,6 +229,8 @@ class BunkoServer(Server[None]):
         from bunko.interfaces.mcp import resources
 
         cursor, caller = params.cursor if params else None, self._caller(ctx)
+        if self._known_generation is None:
+            self._known_generation = await self._listings.run(lambda: self._registry.library().store.generation())
         return await self._listings.run(lambda: resources.list_resources(self._registry.access(caller), cursor))
 
     async def _list_templates(

@@ -6,7 +6,7 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bunko.errors import BunkoError, LibraryBusy, UnknownName
@@ -17,6 +17,8 @@ from bunko.types.access import Caller
 _log = logging.getLogger("bunko.mcp")
 
 JOB_TOOL_NAME = "job"
+# Of every tool that supports the background.
+BACKGROUND_PARAM = Param("background", "boolean", "Return a job id at once", default=False)
 _MAX_FINISHED_JOBS = 50  # finished jobs whose results are kept
 _MAX_RUNNING_JOBS = 20
 
@@ -64,10 +66,10 @@ class Jobs:
         owner = call.library.caller
         running = [job for job in self._jobs.values() if job.state == "running"]
         if len(running) >= _MAX_RUNNING_JOBS:
-            own = ", ".join(job.id for job in running if _may_see(owner, job)) or "none is yours"
+            visible_ids = ", ".join(job.id for job in running if _may_see(owner, job)) or "none is yours"
             raise LibraryBusy(
                 f"{len(running)} jobs are still running",
-                hint=f"Wait for one of them, or cancel it with the tool {JOB_TOOL_NAME}: {own}.",
+                hint=f"Wait for one of them, or cancel it with the tool {JOB_TOOL_NAME}: {visible_ids}.",
             )
         job = Job(f"{name}-{next(self._job_numbers)}", name, owner)
         ended = [other.id for other in self._jobs.values() if other.state != "running"]
@@ -114,6 +116,14 @@ class Jobs:
 def _may_see(caller: Caller, job: Job) -> bool:
     """Return whether somebody may see and cancel a job: whoever started it, and whoever may change everything."""
     return caller.rights.writes_all or caller.name == job.owner.name
+
+
+def without_background(tool: ToolDefinition) -> ToolDefinition:
+    """Return a tool as one that always runs to its end."""
+    if not tool.supports_background:
+        return tool
+    params = [param for param in tool.params if param.name != BACKGROUND_PARAM.name]
+    return replace(tool, params=params, supports_background=False)
 
 
 def _run_job(job: Job, run: Callable[[ToolCall], ToolReply], call: ToolCall) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bunko.errors import AccessDenied, BunkoError
 from bunko.interfaces.text import single_line
 from bunko.interfaces.tools.document_tools import build_document_tools
-from bunko.interfaces.tools.jobs import JOB_TOOL_NAME, Jobs
+from bunko.interfaces.tools.jobs import JOB_TOOL_NAME, Jobs, without_background
 from bunko.interfaces.tools.params import validate_arguments
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
 from bunko.interfaces.tools.toolsets import ToolsetContext, load_toolset, parse_toolsets
@@ -40,9 +40,11 @@ class ToolRegistry:
         toolsets: Sequence[str] = (),
         read_only: bool = False,
         folder: str = "",
+        has_jobs: bool = True,  # False if the next call may reach another process, which knows nothing of a job
     ) -> None:
         self._open_library, self._read_only, self._folder = open_library, read_only, single_line(folder)
         self._toolsets = parse_toolsets(toolsets) or (("folder",) if folder else ("tools",))
+        self._has_jobs = has_jobs
         self._lock = threading.Lock()
         self._library: Library | None = None
         self._is_over_schema_budget = False
@@ -92,8 +94,8 @@ class ToolRegistry:
         if tools is None:
             tools = self._build_tools(library_tools, may_write=rights.writes_some)
             # A new dictionary, because another thread may read this one.
-            others = list(self._built_tools.items())[-_MAX_TOOL_LISTS:]
-            self._built_tools = {**dict(others), state: tools}
+            newest = list(self._built_tools.items())[-_MAX_TOOL_LISTS:]
+            self._built_tools = {**dict(newest), state: tools}
         return tools
 
     def find_tool(self, name: str, caller: Caller) -> ToolDefinition | None:
@@ -125,6 +127,8 @@ class ToolRegistry:
         tools |= {tool.name: tool for toolset in toolsets for tool in toolset.build_tools(context)}
         if self._read_only or not may_write:
             tools = {name: tool for name, tool in tools.items() if tool.read_only}
+        if not self._has_jobs:
+            tools = {name: without_background(tool) for name, tool in tools.items()}
         if any(tool.supports_background for tool in tools.values()):
             tools[JOB_TOOL_NAME] = self.jobs.job_tool()
         return [tools[name] for name in sorted(tools)]

@@ -53,9 +53,9 @@ def read_digests(
 def check_digests(source: Digests, target: Digests, tool_names: Mapping[int, str], place: str) -> None:
     """Raise an error that names what differs between a library and its copy."""
     if differences := list(_differences(source, target, tool_names)):
-        shown = ", ".join(differences[:5]) + (", …" if len(differences) > 5 else "")
+        summary = ", ".join(differences[:5]) + (", …" if len(differences) > 5 else "")
         raise LibraryError(
-            f"The copy in {place} differs from the library: {shown}",
+            f"The copy in {place} differs from the library: {summary}",
             hint="Nothing was switched. Run the same command again: it compares all rows and copies those that differ.",
         )
 

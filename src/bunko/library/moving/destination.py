@@ -13,7 +13,7 @@ from bunko import stores
 from bunko.errors import LibraryError, LibraryReadOnly, SettingsError
 from bunko.library.paths import LibraryPaths
 from bunko.protocols import Store
-from bunko.records import Server, StoreAddress
+from bunko.records import DatabaseServer, StoreAddress
 from bunko.settings import Settings
 
 SETTINGS_KEYS = ("storage.kind", "storage.url", "storage.schema")
@@ -51,7 +51,7 @@ def parse_destination(text: str, paths: LibraryPaths, located: LibraryPaths, set
     url, schema = _split_schema(text)
     storage = settings.storage
     schema = schema or storage.schema
-    server = Server(url, schema, storage.password, storage.pool_size)
+    server = DatabaseServer(url, schema, storage.password, storage.pool_size)
     address = StoreAddress("postgres", paths.database, server)
     stores.display_location(*address)  # checks the URL before anything is opened
     return Destination(address, dict(zip(SETTINGS_KEYS, ("postgres", url, schema), strict=True)))

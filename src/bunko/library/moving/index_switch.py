@@ -136,8 +136,6 @@ class IndexSwitcher:
         with self._exclude_imports(observer), self._open(new_settings) as index:
             for tool in tools:
                 index.drop(tool.id, copy_only=True)
-                if settings.index.kind != "milvus":
-                    self._store.index_statistics.clear(tool.id)
         return [tool.name for tool in tools]
 
     def _compare(self, index: Index, tools: Sequence[Tool], switch: IndexSwitch, observer: Observer) -> None:

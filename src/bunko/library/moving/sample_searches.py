@@ -116,9 +116,9 @@ def compare_indexes(
             )
         comparison.searches += 1
         comparison.languages.add(detect_language(sample.query))
-        found = {chunk_id for chunk_id, _ in new_nearest[:_HITS]}
+        new_ids = {chunk_id for chunk_id, _ in new_nearest[:_HITS]}
         comparison.nearest += len(old_nearest[:_HITS])
-        comparison.nearest_in_both += sum(chunk_id in found for chunk_id, _ in old_nearest[:_HITS])
+        comparison.nearest_in_both += sum(chunk_id in new_ids for chunk_id, _ in old_nearest[:_HITS])
     if comparison.recall < _MIN_RECALL:
         raise LibraryError(
             f"The new index finds only {comparison.recall:.0%} of the nearest vectors",

@@ -62,22 +62,26 @@ def plan_change(
             f"{paths.folder} has other library files, to which its settings would apply too",
             hint="Move this file to a folder of its own, or name a settings file with --config.",
         )
-    if own := _find_config(paths.folder):
-        return _change_file(own.path, changes)
-    shared = _find_config(user_config_folder())
+    if library_config := _find_config(paths.folder):
+        return _change_file(library_config.path, changes)
+    user_config = _find_config(user_config_folder())
     new_file = paths.folder / CONFIG_NAMES[0]
-    if shared is None:
+    if user_config is None:
         return SettingsChange(new_file, edit_config(new_file, "", changes))
-    if any(str(shared.path) in loaded.origins.get(key, "") for key in (*changes, *place_keys)):
-        return _change_file(shared.path, changes)
+    if any(str(user_config.path) in loaded.origins.get(key, "") for key in (*changes, *place_keys)):
+        return _change_file(user_config.path, changes)
     # One file counts: the new one has to say what the user's says, which stays as it is for other libraries.
-    if shared.path.suffix != ".toml" or (shared.path.parent / ".env").exists() or _has_relative_files(shared):
+    if (
+        user_config.path.suffix != ".toml"
+        or (user_config.path.parent / ".env").exists()
+        or _has_relative_files(user_config)
+    ):
         raise SettingsError(
-            f"{shared.path} applies to all your libraries, and this one has no settings file of its own",
+            f"{user_config.path} applies to all your libraries, and this one has no settings file of its own",
             hint=f"Write {new_file} with what this library needs of it (bunko init shows all settings), then move.",
         )
-    text = edit_config(new_file, _read_text(shared.path), changes)
-    return SettingsChange(new_file, text, copied_from=shared.path)
+    text = edit_config(new_file, _read_text(user_config.path), changes)
+    return SettingsChange(new_file, text, copied_from=user_config.path)
 
 
 def _find_config(folder: Path) -> ConfigFile | None:

@@ -12,7 +12,8 @@ from bunko.embedders import as_remote, embed_and_check
 from bunko.failpoints import reach_failpoint
 from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.ingest.embed import embed_documents
-from bunko.ingest.pipeline import make_batches, pack_terms
+from bunko.ingest.pipeline import make_batches
+from bunko.ingest.prepare import pack_terms
 from bunko.library.pack.file import Pack
 from bunko.library.pack.records import PackRecord
 from bunko.observer import NO_OBSERVER, ImportProgress, Observer

@@ -138,6 +138,22 @@ class PageSource:
         """Return False: pages are stored in the library itself."""
         return False
 
+    is_local_only = True
+
+    def portable_copy(self, entries: Sequence[SourceEntry]) -> PageSource:
+        """Return a source without the library, whose address and password no other machine needs."""
+        return PageSource(_NoPages())
+
+
+class _NoPages:
+    """No pages: their content is sent with the entries."""
+
+    def pages(self, urls: Sequence[str] | None = None) -> list[WebPage]:
+        return []
+
+    def content(self, url: str) -> bytes | None:
+        return None
+
 
 def is_document(page: WebPage) -> bool:
     """Return whether a page has content to index, from this fetch or an earlier one."""

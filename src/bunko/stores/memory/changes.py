@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from bunko.records import StoredChunk
+from bunko.records import ChunkTerms, ChunkText, ChunkVector, StoredChunk
 from bunko.stores.filters import tiebreak_order
 from bunko.stores.memory.data import DocumentRow, MemoryTables
 from bunko.text.term_codec import unpack_terms
@@ -30,10 +30,26 @@ class MemoryChanges:
         rows = {row.id: row for row in self._tables.documents.values()}
         return self._stored_chunks([rows[document_id] for document_id in sorted(document_ids) if document_id in rows])
 
-    def chunks_with_ids(self, ids: Sequence[int]) -> Iterator[StoredChunk]:
-        """Yield the chunks with these ids that still exist, in any order."""
-        wanted = set(ids)
-        return (chunk for chunk in self._stored_chunks(self._tables.documents.values()) if chunk.chunk_id in wanted)
+    def chunk_terms(self, ids: Sequence[int]) -> Iterator[ChunkTerms]:
+        """Yield the terms of the chunks with these ids that still exist, in any order."""
+        for chunk in self._chunks_with_ids(ids):
+            yield ChunkTerms(
+                chunk.chunk_id, chunk.document_id, chunk.tiebreak_order, chunk.term_keys, chunk.term_counts
+            )
+
+    def chunk_vectors(self, ids: Sequence[int]) -> Iterator[ChunkVector]:
+        """Yield the vectors of the chunks with these ids that still exist, in any order."""
+        for chunk in self._chunks_with_ids(ids):
+            yield ChunkVector(chunk.chunk_id, chunk.document_id, chunk.tiebreak_order, chunk.vector)
+
+    def chunk_texts(self, ids: Sequence[int]) -> Iterator[ChunkText]:
+        """Yield the texts of the chunks with these ids that still exist, in any order."""
+        for chunk in self._chunks_with_ids(ids):
+            yield ChunkText(chunk.chunk_id, chunk.document_id, chunk.tiebreak_order, chunk.text)
+
+    def _chunks_with_ids(self, ids: Sequence[int]) -> Iterator[StoredChunk]:
+        id_set = set(ids)
+        return (chunk for chunk in self._stored_chunks(self._tables.documents.values()) if chunk.chunk_id in id_set)
 
     def _stored_chunks(self, rows: Iterable[DocumentRow]) -> Iterator[StoredChunk]:
         for row in rows:
@@ -67,6 +83,12 @@ class MemoryChanges:
             if owner_id == tool_id and generation > since
         ]
 
+    def redated_since(self, tool_id: int, since: int) -> list[int]:
+        """Return the ids of documents whose date, that of their file, became another day after a generation."""
+        current = {row.id for row in self._tables.documents_of(tool_id)}
+        ids = {document_id for _, document_id, generation in self._tables.redatings if generation > since}
+        return sorted(ids & current)
+
     def prune_removals(self, tool_id: int, before: int) -> None:
         """Do nothing: removal records are never pruned here."""
 
@@ -78,7 +100,7 @@ class MemoryChanges:
         return ""
 
     def set_index_note(self, tool_id: int, index: str, note: str) -> None:
-        """Store what an index outside the library must know about its copy of a tool."""
+        """Store what an index outside the library must know about its copy of a tool; an empty note deletes it."""
         self._tables.index_notes[tool_id, index] = note
 
     def index_note(self, tool_id: int, index: str) -> str:

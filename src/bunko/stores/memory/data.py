@@ -66,6 +66,7 @@ class MemoryTables:
     documents: dict[tuple[int, str], DocumentRow] = field(default_factory=dict)  # by tool id and URI
     failures: dict[tuple[int, str], FailedDocument] = field(default_factory=dict)
     removals: list[tuple[int, int, int]] = field(default_factory=list)  # tool id, document id, generation
+    redatings: list[tuple[int, int, int]] = field(default_factory=list)
     vectors: dict[bytes, npt.NDArray[np.float32]] = field(default_factory=dict)
     pinned: dict[tuple[int, str], set[bytes]] = field(default_factory=dict)  # vector keys by tool id and embedder
     usage: dict[str, EmbeddingUsage] = field(default_factory=dict)  # by embedder
@@ -73,8 +74,8 @@ class MemoryTables:
     contents: dict[tuple[int, str], bytes] = field(default_factory=dict)  # compressed
     searches: dict[tuple[str, str], LoggedSearch] = field(default_factory=dict)  # by query and tool name
     answers: dict[tuple[str, bytes], tuple[str, float]] = field(default_factory=dict)  # value and expiry time
-    statistics: dict[int, ToolStatistics] = field(default_factory=dict)  # by tool id
-    frequencies: dict[int, Counter[int]] = field(default_factory=dict)  # by tool id
+    statistics: dict[tuple[int, str], ToolStatistics] = field(default_factory=dict)  # by tool id and copy
+    frequencies: dict[tuple[int, str], Counter[int]] = field(default_factory=dict)
     index_notes: dict[tuple[int, str], str] = field(default_factory=dict)  # by tool id and index
     tokens: dict[str, Token] = field(default_factory=dict)  # by name
     audit: list[AuditEntry] = field(default_factory=list)  # the oldest first

@@ -16,7 +16,7 @@ from bunko.records import (
     StoredDocument,
 )
 from bunko.stores import filters
-from bunko.stores.filters import document_matcher
+from bunko.stores.filters import document_matcher, is_redated
 from bunko.stores.memory.data import DocumentRow, MemoryTables, with_lock
 from bunko.types import Fingerprint, Problem, SourceEntry
 
@@ -69,8 +69,10 @@ class MemoryDocuments:
         """Write documents atomically and return the new generation; a failed entry replaces its document."""
         tables = self._tables
         tables.store_vectors(vectors or {}, usage or {})
-        if upsert or fail or remove:
+        redated = [row for entry in touch if (row := self._find_redated(tool_id, entry))]
+        if upsert or fail or remove or redated:
             tables.generation += 1
+        tables.redatings += [(tool_id, row.id, tables.generation) for row in redated]
         replaced = (*(prepared.document.uri for prepared in upsert), *(failure.entry.uri for failure in fail))
         for uri in (*remove, *replaced):
             tables.remove_document(tool_id, uri)
@@ -179,6 +181,10 @@ class MemoryDocuments:
         )
         self._tables.next_document += 1
         self._tables.next_chunk += len(prepared.chunks)
+
+    def _find_redated(self, tool_id: int, entry: SourceEntry) -> DocumentRow | None:
+        row = self._tables.documents.get((tool_id, entry.uri))
+        return row if row and is_redated(row.prepared.document.text.date, row.entry, entry) else None
 
     def _touch_entry(self, tool_id: int, entry: SourceEntry) -> None:
         if row := self._tables.documents.get((tool_id, entry.uri)):

@@ -46,6 +46,12 @@ class MemoryStats:
         return StorageSize(text, terms + chunks, 4 * dimension * len(vectors), dimension)
 
     @with_lock
+    def dimension(self, tool_id: int) -> int:
+        """Return the dimension of a tool's vectors, 0 if there are none."""
+        keys = (key for prepared in self._prepared_documents(tool_id) for key in prepared.vector_keys)
+        return next((len(self._tables.vectors[key]) for key in keys), 0)
+
+    @with_lock
     def chunk_lengths(self, tool_id: int) -> list[tuple[int, int]]:
         """Return pairs of chunk length in characters and number of chunks, shortest first."""
         documents = self._prepared_documents(tool_id)

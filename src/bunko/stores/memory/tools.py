@@ -75,8 +75,8 @@ class MemoryTools:
         for rows in (tables.pinned, tables.pages, tables.contents):
             for key in [key for key in rows if key[0] == tool_id]:
                 del rows[key]
-        tables.statistics.pop(tool_id, None)
-        tables.frequencies.pop(tool_id, None)
+        for key in [key for key in tables.statistics if key[0] == tool_id]:
+            del tables.statistics[key], tables.frequencies[key]
         tables.tools = {name: tool for name, tool in tables.tools.items() if tool.id != tool_id}
 
     @with_lock

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from bunko.errors import SettingsError
 
 if TYPE_CHECKING:
-    from bunko.records import Server
-    from bunko.stores.postgres.address import Address
+    from bunko.records import DatabaseServer
+    from bunko.stores.postgres.address import PostgresAddress
     from bunko.stores.postgres.store import Postgres
 
 _COMPLETION_SECONDS = 2  # the user waits at the keyboard; libpq knows no shorter time
 
 
-def build(location: Path, server: Server | None = None, *, read_only: bool = False) -> Postgres:
+def build(location: Path, server: DatabaseServer | None = None, *, read_only: bool = False) -> Postgres:
     """Open the store in a database, and create its schema and tables if they do not exist.
 
     The folder of `location` is for what this machine derives from it: index files and their names.
@@ -27,7 +27,7 @@ def build(location: Path, server: Server | None = None, *, read_only: bool = Fal
     return Postgres(location, address, read_only=read_only)
 
 
-def exists(location: Path, server: Server | None = None) -> bool:
+def exists(location: Path, server: DatabaseServer | None = None) -> bool:
     """Return whether the schema has the tables of a library."""
     address = _parse_address(server)
     from bunko.stores.postgres.connection import connect
@@ -38,12 +38,12 @@ def exists(location: Path, server: Server | None = None) -> bool:
         return read_version(connection, address) is not None
 
 
-def missing_paths(location: Path, server: Server | None = None) -> tuple[Path, ...]:
+def missing_paths(location: Path, server: DatabaseServer | None = None) -> tuple[Path, ...]:
     """Return the folders on this machine that do not exist, innermost first."""
     return tuple(path for path in location.parents if not path.exists())
 
 
-def file_paths(location: Path, server: Server | None = None) -> list[Path]:
+def file_paths(location: Path, server: DatabaseServer | None = None) -> list[Path]:
     """Return the file that names this machine's folder."""
     from bunko.stores.postgres.files import folder_id_file
 
@@ -51,14 +51,14 @@ def file_paths(location: Path, server: Server | None = None) -> list[Path]:
     return [path] if path.is_symlink() or path.exists() else []
 
 
-def delete(location: Path, server: Server | None = None) -> None:
+def delete(location: Path, server: DatabaseServer | None = None) -> None:
     """Delete the file on this machine; tables on a server are never dropped, because others may use them."""
     from bunko.stores.postgres.files import folder_id_file
 
     folder_id_file(location).unlink(missing_ok=True)
 
 
-def tool_names(location: Path, server: Server | None = None) -> list[str]:
+def tool_names(location: Path, server: DatabaseServer | None = None) -> list[str]:
     """Return all tool names; raise an error if there is no library."""
     address = _parse_address(server)
     from bunko.stores.postgres.connection import connect
@@ -68,12 +68,12 @@ def tool_names(location: Path, server: Server | None = None) -> list[str]:
         return [str(row[0]) for row in connection.execute("SELECT name FROM tools ORDER BY name")]
 
 
-def display_location(location: Path, server: Server | None = None) -> str:
+def display_location(location: Path, server: DatabaseServer | None = None) -> str:
     """Return host, database and schema."""
     return _parse_address(server).display
 
 
-def _parse_address(server: Server | None) -> Address:
+def _parse_address(server: DatabaseServer | None) -> PostgresAddress:
     if find_spec("psycopg") is None:
         raise SettingsError(
             "The package psycopg, which storage.kind = postgres needs, is not installed",

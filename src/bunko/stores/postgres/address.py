@@ -12,7 +12,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from bunko.errors import SettingsError
-from bunko.records import Server
+from bunko.records import DatabaseServer
 
 _SCHEMES = ("postgresql", "postgres")
 _SCHEMA_NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
@@ -20,14 +20,14 @@ _URL_HINT = "Write it as postgresql://USER@HOST/DATABASE, with ?sslmode=verify-f
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class PostgresAddress:
     """A schema of a database, and how to connect to it."""
 
     parameters: dict[str, str] = field(repr=False)  # of libpq; with the password
     schema: str
     display: str  # host, database and schema
     pool_size: int
-    server: Server  # what it was read from
+    server: DatabaseServer  # what it was read from
 
     @property
     def channel(self) -> str:
@@ -40,7 +40,7 @@ class Address:
         return int.from_bytes(digest, "big", signed=True)
 
 
-def parse_address(server: Server | None) -> Address:
+def parse_address(server: DatabaseServer | None) -> PostgresAddress:
     """Return the address that the settings name; raise an error that says what is wrong with them."""
     if server is None or not server.url:
         raise SettingsError("storage.kind is postgres, but storage.url is not set", hint=_URL_HINT)
@@ -66,7 +66,7 @@ def parse_address(server: Server | None) -> Address:
     display = _display(parameters, schema)
     if server.password:
         parameters["password"] = server.password
-    return Address(parameters, schema, display, server.pool_size, server)
+    return PostgresAddress(parameters, schema, display, server.pool_size, server)
 
 
 def _split_schema(url: str) -> tuple[str, str]:

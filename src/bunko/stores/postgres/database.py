@@ -11,15 +11,15 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from bunko.errors import BunkoError, LibraryBusy, LibraryReadOnly, LibraryUnreachable
+from bunko.errors import BunkoError, LibraryBusy, LibraryDamaged, LibraryReadOnly, LibraryUnreachable
 from bunko.failpoints import reach_failpoint
-from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.address import PostgresAddress
+from bunko.stores.postgres.characters import decode_rows
 from bunko.stores.postgres.connection import (
-    Connection,
     PgConnection,
+    PostgresWriter,
     check_server,
     connect,
-    decode_rows,
     execute,
     quote,
 )
@@ -29,17 +29,27 @@ from bunko.stores.postgres.errors import (
     translate_errors,
     translate_value_errors,
 )
+from bunko.stores.postgres.keys import key_expression, key_value
 from bunko.stores.postgres.locks import WriteSession
 from bunko.stores.postgres.pool import Pool
-from bunko.stores.postgres.schema import missing_tables, prepare_schema
+from bunko.stores.postgres.schema import (
+    SELECT_VERSION,
+    check_version,
+    missing_tables,
+    prepare_schema,
+    read_version,
+    write_lock_key,
+)
 from bunko.stores.sql.database import INTEGER, ColumnType
 from bunko.stores.sql.marks import SELECT_MARKS, check_writable
 
 T = TypeVar("T")
 
-_BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# With the version of the tables: a newer bunko may migrate them while this process runs.
+_BEGIN_READ = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {SELECT_VERSION}"
 # How long a read, and a write of an import, try to reach a server that went away: a restart takes a few seconds.
 _READ_RETRY_SECONDS, _IMPORT_RETRY_SECONDS = 5.0, 60.0
+_IDLE_WRITE_SECONDS = 60
 _FIRST_DELAY_SECONDS, _MAX_DELAY_SECONDS = 0.05, 1.0
 # Data that may be lost waits neither for other writers nor for the disk.
 _BEGIN_CACHE = "BEGIN; SET LOCAL lock_timeout = 100; SET LOCAL synchronous_commit = off"
@@ -52,10 +62,10 @@ class _ThreadState(threading.local):
     session: WriteSession | None = None
 
 
-class Database:
+class PostgresDatabase:
     """A schema of a PostgreSQL database with a pool of connections."""
 
-    def __init__(self, address: Address, *, read_only: bool = False) -> None:
+    def __init__(self, address: PostgresAddress, *, read_only: bool = False) -> None:
         self.address, self.location = address, address.display
         self._read_only = read_only
         self._thread = _ThreadState()
@@ -63,18 +73,17 @@ class Database:
         # One transaction writes at a time, as in SQLite: then generations are committed in their order.
         self._begin_write = (
             f"BEGIN; SET LOCAL lock_timeout = {BUSY_SECONDS * 1000:.0f};"
-            f" SELECT pg_advisory_xact_lock({address.lock_key('write')}); SET LOCAL lock_timeout = 0; {SELECT_MARKS}"
+            f" SELECT pg_advisory_xact_lock({write_lock_key(address)}); SET LOCAL lock_timeout = 0;"
+            # A process that stopped inside its transaction must not keep the writers of all machines waiting.
+            f" SET LOCAL idle_in_transaction_session_timeout = '{_IDLE_WRITE_SECONDS}s';"
+            f" {SELECT_VERSION}; {SELECT_MARKS}"
         )
         self._commit = f"NOTIFY {quote(address.channel)}; COMMIT"
         self._pool = Pool(address, lambda: connect(address))
         try:
-            connection = self._pool.take()
-            try:
-                with translate_errors(address):
-                    self.engine = check_server(connection, address)
-                    prepare_schema(connection, address, read_only=read_only)
-            finally:
-                self._pool.give_back(connection)
+            with self._pool.connection() as connection, translate_errors(address):
+                self.engine = check_server(connection, address)
+                prepare_schema(connection, address, read_only=read_only)
         except BaseException:
             self._pool.close()
             raise
@@ -101,7 +110,7 @@ class Database:
         connection = self._pool.take()
         try:
             with translate_errors(self.address):
-                connection.execute(_BEGIN_READ)
+                check_version(_results(connection.execute(_BEGIN_READ))[-1], self.address)
         except BaseException:
             self._pool.give_back(connection)
             raise
@@ -112,18 +121,23 @@ class Database:
     ) -> list[tuple[Any, ...]]:
         """Return the rows of a query, from the snapshot of the current read transaction; the tables assure `types`."""
         connection = self._thread.reader
-        if connection is not None:
-            with translate_errors(self.address):
-                return _fetch(connection, query, values, types)
-        return self._retry_read(lambda: self._fetch_alone(query, values, types))
+        try:
+            if connection is not None:
+                with translate_errors(self.address):
+                    return _fetch(connection, query, values, types)
+            return self._retry_read(lambda: self._fetch_alone(query, values, types))
+        except LibraryDamaged:
+            self._check_version()
+            raise
+
+    def _check_version(self) -> None:
+        """Raise an error if a newer bunko has changed the tables since they were opened."""
+        with self._pool.connection() as connection, translate_errors(self.address):
+            read_version(connection, self.address)
 
     def _fetch_alone(self, query: str, values: Sequence[Any], types: Sequence[ColumnType]) -> list[tuple[Any, ...]]:
-        connection = self._pool.take()
-        try:
-            with translate_errors(self.address):
-                return _fetch(connection, query, values, types)
-        finally:
-            self._pool.give_back(connection)
+        with self._pool.connection() as connection, translate_errors(self.address):
+            return _fetch(connection, query, values, types)
 
     def has_table(self, name: str) -> bool:
         """Return whether a table exists: every library has all tables."""
@@ -138,6 +152,14 @@ class Database:
         """Return the SQL for the length of a text in bytes."""
         return f"octet_length({expression})"
 
+    def uri_key(self, column: str) -> str:
+        """Return the SQL for what a path or URL is looked up by."""
+        return key_expression(column)
+
+    def key_of(self, uri: str) -> str:
+        """Return what a path or URL is looked up by."""
+        return key_value(uri)
+
     @contextmanager
     def decode_values(self) -> Iterator[None]:
         """Raise an error of the block, which decodes stored values, as damage of the library."""
@@ -147,15 +169,18 @@ class Database:
     # Writing
 
     @contextmanager
-    def transaction(self, *, is_move: bool = False) -> Iterator[Connection]:
+    def transaction(self, *, is_move: bool = False) -> Iterator[PostgresWriter]:
         """Run the block in one transaction, waiting for other writers, and announce it to all listeners."""
         self._check_writable()
         is_committing = False
         with self._writer() as connection:
             try:
-                marks = _last_rows(connection.execute(self._begin_write))
-                writer = Connection(connection, self.address)
-                if not is_move:
+                version, marks = _results(connection.execute(self._begin_write))[-2:]
+                check_version(version, self.address)
+                writer = PostgresWriter(connection, self.address)
+                if is_move:  # it copies all rows while nobody can write
+                    connection.execute("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
+                else:
                     check_writable(writer, marks, self.location)
                 yield writer
                 reach_failpoint("store.commit")
@@ -179,11 +204,8 @@ class Database:
         if session is not None and session.holds_locks:
             yield session.connection()
             return
-        connection = self._pool.take()
-        try:
+        with self._pool.connection() as connection:
             yield connection
-        finally:
-            self._pool.give_back(connection)
 
     def try_transaction(self, statements: Sequence[tuple[str, Sequence[Any]]], *, table: str = "") -> bool:
         """Run statements in one transaction unless they would have to wait; return whether they ran."""
@@ -195,7 +217,7 @@ class Database:
             return False
         try:
             with translate_errors(self.address):
-                connection = Connection(raw, self.address)
+                connection = PostgresWriter(raw, self.address)
                 raw.execute(_BEGIN_CACHE)
                 for statement, values in statements:
                     connection.execute(statement, values)
@@ -235,22 +257,23 @@ class Database:
 
     # Lost connections
 
-    def retry(self, work: Callable[[], T]) -> T:
-        """Return what a function returns; run it again if a connection is lost before anything was committed."""
+    def retry(self, work: Callable[[], T], *, is_repeatable: bool) -> T:
+        """Return what a function returns; run it again if a connection is lost and that does no harm."""
         session = self._thread.session
         holds_locks = session is not None and session.holds_locks
-        return self._retry(work, _IMPORT_RETRY_SECONDS if holds_locks else _READ_RETRY_SECONDS)
+        seconds = _IMPORT_RETRY_SECONDS if holds_locks else _READ_RETRY_SECONDS
+        return self._retry(work, seconds, is_repeatable=is_repeatable)
 
     def _retry_read(self, work: Callable[[], T]) -> T:
         return self._retry(work, _READ_RETRY_SECONDS)
 
-    def _retry(self, work: Callable[[], T], seconds: float) -> T:
+    def _retry(self, work: Callable[[], T], seconds: float, *, is_repeatable: bool = True) -> T:
         deadline, delay = time.monotonic() + seconds, 0.0
         while True:
             try:
                 return work()
             except LibraryUnreachable as error:
-                if error.was_committing or time.monotonic() + delay >= deadline:
+                if (error.was_committing and not is_repeatable) or time.monotonic() + delay >= deadline:
                     raise
             self._pool.forget_idle()
             time.sleep(delay)
@@ -289,11 +312,14 @@ class Database:
         self._pool.close()
 
 
-def _last_rows(cursor: psycopg.Cursor[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return the rows of the last of several statements."""
-    while cursor.nextset():
-        pass
-    return cursor.fetchall()
+def _results(cursor: psycopg.Cursor[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
+    """Return the rows of each of several statements that has some."""
+    results = []
+    while True:
+        if cursor.description is not None:
+            results.append(cursor.fetchall())
+        if not cursor.nextset():
+            return results
 
 
 def _fetch(

@@ -19,7 +19,7 @@ from bunko.errors import (
     LibraryUnreachable,
     rebuild_hint,
 )
-from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.address import PostgresAddress
 
 # How long a write waits for another process's transaction.
 BUSY_SECONDS = 30.0
@@ -38,12 +38,13 @@ _CONNECT_HINTS = (
     (re.compile('role ".*" does not exist'), "Check the user in storage.url, or create it: createuser NAME."),
     (re.compile('database ".*" does not exist'), "Check the database in storage.url, or create it: createdb NAME."),
     (re.compile("SSL|certificate|sslmode"), "Check sslmode and the certificates (sslrootcert) in storage.url."),
-    (re.compile("too many clients|remaining connection slots"), "Lower storage.pool_size, or raise max_connections."),
     (
         re.compile("could not translate host name|not known|No address associated"),
         "Check the name of the host in storage.url.",
     ),
 )
+_OVERLOADED = re.compile("too many clients|remaining connection slots|too many connections for")
+_OVERLOADED_HINT = "Try again, lower storage.pool_size, or let the server accept more (max_connections)."
 _CONNECT_HINT = "Check that the server is running and that storage.url names its host and port."
 _FULL_HINT = "Free some space on the server, then run the same command again. Existing data is not affected."
 _RETRY_HINT = "Run the same command again when the server is back. Committed data is not affected."
@@ -52,7 +53,7 @@ _PREFIXES = re.compile(r"^(?:connection (?:failed|is bad): )?(?:connection to se
 
 
 @contextmanager
-def translate_errors(address: Address) -> Iterator[None]:
+def translate_errors(address: PostgresAddress) -> Iterator[None]:
     """Raise errors of PostgreSQL inside the block as library errors."""
     try:
         yield
@@ -63,7 +64,7 @@ def translate_errors(address: Address) -> Iterator[None]:
 
 
 @contextmanager
-def translate_value_errors(address: Address) -> Iterator[None]:
+def translate_value_errors(address: PostgresAddress) -> Iterator[None]:
     """Raise errors of decoding stored values inside the block as damage of the library."""
     try:
         yield
@@ -83,14 +84,12 @@ def is_connection_lost(error: psycopg.Error) -> bool:
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
 
-def library_error(address: Address, error: psycopg.Error) -> BunkoError:
+def library_error(address: PostgresAddress, error: psycopg.Error) -> BunkoError:
     """Return the library error for an error of PostgreSQL."""
     place, text = address.display, _first_line(error)
     state = error.sqlstate or ""
     if state == "53100" or "No space left on device" in str(error):
         return DiskFull(f"The disk of {place} is full", hint=_FULL_HINT)
-    if state == "53300":
-        return LibraryBusy(f"{place} has no connection left: {text}", hint="Lower storage.pool_size, or try again.")
     if state in ("55P03", "40P01", "40001"):
         return LibraryBusy(
             f"Another process has been writing {place} for more than {BUSY_SECONDS:.0f} seconds",
@@ -103,11 +102,6 @@ def library_error(address: Address, error: psycopg.Error) -> BunkoError:
         )
     if state[:2] == "42" or state in ("3F000", "XX001", "XX002"):
         return LibraryDamaged(f"{place} is not a readable library: {text}", hint=rebuild_hint(address.display))
-    if state == "54000":
-        return LibraryError(
-            f"{place} cannot store a path or URL this long: {text}",
-            hint="Shorten it: PostgreSQL stores about 2,700 bytes.",
-        )
     if state == "57014":
         return LibraryError(
             f"{place} took too long: {text}",
@@ -118,9 +112,13 @@ def library_error(address: Address, error: psycopg.Error) -> BunkoError:
     return LibraryError(f"{place}: {text}", hint="Check the log of the server, then run the same command again.")
 
 
-def connection_error(address: Address, error: psycopg.Error) -> BunkoError:
+def connection_error(address: PostgresAddress, error: psycopg.Error) -> BunkoError:
     """Return the library error for a connection that could not be made."""
     text = _first_line(error)
+    if _OVERLOADED.search(str(error)):
+        overloaded = LibraryUnreachable(f"{address.display} has no connection left: {text}", hint=_OVERLOADED_HINT)
+        overloaded.is_overloaded = True
+        return overloaded
     for pattern, hint in _CONNECT_HINTS:
         if pattern.search(str(error)):
             return LibraryError(f"Cannot connect to {address.display}: {text}", hint=hint)

@@ -6,7 +6,7 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from bunko.stores.postgres.database import Database
+from bunko.stores.postgres.database import PostgresDatabase
 from bunko.temporary_files import write_text_file
 
 _ID_CHARS = 32
@@ -36,7 +36,7 @@ def read_folder_id(location: Path, *, read_only: bool) -> str:
 class PostgresFiles:
     """No files of the library itself: those are on the server."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
 
     def paths(self) -> list[Path]:

@@ -8,15 +8,15 @@ from contextlib import suppress
 import psycopg
 
 from bunko.errors import BunkoError
-from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.address import PostgresAddress
 from bunko.stores.postgres.connection import PgConnection, connect, quote
 from bunko.stores.postgres.pool import close_quietly
 
 
-class Listener:
+class ChangeListener:
     """A connection of its own, opened at the first wait."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: PostgresAddress) -> None:
         self._address = address
         self._connection: PgConnection | None = None
         self._stopped = threading.Event()

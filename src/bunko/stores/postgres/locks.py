@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 import psycopg
 
 from bunko.errors import LibraryBusy
-from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.address import PostgresAddress
 from bunko.stores.postgres.connection import PgConnection, connect, describe_application
 from bunko.stores.postgres.errors import translate_errors
 from bunko.stores.postgres.pool import close_quietly
 
 # A key, and whether others may hold it too.
 _Key = tuple[int, bool]
+_RETAKE_SECONDS = 1.0  # for locks that were lost with their connection; the server releases them in a moment
 _HOLDERS = (
     "SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)"
     " WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND pid <> pg_backend_pid()"
@@ -25,10 +26,11 @@ _HOLDERS = (
 class WriteSession:
     """The connection of a thread that holds locks; it also writes there, so nothing is written without the locks."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: PostgresAddress) -> None:
         self._address = address
         self._connection: PgConnection | None = None
         self._held: list[_Key] = []
+        self._backend: tuple[int, str | None] | None = None  # its process on the server, by id and name
 
     @property
     def holds_locks(self) -> bool:
@@ -41,8 +43,9 @@ class WriteSession:
             connection = connect(self._address)
             try:
                 with translate_errors(self._address):
+                    self._end_lost_backend(connection)
                     for key in self._held:
-                        if not _try_lock(connection, key, 0):
+                        if not _try_lock(connection, key, _RETAKE_SECONDS):
                             raise LibraryBusy(
                                 f"The connection to {self._address.display} was lost, and"
                                 f" {_holder(connection, key[0]) or 'another process'} is importing now",
@@ -53,7 +56,16 @@ class WriteSession:
                 close_quietly(connection)
                 raise
             self._connection = connection
+            self._backend = (connection.info.backend_pid, connection.info.parameter_status("application_name"))
         return self._connection
+
+    def _end_lost_backend(self, connection: PgConnection) -> None:
+        """End what the server may not have noticed: the process that held the locks on the connection that was lost."""
+        if self._held and self._backend is not None:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid = %s AND application_name = %s",
+                self._backend,
+            )
 
     def try_lock(self, keys: Sequence[_Key], seconds: float) -> bool:
         """Wait at most this long for each of some locks; return whether all are held now, else none is."""
@@ -101,7 +113,11 @@ class AdvisoryLock:
     """A lock of imports into some tools, of all imports, or for another purpose."""
 
     def __init__(
-        self, address: Address, session_of_thread: Callable[[], WriteSession], purpose: str, tools: Sequence[str] | None
+        self,
+        address: PostgresAddress,
+        session_of_thread: Callable[[], WriteSession],
+        purpose: str,
+        tools: Sequence[str] | None,
     ) -> None:
         self._session_of_thread = session_of_thread
         self._session: WriteSession | None = None

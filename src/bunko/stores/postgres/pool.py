@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import psycopg
 
 from bunko.errors import LibraryBusy, LibraryError
-from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.address import PostgresAddress
 from bunko.stores.postgres.connection import PgConnection
 
 # How long a thread waits for a connection while others use all of them.
@@ -21,7 +21,7 @@ _WAIT_SECONDS = 30.0
 class Pool:
     """At most `address.pool_size` connections; one that cannot be made raises its reason at once."""
 
-    def __init__(self, address: Address, open_connection: Callable[[], PgConnection]) -> None:
+    def __init__(self, address: PostgresAddress, open_connection: Callable[[], PgConnection]) -> None:
         self._address, self._open_connection = address, open_connection
         self._idle: list[PgConnection] = []
         self._in_use = 0
@@ -59,6 +59,15 @@ class Pool:
         except BaseException:
             self._free_place()
             raise
+
+    @contextmanager
+    def connection(self) -> Iterator[PgConnection]:
+        """Lend a connection to the block."""
+        connection = self.take()
+        try:
+            yield connection
+        finally:
+            self.give_back(connection)
 
     def give_back(self, connection: PgConnection) -> None:
         """Take a connection back; one in an unknown state is closed."""

@@ -9,11 +9,13 @@ from uuid import uuid4
 import psycopg
 
 from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew, rebuild_hint
-from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.address import PostgresAddress
+from bunko.stores.postgres.connection import PgConnection
+from bunko.stores.postgres.errors import BUSY_SECONDS
+from bunko.stores.postgres.keys import key_expression
 
-VERSION = 3
-# In a library in a file, these tables exist only if they are used.
-OPTIONAL_TABLES = ("asked", "kept", "index_statistics", "index_frequencies", "tokens", "audit", "outbox", "domains")
+VERSION = 4
+SELECT_VERSION = "SELECT value FROM meta WHERE key = 'schema'"
 _OTHER_SCHEMA_HINT = "Name another schema with storage.schema; bunko creates it."
 
 # Since version 2.
@@ -41,7 +43,7 @@ CREATE TABLE audit (
 );
 """
 
-# Since version 3.
+# Since version 4.
 _BOT_TABLES = """
 CREATE TABLE outbox (
     key TEXT COLLATE "C" PRIMARY KEY,
@@ -63,9 +65,36 @@ CREATE TABLE domains (
 );
 """
 
+# As they are since version 3.
+_COPY_TABLES = """
+CREATE TABLE index_statistics (
+    tool_id BIGINT NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
+    copy TEXT COLLATE "C" NOT NULL,
+    generation BIGINT NOT NULL,
+    chunks BIGINT NOT NULL,
+    terms BIGINT NOT NULL,
+    vectors BYTEA NOT NULL,
+    PRIMARY KEY (tool_id, copy)
+);
+ALTER TABLE index_statistics ALTER COLUMN vectors SET STORAGE EXTERNAL;
+
+CREATE TABLE index_frequencies (
+    tool_id BIGINT NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
+    copy TEXT COLLATE "C" NOT NULL,
+    key BIGINT NOT NULL,
+    count BIGINT NOT NULL,
+    PRIMARY KEY (tool_id, copy, key)
+);
+
+CREATE TABLE redated (
+    document_id BIGINT PRIMARY KEY REFERENCES documents (id) ON DELETE CASCADE,
+    generation BIGINT NOT NULL
+);
+"""
+
 # The same tables, columns and order of columns as in `stores/sqlite/schema.py`, which explains them. Texts compare by
 # code point, as everywhere else in bunko. Positions are integers of 4 bytes, because functions of text take no others.
-TABLES = """
+TABLES = f"""
 CREATE TABLE meta (key TEXT COLLATE "C" PRIMARY KEY, value TEXT NOT NULL);
 
 CREATE TABLE tools (
@@ -100,9 +129,9 @@ CREATE TABLE documents (
     tags TEXT NOT NULL,
     body INTEGER NOT NULL,
     text TEXT NOT NULL,
-    terms BYTEA NOT NULL,
-    UNIQUE (tool_id, uri)
+    terms BYTEA NOT NULL
 );
+CREATE UNIQUE INDEX documents_by_uri ON documents (tool_id, {key_expression("uri")});
 CREATE INDEX documents_by_generation ON documents (tool_id, generation);
 
 CREATE TABLE chunks (
@@ -127,9 +156,9 @@ CREATE TABLE failures (
     size BIGINT NOT NULL,
     modified_ns BIGINT NOT NULL,
     seen_ns BIGINT NOT NULL,
-    reason TEXT NOT NULL,
-    PRIMARY KEY (tool_id, uri)
+    reason TEXT NOT NULL
 );
+CREATE UNIQUE INDEX failures_by_uri ON failures (tool_id, {key_expression("uri")});
 
 CREATE TABLE vectors (key BYTEA PRIMARY KEY, vector BYTEA NOT NULL);
 -- Numbers do not compress.
@@ -153,9 +182,9 @@ CREATE TABLE pages (
     checked_at TEXT NOT NULL,
     content_hash TEXT NOT NULL,
     problem TEXT NOT NULL,
-    content BYTEA,
-    PRIMARY KEY (tool_id, url)
+    content BYTEA
 );
+CREATE UNIQUE INDEX pages_by_url ON pages (tool_id, {key_expression("url")});
 ALTER TABLE pages ALTER COLUMN content SET STORAGE EXTERNAL;
 
 CREATE TABLE answers (
@@ -180,43 +209,35 @@ CREATE TABLE kept (
     embedder TEXT NOT NULL,
     PRIMARY KEY (tool_id, key)
 );
-
-CREATE TABLE index_statistics (
-    tool_id BIGINT PRIMARY KEY REFERENCES tools (id) ON DELETE CASCADE,
-    generation BIGINT NOT NULL,
-    chunks BIGINT NOT NULL,
-    terms BIGINT NOT NULL,
-    vectors BYTEA NOT NULL
-);
-ALTER TABLE index_statistics ALTER COLUMN vectors SET STORAGE EXTERNAL;
-
-CREATE TABLE index_frequencies (
-    tool_id BIGINT NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
-    key BIGINT NOT NULL,
-    count BIGINT NOT NULL,
-    PRIMARY KEY (tool_id, key)
-);
 """
-TABLES += _ACCESS_TABLES + _BOT_TABLES
-
-_Connection = psycopg.Connection[tuple[Any, ...]]
+TABLES += _ACCESS_TABLES + _COPY_TABLES + _BOT_TABLES
 
 
-def _add_access_tables(connection: _Connection) -> None:
+def _add_access_tables(connection: PgConnection) -> None:
     """Add the tables for tokens and for who changed what."""
     connection.execute(_ACCESS_TABLES)
 
 
-def _add_bot_tables(connection: _Connection) -> None:
+def _add_copy_tables(connection: PgConnection) -> None:
+    """Make the tables for copies of tools anew; such a copy is filled again then."""
+    connection.execute("DROP TABLE IF EXISTS index_statistics, index_frequencies, redated")
+    connection.execute(_COPY_TABLES)
+
+
+def _add_bot_tables(connection: PgConnection) -> None:
     """Add the tables for what chat bots have promised, and for the domains that they may add pages from."""
     connection.execute(_BOT_TABLES)
 
 
 # From version n to n + 1, each in one transaction that also updates the version.
-MIGRATIONS: dict[int, Callable[[_Connection], None]] = {1: _add_access_tables, 2: _add_bot_tables}
+MIGRATIONS: dict[int, Callable[[PgConnection], None]] = {
+    1: _add_access_tables,
+    2: _add_copy_tables,
+    3: _add_bot_tables,
+}
 
 
-def prepare_schema(connection: _Connection, address: Address, *, read_only: bool) -> None:
+def prepare_schema(connection: PgConnection, address: PostgresAddress, *, read_only: bool) -> None:
     """Create or migrate the tables of a library; raise an error if the schema has anything else."""
     version = read_version(connection, address)
     if version is None:
@@ -234,16 +255,24 @@ def prepare_schema(connection: _Connection, address: Address, *, read_only: bool
         _migrate(connection, address)
 
 
-def read_version(connection: _Connection, address: Address) -> int | None:
+def read_version(connection: PgConnection, address: PostgresAddress) -> int | None:
     """Return the version of the tables, None if there are none; raise if this bunko did not create them."""
     names = _table_names(connection, address)
     if not names:
         return None
     try:
-        rows = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall() if "meta" in names else []
+        rows = connection.execute(SELECT_VERSION).fetchall() if "meta" in names else []
         version = int(rows[0][0]) if rows else 0
     except (ValueError, psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedFunction):
         version = 0
+    # A schema that a user may not use is left out when a table is looked for.
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable) as error:
+        schema, user = address.schema, connection.info.user
+        raise LibraryError(
+            f"The user {user} may not read {address.display}",
+            hint=f"Let its owner run: GRANT USAGE ON SCHEMA {schema} TO {user};"
+            f" GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {user};",
+        ) from error
     if version < 1:
         raise LibraryDamaged(f"{address.display} has tables that bunko did not create", hint=_OTHER_SCHEMA_HINT)
     if version > VERSION:
@@ -254,13 +283,27 @@ def read_version(connection: _Connection, address: Address) -> int | None:
     return version
 
 
-def missing_tables(connection: _Connection, address: Address) -> list[str]:
+def check_version(rows: list[tuple[Any, ...]], address: PostgresAddress) -> None:
+    """Raise an error unless the rows of `SELECT_VERSION` say that the tables are still as they were when opened."""
+    if rows and rows[0][0] != str(VERSION):
+        raise LibraryTooNew(
+            f"{address.display} was changed by another bunko (schema {rows[0][0]}, this one knows {VERSION})",
+            hint="Upgrade bunko on this machine (pip install -U bunko), then start this program again.",
+        )
+
+
+def write_lock_key(address: PostgresAddress) -> int:
+    """Return the number of the lock that every transaction holds which writes."""
+    return address.lock_key("write")
+
+
+def missing_tables(connection: PgConnection, address: PostgresAddress) -> list[str]:
     """Return the tables that a library should have and that do not exist."""
     expected = {line.split(" ")[2] for line in TABLES.splitlines() if line.startswith("CREATE TABLE ")}
     return sorted(expected - _table_names(connection, address))
 
 
-def _table_names(connection: _Connection, address: Address) -> set[str]:
+def _table_names(connection: PgConnection, address: PostgresAddress) -> set[str]:
     rows = connection.execute(
         "SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace"
         " WHERE nspname = %s AND relkind IN ('r', 'v', 'm', 'f', 'p')",
@@ -269,7 +312,7 @@ def _table_names(connection: _Connection, address: Address) -> set[str]:
     return {str(row[0]) for row in rows}
 
 
-def _create_tables(connection: _Connection, address: Address) -> None:
+def _create_tables(connection: PgConnection, address: PostgresAddress) -> None:
     with connection.transaction():
         _lock_schema(connection, address)
         if read_version(connection, address) is not None:
@@ -277,24 +320,33 @@ def _create_tables(connection: _Connection, address: Address) -> None:
         try:
             if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (address.schema,)).fetchone():
                 connection.execute(f'CREATE SCHEMA "{address.schema}"')
+            # Without the right to use the schema, they would be temporary tables, which end with the connection.
+            if connection.execute("SELECT current_schema()").fetchone() != (address.schema,):
+                raise _rights_error(connection, address)
             connection.execute(TABLES)
         except psycopg.errors.InsufficientPrivilege as error:
-            user, database = connection.info.user, connection.info.dbname
-            raise LibraryError(
-                f"The user {user} may not create tables in {address.display}",
-                hint=f"Let an owner of the database run: CREATE SCHEMA {address.schema} AUTHORIZATION {user};"
-                f" or: GRANT CREATE ON DATABASE {database} TO {user};",
-            ) from error
+            raise _rights_error(connection, address) from error
         connection.cursor().executemany(
             "INSERT INTO meta VALUES (%s, %s)",
             [("generation", "0"), ("id", uuid4().hex), ("schema", str(VERSION))],
         )
 
 
-def _migrate(connection: _Connection, address: Address) -> None:
+def _rights_error(connection: PgConnection, address: PostgresAddress) -> LibraryError:
+    user, database = connection.info.user, connection.info.dbname
+    return LibraryError(
+        f"The user {user} may not create tables in {address.display}",
+        hint=f"Let an owner of the database run: CREATE SCHEMA {address.schema} AUTHORIZATION {user};"
+        f" or: GRANT CREATE ON DATABASE {database} TO {user};",
+    )
+
+
+def _migrate(connection: PgConnection, address: PostgresAddress) -> None:
     while True:
         with connection.transaction():
             _lock_schema(connection, address)
+            # No process of an older bunko is in the middle of a transaction then, and each next one sees the version.
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (write_lock_key(address),))
             # Another process may have migrated it already: only the version read under the lock is reliable.
             version = read_version(connection, address)
             if version is None:
@@ -305,5 +357,6 @@ def _migrate(connection: _Connection, address: Address) -> None:
             connection.execute("UPDATE meta SET value = %s WHERE key = 'schema'", (str(version + 1),))
 
 
-def _lock_schema(connection: _Connection, address: Address) -> None:
+def _lock_schema(connection: PgConnection, address: PostgresAddress) -> None:
+    connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{BUSY_SECONDS * 1000:.0f}",))
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (address.lock_key("schema"),))

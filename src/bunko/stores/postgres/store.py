@@ -1,94 +1,43 @@
-"""Open a library in a schema of a PostgreSQL database, by subject."""
+"""Open a library in a schema of a PostgreSQL database."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bunko.errors import LibraryReadOnly
 from bunko.records import StoreAddress
-from bunko.stores.postgres.address import Address
+from bunko.stores.postgres.address import PostgresAddress
 from bunko.stores.postgres.changes import PostgresChanges
-from bunko.stores.postgres.database import Database
+from bunko.stores.postgres.database import PostgresDatabase
 from bunko.stores.postgres.files import PostgresFiles, read_folder_id
-from bunko.stores.postgres.listener import Listener
+from bunko.stores.postgres.listener import ChangeListener
 from bunko.stores.postgres.locks import AdvisoryLock
-from bunko.stores.sql.access import SqlAudit, SqlTokens
-from bunko.stores.sql.cache import SqlCache
-from bunko.stores.sql.database import INTEGER, TEXT
-from bunko.stores.sql.documents import SqlDocuments
-from bunko.stores.sql.index_statistics import SqlIndexStatistics
-from bunko.stores.sql.marks import MOVED, read_marks
-from bunko.stores.sql.outbox import SqlDomains, SqlOutbox
-from bunko.stores.sql.pages import SqlPages
-from bunko.stores.sql.rows import SqlRows
-from bunko.stores.sql.stats import SqlStats
-from bunko.stores.sql.tools import SqlTools
-from bunko.stores.sql.vectors import SqlVectors
+from bunko.stores.sql.database import INTEGER
+from bunko.stores.sql.store import SqlStore
 
 if TYPE_CHECKING:
-    from bunko.protocols import (
-        AuditStore,
-        CacheStore,
-        ChangeStore,
-        DocumentStore,
-        DomainStore,
-        IndexStatisticsStore,
-        MovingRows,
-        OutboxStore,
-        StatsStore,
-        StoreFiles,
-        TokenStore,
-        ToolStore,
-        VectorStore,
-        WebPageStore,
-    )
+    from bunko.protocols import StoreFiles
 
 
-class Postgres:
+class Postgres(SqlStore):
     """A library on a server; many machines read it, and write different tools of it, at the same time."""
 
     announces_changes = True
+    _database: PostgresDatabase
 
-    def __init__(self, location: Path, address: Address, *, read_only: bool = False) -> None:
+    def __init__(self, location: Path, address: PostgresAddress, *, read_only: bool = False) -> None:
         self.kind, self.location, self.is_persistent = "postgres", address.display, True
         self.address = StoreAddress("postgres", location, address.server)
         if not read_only:
             _create_folder(location.parent)
-        database = self._database = Database(address, read_only=read_only)
-        self.engine = database.engine
+        database = PostgresDatabase(address, read_only=read_only)
         folder_id = read_folder_id(location, read_only=read_only)
-        changes = PostgresChanges(database, folder_id)
-        try:
-            rows = database.rows("SELECT value FROM meta WHERE key = 'id'", types=(TEXT,))
-            with database.decode_values():
-                self.id = str(rows[0][0])
-            changes.generation()
-        except BaseException:
-            database.close()
-            raise
-        self._listener = Listener(address)
-        self.tools: ToolStore = SqlTools(database, folder_id)
-        self.documents: DocumentStore = SqlDocuments(database)
-        self.vectors: VectorStore = SqlVectors(database)
-        self.changes: ChangeStore = changes
-        self.pages: WebPageStore = SqlPages(database)
-        self.cache: CacheStore = SqlCache(database)
-        self.stats: StatsStore = SqlStats(database)
-        self.index_statistics: IndexStatisticsStore = SqlIndexStatistics(database)
-        self.tokens: TokenStore = SqlTokens(database)
-        self.audit: AuditStore = SqlAudit(database)
-        self.rows: MovingRows | None = SqlRows(database, changes, folder_id)
-        self.outbox: OutboxStore = SqlOutbox(database)
-        self.domains: DomainStore = SqlDomains(database)
+        super().__init__(database, PostgresChanges(database, folder_id), folder_id)
+        self._listener = ChangeListener(address)
+        self.engine = database.engine
         self.files: StoreFiles = PostgresFiles(database)
-        self.generation = changes.generation
-
-    def read_transaction(self) -> AbstractContextManager[None]:
-        """Read everything inside the block from one state, unaffected by concurrent writes."""
-        return self._database.read_transaction()
 
     def lock(self, purpose: str = "import", *, tools: Sequence[str] | None = None) -> AdvisoryLock:
         """Return the lock for a purpose; imports of different tools may run at the same time."""
@@ -106,18 +55,10 @@ class Postgres:
         )
         return int(self._database.rows(query, (self._database.address.schema,), types=(INTEGER,))[0][0])
 
-    def check(self) -> str:
-        """Return the problems found in the stored data, or an empty string."""
-        return self._database.check()
-
-    def moved_to(self) -> str:
-        """Return where this library is now if it has moved, else an empty string."""
-        return read_marks(self._database).get(MOVED, "")
-
     def close(self) -> None:
         """Close the store."""
         self._listener.close()
-        self._database.close()
+        super().close()
 
 
 def _create_folder(folder: Path) -> None:

@@ -7,7 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, decode_strings, retried
+from bunko.stores.sql.database import (
+    INTEGER,
+    TEXT,
+    Connection,
+    Database,
+    decode_strings,
+    retried,
+    retried_until_commit,
+)
 from bunko.types.access import AuditEntry, AuditResult, Rights, Token
 
 _TOKEN_COLUMNS = "name, digest, read, write, created_at, expires_at, last_used_at"
@@ -29,7 +37,7 @@ class SqlTokens:
         with self._database.decode_values():
             return [_decode_token(row) for row in rows]
 
-    @retried
+    @retried_until_commit  # a second time, there would be one of that name
     def add(self, token: Token) -> bool:
         """Add a token; return False if there is one of that name."""
         with self._database.transaction() as connection:
@@ -39,7 +47,7 @@ class SqlTokens:
             connection.execute(f"INSERT INTO tokens ({_TOKEN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", _encode(token))
             return True
 
-    @retried
+    @retried_until_commit
     def remove(self, name: str) -> bool:
         """Delete a token; return False if there is none of that name."""
         with self._database.transaction() as connection:
@@ -99,7 +107,7 @@ class SqlAudit:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    @retried
+    @retried_until_commit
     def begin(self, entry: AuditEntry, *, limit: int) -> int:
         """Store an entry before the change, so that it survives a crash; keep `limit` entries. Return its id."""
         with self._database.transaction() as connection:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bunko.records import LoggedSearch
-from bunko.stores.sql.database import BLOB, INTEGER, NO_LIMIT, TEXT, Database, batches, placeholders, retried
+from bunko.stores.sql.database import (
+    BLOB,
+    INTEGER,
+    NO_LIMIT,
+    TEXT,
+    Database,
+    batches,
+    placeholders,
+    retried,
+    retried_until_commit,
+)
 
 _UPSERT_ANSWER = (
     "INSERT INTO answers VALUES (?, ?, ?, ?)"
@@ -59,7 +69,7 @@ class SqlCache:
             self._database.clear_securely("asked")
         return count
 
-    @retried
+    @retried_until_commit
     def rename_tool(self, name: str, new_name: str) -> None:
         """Make the logged searches of a tool those of its new name, in the place of those of a tool that had it."""
         if self._database.has_table("asked"):

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bunko.errors import INCOMPLETE_HINT, LibraryDamaged
-from bunko.records import StoredChunk
+from bunko.records import ChunkTerms, ChunkText, ChunkVector, StoredChunk
 from bunko.stores.filters import tiebreak_order
 from bunko.stores.sql.database import (
     BLOB,
     INTEGER,
     NULL,
     TEXT,
+    ColumnType,
     Connection,
     Database,
     batches,
@@ -22,7 +23,7 @@ from bunko.stores.sql.database import (
     placeholders,
     retried,
 )
-from bunko.text.term_codec import chunk_count, unpack_terms
+from bunko.text.term_codec import chunk_count, unpack_chunk_terms, unpack_terms
 from bunko.types import text_to_index
 
 if TYPE_CHECKING:
@@ -63,17 +64,48 @@ class SqlChanges:
         """Yield the chunks of documents, in the order they were written; a document that was removed has none."""
         for batch in batches(document_ids, _DOCUMENT_BATCH):
             documents = self._documents(batch)
-            chunks = self._chunks("document_id", batch)
+            chunks = self._chunks(batch)
             if len(chunks) != sum(chunk_count(document[-1]) for document in documents.values()):
                 # Without this, a search would leave out texts of which the user knows that they are there.
                 raise LibraryDamaged(f"{self._database.location} lacks chunks of its documents", hint=INCOMPLETE_HINT)
             yield from self._stored_chunks(documents, chunks)
 
-    def chunks_with_ids(self, ids: Sequence[int]) -> Iterator[StoredChunk]:
-        """Yield the chunks with these ids that still exist, in any order."""
-        for batch in batches(ids, _DOCUMENT_BATCH):
-            chunks = self._chunks("chunks.id", batch)
-            yield from self._stored_chunks(self._documents(list({row[1] for row in chunks})), chunks)
+    def chunk_terms(self, ids: Sequence[int]) -> Iterator[ChunkTerms]:
+        """Yield the terms of the chunks with these ids that still exist, in any order."""
+        for chunk_id, document_id, ordinal, uri, terms in self._rows_by_id("terms", ids, (BLOB,)):
+            with self._database.decode_values():
+                keys, counts = unpack_chunk_terms(terms, ordinal)
+            yield ChunkTerms(chunk_id, document_id, tiebreak_order(uri, ordinal), keys, counts)
+
+    def chunk_vectors(self, ids: Sequence[int]) -> Iterator[ChunkVector]:
+        """Yield the vectors of the chunks with these ids that still exist, in any order."""
+        join = " LEFT JOIN vectors ON key = vector_key"
+        for chunk_id, document_id, ordinal, uri, blob in self._rows_by_id("vector", ids, (BLOB | NULL,), join):
+            with self._database.decode_values():
+                vector = None if blob is None else np.frombuffer(blob, np.float32)
+            yield ChunkVector(chunk_id, document_id, tiebreak_order(uri, ordinal), vector)
+
+    def chunk_texts(self, ids: Sequence[int]) -> Iterator[ChunkText]:
+        """Yield the texts of the chunks with these ids that still exist, in any order."""
+        columns = 'title, heading_path, start, "end", chunks.text, documents.text'
+        for row in self._rows_by_id(columns, ids, (TEXT, TEXT, INTEGER, INTEGER, TEXT | NULL, TEXT)):
+            chunk_id, document_id, ordinal, uri, title, heading_path, start, end, text, document_text = row
+            with self._database.decode_values():
+                chunk_text = document_text[start:end] if text is None else text
+                full_text = text_to_index(title, decode_strings(heading_path), chunk_text)
+            yield ChunkText(chunk_id, document_id, tiebreak_order(uri, ordinal), full_text)
+
+    def _rows_by_id(
+        self, columns: str, ids: Sequence[int], types: Sequence[ColumnType], join: str = ""
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield id, document id, ordinal, URI and further columns of chunks."""
+        for batch in batches(ids):
+            yield from self._database.rows(
+                f"SELECT chunks.id, document_id, ordinal, uri, {columns} FROM chunks"
+                f" JOIN documents ON documents.id = document_id{join} WHERE chunks.id IN ({placeholders(batch)})",
+                batch,
+                types=(INTEGER, INTEGER, INTEGER, TEXT, *types),
+            )
 
     def _documents(self, ids: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """Return URI, title, text and terms of documents by id."""
@@ -84,12 +116,12 @@ class SqlChanges:
         )
         return {row[0]: row[1:] for row in rows}
 
-    def _chunks(self, column: str, values: Sequence[int]) -> list[tuple[Any, ...]]:
+    def _chunks(self, document_ids: Sequence[int]) -> list[tuple[Any, ...]]:
         return self._database.rows(
             'SELECT chunks.id, document_id, ordinal, start, "end", heading_path, chunks.text, vector FROM chunks'
-            f" LEFT JOIN vectors ON key = vector_key WHERE {column} IN ({placeholders(values)})"
+            f" LEFT JOIN vectors ON key = vector_key WHERE document_id IN ({placeholders(document_ids)})"
             " ORDER BY document_id, ordinal",
-            values,
+            document_ids,
             types=(INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, TEXT, TEXT | NULL, BLOB | NULL),
         )
 
@@ -131,6 +163,18 @@ class SqlChanges:
         )
         return [row[0] for row in rows]
 
+    def redated_since(self, tool_id: int, since: int) -> list[int]:
+        """Return the ids of documents whose date, that of their file, became another day after a generation."""
+        if not self._database.has_table("redated"):
+            return []
+        rows = self._database.rows(
+            "SELECT document_id FROM redated JOIN documents ON documents.id = document_id"
+            " WHERE tool_id = ? AND redated.generation > ? ORDER BY document_id",
+            (tool_id, since),
+            types=(INTEGER,),
+        )
+        return [row[0] for row in rows]
+
     @retried
     def prune_removals(self, tool_id: int, before: int) -> None:
         """Delete the records of removals up to a generation."""
@@ -154,9 +198,12 @@ class SqlChanges:
 
     @retried
     def set_index_note(self, tool_id: int, index: str, note: str) -> None:
-        """Store what an index outside the library must know about its copy of a tool."""
+        """Store what an index outside the library must know about its copy of a tool; an empty note deletes it."""
         with self._database.transaction() as connection:
-            put_meta(connection, f"index {index} {tool_id}", note)
+            if note:
+                put_meta(connection, f"index {index} {tool_id}", note)
+            else:
+                connection.execute("DELETE FROM meta WHERE key = ?", (f"index {index} {tool_id}",))
 
     def index_note(self, tool_id: int, index: str) -> str:
         """Return what an index stored about its copy of a tool, or an empty string."""

@@ -24,7 +24,7 @@ NO_LIMIT = 2**63 - 1  # the LIMIT of a query that only has an OFFSET
 _BATCH_SIZE = 500  # values in one query; old versions of SQLite allow 999
 
 
-class Cursor(Protocol):
+class StatementResult(Protocol):
     """The result of a statement."""
 
     def fetchone(self) -> Any:
@@ -37,7 +37,7 @@ class Cursor(Protocol):
 class Connection(Protocol):
     """A connection inside a write transaction."""
 
-    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Cursor:
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> StatementResult:
         """Run a statement."""
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> object:
@@ -51,6 +51,12 @@ class Connection(Protocol):
 
     def ensure_table(self, name: str) -> None:
         """Create a table that only some libraries have, unless it exists."""
+
+    def uri_key(self, column: str) -> str:
+        """Return the SQL for what a path or URL is looked up by."""
+
+    def key_of(self, uri: str) -> str:
+        """Return what a path or URL is looked up by."""
 
     def exclude_imports(self) -> bool:
         """Return whether no other import runs, and none can begin before this transaction ends."""
@@ -96,8 +102,17 @@ class Database(Protocol):
     def byte_length(self, expression: str) -> str:
         """Return the SQL for the length of a text in bytes."""
 
-    def retry(self, work: Callable[[], T]) -> T:
-        """Return what a function returns; run it again if a connection is lost before anything was committed."""
+    def uri_key(self, column: str) -> str:
+        """Return the SQL for what a path or URL is looked up and paged by; long ones may differ from their order."""
+
+    def key_of(self, uri: str) -> str:
+        """Return what a path or URL is looked up by."""
+
+    def retry(self, work: Callable[[], T], *, is_repeatable: bool) -> T:
+        """Return what a function returns; run it again if a connection is lost.
+
+        If it is lost during a commit, nobody knows whether that happened: then only what is repeatable runs again.
+        """
 
 
 class _Subject(Protocol):
@@ -105,11 +120,21 @@ class _Subject(Protocol):
 
 
 def retried(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Run a method that is one transaction again if its connection is lost before it was committed."""
+    """Run a method that is one transaction again if its connection is lost; running twice must do the same as once."""
 
     @wraps(method)
     def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._database.retry(lambda: method(self, *args, **kwargs))
+        return self._database.retry(lambda: method(self, *args, **kwargs), is_repeatable=True)
+
+    return run
+
+
+def retried_until_commit(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Run a method that is one transaction again if its connection is lost before the commit."""
+
+    @wraps(method)
+    def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._database.retry(lambda: method(self, *args, **kwargs), is_repeatable=False)
 
     return run
 

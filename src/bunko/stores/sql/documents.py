@@ -17,7 +17,7 @@ from bunko.records import (
     StoredDocument,
 )
 from bunko.stores import filters
-from bunko.stores.filters import document_matcher, effective_date, separate_chunk_text
+from bunko.stores.filters import document_matcher, effective_date, is_redated, separate_chunk_text
 from bunko.stores.sql.changes import advance_generation, generation_in_transaction
 from bunko.stores.sql.database import (
     BLOB,
@@ -102,7 +102,8 @@ class SqlDocuments:
     ) -> int:
         """Write documents atomically and return the new generation; a failed entry replaces its document."""
         with self._database.transaction() as connection:
-            has_changes = upsert or fail or remove
+            redated = _find_redated(connection, tool_id, touch)
+            has_changes = upsert or fail or remove or redated
             generation = advance_generation(connection) if has_changes else generation_in_transaction(connection)
             replaced = (*(prepared.document.uri for prepared in upsert), *(failure.entry.uri for failure in fail))
             _remove_documents(connection, tool_id, generation, [*remove, *replaced])
@@ -111,6 +112,7 @@ class SqlDocuments:
             store_vectors(connection, vectors or {}, usage or {})
             reach_failpoint("store.vectors")
             _insert_documents(connection, tool_id, generation, upsert)
+            _record_redated(connection, generation, redated)
             _touch_documents(connection, tool_id, touch)
             return generation
 
@@ -118,8 +120,8 @@ class SqlDocuments:
         """Return the document with this URI, or None."""
         rows = self._database.rows(
             "SELECT title, date, modified_ns, last_line, tags, content_hash, media_type, text, body, first_line"
-            " FROM documents WHERE tool_id = ? AND uri = ?",
-            (tool_id, uri),
+            f" FROM documents WHERE tool_id = ? AND {self._database.uri_key('uri')} = ?",
+            (tool_id, self._database.key_of(uri)),
             types=(TEXT, TEXT, INTEGER, INTEGER, TEXT, TEXT, TEXT, TEXT, INTEGER, INTEGER),
         )
         for title, date, modified_ns, last_line, tags, content_hash, media_type, text, body_start, first_line in rows:
@@ -178,9 +180,10 @@ class SqlDocuments:
 
     def page(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[ListedDocument]:
         """Return the documents whose URIs come after a given one, sorted by URI, without their texts."""
+        key = self._database.uri_key("uri")
         rows = self._database.rows(
-            f"{_SELECT_LISTED} WHERE tool_id = ? AND uri > ? ORDER BY uri LIMIT ?",
-            (tool_id, after, limit),
+            f"{_SELECT_LISTED} WHERE tool_id = ? AND {key} > ? ORDER BY {key} LIMIT ?",
+            (tool_id, self._database.key_of(after), limit),
             types=_LISTED_TYPES,
         )
         with self._database.decode_values():
@@ -188,9 +191,10 @@ class SqlDocuments:
 
     def uris(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the URIs after a given one, sorted."""
+        key = self._database.uri_key("uri")
         rows = self._database.rows(
-            "SELECT uri FROM documents WHERE tool_id = ? AND uri > ? ORDER BY uri LIMIT ?",
-            (tool_id, after, limit),
+            f"SELECT uri FROM documents WHERE tool_id = ? AND {key} > ? ORDER BY {key} LIMIT ?",
+            (tool_id, self._database.key_of(after), limit),
             types=(TEXT,),
         )
         return [row[0] for row in rows]
@@ -212,8 +216,8 @@ class SqlDocuments:
             rows = self._database.rows(
                 "SELECT id, uri, size, modified_ns, seen_ns, text, media_type, encoding, title, date, tags, body,"
                 " content_hash, terms, first_line, last_line FROM documents"
-                f" WHERE tool_id = ? AND uri IN ({placeholders(batch)})",
-                [tool_id, *batch],
+                f" WHERE tool_id = ? AND {self._database.uri_key('uri')} IN ({placeholders(batch)})",
+                [tool_id, *map(self._database.key_of, batch)],
                 types=_EXPORT_TYPES,
             )
             chunks_by_document = self._chunks_by_document({row[0]: row[5] for row in rows})
@@ -261,12 +265,13 @@ def _listed_document(
 
 def _remove_documents(connection: Connection, tool_id: int, generation: int, uris: Sequence[str]) -> None:
     for batch in batches(uris):
-        where = f"WHERE tool_id = ? AND uri IN ({placeholders(batch)})"
+        where = f"WHERE tool_id = ? AND {connection.uri_key('uri')} IN ({placeholders(batch)})"
+        keys = list(map(connection.key_of, batch))
         connection.execute(
-            f"INSERT INTO removed SELECT tool_id, id, ? FROM documents {where}", (generation, tool_id, *batch)
+            f"INSERT INTO removed SELECT tool_id, id, ? FROM documents {where}", (generation, tool_id, *keys)
         )
-        connection.execute(f"DELETE FROM documents {where}", (tool_id, *batch))
-        connection.execute(f"DELETE FROM failures {where}", (tool_id, *batch))
+        connection.execute(f"DELETE FROM documents {where}", (tool_id, *keys))
+        connection.execute(f"DELETE FROM failures {where}", (tool_id, *keys))
 
 
 def _insert_failures(connection: Connection, tool_id: int, failures: Sequence[FailedDocument]) -> None:
@@ -280,24 +285,54 @@ def _insert_failures(connection: Connection, tool_id: int, failures: Sequence[Fa
     )
 
 
+def _find_redated(connection: Connection, tool_id: int, entries: Sequence[SourceEntry]) -> list[int]:
+    """Return the ids of the documents that get another day from their files."""
+    by_uri, ids = {entry.uri: entry for entry in entries}, []
+    for batch in batches(list(by_uri)):
+        rows = connection.execute(
+            "SELECT id, uri, modified_ns FROM documents WHERE tool_id = ? AND date = '' AND last_line = 0"
+            f" AND uri IN ({placeholders(batch)})",
+            (tool_id, *batch),
+        ).fetchall()
+        ids += [row[0] for row in rows if is_redated("", SourceEntry(row[1], 0, row[2], 0), by_uri[row[1]])]
+    return ids
+
+
+def _record_redated(connection: Connection, generation: int, ids: Sequence[int]) -> None:
+    if ids:
+        connection.ensure_table("redated")
+        connection.executemany(
+            "INSERT INTO redated VALUES (?, ?)"
+            " ON CONFLICT (document_id) DO UPDATE SET generation = excluded.generation",
+            [(document_id, generation) for document_id in ids],
+        )
+
+
 def _touch_documents(connection: Connection, tool_id: int, entries: Sequence[SourceEntry]) -> None:
+    is_entry = f"tool_id = ? AND {connection.uri_key('uri')} = ?"
+    keys = [connection.key_of(entry.uri) for entry in entries]
     connection.executemany(
         "UPDATE chunks SET (first_line, last_line) = (SELECT chunks.first_line + ? - documents.first_line,"
         " chunks.last_line + ? - documents.first_line FROM documents WHERE documents.id = document_id)"
-        " WHERE document_id = (SELECT id FROM documents WHERE tool_id = ? AND uri = ? AND first_line <> ?)",
-        [(line, line, tool_id, entry.uri, line) for entry in entries for line in (entry.lines.first,)],
-    )
-    connection.executemany(
-        "UPDATE documents SET size = ?, modified_ns = ?, seen_ns = ?, first_line = ?, last_line = ?"
-        " WHERE tool_id = ? AND uri = ?",
+        f" WHERE document_id = (SELECT id FROM documents WHERE {is_entry} AND first_line <> ?)",
         [
-            (entry.size, entry.modified_ns, entry.seen_ns, entry.lines.first, entry.lines.last, tool_id, entry.uri)
-            for entry in entries
+            (entry.lines.first, entry.lines.first, tool_id, key, entry.lines.first)
+            for entry, key in zip(entries, keys, strict=True)
         ],
     )
     connection.executemany(
-        "UPDATE failures SET size = ?, modified_ns = ?, seen_ns = ? WHERE tool_id = ? AND uri = ?",
-        [(entry.size, entry.modified_ns, entry.seen_ns, tool_id, entry.uri) for entry in entries],
+        f"UPDATE documents SET size = ?, modified_ns = ?, seen_ns = ?, first_line = ?, last_line = ? WHERE {is_entry}",
+        [
+            (entry.size, entry.modified_ns, entry.seen_ns, entry.lines.first, entry.lines.last, tool_id, key)
+            for entry, key in zip(entries, keys, strict=True)
+        ],
+    )
+    connection.executemany(
+        f"UPDATE failures SET size = ?, modified_ns = ?, seen_ns = ? WHERE {is_entry}",
+        [
+            (entry.size, entry.modified_ns, entry.seen_ns, tool_id, key)
+            for entry, key in zip(entries, keys, strict=True)
+        ],
     )
 
 

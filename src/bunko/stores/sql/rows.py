@@ -10,8 +10,8 @@ from typing import Any
 from bunko.protocols.rows import Digest, Key, Row, RowPage
 from bunko.stores.sql import marks
 from bunko.stores.sql.changes import SqlChanges, advance_generation, put_meta
-from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, placeholders, retried
-from bunko.stores.sql.tables import TABLES, TABLES_WITH_IDS, Table
+from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, placeholders, retried, retried_until_commit
+from bunko.stores.sql.tables import TABLES, TABLES_WITH_IDS, TableLayout
 from bunko.stores.sql.tools import MACHINE_PREFIX
 
 # Rows and bytes in memory at a time, and in one transaction.
@@ -62,9 +62,9 @@ class SqlRows:
         )
         return tuple(rows[0]) if rows else ()
 
-    @retried
+    @retried_until_commit  # new rows can be inserted once
     def put_page(self, table: str, page: RowPage, *, is_new: bool) -> bool:
-        """Make the rows between two keys those of a page; return whether they were not."""
+        """Replace the rows between two keys with those of a page; return whether that changed anything."""
         if not is_new and self._select(table, page.after, page.until, limit=len(page.rows) + 1) == page.rows:
             return False
         with self._database.transaction(is_move=True) as connection:
@@ -78,6 +78,7 @@ class SqlRows:
             if not is_new:
                 where, values = _between(TABLES[table], page.after, page.until)
                 connection.execute(f"DELETE FROM {table}{where}", values)
+            # The first value of a row is the id of its tool, which is not a column.
             connection.executemany(_insert_statement(table), [row[1:] for row in page.rows])
         return True
 
@@ -189,7 +190,7 @@ class SqlRows:
         return list(dict.fromkeys(rows))
 
 
-def _between(table: Table, after: Key, until: Key) -> tuple[str, Key]:
+def _between(table: TableLayout, after: Key, until: Key) -> tuple[str, Key]:
     """Return an SQL condition for the rows after one key and up to another, and its values."""
     columns = f"({', '.join(table.key)})"
     bounds = [(operator, key) for operator, key in ((">", after), ("<=", until)) if key]

@@ -8,6 +8,7 @@ from bunko.stores.sql.database import BLOB, INTEGER, TEXT, Database, decode_stri
 from bunko.text.term_codec import chunk_count
 from bunko.types import LineSpan
 
+_FLOAT_BYTES = 4
 _FROM_CHUNKS = "FROM chunks JOIN documents ON documents.id = document_id WHERE tool_id = ?"
 
 
@@ -51,6 +52,11 @@ class SqlStats:
             (tool_id,),
             types=(INTEGER, INTEGER),
         )[0]
+        dimension = self.dimension(tool_id)
+        return StorageSize(text, terms + chunks, vector_count * dimension * _FLOAT_BYTES, dimension)
+
+    def dimension(self, tool_id: int) -> int:
+        """Return the dimension of a tool's vectors, 0 if there are none."""
         # All vectors of a tool come from one embedder and have the same size, so measuring one is enough.
         lengths = self._database.rows(
             "SELECT length(vector) FROM vectors"
@@ -58,8 +64,7 @@ class SqlStats:
             (tool_id,),
             types=(INTEGER,),
         )
-        vector_bytes = int(lengths[0][0]) if lengths else 0
-        return StorageSize(text, terms + chunks, vector_count * vector_bytes, vector_bytes // 4)
+        return int(lengths[0][0]) // _FLOAT_BYTES if lengths else 0
 
     def chunk_lengths(self, tool_id: int) -> list[tuple[int, int]]:
         """Return pairs of chunk length in characters and number of chunks, shortest first."""
@@ -78,7 +83,7 @@ class SqlStats:
         rows = self._database.rows(
             "SELECT uri, title, (SELECT count(*) FROM chunks WHERE document_id = documents.id), length(text),"
             " substr(text, body + 1, CAST(? AS INTEGER)) FROM documents WHERE tool_id = ?"
-            " ORDER BY uri LIMIT ? OFFSET ?",
+            f" ORDER BY {self._database.uri_key('uri')} LIMIT ? OFFSET ?",
             (BEGINNING_CHARS, tool_id, limit, skip),
             types=(TEXT, TEXT, INTEGER, INTEGER, TEXT),
         )
@@ -108,8 +113,8 @@ class SqlStats:
         for uri, date in newest_first((uri, date) for uri, date, _ in dated)[:limit]:
             for title, tags_json, beginning, first_line, last_line in self._database.rows(
                 "SELECT title, tags, substr(text, body + 1, CAST(? AS INTEGER)), first_line, last_line FROM documents"
-                " WHERE tool_id = ? AND uri = ?",
-                (BEGINNING_CHARS, tool_id, uri),
+                f" WHERE tool_id = ? AND {self._database.uri_key('uri')} = ?",
+                (BEGINNING_CHARS, tool_id, self._database.key_of(uri)),
                 types=(TEXT, TEXT, TEXT, INTEGER, INTEGER),
             ):
                 with self._database.decode_values():

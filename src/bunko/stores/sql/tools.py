@@ -10,7 +10,7 @@ from typing import Any
 from bunko.errors import name_taken_error
 from bunko.failpoints import reach_failpoint
 from bunko.stores.sql.changes import advance_generation, put_meta
-from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, retried
+from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, retried, retried_until_commit
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
 from bunko.types.tool_options import ToolOptions
@@ -107,7 +107,7 @@ class SqlTools:
             connection.execute("DELETE FROM removed WHERE tool_id = ?", (tool_id,))
             _delete_tool(connection, tool_id)
 
-    @retried
+    @retried_until_commit  # the shadow tool exists only once
     def swap(self, tool: Tool, shadow: Tool) -> int:
         """Replace a tool's documents by those of the shadow tool that a rebuild wrote, and delete that, atomically."""
         with self._database.transaction() as connection:
@@ -124,7 +124,7 @@ class SqlTools:
             )
             return generation
 
-    @retried
+    @retried_until_commit
     def adopt_documents(self, tool: Tool, shadow: Tool) -> Tool:
         """Store a tool, or replace the one of its name, with the documents of the shadow tool that an import wrote."""
         with self._database.transaction() as connection:

@@ -59,10 +59,11 @@ class SqlVectors:
 
     def uris_without(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the URIs after a given one of the documents that have a chunk without a vector, sorted."""
+        key = self._database.uri_key("uri")
         rows = self._database.rows(
-            "SELECT uri FROM documents WHERE tool_id = ? AND uri > ? AND EXISTS"
-            " (SELECT 1 FROM chunks WHERE document_id = documents.id AND vector_key IS NULL) ORDER BY uri LIMIT ?",
-            (tool_id, after, limit),
+            f"SELECT uri FROM documents WHERE tool_id = ? AND {key} > ? AND EXISTS"
+            f" (SELECT 1 FROM chunks WHERE document_id = documents.id AND vector_key IS NULL) ORDER BY {key} LIMIT ?",
+            (tool_id, self._database.key_of(after), limit),
             types=(TEXT,),
         )
         return [row[0] for row in rows]

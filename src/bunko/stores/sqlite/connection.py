@@ -19,14 +19,15 @@ from bunko.stores.sql.database import INTEGER, ColumnType
 from bunko.stores.sql.marks import SELECT_MARKS, check_writable
 from bunko.stores.sqlite import guard, schema
 from bunko.stores.sqlite.errors import BUSY_SECONDS, translate_errors, translate_value_errors
-from bunko.stores.sqlite.files import wal_files
+from bunko.stores.sqlite.files import file_id, wal_files
+from bunko.stores.sqlite.readers import Readers
 
 T = TypeVar("T")
 _PEEK_SECONDS = 0.2  # the user waits at the keyboard for a completion
 _ABANDONED_SECONDS = 3600  # a half-written backup this old was left behind by a killed process
 
 
-class Connection(sqlite3.Connection):
+class SqliteConnection(sqlite3.Connection):
     """A connection inside a write transaction."""
 
     def insert_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> list[int]:
@@ -43,6 +44,14 @@ class Connection(sqlite3.Connection):
         """Create a table that only some libraries have, unless it exists."""
         self.execute(schema.OPTIONAL_TABLES[name])
 
+    def uri_key(self, column: str) -> str:
+        """Return the column: an index of SQLite takes texts of any length."""
+        return column
+
+    def key_of(self, uri: str) -> str:
+        """Return the path or URL."""
+        return uri
+
     def exclude_imports(self) -> bool:
         """Return True: one process at a time imports into a file, and it is the one that writes now."""
         return True
@@ -54,25 +63,26 @@ class Connection(sqlite3.Connection):
             self.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table, last_id))
 
 
-class Database:
-    """A SQLite file with one connection to read and one to write."""
+class SqliteDatabase:
+    """A SQLite file with a connection for each thread that reads, and one to write."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path, self.location = path, str(path)
         self._read_only = read_only
-        self._read_lock, self._write_lock = threading.RLock(), threading.RLock()
-        self._read_depth = 0
+        self._write_lock = threading.RLock()
         with translate_errors(path), ExitStack() as opened:
             if not read_only:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             guard.check_journal(path)
-            self._reader = opened.enter_context(closing(self._connect()))
+            reader = opened.enter_context(closing(self._connect()))
+            self._file_id = file_id(path)
+            self._readers = Readers(reader, self._connect_again)
             # Nothing is written before it is clear that the file is a library, not even the mode of its journal.
             version = self._check_file()
-            self._writer = self._reader
+            self._writer = reader
             if not read_only:
                 self._writer = opened.enter_context(closing(self._connect()))
-                for connection in (self._reader, self._writer):
+                for connection in (reader, self._writer):
                     # WAL lets readers continue while one process writes; FULL makes a commit survive a power cut.
                     _enable_wal(connection)
                     connection.execute("PRAGMA synchronous = FULL")
@@ -83,21 +93,38 @@ class Database:
                 self._migrate(version)
             opened.pop_all()
 
-    def _connect(self) -> Connection:
-        read_only = self._read_only
-        uri = f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+    def _connect(self) -> SqliteConnection:
+        options = f"mode={'ro' if self._read_only else 'rwc'}"
         log, _ = wal_files(self.path)
-        if read_only and not log.exists() and not os.access(self.path.parent, os.W_OK):
+        if self._read_only and not log.exists() and not os.access(self.path.parent, os.W_OK):
             # Even to read, SQLite creates files beside the library. If it may not, and no process has the library open,
             # tell SQLite that the file does not change.
-            uri += "&immutable=1"
+            options += "&immutable=1"
+        self._reader_options = options.replace("rwc", "rw")
+        return self._open(options)
+
+    def _connect_again(self) -> SqliteConnection | None:
+        """Return one more connection to read with, or None if another file has taken the place of the opened one."""
+        try:
+            guard.check_journal(self.path)
+            if file_id(self.path) != self._file_id:
+                return None
+            connection = self._open(self._reader_options)
+        except (sqlite3.Error, LibraryDamaged):  # it is gone, or this process has too many open files
+            return None
+        if file_id(self.path) != self._file_id:
+            connection.close()
+            return None
+        return connection
+
+    def _open(self, options: str) -> SqliteConnection:
         connection = sqlite3.connect(
-            uri,
+            f"{self.path.absolute().as_uri()}?{options}",
             uri=True,
             timeout=BUSY_SECONDS,
             isolation_level=None,
             check_same_thread=False,
-            factory=Connection,
+            factory=SqliteConnection,
         )
         try:
             guard.harden(connection)
@@ -129,7 +156,8 @@ class Database:
             )
         if version < min(schema.MIGRATIONS):
             raise LibraryDamaged(f"{self.path} does not say which schema it has", hint=rebuild_hint(self.path))
-        guard.check_schema(self.path, self._reader, is_complete=version == schema.VERSION)
+        with self._readers.connection() as reader:
+            guard.check_schema(self.path, reader, is_complete=version == schema.VERSION)
         return version
 
     def _create_schema(self) -> None:
@@ -157,7 +185,8 @@ class Database:
                     schema.MIGRATIONS[version](connection)
                     version += 1
                     connection.execute(f"PRAGMA user_version = {version}")
-        guard.check_schema(self.path, self._reader)
+        with self._readers.connection() as reader:
+            guard.check_schema(self.path, reader)
 
     def _back_up(self, version: int) -> None:
         """Copy a library of an older schema; the copy gets its name once it is complete and on disk."""
@@ -172,7 +201,8 @@ class Database:
             with self.read_transaction(), closing(sqlite3.connect(temporary, isolation_level=None)) as copy:
                 if self._read_number("PRAGMA user_version") != version:
                     return  # another process has migrated it since, after a backup of its own
-                self._reader.backup(copy)
+                with self._readers.connection() as reader:
+                    reader.backup(copy)
             reach_failpoint("migrate.backup")
             with open(temporary, "r+b") as file:
                 os.fsync(file.fileno())
@@ -182,10 +212,11 @@ class Database:
                 temporary.unlink()
 
     def _read_number(self, query: str) -> int:
-        return int(self._reader.execute(query).fetchone()[0])
+        with self._readers.connection() as reader:
+            return int(reader.execute(query).fetchone()[0])
 
     @contextmanager
-    def transaction(self, *, is_move: bool = False) -> Iterator[Connection]:
+    def transaction(self, *, is_move: bool = False) -> Iterator[SqliteConnection]:
         """Run the block in one transaction, waiting for other writers."""
         if self._read_only:
             raise LibraryReadOnly(
@@ -241,20 +272,11 @@ class Database:
 
     @contextmanager
     def read_transaction(self) -> Iterator[None]:
-        """Read everything inside the block from one state, unaffected by concurrent writes."""
-        with self._read_lock:
-            outermost = not self._read_depth
-            self._read_depth += 1
-            try:
-                if outermost:
-                    with translate_errors(self.path):
-                        self._reader.execute("BEGIN")
-                yield
-            finally:
-                self._read_depth -= 1
-                if outermost:
-                    with suppress(sqlite3.Error):
-                        self._reader.execute("COMMIT")
+        """Read everything inside the block from one state, unaffected by concurrent writes; each thread has its own."""
+        with ExitStack() as transaction:
+            with translate_errors(self.path):
+                transaction.enter_context(self._readers.transaction())
+            yield
 
     def rows(
         self, query: str, values: Sequence[Any] = (), *, types: Sequence[ColumnType] = ()
@@ -263,8 +285,8 @@ class Database:
 
         A column of SQLite holds values of any type, so in a damaged or forged file they may not be of `types`.
         """
-        with self._read_lock, translate_errors(self.path):
-            rows = self._reader.execute(query, values).fetchall()
+        with translate_errors(self.path):
+            rows = self._readers.fetch_all(query, values)
         for column, allowed_types in zip(zip(*rows, strict=True), types, strict=False):
             if not allowed_types.issuperset(map(type, column)):
                 raise LibraryDamaged(f"{self.path} has values of a wrong type", hint=rebuild_hint(self.path))
@@ -276,8 +298,8 @@ class Database:
 
     def has_table(self, name: str) -> bool:
         """Return whether a table exists in the state of the current read transaction."""
-        with self._read_lock, translate_errors(self.path):
-            return self._reader.has_table(name)
+        with translate_errors(self.path), self._readers.connection() as reader:
+            return reader.has_table(name)
 
     def clear_securely(self, name: str) -> None:
         """Delete a table, and overwrite its rows: they should not stay readable in the file's free pages."""
@@ -295,23 +317,32 @@ class Database:
         """Return the SQL for the length of a text in bytes; SQLite knows octet_length only since 3.43."""
         return f"length(CAST({expression} AS BLOB))"
 
-    def retry(self, work: Callable[[], T]) -> T:
+    def uri_key(self, column: str) -> str:
+        """Return the column: an index of SQLite takes texts of any length."""
+        return column
+
+    def key_of(self, uri: str) -> str:
+        """Return the path or URL."""
+        return uri
+
+    def retry(self, work: Callable[[], T], *, is_repeatable: bool) -> T:
         """Return what a function returns: the connection to a file is never lost."""
         return work()
 
     def check(self) -> str:
         """Return the problems found in the file, or an empty string."""
-        with self._read_lock, translate_errors(self.path):
-            problems = [str(row[0]) for row in self._reader.execute("PRAGMA integrity_check(5)") if row[0] != "ok"]
-            tables = {str(row[0]) for row in self._reader.execute("PRAGMA foreign_key_check")}
+        with translate_errors(self.path), self._readers.connection() as reader:
+            problems = [str(row[0]) for row in reader.execute("PRAGMA integrity_check(5)") if row[0] != "ok"]
+            tables = {str(row[0]) for row in reader.execute("PRAGMA foreign_key_check")}
         problems += [f"{table} refers to a row that does not exist" for table in sorted(tables)]
         return "; ".join(problems)
 
     def close(self) -> None:
-        """Close both connections."""
-        with self._write_lock, self._read_lock:
-            for connection in {self._reader, self._writer}:
-                connection.close()
+        """Close all connections."""
+        with self._write_lock:
+            self._readers.close()
+            if not self._read_only:
+                self._writer.close()
 
 
 def read_without_traces(path: Path, query: str) -> list[tuple[Any, ...]]:

@@ -16,7 +16,7 @@ class SqliteFiles:
 
     def __init__(self, database: Path) -> None:
         self._database = database
-        self._file_id = _file_id(database)
+        self._file_id = file_id(database)
         self._real_prefix = ""
 
     def paths(self) -> list[Path]:
@@ -32,14 +32,15 @@ class SqliteFiles:
 
     def still_exist(self) -> bool:
         """Return whether the library that was opened is still at its place."""
-        return _file_id(self._database) == self._file_id
+        return file_id(self._database) == self._file_id
 
     def lock_file(self, purpose: str = "import") -> Path:
         """Return the lock file for a purpose."""
         return self._database.with_name(f"{self._database.name}{'' if purpose == 'import' else f'.{purpose}'}.lock")
 
 
-def _file_id(path: Path) -> tuple[int, int] | None:
+def file_id(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another one that takes its place; None if there is no file."""
     try:
         status = path.stat()
     except OSError:

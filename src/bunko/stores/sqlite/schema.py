@@ -135,23 +135,26 @@ CREATE TABLE IF NOT EXISTS kept (
 ) WITHOUT ROWID
 """
 
-# Statistics over the chunks of tools, and in how many chunks each term occurs, for indexes outside the library. Created
-# with the first copy of a tool to such an index.
+# Statistics over the chunks of each copy of a tool, and in how many chunks each term occurs, for indexes outside the
+# library. Created with the first copy of a tool to such an index.
 _CREATE_STATISTICS = """
 CREATE TABLE IF NOT EXISTS index_statistics (
-    tool_id INTEGER PRIMARY KEY REFERENCES tools (id) ON DELETE CASCADE,
+    tool_id INTEGER NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
+    copy TEXT NOT NULL,
     generation INTEGER NOT NULL,
     chunks INTEGER NOT NULL,
     terms INTEGER NOT NULL,
-    vectors BLOB NOT NULL
+    vectors BLOB NOT NULL,
+    PRIMARY KEY (tool_id, copy)
 )
 """
 _CREATE_FREQUENCIES = """
 CREATE TABLE IF NOT EXISTS index_frequencies (
     tool_id INTEGER NOT NULL REFERENCES tools (id) ON DELETE CASCADE,
+    copy TEXT NOT NULL,
     key INTEGER NOT NULL,
     count INTEGER NOT NULL,
-    PRIMARY KEY (tool_id, key)
+    PRIMARY KEY (tool_id, copy, key)
 ) WITHOUT ROWID
 """
 
@@ -210,6 +213,14 @@ CREATE TABLE IF NOT EXISTS domains (
 ) WITHOUT ROWID
 """
 
+# Documents whose date, that of their file, became another day. Created with the first one.
+_CREATE_REDATED = """
+CREATE TABLE IF NOT EXISTS redated (
+    document_id INTEGER PRIMARY KEY REFERENCES documents (id) ON DELETE CASCADE,
+    generation INTEGER NOT NULL
+)
+"""
+
 # A library has exactly these tables; another one in the file is refused, so a new table needs a new version.
 TABLES = (_CREATE_TABLES, _CREATE_PAGES, _CREATE_ANSWERS)
 OPTIONAL_TABLES = {
@@ -221,6 +232,7 @@ OPTIONAL_TABLES = {
     "audit": _CREATE_AUDIT,
     "outbox": _CREATE_OUTBOX,
     "domains": _CREATE_DOMAINS,
+    "redated": _CREATE_REDATED,
 }
 
 

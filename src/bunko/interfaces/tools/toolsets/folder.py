@@ -10,6 +10,7 @@ from bunko.interfaces import serialize
 from bunko.interfaces.text import join_sentences, single_line
 from bunko.interfaces.tools import search_tool
 from bunko.interfaces.tools.answers import RESULTS_OUTPUT
+from bunko.interfaces.tools.jobs import BACKGROUND_PARAM
 from bunko.interfaces.tools.params import Param
 from bunko.interfaces.tools.tool import OBJECT, STRING, ToolCall, ToolDefinition, ToolReply, object_schema
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext
@@ -54,7 +55,7 @@ def build_folder_tools(
             "Update the index now. Searches do this automatically; use it after large changes.",
             (
                 Param("rebuild", "boolean", "Build it anew with the current settings", default=False),
-                Param("background", "boolean", "Return a job id at once", default=False),
+                BACKGROUND_PARAM,
             ),
             OBJECT,
             _reindex,

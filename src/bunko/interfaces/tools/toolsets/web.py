@@ -13,6 +13,7 @@ from bunko.interfaces.serialize import readable_address, round_score
 from bunko.interfaces.text import format_count, join_sentences, single_line
 from bunko.interfaces.tools import search_tool
 from bunko.interfaces.tools.answers import RESULTS_OUTPUT, document_links
+from bunko.interfaces.tools.jobs import BACKGROUND_PARAM
 from bunko.interfaces.tools.params import Param
 from bunko.interfaces.tools.tool import OBJECT, ToolCall, ToolDefinition, ToolReply
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext
@@ -136,6 +137,13 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             _search_pages,
             right="read",
         ),
+        *_page_tools(),
+    ]
+
+
+def _page_tools() -> list[ToolDefinition]:
+    """Return the tools that change and count pages; they do not depend on the settings."""
+    return [
         ToolDefinition(
             "rag_add",
             "Add a web page",
@@ -153,7 +161,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             (
                 _URL_PARAM,
                 Param("pattern", "string", r"Regular expression for addresses, e.g. \.html$", default=""),
-                Param("background", "boolean", "Return a job id at once", default=False),
+                BACKGROUND_PARAM,
             ),
             OBJECT,
             _crawl_site,

@@ -1,0 +1,34 @@
+"""Leave an engine that does not answer alone for a while, so that not every search waits for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from bunko.errors import IndexFailure
+
+_PAUSE_SECONDS = 30.0
+
+
+class EnginePause:
+    """The time in which searches do not ask an engine; an import ends it and tries the engine at once."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._pause: tuple[float, IndexFailure] | None = None  # when it ends, and what began it
+
+    def raise_failure(self) -> None:
+        """Raise the failure that began the pause, if it has not ended."""
+        pause = self._pause  # read once: another thread may end it
+        if pause is not None and self._clock() < pause[0]:
+            raise pause[1]
+
+    def begin(self, failure: IndexFailure) -> None:
+        """Begin a pause if the engine is away; a failure during a pause does not make it longer."""
+        pause, now = self._pause, self._clock()
+        if failure.is_away and (pause is None or now >= pause[0]):
+            self._pause = now + _PAUSE_SECONDS, failure
+
+    def end(self) -> None:
+        """Let the next search ask the engine again."""
+        self._pause = None

@@ -1,0 +1,1 @@
+"""Prepare and embed documents on a Ray cluster."""

@@ -1,0 +1,170 @@
+"""deploy/: what can be known of the containers without starting them. There is no Docker where the tests run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bunko import __version__
+from bunko.interfaces.cli.main import bunko
+from bunko.library.load_settings import load_library_settings
+from bunko.library.paths import paths_for_folder
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+_PINNED = re.compile(r"[^:]+:[\w.-]*\d[\w.-]*")
+_VARIABLE = re.compile(r"\$\{\w+:-([^}]*)\}")
+_SECRET_NAME = re.compile(r"password|token|secret|key", re.IGNORECASE)
+
+if not DEPLOY.exists():
+    pytest.skip("deploy/ is not part of an installed bunko", allow_module_level=True)
+
+
+def compose_text() -> str:
+    """Return the file with the defaults of its variables."""
+    return _VARIABLE.sub(r"\1", (DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+
+
+def compose() -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load(compose_text())
+    return content
+
+
+def services() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = compose()["services"]
+    return found
+
+
+def bunko_services() -> dict[str, dict[str, Any]]:
+    return {name: service for name, service in services().items() if service["image"].startswith("bunko:")}
+
+
+def test_the_file_is_valid_by_the_specification_of_compose() -> None:
+    compose_spec = pytest.importorskip("compose_spec")
+    content = compose()  # without merge keys, which the parser does not know
+    assert set(compose_spec.PyCompose.from_yaml(yaml.safe_dump(content)).service_names()) == set(services())
+    content["services"]["proxy"]["portz"] = content["services"]["proxy"].pop("ports")
+    with pytest.raises(ValueError, match="portz"):
+        compose_spec.PyCompose.from_yaml(yaml.safe_dump(content))
+
+
+def test_the_dockerfile_has_no_known_weakness() -> None:
+    hadolint = shutil.which("hadolint", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if hadolint is None:
+        pytest.skip("hadolint is not installed here: make test installs it")
+    done = subprocess.run([hadolint, "--no-color", DEPLOY / "Dockerfile"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_there_are_the_engines_two_servers_and_a_proxy() -> None:
+    assert set(services()) == {"proxy", "bunko1", "bunko2", "postgres", "etcd", "minio", "milvus"}
+    assert {service["image"] for service in bunko_services().values()} == {f"bunko:{__version__}"}
+
+
+def test_every_image_is_of_a_fixed_version() -> None:
+    images = [service["image"] for service in services().values()]
+    images += re.findall(r"^FROM (\S+)", (DEPLOY / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert [image for image in images if not _PINNED.fullmatch(image)] == []
+    assert [image for image in images if "latest" in image] == []
+
+
+def test_nothing_can_be_reached_from_another_machine() -> None:
+    ports = {name: service["ports"] for name, service in services().items() if "ports" in service}
+    assert list(ports) == ["proxy"]
+    assert all(port.startswith("127.0.0.1:") for published in ports.values() for port in published)
+    networks = compose()["networks"]
+    for name, service in services().items():
+        open_networks = [network for network in service["networks"] if not networks[network].get("internal")]
+        assert open_networks == (["outside"] if name == "proxy" else [])
+        assert "network_mode" not in service
+
+
+def test_secrets_come_from_files_that_are_not_in_the_repository() -> None:
+    for service in services().values():
+        for name, value in service.get("environment", {}).items():
+            if _SECRET_NAME.search(name):
+                assert name.endswith("_FILE")
+                assert str(value).startswith("/run/secrets/")
+                assert str(value).rpartition("/")[2] in service["secrets"]
+    files = [secret["file"] for secret in compose()["secrets"].values()]
+    assert all(file.startswith("./secrets/") for file in files)
+    assert "/deploy/secrets/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+
+
+def test_the_script_creates_every_secret_once(tmp_path: Path) -> None:
+    script = tmp_path / "create-secrets.sh"
+    script.write_bytes((DEPLOY / "create-secrets.sh").read_bytes())
+    for _ in range(2):
+        output = subprocess.run(["sh", script], capture_output=True, text=True, check=True).stdout
+    assert output == ""
+    created = {path.name: path.read_text() for path in (tmp_path / "secrets").iterdir()}
+    assert created.keys() == compose()["secrets"].keys()
+    assert all(re.fullmatch(r"[0-9a-f]{48}", secret) for secret in created.values())
+    assert len(set(created.values())) == len(created)
+    assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700
+
+
+def test_every_service_says_whether_it_is_healthy_and_waits_for_what_it_needs() -> None:
+    for service in services().values():
+        assert service["healthcheck"]["test"][0] == "CMD"
+        assert service["restart"] == "unless-stopped"
+        needed = service.get("depends_on", {})
+        assert all(needed[name] == {"condition": "service_healthy"} for name in needed)
+    assert set(services()["proxy"]["depends_on"]) == {"bunko1", "bunko2"}
+    assert set(services()["bunko1"]["depends_on"]) == {"postgres", "milvus"}
+
+
+def test_servers_run_without_rights_and_keep_their_folders_apart() -> None:
+    folders = [service["volumes"][0] for service in bunko_services().values()]
+    assert len(set(folders)) == len(folders) == 2
+    for service in bunko_services().values():
+        assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+    assert "\nUSER 10001\n" in (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+
+
+def test_our_command_line_accepts_the_commands() -> None:
+    for service in bunko_services().values():
+        name, *arguments = service["command"]
+        parent = bunko.make_context("bunko", [name])
+        command = bunko.get_command(parent, name)
+        assert command is not None
+        options = command.make_context(name, arguments, parent=parent).params
+        assert (options["http"], options["workers"], options["allow_remote"]) == (True, 2, True)
+        assert str(options["port"]) in " ".join(service["healthcheck"]["test"])
+
+
+def test_our_settings_accept_the_environment(tmp_path: Path) -> None:
+    for name, service in bunko_services().items():
+        environ = {key: str(value) for key, value in service["environment"].items()}
+        for key, value in environ.items():
+            if key.endswith("_FILE"):
+                path = tmp_path / f"{name} {Path(value).name}"
+                path.write_text(f"secret of {Path(value).name}".replace(" ", "-"))
+                path.chmod(0o600)
+                environ[key] = str(path)
+        loaded = load_library_settings(paths_for_folder(tmp_path / "library"), environ=environ)
+        settings = loaded.settings
+        assert not loaded.notices
+        assert (settings.storage.kind, settings.index.kind) == ("postgres", "milvus")
+        assert settings.storage.password == "secret-of-postgres_password"
+        assert settings.serve.token == "secret-of-bunko_token"
+        assert settings.milvus.uri == "http://milvus:19530"
+        assert settings.serve.allowed_hosts == ("bunko1", "bunko2")
+
+
+def test_the_proxy_asks_the_servers_whether_they_are_ready_and_hides_their_metrics() -> None:
+    caddyfile = (DEPLOY / "Caddyfile").read_text(encoding="utf-8")
+    [upstreams] = re.findall(r"reverse_proxy ([^{]+) \{", caddyfile)
+    assert upstreams.split() == [f"{name}:8765" for name in bunko_services()]
+    assert "health_uri /readyz" in caddyfile
+    assert "respond /metrics 404" in caddyfile
+    [port] = services()["proxy"]["ports"]
+    assert f"\n:{port.rpartition(':')[2]} {{" in caddyfile

@@ -1,0 +1,144 @@
+"""How candidates from Milvus are scored, with exact products in place of Milvus."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bunko.indexes.memory import MemoryView
+from bunko.indexes.milvus import chunks as milvus_chunks
+from bunko.indexes.milvus.accumulator import StatisticsAccumulator
+from bunko.indexes.milvus.chunks import ChunkReader
+from bunko.indexes.milvus.dimensions import chunk_dimensions, sparse_vector
+from bunko.indexes.milvus.packed_moments import unpack_moments
+from bunko.indexes.milvus.statistics import SearchStatistics
+from bunko.indexes.milvus.view import MilvusView, SearchedCopy
+from bunko.protocols import Store
+from bunko.records import PreparedDocument, Ranking, StoredChunk
+from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, analyse_query
+from bunko.stores import memory
+from bunko.text import ngrams
+from bunko.text.line_joins import join_lines
+from bunko.types import Tool
+from tests.contracts.documents import prepared
+
+WORDS = "サーバー 設定 検索 障害 復旧 手順 温泉 料理 予算 会議 server search budget recovery setting garden dog".split()
+QUERIES = ("設定", "サーバーの設定", "障害から復旧する手順を教えてください", "search server", "温泉料理", "garden")
+CANDIDATES = 100
+DIMENSION = 8
+
+
+class Rows:
+    """The rows that Milvus would have, searched by their exact products."""
+
+    def __init__(self, chunks: Sequence[StoredChunk], average_length: float) -> None:
+        self.sparse: dict[int, Mapping[int, float]] = {}
+        for chunk in chunks:
+            parts = chunk_dimensions(chunk, ngrams.gram_keys(join_lines(chunk.text)))
+            self.sparse[chunk.chunk_id] = sparse_vector(chunk, *parts, average_length)
+        self.dense = {chunk.chunk_id: chunk.vector for chunk in chunks}
+
+    def search(
+        self, collection: str, field: str, vectors: Sequence[Any], limit: int, where: str
+    ) -> list[list[tuple[int, float]]]:
+        answers = []
+        for vector in vectors:
+            if field == "dense":
+                products = {row: float(np.dot(dense, vector)) for row, dense in self.dense.items() if dense is not None}
+            else:
+                products = {
+                    row: sum(weight * sparse.get(key, 0.0) for key, weight in vector.items())
+                    for row, sparse in self.sparse.items()
+                }
+                products = {row: product for row, product in products.items() if product > 0}
+            answers.append(sorted(products.items(), key=lambda item: -item[1])[:limit])
+        return answers
+
+
+class CountingReader(ChunkReader):
+    """Counts the chunks whose terms are read."""
+
+    terms_read = 0
+
+    def read(self, ids: Sequence[int], part: milvus_chunks.Part, generation: int) -> dict[int, Any]:
+        self.terms_read += len(ids) if part == "terms" else 0
+        return super().read(ids, part, generation)
+
+
+@pytest.fixture(scope="module")
+def views() -> tuple[MilvusView, MemoryView, CountingReader]:
+    store: Store = memory.build()
+    tool = store.tools.put(Tool("docs"))
+    rng = random.Random(3)
+    documents, vectors = [], {}
+    for number in range(400):
+        text = "。".join("と".join(rng.choices(WORDS, k=rng.randint(1, 4))) for _ in range(rng.randint(1, 5)))
+        document = prepared(f"{number}.md", f"{text}を教えてください" if number % 3 else text)
+        key = str(number).encode()
+        vectors[key] = np.array([rng.gauss(0, 1) for _ in range(DIMENSION)], np.float32)
+        vectors[key] /= np.linalg.norm(vectors[key])
+        documents.append(PreparedDocument(document.document, document.chunks, document.packed_terms, [key]))
+    store.documents.write(tool.id, upsert=documents, vectors=vectors)
+    chunks = list(store.changes.chunks_since(tool.id, 0))
+    accumulator = StatisticsAccumulator()
+    for chunk in chunks:
+        assert chunk.vector is not None
+        parts = chunk_dimensions(chunk, ngrams.gram_keys(join_lines(chunk.text)))
+        accumulator.add([np.concatenate(parts)], [int(chunk.term_counts.sum())], chunk.vector[None])
+    statistics = accumulator.statistics(store.generation())
+    store.index_statistics.replace(tool.id, "copy", statistics, accumulator.frequencies())
+    # Rows that were written when the average length was another: products are only near the scores.
+    rows = Rows(chunks, 0.9 * statistics.terms / statistics.chunks)
+    reader = CountingReader(store)
+    copy = SearchedCopy(tool.id, "copy", "rows", DIMENSION, unpack_moments(statistics.vectors), has_old_dates=False)
+    search_statistics = SearchStatistics(store, {(tool.id, "copy"): statistics}, [], len(chunks))
+    view = MilvusView(
+        rows.search, reader, [copy], [], search_statistics, list, lambda: None,
+        generation=store.generation(), candidates=CANDIDATES,
+    )  # fmt: skip
+    return view, MemoryView([chunks], store.generation()), reader
+
+
+def rounded(ranking: Ranking) -> list[tuple[int, float]]:
+    return [(row, round(score, 4)) for row, score in zip(*ranking, strict=True)]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("k", [3, 10])
+def test_the_best_of_a_few_candidates_are_the_best_of_all(
+    views: tuple[MilvusView, MemoryView, CountingReader], query: str, k: int
+) -> None:
+    view, reference, _ = views
+    analysis = analyse_query(query, cross_language_weight=CROSS_LANGUAGE_WEIGHT)
+    assert rounded(view.rank(analysis.terms, k, k1=1.2, b=0.75)) == rounded(
+        reference.rank(analysis.terms, k, k1=1.2, b=0.75)
+    )
+
+
+def test_candidates_that_cannot_be_among_the_best_are_not_read(
+    views: tuple[MilvusView, MemoryView, CountingReader],
+) -> None:
+    view, _, reader = views
+    terms = analyse_query("garden dog").terms
+    before = reader.terms_read
+    assert len(view.rank(terms, 3, k1=1.2, b=0.75).rows) == 3
+    assert reader.terms_read - before < CANDIDATES
+
+
+def test_the_nearest_rows_are_those_of_a_scan(views: tuple[MilvusView, MemoryView, CountingReader]) -> None:
+    view, reference, _ = views
+    vector = np.ones(DIMENSION, np.float32) / np.sqrt(np.float32(DIMENSION))
+    assert rounded(view.nearest(vector, 10).ranking) == rounded(reference.nearest(vector, 10).ranking)
+
+
+def test_texts_are_read_again_after_the_reader_forgot_them(
+    views: tuple[MilvusView, MemoryView, CountingReader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(milvus_chunks, "_MAX_CACHED", 5)
+    view, reference, _ = views
+    terms = analyse_query("障害から復旧する手順").terms
+    assert rounded(view.rank(terms, 10, k1=1.2, b=0.75)) == rounded(reference.rank(terms, 10, k1=1.2, b=0.75))

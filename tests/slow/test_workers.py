@@ -1,0 +1,149 @@
+"""A server of several processes that lose one, their supervisor, or are told to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.mcp.http_server import ask
+from tests.slow import corpus
+from tests.slow.serving import TOKEN
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc"),
+]
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+class Workers:
+    """`bunko serve --http --workers 2` and its processes."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, temporary: Path) -> None:
+        self.process, self.log, self.temporary = process, log, temporary
+        corpus.wait_until(lambda: "Listening on" in self.output(), "it listens")
+        self.port = int(self.output().partition("http://127.0.0.1:")[2].partition("/")[0])
+        corpus.wait_until(lambda: self.count_starts() == 2, "both workers have started")
+
+    def output(self) -> str:
+        return self.log.read_text(encoding="utf-8")
+
+    def is_ready(self) -> bool:
+        return ask(self.port, "/readyz").status == 200
+
+    def count_starts(self) -> float:
+        """Return how many workers have started, those that were killed since included."""
+        text = ask(self.port, "/metrics", **BEARER).text
+        return float(text.partition("\nbunko_worker_starts_total ")[2].partition("\n")[0] or 0)
+
+    def pids(self) -> list[int]:
+        """Return the worker processes that live now."""
+        return [pid for pid in descendants(self.process.pid) if "spawn_main" in command_line(pid)]
+
+    def has_replaced(self, pid: int) -> bool:
+        """Return whether another process has taken the place of a worker."""
+        pids = self.pids()
+        return len(pids) == 2 and pid not in pids
+
+
+def descendants(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    pids = [int(child) for child in children.read_text().split()] if children.exists() else []
+    return [*pids, *(grandchild for child in pids for grandchild in descendants(child))]
+
+
+def command_line(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    return ""
+
+
+def is_alive(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+@contextmanager
+def serving(docs: Path, folder: Path) -> Iterator[Workers]:
+    docs.mkdir(exist_ok=True)
+    corpus.write(docs, {"a.md": corpus.document("京都の寺")})
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    command = [sys.executable, "-m", "bunko", "serve", "--http", "--port", "0", "--workers", "2"]
+    log = folder / "log"
+    with open(log, "wb") as file:
+        environ = corpus.environment(BUNKO_TOKEN=TOKEN, TMPDIR=str(temporary))
+        process = subprocess.Popen([*command, "--docs-dir", str(docs)], env=environ, stdout=file, stderr=file)
+    try:
+        yield Workers(process, log, temporary)
+    finally:
+        for pid in descendants(process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def workers(tmp_path: Path) -> Iterator[Workers]:
+    with serving(tmp_path / "docs", tmp_path) as running:
+        yield running
+
+
+def test_a_killed_worker_is_replaced_and_the_other_answers_meanwhile(workers: Workers) -> None:
+    first, second = workers.pids()
+    for pid in (first, second):
+        os.kill(pid, signal.SIGKILL)
+        assert workers.is_ready()
+        corpus.wait_until(partial(workers.has_replaced, pid), "the worker is replaced")
+        assert f"(process {pid}) ended with signal 9" in workers.output()
+    assert not {first, second} & set(workers.pids())
+    corpus.wait_until(lambda: workers.count_starts() == 4, "two more have started")
+
+
+def test_no_process_is_left_when_the_supervisor_is_killed(workers: Workers) -> None:
+    pids = descendants(workers.process.pid)
+    assert len(pids) >= 2
+    workers.process.kill()
+    workers.process.wait()
+    corpus.wait_until(lambda: not any(map(is_alive, pids)), "all processes have ended")
+
+
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_ends_all_processes_and_leaves_nothing_behind(
+    workers: Workers, number: signal.Signals, exit_code: int
+) -> None:
+    pids = descendants(workers.process.pid)
+    workers.process.send_signal(number)
+    assert workers.process.wait(timeout=corpus.PATIENCE) == exit_code
+    corpus.wait_until(lambda: not any(map(is_alive, pids)), "all processes have ended")
+    assert "Traceback" not in workers.output()
+    assert "started again" not in workers.output()
+    assert not list(workers.temporary.glob("bunko-serve-*"))
+
+
+def test_ctrl_c_at_a_terminal_reaches_all_processes_and_ends_them_once(workers: Workers) -> None:
+    pids = descendants(workers.process.pid)
+    for pid in (*workers.pids(), workers.process.pid):
+        os.kill(pid, signal.SIGINT)
+    assert workers.process.wait(timeout=corpus.PATIENCE) == 130
+    corpus.wait_until(lambda: not any(map(is_alive, pids)), "all processes have ended")
+    assert "Traceback" not in workers.output()
+
+
+def test_a_worker_that_is_just_starting_ends_at_once_too(workers: Workers) -> None:
+    for pid in workers.pids():
+        os.kill(pid, signal.SIGKILL)
+        corpus.wait_until(partial(workers.has_replaced, pid), "a new worker is starting")
+    workers.process.send_signal(signal.SIGTERM)
+    assert workers.process.wait(timeout=corpus.PATIENCE) == 0
+    assert "Traceback" not in workers.output()
