@@ -95,6 +95,11 @@ class ChatService:
         self._server.server_close()
 
 
+def last_question(request: Request) -> str:
+    """Return the question that a request ends with; the results of a search may stand before it."""
+    return str(request["messages"][-1]["content"]).rpartition("Question: ")[2]
+
+
 def events(reply: Reply, request: Request) -> Iterator[dict[str, Any]]:
     """Yield a reply in the pieces in which a server streams it."""
 

@@ -14,7 +14,7 @@ import pytest
 from bunko.errors import LibraryError
 from bunko.library.library import Library
 from bunko.types.outbox import OutboxEntry
-from tests.chat.chat_service import Reply, Request, chat_service
+from tests.chat.chat_service import Reply, Request, chat_service, last_question
 from tests.slack.conftest import StartBot
 from tests.slack.running_bot import running_bot
 from tests.slack.slack_service import BOT_ID, BOT_USER, SIGNING_SECRET, SlackService
@@ -133,7 +133,7 @@ def test_threads_are_answered_in_order_and_a_slow_model_does_not_delay_other_thr
     released = threading.Event()
 
     def script(request: Request) -> Reply:
-        question = request["messages"][-1]["content"]
+        question = last_question(request)
         if question == "slow":
             assert released.wait(60)
         return Reply(f"Answer to {question}")
@@ -176,7 +176,7 @@ def test_a_crawl_is_announced_while_all_workers_are_busy(bot: StartBot, slack: S
 
 def test_fifty_mentions_at_once_are_all_answered_and_none_twice(bot: StartBot, slack: SlackService) -> None:
     with chat_service() as service:
-        service.script = lambda request: Reply(f"Answer to {request['messages'][-1]['content']}")
+        service.script = lambda request: Reply(f"Answer to {last_question(request)}")
         settings = {"BUNKO_CHAT_PROVIDER": "ollama", "BUNKO_CHAT_MODEL": "m", "BUNKO_CHAT_BASE_URL": service.address}
         with bot(**settings) as sender, ThreadPoolExecutor(10) as pool:
             events = [{**MENTION, "ts": f"1600000000.{number:06}", "text": f"q{number}"} for number in range(50)]

@@ -12,6 +12,8 @@ import pytest
 
 from bunko.evaluation.dataset import load_queries
 from bunko.library.library import Library
+from bunko.library.open import open_library
+from bunko.library.paths import locate_library
 from tests.chat.chat_service import ChatService, Reply, Request, chat_service
 from tests.site import Site, html
 from tests.slack.conftest import StartBot
@@ -156,6 +158,23 @@ def test_a_model_that_is_away_is_replaced_by_quotes(
     assert "ollama:m" in context["elements"][0]["text"]
 
 
+def test_with_the_tools_off_the_model_answers_alone_and_nothing_is_quoted(
+    open_slack_library: Callable[..., Library], slack: SlackService, service: ChatService, site: Site
+) -> None:
+    library = open_slack_library(**with_model(service), BUNKO_CRAWL_ALLOWED_HOSTS=site.host, MCP_ENABLED="false")
+    add_page(library, site.url("/backup"))
+    service.replies = [Reply("バックアップは30日間保存する。")]
+    service.script = lambda request: Reply(status=400, error="no such model")
+    with running_bot(library) as sender:
+        sender.mention(QUESTION)
+        [message] = slack.wait_for(1)
+        sender.mention(QUESTION)
+        failed = slack.wait_for(2)[1]
+    assert ":warning: (出典にありません)" in blocks(message)
+    assert service.requests[0]["messages"][-1]["content"] == QUESTION
+    assert failed["text"] == "エラー: RAG機能が無効です。管理者に連絡してください。"
+
+
 def test_a_page_that_gives_orders_deletes_nothing_and_calls_nobody(
     open_slack_library: Callable[..., Library], slack: SlackService, service: ChatService, site: Site
 ) -> None:
@@ -230,3 +249,34 @@ def test_the_tools_may_be_those_of_a_bunko_server_in_another_process(
         sender.mention(f"rag delete <{url}>")
         assert slack.wait_for(4)[3]["text"] == f"削除しました: {url} (1チャンク)"
     assert blocks(message) == f"バックアップは30日間保存する。 <{url}|[1]>\n出典:\n[1] <{url}|バックアップ>"
+
+
+@pytest.mark.slow
+def test_a_citation_that_changed_on_another_server_is_marked(
+    bot: StartBot, slack: SlackService, service: ChatService, tmp_path: Path
+) -> None:
+    docs, theirs = tmp_path / "docs", tmp_path / "theirs"
+    docs.mkdir()
+    (docs / "backup.md").write_text("# 運用\n\nバックアップは30日間保存する。\n", "utf-8")
+    with open_library(locate_library(library=theirs, environ={}), environ={}, create=True) as library:
+        library.add(docs, name="ops")
+        library.import_("ops")
+    rag = {
+        "command": sys.executable,
+        "args": ["-m", "bunko", "serve", "--library", str(theirs)],
+        "env": {"BUNKO_SEARCH_FRESHNESS_SECONDS": "0"},
+    }
+    servers = tmp_path / "servers.json"
+    servers.write_text(json.dumps({"mcpServers": {"rag": rag}}), "utf-8")
+
+    def change_and_say(request: Request) -> Reply:
+        if request["messages"][-1]["role"] != "tool":
+            return Reply(calls=[("search", json.dumps({"query": "バックアップ"}))])
+        (docs / "backup.md").write_text("# 運用\n\nバックアップは3日間保存する。\n", "utf-8")
+        return Reply("バックアップは30日間保存する。[1]")
+
+    service.script = change_and_say
+    with bot(**with_model(service), MCP_SERVERS_CONFIG=str(servers)) as sender:
+        sender.mention(QUESTION)
+        [message] = slack.wait_for(1)
+    assert "30日間保存する。 :warning: (出典はその後変わりました" in blocks(message)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.chat.chat_service import Reply, Request, chat_service
+from tests.chat.chat_service import Reply, Request, chat_service, last_question
 from tests.conftest import Run
 from tests.slack.running_bot import environment
 from tests.slack.slack_service import BOT_TOKEN, SIGNING_SECRET, Failure, Sender, SlackService
@@ -103,7 +103,7 @@ def test_a_bot_that_is_killed_answers_the_rest_after_a_restart_and_nothing_twice
         return None
 
     def answer(request: Request) -> Reply:
-        return Reply(f"Answer to {request['messages'][-1]['content']}")
+        return Reply(f"Answer to {last_question(request)}")
 
     slack.script = kill_after
     with chat_service() as service:

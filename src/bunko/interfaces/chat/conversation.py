@@ -23,7 +23,7 @@ from bunko.types.answers import AnswerSource
 
 _log = logging.getLogger("bunko.chat")
 
-_SEARCH_TOOLS = ("search", "rag_search")  # for models that cannot call tools, or do not
+SEARCH_TOOLS = ("search", "rag_search")  # for models that cannot call tools, or do not
 
 Permission = Literal["yes", "ask", "no"]
 Confirm = Callable[[str, Mapping[str, Any]], Awaitable[bool]]
@@ -75,6 +75,7 @@ class ChatReply:
     notices: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)  # the names of the tools that were called
     withheld: set[str] = field(default_factory=set)  # tools that have changed, and are only announced
+    search_tool: str = ""  # what the library can be searched with; empty: nothing
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
@@ -174,7 +175,7 @@ class Conversation:
             reply.notices.append(f"{self._model.label} cannot call tools, so the library was searched once.")
             events.on_restart()
             await self._answer(question, events, reply)
-        if self._can_call_tools and not reply.calls and needs_search is not None:
+        if self._can_call_tools and not reply.calls and needs_search is not None and reply.search_tool:
             reply.sources = list(self._sources)
             if await needs_search(reply):
                 reply.text = ""
@@ -207,7 +208,8 @@ class Conversation:
             f"{sentence} It can be used from the next question on." for sentence in self._tools.announcements()
         ]
         reply.notices += [f"{problem}." for problem in self._tools.problems.values()]
-        if search_first or not self._can_call_tools:
+        reply.search_tool = next((name for name in SEARCH_TOOLS if name in offered), "")
+        if reply.search_tool and (search_first or not self._can_call_tools):
             results = await self._search(question, offered, events, reply)
             prompt = prompts.SEARCHED_PROMPT if self._can_call_tools else prompts.NO_TOOLS_PROMPT
             messages.append({"role": "user", "content": f"{prompt}\n\n{results}\n\nQuestion: {question}"})
@@ -219,10 +221,9 @@ class Conversation:
         self, question: str, offered: Mapping[str, OfferedTool], events: ChatEvents, reply: ChatReply
     ) -> str:
         """Return the results of a search for the question itself."""
-        name = next((name for name in _SEARCH_TOOLS if name in offered), _SEARCH_TOOLS[0])
-        events.on_call(name, {"query": question})
-        reply.calls.append(name)
-        call = RequestedCall("", name, json.dumps({"query": question}))
+        events.on_call(reply.search_tool, {"query": question})
+        reply.calls.append(reply.search_tool)
+        call = RequestedCall("", reply.search_tool, json.dumps({"query": question}))
         return await self._run_call(call, offered, events)
 
     async def _take_turns(

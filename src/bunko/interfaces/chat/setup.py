@@ -39,7 +39,6 @@ class ChatTools:
 
     manager: MCPManager | None  # None: mcp.enabled is false
     problems: tuple[str, ...] = ()
-    is_local: bool = True  # all of them are tools of this library
     library_servers: frozenset[str] = frozenset()  # the names under which this library itself is offered
 
 
@@ -97,7 +96,7 @@ async def _connect(library: Library, configs: ServerConfigs, rights: Rights = AL
                 digests_path=_digests_path(library.paths) if external else None,
                 own_servers=builtin,
             )
-            yield ChatTools(manager, configs.problems, not external, builtin)
+            yield ChatTools(manager, configs.problems, builtin)
     finally:
         registry.jobs.stop_all()  # the library belongs to the caller
 

@@ -16,7 +16,6 @@ import anyio.to_thread
 from bunko.errors import BunkoError, SettingsError
 from bunko.interfaces.chat.consent import trust
 from bunko.interfaces.chat.setup import ChatTools, build_chat_server, open_chat_tools
-from bunko.interfaces.slack.answering import Answerer
 from bunko.interfaces.slack.dispatcher import Dispatcher
 from bunko.interfaces.slack.domains import AllowedDomains
 from bunko.interfaces.slack.events import Identity, build_app
@@ -25,6 +24,7 @@ from bunko.interfaces.slack.handler import Handler
 from bunko.interfaces.slack.messages import Messages
 from bunko.interfaces.slack.rag_commands import RagCommands
 from bunko.interfaces.slack.replies import Replies
+from bunko.interfaces.slack.threads import ThreadAnswers
 from bunko.interfaces.slack.web_api import SlackApi, SlackAway, SlackRefused, SlackTokenRejected, build_client, redact
 from bunko.library.library import Library
 from bunko.protocols import Store
@@ -141,7 +141,7 @@ def _build_handler(
         library.store.outbox,
         Replies(api, identity.user),
         RagCommands(settings, messages, tools.manager, domains),
-        Answerer(library, model, tools.manager, is_local=tools.is_local),
+        ThreadAnswers(library, model, tools),
         Feedback(library),
         messages,
         bot_user=identity.user,

@@ -12,13 +12,13 @@ import anyio.to_thread
 
 from bunko.errors import BunkoError
 from bunko.interfaces.answers import visible_sources
-from bunko.interfaces.slack.answering import Answerer
 from bunko.interfaces.slack.commands import Command, parse_message
 from bunko.interfaces.slack.feedback import Feedback
 from bunko.interfaces.slack.messages import Messages
 from bunko.interfaces.slack.rag_commands import RagCommands, Sender
 from bunko.interfaces.slack.rendering import SlackMessage, render_answer, render_text
 from bunko.interfaces.slack.replies import Replies, Thread
+from bunko.interfaces.slack.threads import ThreadAnswers
 from bunko.interfaces.slack.web_api import SlackAway, SlackRefused, SlackTokenRejected
 from bunko.protocols import OutboxStore
 from bunko.types.outbox import OutboxEntry
@@ -38,14 +38,14 @@ class Handler:
         outbox: OutboxStore,
         replies: Replies,
         commands: RagCommands,
-        answerer: Answerer,
+        answers: ThreadAnswers,
         feedback: Feedback,
         messages: Messages,
         *,
         bot_user: str,
         workers: int,
     ) -> None:
-        self._outbox, self._replies, self._commands, self._answerer = outbox, replies, commands, answerer
+        self._outbox, self._replies, self._commands, self._answers = outbox, replies, commands, answers
         self._feedback, self._messages, self._bot_user = feedback, messages, bot_user
         self._workers = anyio.CapacityLimiter(workers)
 
@@ -111,7 +111,7 @@ class Handler:
             lambda: self._outbox.finished(entry.bot, entry.thread, limit=_HISTORY)
         )
         history = [(past.answer["question"], past.answer["text"]) for past in finished if past.answer.get("question")]
-        answer = await self._answerer.answer(question, entry.thread, history)
+        answer = await self._answers.answer(question, entry.thread, history)
         if answer is None:
             return {"messages": self._text(self._messages.say("disabled"))}
         sources = [
