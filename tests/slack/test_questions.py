@@ -237,11 +237,13 @@ def test_the_tools_may_be_those_of_a_bunko_server_in_another_process(
         "args": ["-m", "bunko", "serve", "--library", str(library_folder), "--toolsets", "web"],
         "env": {"BUNKO_CRAWL_ALLOWED_HOSTS": site.host, "RAG_CRAWL_DELAY_SEC": "0"},
     }
-    Path("config").mkdir()
-    Path("config/mcp_servers.json").write_text(json.dumps({"mcpServers": {"rag": rag}}), "utf-8")
+    Path("servers.json").write_text(json.dumps({"mcpServers": {"rag": rag}}), "utf-8")
     service.replies = [search(), Reply("バックアップは30日間保存する。[1]")]
     url = site.url("/backup")
-    with bot(**with_model(service), BUNKO_CRAWL_ALLOWED_HOSTS=site.host, BUNKO_SLACK_WRITE_USERS="U1") as sender:
+    with bot(
+        **with_model(service), BUNKO_CRAWL_ALLOWED_HOSTS=site.host, BUNKO_SLACK_WRITE_USERS="U1",
+        MCP_SERVERS_CONFIG="servers.json",
+    ) as sender:  # fmt: skip
         sender.mention(f"rag crawl <{url}>")
         assert slack.wait_for(2)[1]["text"] == "└─ 完了: 1ページ / 1チャンク / エラー: 0件"
         sender.mention(QUESTION)

@@ -17,8 +17,10 @@ import pytest
 import yaml
 
 from tests.chat.chat_service import Reply, Request, chat_service, last_question
+from tests.cli.processes import TerminalProcess, subprocess_environment
 from tests.conftest import Run
-from tests.slack.running_bot import environment
+from tests.slack.conftest import StartBot
+from tests.slack.running_bot import environment, open_test_library
 from tests.slack.slack_service import BOT_TOKEN, SIGNING_SECRET, Failure, Sender, SlackService
 
 
@@ -65,6 +67,57 @@ def test_other_machines_are_kept_out_unless_that_is_wanted(
     assert done.code == 2
     assert "--allow-remote" in done.err
     assert run("slack", "--http", "x").code == 2
+
+
+def test_a_token_in_the_environment_is_no_reason_to_warn(
+    bot: StartBot, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SLACK_BOT_TOKEN", BOT_TOKEN)
+    with bot():
+        pass
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == []
+
+
+def write_their_list(marker: Path) -> None:
+    """Write a list into the current folder whose only server leaves a file behind when it is started."""
+    server = {"command": sys.executable, "args": ["-c", f"open({str(marker)!r}, 'w')"]}
+    Path("config").mkdir()
+    Path("config/mcp_servers.json").write_text(json.dumps({"mcpServers": {"theirs": server}}), "utf-8")
+
+
+def test_a_list_in_the_current_folder_starts_nothing_unless_it_is_named(
+    bot: StartBot, slack: SlackService, library_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    marker = tmp_path / "started"
+    write_their_list(marker)
+    with bot() as sender:
+        sender.mention("rag status")
+        assert slack.wait_for(1)[0]["text"].startswith("ナレッジベース統計:")
+    assert not marker.exists()
+    assert "config/mcp_servers.json is not used, because it starts programs" in caplog.text
+    with bot(MCP_SERVERS_CONFIG="config/mcp_servers.json") as sender:
+        sender.mention("rag status")
+        assert "RAG機能が無効です" in slack.wait_for(2)[1]["text"]
+    assert marker.exists()
+
+
+@pytest.mark.slow
+def test_at_a_terminal_the_operator_is_asked_about_a_list_in_the_current_folder(
+    library_folder: Path, slack: SlackService, tmp_path: Path
+) -> None:
+    marker = tmp_path / "started"
+    write_their_list(marker)
+    open_test_library(library_folder, {}).close()
+    env = subprocess_environment(tmp_path, XDG_DATA_HOME=str(tmp_path / "data"), **environment(slack))
+    for reply, is_started in ((b"n\r", False), (b"y\r", True)):
+        terminal = TerminalProcess("slack", "--http", "0", "--library", library_folder, env=env, cwd=Path.cwd())
+        terminal.wait_for("Do you trust this file")
+        assert str(marker) in terminal.written.decode().replace("\r\n", "")
+        terminal.type(reply)
+        terminal.wait_for("Press Ctrl-C to stop")
+        terminal.type(b"\x03")
+        assert terminal.close() == 0
+        assert marker.exists() == is_started
 
 
 @contextmanager

@@ -25,11 +25,6 @@ def refuse(path: Path, servers: Sequence[ServerConfig]) -> bool:
     return False
 
 
-def trust(path: Path, servers: Sequence[ServerConfig]) -> bool:
-    """Use the list in the folder that an operator has started a service in: it is that of the service."""
-    return True
-
-
 def is_allowed(path: Path, servers: Sequence[ServerConfig], approve: Approve) -> bool:
     """Return whether a list of servers may be used; a list that has changed since is asked about again."""
     if not servers:

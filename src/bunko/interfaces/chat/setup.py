@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -46,22 +46,19 @@ class ChatTools:
 async def open_chat_tools(
     library: Library,
     *,
-    folders: Sequence[Path] | None = None,
     environment: Mapping[str, str] = os.environ,
     approve: Approve = refuse,
     with_library: bool = False,
 ) -> AsyncIterator[ChatTools]:
     """Connect the servers of the list, or only this library if there is no list; disconnect them at the end.
 
-    A relative path of the list is looked for in the folders; see `list_folders`. `approve` is asked before a list from
-    the current folder is used. With `with_library`, this library is offered even if the list does not name bunko.
+    `approve` is asked before a list from the current folder is used. With `with_library`, this library is offered even
+    if the list does not name bunko.
     """
-    settings = library.settings.mcp
-    if not settings.enabled:
+    if not library.settings.mcp.enabled:
         yield ChatTools(None)
         return
-    folders = list_folders(library.paths) if folders is None else folders
-    configs = _load_list(settings.servers_config, folders, _own_folders(library.paths), environment, approve)
+    configs = load_list(library, environment=environment, approve=approve)
     if with_library and not any(map(_is_bunko, configs.servers)):
         taken = {config.name for config in configs.servers}
         name = next(name for name in (_BUILTIN.name, "library", "") if name not in taken)
@@ -126,13 +123,15 @@ def _own_folders(paths: LibraryPaths) -> set[Path]:
     return {folder.resolve() for folder in (paths.folder, user_config_folder())}
 
 
-def _load_list(
-    path: str | None,
-    folders: Sequence[Path],
-    own_folders: Collection[Path],
-    environment: Mapping[str, str],
-    approve: Approve,
+def load_list(
+    library: Library, *, environment: Mapping[str, str] = os.environ, approve: Approve = refuse
 ) -> ServerConfigs:
+    """Read the list of servers, or return only this library if there is none; see `list_folders`.
+
+    `approve` is asked before a list from the current folder is used.
+    """
+    path, folders = library.settings.mcp.servers_config, list_folders(library.paths)
+    own_folders = _own_folders(library.paths)
     relative = Path(path).expanduser() if path else DEFAULT_SERVERS_FILE
     candidates = [folder / relative for folder in folders]
     problems: list[str] = []

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bunko.errors import BunkoError
-from bunko.interfaces.cli.options import (
-    confirm,
-    escape_controls,
-    names_option,
-    pop_shared_options,
-    print_stderr,
-    shared_options,
-)
+from bunko.interfaces.cli.options import names_option, pop_shared_options, print_stderr, shared_options
 
 if TYPE_CHECKING:
-    from bunko.interfaces.chat.server_config import ServerConfig
     from bunko.interfaces.cli.chat_session import ChatSession, ReadLine
     from bunko.library.library import Library
 
@@ -70,6 +60,7 @@ async def _run(library: Library, options: dict[str, Any], library_flags: str) ->
     from bunko.interfaces.chat.setup import build_chat_server
     from bunko.interfaces.cli.ask import mute_server_log
     from bunko.interfaces.cli.chat_session import NO_MODEL, ChatSession, answer_lines
+    from bunko.interfaces.cli.server_consent import ask_about_servers
 
     mute_server_log()
     is_interactive = _is_interactive()
@@ -77,7 +68,7 @@ async def _run(library: Library, options: dict[str, Any], library_flags: str) ->
     model = build_chat_server(library.settings, options["model"])
     if options["model"] and model is None:
         raise BunkoError("No chat provider is set", hint="Set chat.provider first: see docs/chat.md.")
-    approve = _approve if is_interactive else refuse
+    approve = ask_about_servers if is_interactive else refuse
     async with open_answerer(library, model, names=options["names"], approve=approve) as answerer:
         for problem in answerer.tools.problems:
             print_stderr(problem)
@@ -113,13 +104,3 @@ def _resume(session: ChatSession) -> None:
 
 def _is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def _approve(path: Path, servers: Sequence[ServerConfig]) -> bool:
-    """Ask whether a list of MCP servers in the current folder may be used."""
-    from bunko.interfaces.chat.consent import describe_server
-
-    print_stderr(f"{escape_controls(str(path))} names MCP servers. Using them runs these commands:")
-    for server in servers:
-        print_stderr(f"  {escape_controls(server.name)}: {escape_controls(describe_server(server))}")
-    return confirm("Do you trust this file and want to use them?")

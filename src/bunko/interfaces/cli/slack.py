@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +90,12 @@ def _run(library: Library, listener: socket.socket | None) -> None:
     """Run the bot until Ctrl-C or a request to end; what it has promised is answered after the next start."""
     import anyio
 
+    from bunko.interfaces.chat.setup import load_list
+    from bunko.interfaces.cli.server_consent import ask_about_servers
     from bunko.interfaces.slack.bot import run_bot
+
+    if library.settings.mcp.enabled and sys.stdin.isatty() and sys.stderr.isatty():
+        load_list(library, approve=ask_about_servers)  # the answer is remembered
 
     def announce(identity: Identity) -> None:
         if listener is None:

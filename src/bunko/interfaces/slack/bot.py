@@ -14,7 +14,6 @@ import anyio
 import anyio.to_thread
 
 from bunko.errors import BunkoError, SettingsError
-from bunko.interfaces.chat.consent import trust
 from bunko.interfaces.chat.setup import ChatTools, build_chat_server, open_chat_tools
 from bunko.interfaces.slack.dispatcher import Dispatcher
 from bunko.interfaces.slack.domains import AllowedDomains
@@ -67,7 +66,7 @@ async def run_bot(
     slack = library.settings.slack
     api = SlackApi(build_client(slack.bot_token, slack.api_url))
     identity = await _identify(api)
-    async with open_chat_tools(library, approve=trust) as tools, anyio.create_task_group() as tasks:
+    async with open_chat_tools(library) as tools, anyio.create_task_group() as tasks:
         for problem in tools.problems:
             _log.warning("%s", problem)
         model = build_chat_server(library.settings)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from slack_sdk import WebClient
 
 _log = logging.getLogger("bunko.slack")
+_bolt_log = logging.getLogger("bunko.slack.bolt")
+# Bolt reads SLACK_BOT_TOKEN by itself, and warns that the client has a token already: the same one.
+_bolt_log.addFilter(lambda record: "`token` will be unused" not in record.getMessage())
 
 # Of messages that people write; others are edits, deletions, and what Slack or other bots say.
 _SUBTYPES = (None, "file_share", "thread_broadcast")
@@ -52,7 +55,7 @@ def build_app(
         signing_secret=signing_secret,
         # The event is acknowledged when its listener has stored it, not before.
         process_before_response=True,
-        logger=_log,
+        logger=_bolt_log,
     )
 
     def take_message(event: dict[str, Any]) -> None:
