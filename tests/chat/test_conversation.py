@@ -13,6 +13,7 @@ from bunko.errors import QueryError
 from bunko.interfaces.chat.conversation import ChatEvents, ChatLimits, ChatReply, Conversation
 from bunko.interfaces.chat.mcp_manager import MCPManager
 from bunko.interfaces.chat.servers import ServerTool, ToolOutput
+from bunko.llm.connection import ChatConnection
 from bunko.llm.turns import ChatServer
 from bunko.remote import RemoteFailure
 from tests.chat.chat_service import ChatService, Reply, Request, chat_service
@@ -55,7 +56,8 @@ def search(query: str) -> Reply:
 
 
 def chat_model(service: ChatService) -> ChatServer:
-    return ChatServer("test:m", address=service.address, secret="", fix="", request_options={"model": "m"}, timeout=5.0)
+    connection = ChatConnection("ollama", "m", service.address)
+    return ChatServer(connection, request_options={"model": "m"}, timeout=5.0)
 
 
 def converse(
@@ -193,7 +195,7 @@ def test_a_model_that_cannot_call_tools_gets_the_results_with_the_question() -> 
     assert "バックアップは30日保存する。" in service.requests[1]["messages"][-1]["content"]
     assert "tools" not in service.requests[2]
     assert (first.text, second.text) == ("30日です。[1]", "はい。")
-    assert first.notices == ["test:m cannot call tools, so the library was searched once."]
+    assert first.notices == ["ollama:m cannot call tools, so the library was searched once."]
 
 
 def test_later_questions_see_earlier_answers_and_sources_keep_their_numbers() -> None:

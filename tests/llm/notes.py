@@ -10,8 +10,8 @@ import pytest
 
 from bunko.library import memos
 from bunko.library.library import Library
-from bunko.llm import client
 from bunko.llm.client import ChatModel
+from bunko.llm.connection import ChatConnection
 from bunko.types import Answer
 from tests.loopback import KEY, Loopback, chatting
 from tests.mcp.test_memos_toolset import DIARY, opened, write
@@ -47,4 +47,10 @@ def titles(answer: Answer) -> list[str]:
 
 
 def build_chat(service: Loopback, **options: Any) -> ChatModel:
-    return client.build("openrouter", address=service.address, api_key=KEY, **({"timeout": 20.0} | options))
+    connection = ChatConnection("openrouter", options.pop("model", "openai/gpt-4o-mini"), service.address, KEY)
+    return ChatModel(connection, **({"timeout": 20.0, "max_tokens": 200, "temperature": 0.0} | options))
+
+
+def build_local_chat(address: str, key: str = "", *, timeout: float = 20.0) -> ChatModel:
+    connection = ChatConnection("ollama", "m", address, key)
+    return ChatModel(connection, timeout=timeout, max_tokens=200, temperature=0.0)

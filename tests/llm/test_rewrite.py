@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.llm import client
+from bunko.llm.connection import PRESETS
 from bunko.llm.rewrite import rewrite_query
 from bunko.settings import load_settings
 from tests.conftest import Run
@@ -76,10 +76,11 @@ def test_openrouter_is_told_which_providers_are_wanted_and_others_are_not(notes:
 
 def test_a_providers_key_never_goes_to_another_address(notes: Notes) -> None:
     notes.ask(BUNKO_CHAT_PROVIDER="ollama", BUNKO_CHAT_BASE_URL=notes.service.address, BUNKO_CHAT_MODEL="own")
-    answer = notes.ask(BUNKO_CHAT_BASE_URL=notes.service.address)
-    assert "there is no key" in answer.notices[0]
-    notes.ask(BUNKO_CHAT_BASE_URL=notes.service.address, BUNKO_CHAT_API_KEY="another")
-    assert [asked.headers["authorization"] for asked in notes.service.asked] == ["Bearer none", "Bearer another"]
+    notes.ask(BUNKO_CHAT_BASE_URL=notes.service.address)
+    notes.ask(BUNKO_CHAT_BASE_URL=notes.service.address, BUNKO_CHAT_API_KEY="another", BUNKO_CHAT_MODEL="own")
+    assert [asked.headers["authorization"] for asked in notes.service.asked] == [
+        "Bearer none", "Bearer none", "Bearer another",
+    ]  # fmt: skip
 
 
 def test_words_that_find_nothing_give_way_to_the_query(notes: Notes) -> None:
@@ -194,4 +195,4 @@ def test_the_settings_that_the_page_shows_are_settings(tmp_path: Path) -> None:
     settings = load_settings(environ={}, config=tmp_path / "bunko.toml").settings
     assert (settings.chat.provider, settings.chat.data_collection) == ("openrouter", "deny")
     assert (settings.rewrite.enabled, settings.summarize.provider) == (True, "llm")
-    assert settings.chat.model == client.PRESETS["openrouter"].model
+    assert settings.chat.model == PRESETS["openrouter"].model

@@ -11,10 +11,10 @@ from contextlib import suppress
 
 import pytest
 
-from bunko.llm import client
+from bunko.llm.client import describe_failure
 from bunko.records import Filter
 from bunko.remote import RemoteFailure
-from tests.llm.notes import WORDS, Notes, build_chat, titles
+from tests.llm.notes import WORDS, Notes, build_chat, build_local_chat, titles
 from tests.loopback import KEY, Loopback, Reply, hang, openai_error, said, told
 
 
@@ -74,7 +74,7 @@ def test_an_answer_that_comes_in_drops_does_not_outlast_the_time_limit() -> None
 
         thread = threading.Thread(target=drip)
         thread.start()
-        asked = client.build("ollama", address=f"http://127.0.0.1:{server.getsockname()[1]}", model="m", timeout=0.5)
+        asked = build_local_chat(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=0.5)
         with pytest.raises(RemoteFailure, match=r"no answer within 0\.5 s"):
             asked.ask("role", "text")
         over.set()
@@ -95,11 +95,13 @@ def test_a_server_that_is_not_there_is_named(notes: Notes) -> None:
     ],
 )  # fmt: skip
 def test_an_address_or_a_key_that_cannot_be_used_is_a_failure_like_any_other(address: str, key: str) -> None:
-    asked = client.build("ollama", address=address, model="m", api_key=key, timeout=20.0)
+    asked = build_local_chat(address, key)
     with pytest.raises(RemoteFailure) as caught:
         asked.ask("role", "text")
-    shown = asked.describe_failure(caught.value)
-    assert shown.startswith("ollama:m did not answer: ")
+    shown = describe_failure(asked, caught.value)
+    is_key_wrong = key != KEY
+    assert ("the key contains a character that is not allowed" in shown) == is_key_wrong
+    assert shown.startswith("ollama:m did not answer: ") != is_key_wrong
     assert KEY not in shown
 
 
@@ -177,11 +179,13 @@ def test_a_failure_carries_no_key_in_what_caused_it(service: Loopback) -> None:
 def test_what_is_missing_on_this_side_is_not_blamed_on_the_server() -> None:
     code = (
         "import sys; sys.modules['openai'] = None\n"
-        "from bunko.llm.client import build\nfrom bunko.remote import RemoteFailure\n"
+        "from bunko.llm.client import ChatModel, describe_failure\nfrom bunko.llm.connection import ChatConnection\n"
+        "from bunko.remote import RemoteFailure\n"
         "for model in ('m', ''):\n"
-        "    chat = build('ollama', address='http://127.0.0.1:9', model=model)\n"
+        "    connection = ChatConnection('ollama', model, 'http://127.0.0.1:9')\n"
+        "    chat = ChatModel(connection, timeout=20, max_tokens=9, temperature=None)\n"
         "    try:\n        chat.ask('role', 'text')\n"
-        "    except RemoteFailure as failure:\n        print(chat.describe_failure(failure))\n"
+        "    except RemoteFailure as failure:\n        print(describe_failure(chat, failure))\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines() == [

@@ -12,6 +12,7 @@ import pytest
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library import memos
 from bunko.library.library import Library
+from bunko.library.llm import ChatModels
 from bunko.search.summaries import Summary, format_summary, summarize_hits
 from bunko.types import Answer
 from tests.conftest import Run
@@ -51,7 +52,7 @@ class Notes:
     def ask(self, query: str = "予算", **environ: str) -> tuple[Answer, Summary]:
         library = self.library(**environ)
         answer = library.search(query, kinds=("memos",), mode="bm25")
-        return answer, library.summarize_answer(answer)
+        return answer, ChatModels(library.settings, library.store).summarize_answer(answer)
 
     def kept(self) -> list[tuple[Any, ...]]:
         connection = sqlite3.connect(self.folder / "library" / "library.db")
@@ -170,7 +171,7 @@ def test_a_memo_or_a_model_that_gives_orders_changes_nothing_but_the_words_of_a_
     library = notes.library()
     before = (library.tools(), library.store.generation())
     answer = library.search("予算", kinds=("memos",), mode="bm25")
-    found = library.summarize_answer(answer)
+    found = ChatModels(library.settings, library.store).summarize_answer(answer)
     assert found.text == "予算の罠。[31m\nx ここを見て。[address left out] https://own.example/page"
     assert [hit.title for hit in answer.hits] == ["予算の罠"]
     assert (library.tools(), library.store.generation()) == before

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from bunko.llm.connection import ChatConnection
 from bunko.llm.turns import ChatServer, Message, RequestedCall, Turn, rejects_tools
 from bunko.remote import RemoteFailure
 from tests.chat.chat_service import ChatService, Reply, chat_service
@@ -23,9 +24,8 @@ def take_turn(
     """Ask the service once."""
 
     async def ask() -> Turn:
-        server = ChatServer(
-            "test:m", address=service.address, secret="sk-1", fix="", request_options={"model": "m"}, timeout=timeout
-        )
+        connection = ChatConnection("ollama", "m", service.address, "sk-1")
+        server = ChatServer(connection, request_options={"model": "m"}, timeout=timeout)
         try:
             return await server.turn(QUESTION, tools, (pieces if pieces is not None else []).append)
         finally:

@@ -36,7 +36,7 @@ USERS_OWN = {
     "slack": "bot_token app_token signing_secret write_users write_channels allowed_domains workers keep_days api_url",
     "rewrite": "enabled model max_tokens temperature timeout cache_seconds",
     "summarize": "provider model max_tokens temperature timeout max_input_chars",
-    "ask": "top_k model max_tokens temperature timeout max_input_chars",
+    "ask": "top_k max_input_chars",
     "web": "top_k chunk_size chunk_overlap vector_weight k1 b min_combined_score",
     "retry": "max_retries base_delay backoff_factor",
     "chromadb": "url token tenant database timeout write_timeout collection_name hnsw_space hnsw_construction_ef"

@@ -228,6 +228,24 @@ def test_feedback_becomes_judgements_with_one_vote_for_each_person(
     assert row["feedback"]["sources"][0]["uri"] == site.url("/backup")
 
 
+def test_feedback_is_about_the_tool_that_was_cited_and_not_about_a_namesake(
+    open_slack_library: Callable[..., Library], slack: SlackService, tmp_path: Path
+) -> None:
+    library = open_slack_library()
+    for name, text in (("ops", "バックアップは30日間保存する。"), ("menu", "今日の献立はカレーです。")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "readme.md").write_text(f"# {name}\n\n{text}\n", "utf-8")
+        library.add(tmp_path / name, name=name)
+    library.import_()
+    with running_bot(library) as sender:
+        sender.mention(QUESTION)
+        [message] = slack.wait_for(1)
+        assert sender.click("bunko_good", message, user="U1") == 200
+        sender.mention("最後", thread_ts=message["thread_ts"])  # the vote is worked on before it
+        slack.wait_for(2)
+    assert [path.name for path in (library.paths.folder / "judged").iterdir()] == ["ops.json"]
+
+
 @pytest.mark.slow
 def test_the_tools_may_be_those_of_a_bunko_server_in_another_process(
     bot: StartBot, slack: SlackService, service: ChatService, site: Site, library_folder: Path

@@ -112,12 +112,12 @@ def answer_measures(question: JudgedQuestion, answer: CheckedAnswer) -> dict[str
     values = {"prompt_tokens": float(answer.prompt_tokens), "answer_tokens": float(answer.answer_tokens)}
     values |= {"cost": answer.cost} if answer.cost else {}
     checked = [sentence for sentence in answer.sentences if sentence.status != "plain"]
-    citations = [given for sentence in checked for given in sentence.citations if not given.added]
+    citations = [citation for sentence in checked for citation in sentence.citations if not citation.added]
     if checked:
         values["supported"] = sum(sentence.status == "supported" for sentence in checked) / len(checked)
     if citations:
-        values["citation_support"] = sum(given.supports for given in citations) / len(citations)
-        values["invented_citations"] = sum(not given.number for given in citations) / len(citations)
+        values["citation_support"] = sum(citation.supports for citation in citations) / len(citations)
+        values["invented_citations"] = sum(not citation.number for citation in citations) / len(citations)
     if not question.is_answerable:
         values["refusal"] = float(not answer.is_found)
         return values

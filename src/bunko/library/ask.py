@@ -112,7 +112,7 @@ class Asker:
                 answer.question, answer.sources, writer, max_chars=self._settings.ask.max_input_chars
             )
         except RemoteFailure as failure:
-            answer.notices.append(f"The answer is quoted from the documents. {describe_failure(writer, failure)}")
+            answer.notices.append(f"The answer is quoted from the documents. {_describe(writer, failure)}")
             return None
         if not any(char.isalnum() for char in written.text):
             answer.notices.append(f"The answer is quoted from the documents. {writer.label} returned no readable text.")
@@ -126,16 +126,16 @@ class Asker:
     def _quote(self, question: str, sources: Sequence[AnswerSource]) -> list[CheckedSentence]:
         by_number = {source.number: source for source in sources}
         sentences: list[CheckedSentence] = []
-        for chosen in choose_sentences(question, sources, similarity=self._similarity()):
+        for quote in choose_sentences(question, sources, similarity=self._similarity()):
             citations = tuple(
                 CheckedCitation(f"[{number}]", number, state, supports=state in ("same", "moved"))
-                for number in chosen.sources
+                for number in quote.sources
                 for state in [self.check_source(by_number[number])]
             )
             status: SentenceStatus = "supported" if any(citation.holds for citation in citations) else "unsupported"
             before = "\n" if sentences else ""
             sentences.append(
-                CheckedSentence(chosen.text, status, citations, best_source=chosen.sources[0], before=before)
+                CheckedSentence(quote.text, status, citations, best_source=quote.sources[0], before=before)
             )
         return sentences
 
@@ -154,11 +154,11 @@ class Asker:
         return compare
 
 
-def describe_failure(writer: Writer, failure: RemoteFailure) -> str:
+def _describe(writer: Writer, failure: RemoteFailure) -> str:
     """Return why a writer did not answer, as a sentence for a notice."""
-    from bunko.llm.client import ChatModel
+    from bunko.llm.client import ChatModel, describe_failure
 
-    return writer.describe_failure(failure) if isinstance(writer, ChatModel) else f"{writer.label}: {failure.message}."
+    return describe_failure(writer, failure) if isinstance(writer, ChatModel) else f"{writer.label}: {failure.message}."
 
 
 def _to_source(number: int, passage: Passage) -> AnswerSource:

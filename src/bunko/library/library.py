@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from bunko.records import DatedDocument, LoggedSearch, StoredDocument
     from bunko.search.citations import CitationCheck
     from bunko.search.passages import Passage
-    from bunko.search.summaries import Summary
     from bunko.types.answers import CheckedAnswer
 
 
@@ -233,10 +232,6 @@ class Library:
     def verify_citation(self, citation: str, digest: str, *, tool: str | None = None) -> CitationCheck:
         """Return whether a cited passage is still in its document, importing changes first."""
         return self.documents.verify_citation(citation, digest, tool=tool)
-
-    def summarize_answer(self, answer: Answer) -> Summary:
-        """Summarise the hits of an answer as the settings say; failures are added to the answer's notices."""
-        return self._chat_models.summarize_answer(answer)
 
     def tags(
         self, tool: ToolNames = None, *, kinds: Sequence[str] = (), where: Filter = NO_FILTER

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bunko.activity import report_lookup
 from bunko.errors import BunkoError
@@ -68,38 +68,22 @@ class ChatModels:
 
     def ask_model(self) -> ChatModel | None:
         """Return the chat model that answers questions; None if no provider is set."""
-        return self._get_chat("ask")
+        return self._get_chat("chat")
 
     def _get_chat(self, section: str) -> ChatModel | None:
         """Return the chat model of a settings section, built at first use; None if no provider is set."""
-        chat, purpose, embedding = self._settings.chat, getattr(self._settings, section), self._settings.embedding
-        if chat.provider is None:
-            return None
         if section not in self._chats:
-            from bunko.llm.client import build
+            from bunko.llm.client import ChatModel
+            from bunko.llm.connection import chat_connection
 
-            key = chat.api_key
-            if not key and not chat.base_url:  # a provider's key is sent to that provider only
-                key = getattr(embedding, f"{chat.provider}_api_key", "")
-            self._chats[section] = build(
-                chat.provider,
-                address=chat.base_url or getattr(embedding, f"{chat.provider}_base_url"),
-                model=purpose.model or chat.model,
-                api_key=key,
-                timeout=purpose.timeout,
-                max_tokens=purpose.max_tokens,
-                temperature=purpose.temperature,
-                preferences=self._provider_preferences() if chat.provider == "openrouter" else {},
+            purpose = getattr(self._settings, section)
+            connection = chat_connection(self._settings, purpose.model)
+            if connection is None:
+                return None
+            self._chats[section] = ChatModel(
+                connection, timeout=purpose.timeout, max_tokens=purpose.max_tokens, temperature=purpose.temperature
             )
         return self._chats[section]
-
-    def _provider_preferences(self) -> dict[str, Any]:
-        chat = self._settings.chat
-        preferences = {
-            "order": list(chat.provider_order), "sort": chat.provider_sort,
-            "allow_fallbacks": chat.allow_fallbacks, "data_collection": chat.data_collection,
-        }  # fmt: skip
-        return {name: value for name, value in preferences.items() if value not in (None, [])}
 
 
 class _AnswerCache:

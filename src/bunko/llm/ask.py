@@ -52,13 +52,13 @@ class WrittenAnswer(NamedTuple):
 def write_answer(question: str, sources: Sequence[AnswerSource], writer: Writer, *, max_chars: int) -> WrittenAnswer:
     """Ask a model once with the passages in its prompt, at most `max_chars` characters of them."""
     mark = secrets.token_hex(4)
-    shown = list(_fit(sources, max_chars))
-    blocks = [_block(source, mark) for source in shown]
+    passages = list(_fit(sources, max_chars))
+    blocks = [_block(source, mark) for source in passages]
     prompt = "\n\n".join([f"Question: {' '.join(escape_surrogates(question).split())}", *blocks])
     answer = writer.ask(_SYSTEM_PROMPT, prompt)
     return WrittenAnswer(
-        clean_answer(answer, shown),
-        shown,
+        clean_answer(answer, passages),
+        passages,
         estimate_tokens(_SYSTEM_PROMPT) + estimate_tokens(prompt),
         estimate_tokens(answer),
     )

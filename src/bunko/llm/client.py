@@ -5,32 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from bunko.remote import NOT_READY_STATUS, RemoteFailure, explain_failure, openai_client, translate_openai_errors
+from bunko.llm.connection import ChatConnection
+from bunko.remote import (
+    NOT_READY_STATUS,
+    RemoteEndpoint,
+    RemoteFailure,
+    explain_failure,
+    openai_client,
+    translate_openai_errors,
+)
 from bunko.text.hidden_chars import remove_hidden_chars
 
 if TYPE_CHECKING:
     from openai import OpenAI
 
-
-class ChatPreset(NamedTuple):
-    """A server with a preset name."""
-
-    model: str = ""  # the default model; empty for local servers, whose models are unknown
-    key_variable: str = ""  # the environment variable of its key; a local server needs none
-
-
-PRESETS = {
-    "openrouter": ChatPreset("openai/gpt-4o-mini", "OPENROUTER_API_KEY"),
-    "openai": ChatPreset("gpt-4o-mini", "OPENAI_API_KEY"),
-    "lmstudio": ChatPreset(),
-    "ollama": ChatPreset(),
-}
 
 _MAX_ANSWER_BYTES = 1_000_000  # the longest answer requested has a hundredth of that
 _RETRY_SECONDS = 0.5  # before the second attempt, if the service names no time
@@ -60,29 +54,17 @@ class ChatModel:
 
     def __init__(
         self,
-        provider: str,
+        connection: ChatConnection,
         *,
-        model: str,
-        address: str,
-        secret: str,
         timeout: float,
         max_tokens: int,
         temperature: float | None,
-        preferences: Mapping[str, Any],  # OpenRouter's provider preferences
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self.label = f"{provider}:{model}"
-        self.address, self.secret = address, secret
-        key_variable = PRESETS[provider].key_variable
-        self.fix = f"Set {key_variable} to a valid key." if key_variable else "Set chat.api_key to a valid key."
-        self._provider, self._model, self._timeout, self._clock = provider, model, timeout, clock
-        self._request_options: dict[str, Any] = {"model": model}
-        # OpenAI's newer models accept only the newer name, and most other servers only the older one.
-        self._request_options["max_completion_tokens" if provider == "openai" else "max_tokens"] = max_tokens
-        if temperature is not None:
-            self._request_options["temperature"] = temperature
-        if preferences:
-            self._request_options["extra_body"] = {"provider": dict(preferences)}
+        self.label, self.fix = connection.label, connection.fix
+        self.address, self.secret = connection.address, connection.secret
+        self._connection, self._timeout, self._clock = connection, timeout, clock
+        self._request_options = connection.request_options(max_tokens=max_tokens, temperature=temperature)
         self._cached_client: OpenAI | None = None
         self._lock = Lock()
         self._cooldown_until = 0.0
@@ -94,11 +76,6 @@ class ChatModel:
         """Return the cache key of the answer to these texts; it covers everything the answer depends on."""
         request = json.dumps([self.label, self.address, self._request_options, *parts], sort_keys=True)
         return hashlib.sha256(request.encode("utf-8", "surrogatepass")).digest()
-
-    def describe_failure(self, failure: RemoteFailure) -> str:
-        """Return what went wrong and what to do next, as sentences for a notice."""
-        message, hint = explain_failure(self, failure)
-        return remove_hidden_chars(f"{message.rstrip('.')}. {hint}".rstrip())
 
     def ask(self, system_prompt: str, text: str) -> str:
         """Return the model's answer without hidden characters and thinking, or raise `RemoteFailure`.
@@ -162,10 +139,7 @@ class ChatModel:
     def _client(self) -> OpenAI:
         with self._lock:
             if self._cached_client is None:
-                if not self._model:
-                    raise RemoteFailure("no model is set; set chat.model", status=NOT_READY_STATUS)
-                if PRESETS[self._provider].key_variable and not self.secret:
-                    raise RemoteFailure("there is no key", status=401)
+                self._connection.check()
                 try:
                     with translate_openai_errors():
                         self._cached_client = openai_client(self.address, self.secret, self._timeout)
@@ -196,27 +170,7 @@ def _parse_answer(body: bytes) -> str:
     return f"{text}…" if text and choice.get("finish_reason") == "length" else text
 
 
-def build(
-    provider: str,
-    *,
-    address: str,
-    model: str | None = None,
-    api_key: str = "",
-    timeout: float = 10.0,
-    max_tokens: int = 200,
-    temperature: float | None = 0.0,
-    preferences: Mapping[str, Any] | None = None,
-    clock: Callable[[], float] = monotonic,
-) -> ChatModel:
-    """Return a chat model of a provider, by default the provider's preset model."""
-    return ChatModel(
-        provider,
-        model=model or PRESETS[provider].model,
-        address=address.rstrip("/"),
-        secret=api_key,
-        timeout=timeout,
-        max_tokens=max_tokens,
-        temperature=temperature,
-        preferences=preferences or {},
-        clock=clock,
-    )
+def describe_failure(service: RemoteEndpoint, failure: RemoteFailure) -> str:
+    """Return what went wrong with a chat model and what to do next, as sentences for a notice."""
+    message, hint = explain_failure(service, failure)
+    return remove_hidden_chars(f"{message.rstrip('.')}. {hint}".rstrip())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bunko.llm.client import AnswerCache, ChatModel, is_nonsense
+from bunko.llm.client import AnswerCache, ChatModel, describe_failure, is_nonsense
 from bunko.remote import RemoteFailure
 from bunko.text.normalise import escape_surrogates
 
@@ -25,7 +25,7 @@ def rewrite_query(query: str, chat: ChatModel, cache: AnswerCache) -> tuple[str,
         try:
             answer = chat.ask(_SYSTEM_PROMPT, clean_query)
         except RemoteFailure as failure:
-            return "", f"The query was not rewritten. {chat.describe_failure(failure)}"
+            return "", f"The query was not rewritten. {describe_failure(chat, failure)}"
     words, problem = _parse_words(answer or "", clean_query)
     if problem:
         return "", f"The query was not rewritten. {chat.label} {problem}."

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from bunko.llm.client import AnswerCache, ChatModel, is_nonsense
+from bunko.llm.client import AnswerCache, ChatModel, describe_failure, is_nonsense
 from bunko.remote import RemoteFailure
 from bunko.search.summaries import Summary
 from bunko.text.hidden_chars import remove_hidden_chars
@@ -46,7 +46,7 @@ def summarize_with_model(
         try:
             answer = chat.ask(_SYSTEM_PROMPT, "\n\n".join([f"Query: {clean_query}", *blocks]))
         except RemoteFailure as failure:
-            return summary, f"The summary was made by rules. {chat.describe_failure(failure)}"
+            return summary, f"The summary was made by rules. {describe_failure(chat, failure)}"
     text = _plain_text(answer or "", " ".join(excerpts))
     if is_nonsense(text):
         return summary, f"The summary was made by rules. {chat.label} returned no readable text."

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from bunko.llm.connection import ChatConnection
 from bunko.remote import NOT_READY_STATUS, RemoteFailure, translate_openai_errors
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.token_count import estimate_tokens
@@ -69,17 +70,14 @@ class ChatServer:
 
     def __init__(
         self,
-        label: str,
+        connection: ChatConnection,
         *,
-        address: str,
-        secret: str,
-        fix: str,
         request_options: Mapping[str, Any],  # the model, limits and preferences of every request
         timeout: float,  # seconds until the next piece of an answer
-        problem: RemoteFailure | None = None,  # why nothing can be sent, such as a missing key
     ) -> None:
-        self.label, self.address, self.secret, self.fix, self._problem = label, address, secret, fix, problem
-        self._request_options, self._timeout = dict(request_options), timeout
+        self.label, self.fix = connection.label, connection.fix
+        self.address, self.secret = connection.address, connection.secret
+        self._connection, self._request_options, self._timeout = connection, dict(request_options), timeout
         self._cached_client: AsyncOpenAI | None = None
 
     async def turn(
@@ -106,9 +104,8 @@ class ChatServer:
         return turn
 
     def _client(self) -> AsyncOpenAI:
-        if self._problem is not None:
-            raise self._problem.without_traceback()
         if self._cached_client is None:
+            self._connection.check()
             try:
                 from openai import AsyncOpenAI
             except ImportError:
@@ -178,8 +175,8 @@ class _TurnCollector:
     def _add_call(self, piece: Any) -> None:
         # Some servers send each call whole and number all of them 0: another id starts another call.
         index = piece.index or 0
-        known = self._calls.get(index)
-        if known and piece.id and known["id"] and piece.id != known["id"]:
+        previous = self._calls.get(index)
+        if previous and piece.id and previous["id"] and piece.id != previous["id"]:
             index = max(self._calls) + 1
         call = self._calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
         call["id"] = piece.id or call["id"]

@@ -79,7 +79,9 @@ def split_answer(text: str, sources: Sequence[AnswerSource]) -> list[AnswerSente
     for offset, citations in located:
         index = next((index for index, end in enumerate(ends) if offset <= end), len(ends) - 1)
         if sentences:
-            sentences[index].citations += [given for given in citations if given not in sentences[index].citations]
+            sentences[index].citations += [
+                citation for citation in citations if citation not in sentences[index].citations
+            ]
     _mark_table_headers(sentences)
     _share_citations(sentences)
     return sentences
@@ -152,12 +154,12 @@ def _take_citations(text: str, sources: Sequence[AnswerSource]) -> tuple[str, li
     for start, end, citations in matches:
         if start < position or any(low <= start < high for low, high in code_ranges):
             continue
-        kept = text[position:start]
-        at_line_start = not kept.rpartition("\n")[2].strip() and ("\n" in kept or not parts)
+        text_before = text[position:start]
+        at_line_start = not text_before.rpartition("\n")[2].strip() and ("\n" in text_before or not parts)
         # Spaces before a citation go with it, so that the full stop after it is next to its word again.
-        kept = kept if at_line_start else kept.rstrip(" \t")
-        parts.append(kept)
-        length += len(kept)
+        text_before = text_before if at_line_start else text_before.rstrip(" \t")
+        parts.append(text_before)
+        length += len(text_before)
         located.append((length + 1 if at_line_start else length, citations))
         position = end
     parts.append(text[position:])
@@ -170,13 +172,13 @@ def _is_location(code: str, sources: Sequence[AnswerSource]) -> bool:
 
 
 def _find_citations(text: str, sources: Sequence[AnswerSource]) -> Iterator[tuple[int, int, list[GivenCitation]]]:
-    known = {source.number for source in sources}
+    source_numbers = {source.number for source in sources}
     for match in _NUMBERS.finditer(text):
         numbers = _parse_numbers(normalise(match["numbers"]))
         yield (
             match.start(),
             match.end(),
-            [GivenCitation(f"[{number}]", number if number in known else 0) for number in numbers],
+            [GivenCitation(f"[{number}]", number if number in source_numbers else 0) for number in numbers],
         )
     for source in sources:
         for location in {source.citation, source.location}:
@@ -201,7 +203,13 @@ def _find_source(location: str, sources: Sequence[AnswerSource]) -> int:
     """Return the number of the source that a citation of some of its lines means; 0 if there is none."""
     cited = parse_citation(location)
     for source in sources:
-        shown = parse_citation(source.citation)
-        if cited and shown and cited.uri == shown.uri and shown.first <= cited.first and cited.last <= shown.last:
+        passage = parse_citation(source.citation)
+        if (
+            cited
+            and passage
+            and cited.uri == passage.uri
+            and passage.first <= cited.first
+            and cited.last <= passage.last
+        ):
             return source.number if cited.first else 0
     return 0

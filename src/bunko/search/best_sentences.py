@@ -97,17 +97,17 @@ def choose_sentences(
     certainty = max((candidate.certainty for candidate in best), default=0.0)
     if certainty < (MIN_CERTAINTY if similarity else MIN_COVERAGE):
         return []
-    chosen: list[tuple[_Candidate, list[int]]] = []
+    sentences: list[tuple[_Candidate, list[int]]] = []
     for candidate in candidates:
         if candidate.score < _MIN_SCORE_SHARE * candidates[0].score:
             break
-        same = next((other for other in chosen if _say_the_same(other[0], candidate)), None)
+        same = next((other for other in sentences if _say_the_same(other[0], candidate)), None)
         if same is not None:
             if candidate.source.number not in same[1]:
                 same[1].append(candidate.source.number)
-        elif len(chosen) < limit:
-            chosen.append((candidate, [candidate.source.number]))
-    return [ChosenSentence(candidate.text, tuple(numbers), candidate.certainty) for candidate, numbers in chosen]
+        elif len(sentences) < limit:
+            sentences.append((candidate, [candidate.source.number]))
+    return [ChosenSentence(candidate.text, tuple(numbers), candidate.certainty) for candidate, numbers in sentences]
 
 
 def _asks_for_unknown_name(question: str, sources: Sequence[AnswerSource]) -> bool:
@@ -145,15 +145,15 @@ def _score(
     candidates: list[_Candidate] = []
     sentences = [list(_sentences(source.text)) for source in sources]
     words = [[_words(sentence) for sentence in group] for group in sentences]
-    idf = _group_weights(question, [found for group in words for found in group])
+    idf = _group_weights(question, [sentence_words for group in words for sentence_words in group])
     total = sum(idf.values()) or 1.0
     for rank, source in enumerate(sources):
         heading_words = _words(source.context)
-        for index, (sentence, found) in enumerate(zip(sentences[rank], words[rank], strict=True)):
+        for index, (sentence, sentence_words) in enumerate(zip(sentences[rank], words[rank], strict=True)):
             neighbours = frozenset[str]().union(*words[rank][max(0, index - 1) : index + 2])
             coverage = in_sentence = 0.0
             for group, spellings in question.groups.items():
-                match = _group_match(spellings, found)
+                match = _group_match(spellings, sentence_words)
                 in_sentence += idf[group] * match / total
                 coverage += (
                     idf[group]
@@ -164,7 +164,9 @@ def _score(
                         _NEIGHBOUR_WEIGHT * _group_match(spellings, neighbours),
                     )
                 )
-            candidate = _Candidate(sentence, source, rank, found, coverage, (2 * coverage + in_sentence) / 3, coverage)
+            candidate = _Candidate(
+                sentence, source, rank, sentence_words, coverage, (2 * coverage + in_sentence) / 3, coverage
+            )
             if in_sentence or similarity:
                 candidates.append(candidate)
     if similarity:
@@ -256,8 +258,8 @@ def _has_asked_kind(question: _Question, text: str) -> bool:
     )
 
 
-def _say_the_same(one: _Candidate, two: _Candidate) -> bool:
-    if one.text == two.text:
+def _say_the_same(first: _Candidate, second: _Candidate) -> bool:
+    if first.text == second.text:
         return True
-    shared = len(one.words & two.words)
-    return shared >= _SAME_SHARE * max(len(one.words), len(two.words), 1)
+    shared = len(first.words & second.words)
+    return shared >= _SAME_SHARE * max(len(first.words), len(second.words), 1)

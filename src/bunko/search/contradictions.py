@@ -97,16 +97,16 @@ def with_inherited_names(passage: Evidence) -> list[tuple[Clause, tuple[Word, ..
 def is_claimed_of_another(name: Word, claim: Clause, clauses: Sequence[tuple[Clause, tuple[Word, ...]]]) -> bool:
     """Return whether the rest of a claim stands only in clauses about other names."""
     passage = [clause for clause, _ in clauses]
-    rest = [word for word in claim.words if not word.is_name and best_match(word, passage)[0]]
-    if not rest and not claim.quantities:
+    other_words = [word for word in claim.words if not word.is_name and best_match(word, passage)[0]]
+    if not other_words and not claim.quantities:
         return False
     scored = []
     for clause, names in clauses:
-        score = sum(best_match(word, [clause])[0] for word in rest)
+        score = sum(best_match(word, [clause])[0] for word in other_words)
         score += sum(is_said(quantity, clause.quantities) for quantity in claim.quantities)
         scored.append((score, any(match_strength(name, other) for other in names), bool(names)))
     best = max(score for score, _, _ in scored)
-    if best < 0.5 * (len(rest) + len(claim.quantities)):
+    if best < 0.5 * (len(other_words) + len(claim.quantities)):
         return False
     nearest = [(has_name, has_others) for score, has_name, has_others in scored if score >= best - 1e-9]
     return all(has_others and not has_name for has_name, has_others in nearest)
@@ -116,14 +116,14 @@ def _is_about_another(topic: Word, claim: Clause, clauses: Sequence[Clause]) -> 
     """Return whether a passage says something else about the topic of a claim, and the rest of it about another."""
     if not any(clause.topic is not None and match_strength(topic, clause.topic) == 1.0 for clause in clauses):
         return False
-    rest = Clause(claim.text, tuple(word for word in claim.words if word is not topic), claim.quantities, 0)
-    if not rest.words and not rest.quantities:
+    remainder = Clause(claim.text, tuple(word for word in claim.words if word is not topic), claim.quantities, 0)
+    if not remainder.words and not remainder.quantities:
         return False
-    scores = [matched_weight(rest, [clause]) for clause in clauses]
+    scores = [matched_weight(remainder, [clause]) for clause in clauses]
     nearest = [clause for clause, score in zip(clauses, scores, strict=True) if score >= max(scores) - 1e-9]
 
     def is_head(word: Word) -> bool:  # of a compound: trial keys are not keys in general
-        return any(match_strength(word, head) == 1.0 and _are_adjacent(topic, head, claim) for head in rest.words)
+        return any(match_strength(word, head) == 1.0 and _are_adjacent(topic, head, claim) for head in remainder.words)
 
     return max(scores) > 0 and all(
         clause.topic is not None
@@ -136,16 +136,16 @@ def _is_about_another(topic: Word, claim: Clause, clauses: Sequence[Clause]) -> 
 def _is_value_of_another(quantity: Quantity, claim: Clause, clauses: Sequence[tuple[Clause, tuple[Word, ...]]]) -> bool:
     """Return whether the words of a claim stand nearer to another value of the same unit."""
 
-    rest = Clause(claim.text, claim.words, tuple(other for other in claim.quantities if other is not quantity), 0)
+    remainder = Clause(claim.text, claim.words, tuple(other for other in claim.quantities if other is not quantity), 0)
 
     def shared(clause: Clause) -> float:
-        return matched_weight(rest, [clause])
+        return matched_weight(remainder, [clause])
 
-    own = [shared(clause) for clause, _ in clauses if is_said(quantity, clause.quantities)]
-    others = [
+    agreeing = [shared(clause) for clause, _ in clauses if is_said(quantity, clause.quantities)]
+    competing = [
         shared(clause)
         for clause, _ in clauses
         if not is_said(quantity, clause.quantities)
         and any(quantity.competes_with(other) for other in clause.quantities)
     ]
-    return bool(own) and bool(others) and max(others) > max(own)
+    return bool(agreeing) and bool(competing) and max(competing) > max(agreeing)

@@ -72,8 +72,8 @@ def is_said(quantity: Quantity, quantities: Sequence[Quantity]) -> bool:
     if not agreeing:
         return False
     for position, part in enumerate(quantity.value):
-        said = any(other.kind == "date" and other.value[position] == part for other in quantities)
-        if part and not said and not (position == 0 and any(other.value[0] == part for other in agreeing)):
+        is_named = any(other.kind == "date" and other.value[position] == part for other in quantities)
+        if part and not is_named and not (position == 0 and any(other.value[0] == part for other in agreeing)):
             return False
     return True
 

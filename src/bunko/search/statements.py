@@ -232,8 +232,3 @@ def _romaji_spellings(lemma: str, *, is_name: bool) -> Iterator[str]:
 def fold_romaji(word: str) -> str:
     """Return a romanized name without long vowels: Oosaka, Ōsaka and Osaka are the same."""
     return re.sub(r"ou|oo|oh(?![aiueo])", "o", word.lower()).replace("uu", "u")
-
-
-def claims_nothing(clauses: Sequence[Clause]) -> bool:
-    """Return whether there is nothing to look up in some clauses."""
-    return all(clause.is_empty for clause in clauses)

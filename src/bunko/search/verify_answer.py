@@ -74,16 +74,16 @@ class _Verifier:
             return CheckedSentence(sentence.text, "plain", before=sentence.before)
         single = {number: self._support(sentence.text, [number]) for number in self._sources}
         best = max(single, key=lambda number: support_order(single[number]), default=0)
-        cited = [given.number for given in sentence.citations if given.number and self._holds(given.number)]
+        cited = [citation.number for citation in sentence.citations if citation.number and self._holds(citation.number)]
         support = self._support(sentence.text, cited)
         citations = [
             CheckedCitation(
-                given.label,
-                given.number,
-                self._state(given.number) if given.number else "not_shown",
-                supports=given.number in cited and self._contributes(given.number, cited, support, single),
+                citation.label,
+                citation.number,
+                self._state(citation.number) if citation.number else "not_shown",
+                supports=citation.number in cited and self._contributes(citation.number, cited, support, single),
             )
-            for given in sentence.citations
+            for citation in sentence.citations
         ]
         status, missing = support.status, support.missing if cited or not best else single[best].missing
         if status != "supported" and best and single[best].status == "supported" and self._holds(best):

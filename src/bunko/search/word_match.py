@@ -61,10 +61,10 @@ def _name_strength(word: Word, other: Word) -> float:
     return 0.0
 
 
-def _begin_alike(one: str, two: str) -> bool:
+def _begin_alike(first: str, second: str) -> bool:
     """Return whether one word begins with the other, as PostgreSQL with Postgres; TM-300 and TM-300X are different."""
-    is_long = min(len(one), len(two)) >= _MIN_BEGINNING
-    return is_long and one.isalpha() and two.isalpha() and (one.startswith(two) or two.startswith(one))
+    is_long = min(len(first), len(second)) >= _MIN_BEGINNING
+    return is_long and first.isalpha() and second.isalpha() and (first.startswith(second) or second.startswith(first))
 
 
 def _translates(word: Word, other: Word) -> bool:
@@ -82,14 +82,17 @@ def _are_synonyms(word: Word, other: Word) -> bool:
 
 
 def _spelling_strength(word: Word, other: Word) -> float:
-    one, two = word.spellings[0], other.spellings[0]
+    first, second = word.spellings[0], other.spellings[0]
     if word.is_japanese:
-        kanji = {char for char in one if "一" <= char <= "鿿"}
-        shared = kanji & set(two)
-        if shared and (len(shared) > 1 or one in two or two in one):
+        kanji = {char for char in first if "一" <= char <= "鿿"}
+        shared = kanji & set(second)
+        if shared and (len(shared) > 1 or first in second or second in first):
             return SAME_BEGINNING
         return SHARED_CHARACTERS if shared and (word.is_predicate or other.is_predicate) else 0.0
-    length = min(len(one), len(two))
-    if length >= _MIN_BEGINNING and one[: max(_MIN_BEGINNING, length - 2)] == two[: max(_MIN_BEGINNING, length - 2)]:
+    length = min(len(first), len(second))
+    if (
+        length >= _MIN_BEGINNING
+        and first[: max(_MIN_BEGINNING, length - 2)] == second[: max(_MIN_BEGINNING, length - 2)]
+    ):
         return SAME_BEGINNING
     return 0.0

@@ -7,7 +7,7 @@ from bunko.settings.setting import Section, setting
 
 
 class ChatSection(Section):
-    """Which chat model answers questions, rewrites queries and writes summaries, and what a conversation may cost."""
+    """Which chat model answers questions, rewrites queries and writes summaries, and what an answer may cost."""
 
     provider: Literal["openrouter", "openai", "lmstudio", "ollama"] | None = setting(
         None,
@@ -28,22 +28,22 @@ class ChatSection(Section):
     data_collection: Literal["allow", "deny"] | None = setting(
         None, "OpenRouter: deny excludes providers that store requests"
     )
-    max_tokens: int = setting(2000, "Conversations: maximum length of an answer, in tokens", low=1)
+    max_tokens: int = setting(2000, "Maximum length of an answer, in tokens", low=1)
     temperature: float | None = setting(
-        None, "Conversations: sampling temperature. Not set: the default of the server", high=2
+        None, "Sampling temperature of answers. Not set: the default of the server", high=2
     )
-    timeout: float = setting(60.0, "Conversations: maximum time without a word from the model, in seconds", low=0.1)
-    max_rounds: int = setting(6, "Conversations: how often the model may call tools for an answer", high=100)
+    timeout: float = setting(60.0, "Maximum time without a word from the model, in seconds", low=0.1)
+    max_rounds: int = setting(6, "How often the model may call tools for an answer", high=100)
     max_total_tokens: int = setting(
-        100_000, "Conversations: tokens that the model may read and write for an answer before it has to answer", low=1
+        100_000, "Tokens that the model may read and write for an answer before it has to answer", low=1
     )
-    max_seconds: float = setting(120.0, "Conversations: maximum time of an answer, in seconds", low=1)
+    max_seconds: float = setting(120.0, "Maximum time of an answer, in seconds", low=1)
     max_cost: float | None = setting(
-        None, "Conversations: what an answer may cost, by input_price and output_price, before the model has to answer"
+        None, "What an answer may cost, by input_price and output_price, before the model has to answer"
     )
     input_price: float = setting(0.0, "Price of a million tokens that the model reads")
     output_price: float = setting(0.0, "Price of a million tokens that the model writes")
-    history_tokens: int = setting(8000, "Conversations: how much of the past the model is reminded of, in tokens")
+    history_tokens: int = setting(8000, "How much of a conversation the model is reminded of, in tokens")
     allowed_tools: tuple[str, ...] = setting(
         (), "Tools that change something and that the model may call by itself: add_memo, calendar_*. Empty: none"
     )

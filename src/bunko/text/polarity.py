@@ -86,9 +86,9 @@ def is_english_negation(word: str) -> bool:
 def opposite(claim: str, text: str) -> str:
     """Return the words of a claim whose opposite a text says without saying the words themselves, or ""."""
     for first, second in _opposites():
-        for said, denied in ((first, second), (second, first)):
-            match = said.search(claim)
-            if match and not denied.search(claim) and denied.search(text) and not said.search(text):
+        for claimed, denied in ((first, second), (second, first)):
+            match = claimed.search(claim)
+            if match and not denied.search(claim) and denied.search(text) and not claimed.search(text):
                 return match[0]
     return ""
 

@@ -33,11 +33,14 @@ class Quantity(NamedTuple):
             return _is_year_of(self, other) or _is_year_of(other, self)
         if self.kind == "date":
             pairs = list(zip(self.value, other.value, strict=True))
-            both = [(one, two) for one, two in pairs if one and two]
-            return bool(both) and all(one == two for one, two in both)
+            both = [(first, second) for first, second in pairs if first and second]
+            return bool(both) and all(first == second for first, second in both)
         if self.kind == "amount" and self.unit and other.unit and self.unit != other.unit:
             return False
-        return all(abs(one - two) < 1e-6 * max(1.0, abs(one)) for one, two in zip(self.value, other.value, strict=True))
+        return all(
+            abs(first - second) < 1e-6 * max(1.0, abs(first))
+            for first, second in zip(self.value, other.value, strict=True)
+        )
 
     def competes_with(self, other: Quantity) -> bool:
         """Return whether another quantity answers the same question differently, as 60 days and 30 days do."""
@@ -143,11 +146,11 @@ _RATES = {
     r"\bweekly\b": "week",
 }
 _RATE_UNITS = {"時": "時間", "月": "か月"}
-# What follows a lone 十分 if it is ten minutes; otherwise it is "enough".
 # Possessive, and only at the beginning of a number: otherwise long numbers would take quadratic time.
 _ONE_BY_ONE = re.compile(rf"(?<![{_KANJI}\d])[{_KANJI}\d]++[人つ個名枚]ずつ")
 _MIXED_NUMBER = re.compile(r"(?<![\d,])\d[\d,]*+(?:\.\d++)?[千万億兆](?:\d[\d,]*[千万億兆]?)*")
 _MIXED_PART = re.compile(r"(\d[\d,]*(?:\.\d+)?)([千万億兆]?)")
+# What follows a lone 十分 if it is ten minutes; otherwise it is "enough".
 _TEN_MINUTES = re.compile(rf"(?<![{_KANJI}\d])十分(?=[間ほ程く待煮置焼茹で以前後か])")
 
 

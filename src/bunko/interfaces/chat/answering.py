@@ -18,12 +18,12 @@ from bunko.interfaces.chat.conversation import ChatEvents, ChatModelServer, Chat
 from bunko.interfaces.chat.setup import ChatTools, chat_limits, open_chat_tools, open_library_tools
 from bunko.library.library import Library
 from bunko.llm.ask import clean_answer
+from bunko.llm.client import describe_failure
 from bunko.llm.turns import ChatServer
 from bunko.observer import Observer
-from bunko.remote import RemoteEndpoint, RemoteFailure, explain_failure
+from bunko.remote import RemoteEndpoint, RemoteFailure
 from bunko.search.request import SearchRequest
 from bunko.search.verify_answer import is_refusal
-from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence, CitationState
 
 _log = logging.getLogger("bunko.chat")
@@ -111,8 +111,7 @@ class Answerer:
         try:
             reply = await conversation.ask(question, events, needs_search=says_more_than_it_knows)
         except RemoteFailure as failure:
-            message, hint = explain_failure(model, failure)
-            return await self._quote(question, remove_hidden_chars(f"{message.rstrip('.')}. {hint}".rstrip()))
+            return await self._quote(question, describe_failure(model, failure))
         if not any(char.isalnum() for char in reply.text):
             return await self._quote(question, *reply.notices, f"{model.label} returned no readable text.")
         sentences = await self._verify(question, reply)

@@ -184,13 +184,13 @@ class Conversation:
 
     def _forget_old_exchanges(self) -> int:
         """Drop the oldest exchanges over the limit, and return the number of the next source."""
-        remaining, kept = self._limits.history_tokens, 0
+        remaining, count = self._limits.history_tokens, 0
         for exchange in reversed(self.exchanges):
             remaining -= estimate_tokens(exchange.question + exchange.answer)
             if remaining < 0:
                 break
-            kept += 1
-        self.exchanges = self.exchanges[len(self.exchanges) - kept :]
+            count += 1
+        self.exchanges = self.exchanges[len(self.exchanges) - count :]
         next_number = self._sources.next_number
         self._sources.drop_before(self.exchanges[0].first_source if self.exchanges else next_number)
         return next_number

@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 
 from bunko.errors import BunkoError
+from bunko.interfaces.chat.private_files import write_private
 from bunko.interfaces.chat.server_config import ServerConfig
 from bunko.interfaces.chat.server_connection import ServerConnection
 from bunko.interfaces.chat.servers import MCPServerError, MCPToolNotFoundError, ServerTool, ToolOutput, ToolServer
@@ -130,8 +131,8 @@ class MCPManager:
         """Note a tool that looks different from the last time; one that is new is remembered as it is."""
         if server in self._own_servers:
             return
-        known, digest = self._digests.setdefault(server, {}), tool.digest()
-        if known.setdefault(tool.name, digest) == digest:
+        digests, digest = self._digests.setdefault(server, {}), tool.digest()
+        if digests.setdefault(tool.name, digest) == digest:
             self._unannounced.pop((server, tool.name), None)
         else:
             self._unannounced[server, tool.name] = digest
@@ -140,10 +141,7 @@ class MCPManager:
         if self._digests_path is None or _read_digests(self._digests_path) == self._digests:
             return
         try:
-            self._digests_path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = self._digests_path.with_suffix(".tmp")
-            temporary.write_text(json.dumps(self._digests, indent=1, sort_keys=True), "utf-8")
-            temporary.replace(self._digests_path)
+            write_private(self._digests_path, json.dumps(self._digests, indent=1, sort_keys=True))
         except OSError as error:
             _log.warning("What the tools of MCP servers look like was not stored: %s", error)
 

@@ -86,10 +86,10 @@ def _parse_entry(name: str, entry: Any, environment: Mapping[str, str]) -> Serve
         raise ValueError("its entry is not an object")
     if entry.get("disabled") is True or entry.get("enabled") is False:
         return None
-    given = entry.get("transport", entry.get("type", "http" if "url" in entry else "stdio"))
-    transport = _TRANSPORTS.get(given) if isinstance(given, str) else None
+    transport_name = entry.get("transport", entry.get("type", "http" if "url" in entry else "stdio"))
+    transport = _TRANSPORTS.get(transport_name) if isinstance(transport_name, str) else None
     if transport is None:
-        raise ValueError(f"transport is {given!r}, and known are stdio, http and builtin")
+        raise ValueError(f"transport is {transport_name!r}, and known are stdio, http and builtin")
     if transport == "builtin":
         return ServerConfig(name, transport)
     if transport == "http":

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from bunko.interfaces.chat.builtin_server import BuiltinServer
 from bunko.interfaces.chat.consent import Approve, is_allowed, refuse
@@ -20,11 +19,9 @@ from bunko.library.audit import local_caller
 from bunko.library.library import Library
 from bunko.library.paths import LibraryPaths, user_config_folder
 from bunko.library.user_secret import token_path
-from bunko.llm.client import PRESETS
+from bunko.llm.connection import chat_connection
 from bunko.llm.turns import ChatServer
-from bunko.remote import NOT_READY_STATUS, RemoteFailure, key_problem
 from bunko.settings import Settings
-from bunko.settings.ask import AskSection
 from bunko.types.access import ALL_RIGHTS, Rights
 
 DEFAULT_SERVERS_FILE = Path("config") / "mcp_servers.json"
@@ -60,8 +57,8 @@ async def open_chat_tools(
         return
     configs = load_list(library, environment=environment, approve=approve)
     if with_library and not any(map(_is_bunko, configs.servers)):
-        taken = {config.name for config in configs.servers}
-        name = next(name for name in (_BUILTIN.name, "library", "") if name not in taken)
+        names = {config.name for config in configs.servers}
+        name = next(name for name in (_BUILTIN.name, "library", "") if name not in names)
         configs = ServerConfigs((replace(_BUILTIN, name=name), *configs.servers), configs.problems)
     async with _connect(library, configs) as tools:
         yield tools
@@ -158,58 +155,13 @@ def _digests_path(paths: LibraryPaths) -> Path:
     return token.with_name(f"{token.name}-mcp-tools.json")
 
 
-def build_chat_server(
-    settings: Settings, model: str | None = None, *, options: AskSection | None = None
-) -> ChatServer | None:
-    """Return the chat model of the settings, or another model of the same provider; None if no provider is set.
-
-    `options` replaces the length and temperature of conversations.
-    """
-    chat, embedding = settings.chat, settings.embedding
-    limits = options or chat
-    if chat.provider is None:
+def build_chat_server(settings: Settings, model: str | None = None) -> ChatServer | None:
+    """Return the chat model of the settings, or another model of the same provider; None if no provider is set."""
+    chat, connection = settings.chat, chat_connection(settings, model)
+    if connection is None:
         return None
-    preset = PRESETS[chat.provider]
-    secret = chat.api_key
-    if not secret and not chat.base_url:  # a provider's key is sent to that provider only
-        secret = getattr(embedding, f"{chat.provider}_api_key", "")
-    model = model or chat.model or preset.model
-    # OpenAI's newer models accept only the newer name, and most other servers only the older one.
-    length_name = "max_completion_tokens" if chat.provider == "openai" else "max_tokens"
-    request_options: dict[str, Any] = {"model": model, length_name: limits.max_tokens}
-    if limits.temperature is not None:
-        request_options["temperature"] = limits.temperature
-    if chat.provider == "openrouter" and (preferences := _provider_preferences(settings)):
-        request_options["extra_body"] = {"provider": preferences}
-    return ChatServer(
-        f"{chat.provider}:{model}",
-        address=(chat.base_url or getattr(embedding, f"{chat.provider}_base_url")).rstrip("/"),
-        secret=secret,
-        fix=f"Set {preset.key_variable or 'chat.api_key'} to a valid key.",
-        request_options=request_options,
-        timeout=chat.timeout,
-        problem=_model_problem(model, secret, needs_key=bool(preset.key_variable) and not chat.base_url),
-    )
-
-
-def _model_problem(model: str, secret: str, *, needs_key: bool) -> RemoteFailure | None:
-    """Return why a model cannot be asked."""
-    if not model:
-        return RemoteFailure("no model is set; set chat.model", status=NOT_READY_STATUS)
-    if needs_key and not secret:
-        return RemoteFailure("there is no key", status=401)
-    if problem := key_problem(secret):
-        return RemoteFailure(problem, status=401)
-    return None
-
-
-def _provider_preferences(settings: Settings) -> dict[str, Any]:
-    chat = settings.chat
-    preferences = {
-        "order": list(chat.provider_order), "sort": chat.provider_sort,
-        "allow_fallbacks": chat.allow_fallbacks, "data_collection": chat.data_collection,
-    }  # fmt: skip
-    return {name: value for name, value in preferences.items() if value not in (None, [])}
+    options = connection.request_options(max_tokens=chat.max_tokens, temperature=chat.temperature)
+    return ChatServer(connection, request_options=options, timeout=chat.timeout)
 
 
 def chat_limits(settings: Settings) -> ChatLimits:

@@ -89,8 +89,7 @@ def _ask_model(library: Library, question: str, options: Mapping[str, Any]) -> C
     mute_server_log()
 
     async def ask() -> CheckedAnswer:
-        ask_settings = library.settings.ask
-        model = build_chat_server(library.settings, ask_settings.model, options=ask_settings)
+        model = build_chat_server(library.settings)
         async with open_answerer(library, model, names=options["names"], refresh=not options["no_refresh"]) as answerer:
             with show_search_progress() as observer:
                 await answerer.prepare(question, observer)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bunko.errors import BunkoError
-from bunko.interfaces.cli.options import names_option, pop_shared_options, print_stderr, shared_options
+from bunko.interfaces.cli.options import is_terminal, names_option, pop_shared_options, print_stderr, shared_options
 
 if TYPE_CHECKING:
     from bunko.interfaces.cli.chat_session import ChatSession, ReadLine
@@ -63,7 +62,7 @@ async def _run(library: Library, options: dict[str, Any], library_flags: str) ->
     from bunko.interfaces.cli.server_consent import ask_about_servers
 
     mute_server_log()
-    is_interactive = _is_interactive()
+    is_interactive = sys.stdin.isatty() and is_terminal()
     folder = chat_folder(library.paths) if library.settings.chat.keep_history else None
     model = build_chat_server(library.settings, options["model"])
     if options["model"] and model is None:
@@ -100,7 +99,3 @@ def _resume(session: ChatSession) -> None:
         session.resume(chats[0])
     else:
         print_stderr("There are no earlier conversations.")
-
-
-def _is_interactive() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"

@@ -31,7 +31,7 @@ class EndOfChat(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ChatCommand:
     """A command: what may follow its name, what it does, and the function that does it."""
 
     argument: str
@@ -170,14 +170,14 @@ def _exit(session: ChatSession, argument: str) -> None:
 
 
 COMMANDS = {
-    "help": Command("", "List the commands.", _help),
-    "sources": Command("", "List the passages that were read for the last answer.", _sources),
-    "open": Command("N", "Open a source in your editor or browser.", _open),
-    "strict": Command("", "Leave out what the sources do not support, or show it again.", _strict),
-    "tools": Command("", "List the tools, their servers, and which may be called.", _tools),
-    "model": Command("[NAME]", "Show the model, or use another one of the same provider.", _model),
-    "clear": Command("", "Begin a new conversation.", _clear),
-    "resume": Command("[N]", "List earlier conversations, or continue one.", _resume),
-    "save": Command("FILE", "Save the conversation as Markdown.", _save),
-    "exit": Command("", "End the conversation.", _exit),
+    "help": ChatCommand("", "List the commands.", _help),
+    "sources": ChatCommand("", "List the passages that were read for the last answer.", _sources),
+    "open": ChatCommand("N", "Open a source in your editor or browser.", _open),
+    "strict": ChatCommand("", "Leave out what the sources do not support, or show it again.", _strict),
+    "tools": ChatCommand("", "List the tools, their servers, and which may be called.", _tools),
+    "model": ChatCommand("[NAME]", "Show the model, or use another one of the same provider.", _model),
+    "clear": ChatCommand("", "Begin a new conversation.", _clear),
+    "resume": ChatCommand("[N]", "List earlier conversations, or continue one.", _resume),
+    "save": ChatCommand("FILE", "Save the conversation as Markdown.", _save),
+    "exit": ChatCommand("", "End the conversation.", _exit),
 }

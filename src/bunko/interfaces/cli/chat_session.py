@@ -146,8 +146,8 @@ class ChatSession:
 
         source = self.sources.get(number)
         if source is None:
-            known = ", ".join(map(str, sorted(self.sources))) or translate("none yet")
-            raise BunkoError(f"There is no source {number}", hint=f"Sources: {known}.")
+            numbers = ", ".join(map(str, sorted(self.sources))) or translate("none yet")
+            raise BunkoError(f"There is no source {number}", hint=f"Sources: {numbers}.")
         if source.server:
             raise BunkoError(
                 f"{source.citation} is on the MCP server {source.server}", hint="Only documents of the library open."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bunko.interfaces.chat.answering import format_call
 from bunko.interfaces.chat.conversation import ChatEvents, Confirm
 from bunko.interfaces.cli.language import translate
-from bunko.interfaces.cli.options import replace_controls
+from bunko.interfaces.cli.options import is_terminal, replace_controls
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -73,7 +72,7 @@ class Draft:
 @contextmanager
 def show_draft(confirm: Confirm | None = None) -> Iterator[ChatEvents]:
     """Show what a model writes while the block runs, on stderr and at a terminal only; it is erased at the end."""
-    if not (sys.stderr.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"):
+    if not (sys.stderr.isatty() and is_terminal()):
         yield ChatEvents(confirm=confirm)
         return
     from rich.console import Console

@@ -20,21 +20,18 @@ if TYPE_CHECKING:
 
 # Options that say what is asked, and how the documents are imported and searched.
 _USABLE = ("answers", "dataset", "fixture", "name", "chunk_size", "chunk_overlap", "vector_weight", "threshold")
+_SHARED = ("library", "database", "docs_dir", "data_dir", "config", "as_json", "verbose")
 
 
 def check_answer_options(context: click.Context, options: dict[str, Any]) -> None:
     """Reject options that say nothing about answers."""
     for name in options:
         source = context.get_parameter_source(name)
-        if name not in _USABLE and source is not None and source.name == "COMMANDLINE":
+        if name not in _USABLE + _SHARED and source is not None and source.name == "COMMANDLINE":
             parameter = next(param for param in context.command.params if param.name == name)
-            if name not in _SHARED:
-                raise click.UsageError(f"{parameter.opts[0]} cannot be used with --answers", context)
+            raise click.UsageError(f"{parameter.opts[0]} cannot be used with --answers", context)
     if options["name"] is not None and options["dataset"] is None:
         raise click.UsageError("--name requires --dataset: a file of questions", context)
-
-
-_SHARED = ("library", "database", "docs_dir", "data_dir", "config", "as_json", "verbose")
 
 
 def evaluate_answers(
@@ -81,8 +78,7 @@ def _open_model(library: Library, tool: str) -> Iterator[Callable[[str], Checked
     """Yield how the chat model answers a question as `bunko ask` lets it, from one tool; None without a model."""
     from bunko.interfaces.chat.setup import build_chat_server
 
-    ask_settings = library.settings.ask
-    model = build_chat_server(library.settings, ask_settings.model, options=ask_settings)
+    model = build_chat_server(library.settings)
     if model is None:
         yield None
         return

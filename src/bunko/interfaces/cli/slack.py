@@ -67,10 +67,9 @@ def manifest(url: str | None, as_json: bool) -> None:
       bunko slack manifest
       bunko slack manifest --url https://bot.example.com
     """
-    from bunko.interfaces.slack.manifest import build_manifest
+    from bunko.interfaces.slack.manifest import EVENTS_PATH, build_manifest
 
-    path = "/slack/events"
-    address = f"{url.rstrip('/').removesuffix(path)}{path}" if url else ""
+    address = f"{url.rstrip('/').removesuffix(EVENTS_PATH)}{EVENTS_PATH}" if url else ""
     if as_json:
         print_json(build_manifest(address))
         return
@@ -93,6 +92,7 @@ def _run(library: Library, listener: socket.socket | None) -> None:
     from bunko.interfaces.chat.setup import load_list
     from bunko.interfaces.cli.server_consent import ask_about_servers
     from bunko.interfaces.slack.bot import run_bot
+    from bunko.interfaces.slack.manifest import EVENTS_PATH
 
     if library.settings.mcp.enabled and sys.stdin.isatty() and sys.stderr.isatty():
         load_list(library, approve=ask_about_servers)  # the answer is remembered
@@ -102,7 +102,7 @@ def _run(library: Library, listener: socket.socket | None) -> None:
             print_stderr("Connected to Slack in Socket Mode. Press Ctrl-C to stop.")
             return
         host, port = listener.getsockname()[:2]
-        address = f"http://{f'[{host}]' if ':' in host else host}:{port}/slack/events"
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}{EVENTS_PATH}"
         print_stderr(f"Listening on {address} for requests that Slack has signed. Press Ctrl-C to stop.")
 
     async def run() -> None:
@@ -127,6 +127,6 @@ def _user_error(group: BaseExceptionGroup[BaseException]) -> BunkoError | None:
     for error in group.exceptions:
         if isinstance(error, BunkoError):
             return error
-        if isinstance(error, BaseExceptionGroup) and (found := _user_error(error)):
-            return found
+        if isinstance(error, BaseExceptionGroup) and (inner_error := _user_error(error)):
+            return inner_error
     return None

@@ -162,7 +162,7 @@ async def _dispatch_alone(store: Store, identity: Identity, dispatcher: Dispatch
 @asynccontextmanager
 async def _hold_lock(store: Store, identity: Identity) -> AsyncIterator[None]:
     """Hold the lock of a bot; a thread does, because some locks belong to the thread that took them."""
-    held, stop = threading.Event(), threading.Event()
+    acquired, stop = threading.Event(), threading.Event()
     errors: list[BunkoError] = []
     name = hashlib.sha256(identity.name.encode()).hexdigest()[:12]
 
@@ -172,23 +172,23 @@ async def _hold_lock(store: Store, identity: Identity) -> AsyncIterator[None]:
             while not stop.is_set() and not lock.acquire(_LOCK_SECONDS):
                 pass
             if not stop.is_set():
-                held.set()
+                acquired.set()
                 stop.wait()
             lock.release()
         except BunkoError as error:
             errors.append(error)
-            held.set()
+            acquired.set()
 
     thread = threading.Thread(target=hold, name="bunko-slack-lock", daemon=True)
     thread.start()
     try:
-        await anyio.to_thread.run_sync(held.wait, abandon_on_cancel=True)
+        await anyio.to_thread.run_sync(acquired.wait, abandon_on_cancel=True)
         if errors:
             raise errors[0]
         yield
     finally:
         stop.set()
-        held.set()  # ends the wait if the lock was never taken
+        acquired.set()  # ends the wait if the lock was never taken
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(thread.join, _LOCK_SECONDS * 2)
 

@@ -40,9 +40,20 @@ class Feedback:
 
     def _uris_by_tool(self, sources: list[Mapping[str, str]]) -> list[tuple[Tool, list[str]]]:
         """Return the documents of this library among the sources; those of other servers are left out."""
-        result = []
-        for tool in self._library.tools():
-            uris = dict.fromkeys(source["uri"] for source in sources)
-            if found := [uri for uri in uris if self._library.store.documents.get(tool.id, uri) is not None]:
-                result.append((tool, found))
-        return result
+        uris_by_tool = [
+            (tool, list(dict.fromkeys(source["uri"] for source in sources if self._is_from(tool, source))))
+            for tool in self._library.tools()
+        ]
+        return [(tool, uris) for tool, uris in uris_by_tool if uris]
+
+    def _is_from(self, tool: Tool, source: Mapping[str, str]) -> bool:
+        """Return whether a tool has a source; another server may be one for this library, too."""
+        if self._library.store.documents.get(tool.id, source["uri"]) is None:
+            return False
+        if not source["server"]:
+            return source["tool"] == tool.name
+        try:
+            check = self._library.verify_citation(source["citation"], source["hash"], tool=tool.name)
+        except BunkoError:
+            return False
+        return check.status in ("same", "moved")

@@ -28,6 +28,7 @@ _log = logging.getLogger("bunko.slack")
 _MAX_ATTEMPTS = 3  # of work that ended the process, before it is given up
 _HISTORY = 20  # questions of a thread that are read after a restart; the model sees what fits
 _START_PART = "start"
+_SOURCE_FIELDS = ("server", "tool", "uri", "citation", "hash")  # what feedback needs to know of a source
 
 
 class Handler:
@@ -59,10 +60,10 @@ class Handler:
             return
         thread = Thread(entry.request["channel"], entry.request["thread_ts"])
         try:
-            known = set() if is_new else await self._replies.posted_parts(thread, entry.key)
+            posted = set() if is_new else await self._replies.posted_parts(thread, entry.key)
             if entry.state == "waiting":
-                entry = await self._work(entry, thread, known)
-            await self._replies.post_missing(thread, entry.key, entry.answer["messages"], known)
+                entry = await self._work(entry, thread, posted)
+            await self._replies.post_missing(thread, entry.key, entry.answer["messages"], posted)
         except SlackRefused as refused:
             _log.warning("An answer cannot be posted in %s: %s", thread.channel, refused.error)
             await self._update(replace(entry, state="failed"))
@@ -71,11 +72,11 @@ class Handler:
         answer = {name: value for name, value in entry.answer.items() if name != "messages"}
         await self._update(replace(entry, state="done", answer=answer))
 
-    async def _work(self, entry: OutboxEntry, thread: Thread, known: set[str]) -> OutboxEntry:
+    async def _work(self, entry: OutboxEntry, thread: Thread, posted: set[str]) -> OutboxEntry:
         """Return the entry with its answer, which is stored before any of it is posted."""
         failure = {"messages": self._text(self._messages.say("failed"))}
         try:
-            answer = failure if entry.attempts >= _MAX_ATTEMPTS else await self._answer(entry, thread, known)
+            answer = failure if entry.attempts >= _MAX_ATTEMPTS else await self._answer(entry, thread, posted)
         except (SlackAway, SlackRefused, SlackTokenRejected):
             raise
         except BunkoError as error:
@@ -88,7 +89,7 @@ class Handler:
         await self._update(entry)
         return entry
 
-    async def _answer(self, entry: OutboxEntry, thread: Thread, known: set[str]) -> dict[str, Any]:
+    async def _answer(self, entry: OutboxEntry, thread: Thread, posted: set[str]) -> dict[str, Any]:
         request = entry.request
         message = parse_message(request["text"], bot_user=self._bot_user)
         sender = Sender(request["user"], request["channel"])
@@ -96,7 +97,7 @@ class Handler:
             if refusal := await self._commands.refusal(message, sender):
                 return {"messages": self._text(refusal)}
             start = self._commands.start_message(message)
-            if start and _START_PART not in known:
+            if start and _START_PART not in posted:
                 await self._replies.post(thread, entry.key, _START_PART, self._text(start)[0])
             async with self._workers:
                 await self._update(replace(entry, attempts=entry.attempts + 1))
@@ -114,9 +115,7 @@ class Handler:
         answer = await self._answers.answer(question, entry.thread, history)
         if answer is None:
             return {"messages": self._text(self._messages.say("disabled"))}
-        sources = [
-            {"tool": source.tool, "uri": source.uri, "citation": source.citation} for source in visible_sources(answer)
-        ]
+        sources = [{name: getattr(source, name) for name in _SOURCE_FIELDS} for source in visible_sources(answer)]
         return {
             "messages": render_answer(answer, self._messages, feedback_key=entry.key),
             "question": question,

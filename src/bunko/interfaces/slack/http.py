@@ -16,11 +16,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from bunko.interfaces.mcp.http import build_server
+from bunko.interfaces.slack.manifest import EVENTS_PATH
 
 if TYPE_CHECKING:
     from slack_bolt import App
 
-PATH = "/slack/events"
 _MAX_BODY_BYTES = 1_000_000
 _CONCURRENT_REQUESTS = 16
 
@@ -44,7 +44,7 @@ def build_http_app(app: App) -> Starlette:
         response = await anyio.to_thread.run_sync(app.dispatch, bolt_request, limiter=limiter)
         return to_starlette_response(response)
 
-    return Starlette(routes=[Route(PATH, handle, methods=["POST"])])
+    return Starlette(routes=[Route(EVENTS_PATH, handle, methods=["POST"])])
 
 
 class _Server(uvicorn.Server):

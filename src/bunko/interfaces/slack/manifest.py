@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+EVENTS_PATH = "/slack/events"
 _SCOPES = (
     "app_mentions:read",
     "chat:write",

@@ -26,14 +26,14 @@ def unescape(text: str) -> str:
 
 def link(url: str, label: str) -> str:
     """Return a link to a web page, or only its label if the address is none."""
-    shown = escape(" ".join(label.replace("|", "¦").split())) or escape(url)
+    text = escape(" ".join(label.replace("|", "¦").split())) or escape(url)
     try:
         parts = urlsplit(url)
     except ValueError:
-        return shown
+        return text
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.username:
-        return shown
-    return f"<{quote(url, safe=_SAFE_IN_URL).replace('&', '&amp;')}|{shown}>"
+        return text
+    return f"<{quote(url, safe=_SAFE_IN_URL).replace('&', '&amp;')}|{text}>"
 
 
 def from_markdown(text: str) -> str:

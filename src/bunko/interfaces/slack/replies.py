@@ -81,8 +81,8 @@ class Replies:
             arguments = {name: value for name, value in arguments.items() if name != "blocks"}
             await self._api.post("chat.postMessage", {**arguments, "text": f"{short}\n…"})
 
-    async def post_missing(self, thread: Thread, key: str, messages: Sequence[SlackMessage], known: set[str]) -> None:
+    async def post_missing(self, thread: Thread, key: str, messages: Sequence[SlackMessage], posted: set[str]) -> None:
         """Post the parts that are not known to be posted, in order."""
         for number, message in enumerate(messages):
-            if str(number) not in known:
+            if str(number) not in posted:
                 await self.post(thread, key, str(number), message)

@@ -86,7 +86,7 @@ class SqlDomains:
             "SELECT domain, allowed, changed_by, changed_at FROM domains ORDER BY domain",
             types=(TEXT, INTEGER, TEXT, TEXT),
         )
-        return [DomainRule(domain, bool(allowed), *rest) for domain, allowed, *rest in rows]
+        return [DomainRule(domain, bool(allowed), *who_and_when) for domain, allowed, *who_and_when in rows]
 
     @retried
     def put(self, rule: DomainRule) -> None:
