@@ -57,7 +57,8 @@ FOREIGN_SECTIONS = ("Reasons of the operating system", "Folders, with the name o
 # SQL, commands, prompts for a chat model, descriptions of settings, lists of words, styles and patterns.
 NOT_SENTENCES = re.compile(
     r"\b(?:SELECT|WHERE|FROM|ORDER BY|INSERT|UPDATE|PRAGMA|ALTER TABLE|CREATE|DROP|BEGIN|NOTIFY|LISTEN|TRUNCATE)\b"
-    r"|^SET [a-z_]+ |^(?:bunko|pip|hf|claude|codex) [a-z\"]|^--?[a-z]+ \{\}$|^(?:bold|noreverse) [a-z]+$|^class:|^\(\?"
+    r"|^LEFT JOIN |^SET [a-z_]+ |^(?:bunko|pip|hf|claude|codex) [a-z\"]|^--?[a-z]+ \{\}$"
+    r"|^(?:bold|noreverse) [a-z]+$|^class:|^\(\?"
     r"|^You (?:answer|turn|summarise) "
     r"|^(?:URL|Model) of |^about all answer|^(?:vi|code|subl|kate|idea|pPr|sdt) [A-Za-z_ -]+$"
 )
@@ -78,6 +79,7 @@ LEFT_OUT_TEXTS = frozenset(
         "id, name, kind, description, source, active, created_at, imported_at, checked_at, built, options",
         "name, digest, read, write, created_at, expires_at, last_used_at",
         "key, bot, thread, position, request, created_at, state, attempts, answer", "not a state",
+        'title, heading_path, start, "end", chunks.text, documents.text',
         "time, who, via, action, tools, arguments, result, details",
         # actions and values in the audit log, which programs compare
         "token add", "token revoke", "tool add", "tool update", "tool rename", "tool delete", "tool enable",
