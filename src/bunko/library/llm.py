@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bunko.activity import report_lookup
 from bunko.errors import BunkoError
@@ -14,6 +14,7 @@ from bunko.types import Answer
 
 if TYPE_CHECKING:
     from bunko.llm.client import ChatModel
+    from bunko.llm.connection import ChatConnection
     from bunko.search.summaries import Summary
 
 _log = logging.getLogger("bunko.library")
@@ -73,17 +74,45 @@ class ChatModels:
     def _get_chat(self, section: str) -> ChatModel | None:
         """Return the chat model of a settings section, built at first use; None if no provider is set."""
         if section not in self._chats:
-            from bunko.llm.client import ChatModel
-            from bunko.llm.connection import chat_connection
-
             purpose = getattr(self._settings, section)
             connection = chat_connection(self._settings, purpose.model)
             if connection is None:
                 return None
+            from bunko.llm.client import ChatModel
+
             self._chats[section] = ChatModel(
                 connection, timeout=purpose.timeout, max_tokens=purpose.max_tokens, temperature=purpose.temperature
             )
         return self._chats[section]
+
+
+def chat_connection(settings: Settings, model: str | None = None) -> ChatConnection | None:
+    """Return the chat model of the settings, or another model of the same provider; None if no provider is set."""
+    from bunko.llm.connection import PRESETS, ChatConnection
+
+    chat, embedding = settings.chat, settings.embedding
+    if chat.provider is None:
+        return None
+    secret = chat.api_key
+    if not secret and not chat.base_url:  # a provider's key is sent to that provider only
+        secret = getattr(embedding, f"{chat.provider}_api_key", "")
+    return ChatConnection(
+        chat.provider,
+        model or chat.model or PRESETS[chat.provider].model,
+        (chat.base_url or getattr(embedding, f"{chat.provider}_base_url")).rstrip("/"),
+        secret,
+        needs_key=not chat.base_url,
+        preferences=_provider_preferences(settings) if chat.provider == "openrouter" else {},
+    )
+
+
+def _provider_preferences(settings: Settings) -> dict[str, Any]:
+    chat = settings.chat
+    preferences = {
+        "order": list(chat.provider_order), "sort": chat.provider_sort,
+        "allow_fallbacks": chat.allow_fallbacks, "data_collection": chat.data_collection,
+    }  # fmt: skip
+    return {name: value for name, value in preferences.items() if value not in (None, [])}
 
 
 class _AnswerCache:

@@ -1,4 +1,4 @@
-"""Connect to the chat model that the settings name: its server, its key, and what every request to it has."""
+"""Describe how a chat model is reached: its server, its key, and what every request to it has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from bunko.remote import NOT_READY_STATUS, RemoteFailure, key_problem
-from bunko.settings import Settings
 
 
 class ChatPreset(NamedTuple):
@@ -65,30 +64,3 @@ class ChatConnection:
             raise RemoteFailure("there is no key", status=401)
         if problem := key_problem(self.secret):
             raise RemoteFailure(problem, status=401)
-
-
-def chat_connection(settings: Settings, model: str | None = None) -> ChatConnection | None:
-    """Return the chat model of the settings, or another model of the same provider; None if no provider is set."""
-    chat, embedding = settings.chat, settings.embedding
-    if chat.provider is None:
-        return None
-    secret = chat.api_key
-    if not secret and not chat.base_url:  # a provider's key is sent to that provider only
-        secret = getattr(embedding, f"{chat.provider}_api_key", "")
-    return ChatConnection(
-        chat.provider,
-        model or chat.model or PRESETS[chat.provider].model,
-        (chat.base_url or getattr(embedding, f"{chat.provider}_base_url")).rstrip("/"),
-        secret,
-        needs_key=not chat.base_url,
-        preferences=_provider_preferences(settings) if chat.provider == "openrouter" else {},
-    )
-
-
-def _provider_preferences(settings: Settings) -> dict[str, Any]:
-    chat = settings.chat
-    preferences = {
-        "order": list(chat.provider_order), "sort": chat.provider_sort,
-        "allow_fallbacks": chat.allow_fallbacks, "data_collection": chat.data_collection,
-    }  # fmt: skip
-    return {name: value for name, value in preferences.items() if value not in (None, [])}

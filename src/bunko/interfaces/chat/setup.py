@@ -17,9 +17,9 @@ from bunko.interfaces.chat.servers import ToolServer
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.audit import local_caller
 from bunko.library.library import Library
+from bunko.library.llm import chat_connection
 from bunko.library.paths import LibraryPaths, user_config_folder
 from bunko.library.user_secret import token_path
-from bunko.llm.connection import chat_connection
 from bunko.llm.turns import ChatServer
 from bunko.settings import Settings
 from bunko.types.access import ALL_RIGHTS, Rights
