@@ -13,6 +13,7 @@ import click
 import pytest
 
 from bunko.errors import BunkoError
+from bunko.interfaces.chat.servers import MCPServerError
 from bunko.interfaces.cli.main import COMMANDS, EXIT_CODES, bunko
 from tests.cli.processes import ESCAPE, subprocess_environment
 from tests.conftest import Ran, Run
@@ -218,6 +219,7 @@ def every_error(kind: type[BunkoError] = BunkoError) -> Iterator[type[BunkoError
 
 
 def test_every_error_has_an_exit_code_of_its_own() -> None:
+    assert MCPServerError in every_error()
     assert {error.code for error in every_error()} == EXIT_CODES.keys()
     # Other modules have errors of these kinds, which share their codes.
     kinds = [error for error in every_error() if error.__module__ == BunkoError.__module__]

@@ -20,8 +20,6 @@ class MCPToolNotFoundError(BunkoError):
 class MCPServerError(BunkoError):
     """A server cannot be started, does not answer in time, or has ended."""
 
-    code = "server"
-
 
 @dataclass(frozen=True, slots=True)
 class ServerTool:
