@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from bunko.errors import BunkoError
-from bunko.interfaces.chat.servers import MCPServerError, ServerTool, ToolOutput
+from bunko.interfaces.chat.servers import TIMEOUT_HINT, MCPServerError, ServerTool, ToolOutput
 from bunko.interfaces.tools.registry import ToolRegistry, error_text
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
 from bunko.library.audit import local_caller
@@ -50,7 +50,7 @@ class BuiltinServer:
             with anyio.fail_after(timeout):
                 reply = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
         except TimeoutError:
-            raise MCPServerError(f"{tool.name} did not finish within {timeout:g} s") from None
+            raise MCPServerError(f"{tool.name} did not finish within {timeout:g} s", hint=TIMEOUT_HINT) from None
         except MCPServerError:
             raise
         except BunkoError as error:

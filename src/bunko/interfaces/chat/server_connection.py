@@ -15,7 +15,7 @@ import anyio
 import anyio.lowlevel
 
 from bunko.interfaces.chat.server_config import ServerConfig
-from bunko.interfaces.chat.servers import MCPServerError, ServerTool, ToolOutput
+from bunko.interfaces.chat.servers import TIMEOUT_HINT, MCPServerError, ServerTool, ToolOutput
 from bunko.interfaces.text import single_line
 
 if TYPE_CHECKING:
@@ -140,7 +140,9 @@ class ServerConnection:
                 tasks.start_soon(call)
                 tasks.start_soon(watch)
         if limit.cancelled_caught:
-            raise MCPServerError(f"{tool.name} of the MCP server {self.name} did not answer within {timeout:g} s")
+            raise MCPServerError(
+                f"{tool.name} of the MCP server {self.name} did not answer within {timeout:g} s", hint=TIMEOUT_HINT
+            )
         if isinstance(outcome, MCPError) and outcome.code != types.CONNECTION_CLOSED:
             return ToolOutput(single_line(str(outcome)), is_error=True)
         if isinstance(outcome, Exception):

@@ -10,6 +10,9 @@ from typing import Any, Protocol
 
 from bunko.errors import BunkoError
 
+# Of a call that took too long.
+TIMEOUT_HINT = "If calls need more time, set mcp.call_timeout."
+
 
 class MCPToolNotFoundError(BunkoError):
     """No server offers a tool of that name."""
