@@ -44,7 +44,7 @@ FOREIGN_SECTIONS = ("Reasons of the operating system", "Folders, with the name o
 # SQL, commands, prompts for a chat model, descriptions of settings, lists of words, styles and patterns.
 NOT_SENTENCES = re.compile(
     r"\b(?:SELECT|WHERE|FROM|ORDER BY|INSERT|UPDATE|PRAGMA|ALTER TABLE|CREATE|DROP|BEGIN|NOTIFY|LISTEN|TRUNCATE)\b"
-    r"|^SET [a-z_]+ |^(?:bunko|pip|hf|claude|codex) [a-z\"]|^--?[a-z]+ \{\}$|^bold [a-z]+$|^class:|^\(\?"
+    r"|^LEFT JOIN |^SET [a-z_]+ |^(?:bunko|pip|hf|claude|codex) [a-z\"]|^--?[a-z]+ \{\}$|^bold [a-z]+$|^class:|^\(\?"
     r"|^You (?:turn|summarise) |^(?:URL|Model) of |^about all answer|^(?:vi|code|subl|kate|idea|pPr|sdt) [A-Za-z_ -]+$"
 )
 
@@ -55,6 +55,8 @@ LEFT_OUT_TEXTS = frozenset(
         "duplicate column name", "invalid escape sequence", "invalid perl operator", "invalid repetition size",
         "no such column", "no such table", "out of memory", "pattern too large",
         "Unsupported data type: 0", "closed database",
+        # columns of a query
+        'title, heading_path, start, "end", chunks.text, documents.text',
         # headers, keys of tables, and names of threads and arguments
         "Basic {}", "Bearer {}", "derived {}", "forgotten {}", "index {} {}", "machine of", "bunko {} {} {}",
         # addresses and names of engines, and what is said to a database
