@@ -98,7 +98,9 @@ class MilvusIndex:
         except IndexFailure as failure:
             self._note_failure(failure)
             with self._store.read_transaction():
-                return self._local_view([tool_id], (), failure)
+                view = self._local_view([tool_id], (), failure)
+            view.notices = [f"The index was not updated: {failure.message}. {failure.hint}".rstrip()]
+            return view
         with self._store.read_transaction():
             return self.view([tool_id])
 
