@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,6 +16,7 @@ from bunko.indexes.chroma.writer import INDEX_NAME, CollectionWriter
 from bunko.indexes.embedded.index import EmbeddedIndex
 from bunko.indexes.moments import Moments
 from bunko.indexes.options import ChromaOptions, EngineOptions
+from bunko.indexes.pause import Pause
 from bunko.indexes.replica import plan_replay
 from bunko.protocols import Store
 from bunko.records import IndexState
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("bunko.search")
 
-# How long searches leave Chroma alone after it failed; an import tries it at once.
-_PAUSE_SECONDS = 30.0
 # The tool whose collection has the plain name, as other programs expect it.
 _PLAIN_TOOL = "documents"
 
@@ -58,7 +56,7 @@ class ChromaIndex:
         }
         self._writer = CollectionWriter(store, client, self._hnsw)
         self._checked: dict[int, _Checked] = {}
-        self._pause: tuple[float, IndexFailure] | None = None
+        self._pause = Pause()
         self.location = client.location
 
     def view(self, tool_ids: Sequence[int], *, without_vectors: Sequence[int] = ()) -> ChromaView:
@@ -86,9 +84,10 @@ class ChromaIndex:
             self._moments.save(tool_id, self._segments.view([tool_id]))
         notices = []
         try:
+            self._pause.check_sync(tool_id)
             self._update(tool_id)
         except IndexFailure as failure:
-            self._pause_if_away(failure)
+            self._pause.note(failure, synced_tool=tool_id)
             notices.append(f"The vectors were not copied to Chroma: {failure.message}. {failure.hint}".rstrip())
         with self._store.read_transaction():
             view = self.view([tool_id])
@@ -98,14 +97,14 @@ class ChromaIndex:
     def state(self, tool_id: int) -> IndexState:
         """Return how far the collection of a tool has followed the store."""
         try:
-            self._raise_if_paused()
+            self._pause.check()
             collection = self._client.find(self._name(tool_id))
             if collection is None:
                 return IndexState(0, plan_replay(self._store, tool_id, INDEX_NAME, None).pending, 0)
             self._writer.check_owner(collection)
             rows = self._client.count(collection)
         except IndexFailure as failure:
-            self._pause_if_away(failure)
+            self._pause.note(failure)
             return IndexState(0, problem=failure.message, hint=failure.hint)
         replay = plan_replay(self._store, tool_id, INDEX_NAME, collection.stamp)
         if replay.from_scratch:
@@ -125,6 +124,14 @@ class ChromaIndex:
         """Return what is wrong with the segments or with the collection of a tool, or an empty string."""
         if problem := self._segments.check(tool_id):
             return problem
+        try:
+            self._pause.check()
+            return self._check_collection(tool_id)
+        except IndexFailure as failure:
+            self._pause.note(failure)
+            raise
+
+    def _check_collection(self, tool_id: int) -> str:
         collection = self._client.find(self._name(tool_id))
         if collection is None:
             return ""
@@ -170,21 +177,20 @@ class ChromaIndex:
         self._client.close()
 
     def _update(self, tool_id: int) -> None:
-        self._pause = None
         collection = self._writer.update(self._name(tool_id), tool_id)
         self._checked[tool_id] = _Checked(collection.stamp.generation, collection)
 
     def _find_nearest(
         self, tool_id: int, vector: npt.NDArray[np.float32], k: int, document_ids: Sequence[int] | None
     ) -> list[int]:
-        self._raise_if_paused()
+        self._pause.check()
         try:
             collection = self._current_collection(tool_id)
             with timer("chromadb_query", _log):
                 return self._client.nearest(collection, vector, k, document_ids)
         except IndexFailure as failure:
             self._checked.pop(tool_id, None)
-            self._pause_if_away(failure)
+            self._pause.note(failure)
             raise
 
     def _current_collection(self, tool_id: int) -> CollectionInfo:
@@ -205,14 +211,6 @@ class ChromaIndex:
             raise IndexFailure(f"Chroma is {documents} behind the library", hint="Copy them: bunko index sync.")
         self._checked[tool_id] = _Checked(generation, collection)
         return collection
-
-    def _raise_if_paused(self) -> None:
-        if self._pause is not None and time.monotonic() < self._pause[0]:
-            raise self._pause[1]
-
-    def _pause_if_away(self, failure: IndexFailure) -> None:
-        if failure.is_away and self._pause is None:
-            self._pause = time.monotonic() + _PAUSE_SECONDS, failure
 
     def _explain(self, failure: IndexFailure) -> str:
         """Return the notice of a search that Chroma did not answer."""

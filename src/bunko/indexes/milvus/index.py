@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,12 +18,11 @@ from bunko.indexes.milvus.statistics import SearchStatistics
 from bunko.indexes.milvus.view import MilvusView, PendingChunks, SearchedCopy
 from bunko.indexes.milvus.writer import INDEX_NAME, CopyWriter
 from bunko.indexes.options import EngineOptions, MilvusOptions
+from bunko.indexes.pause import Pause
 from bunko.indexes.replica import Replay, plan_replay
 from bunko.protocols import IndexView, Store
 from bunko.records import IndexState, ToolStatistics
 
-# How long searches leave Milvus alone after it failed; an import tries it at once.
-_PAUSE_SECONDS = 30.0
 # Documents that a search adds itself if they are not copied yet; more would make it slow.
 _MAX_PENDING = 500
 
@@ -53,16 +51,16 @@ class MilvusIndex:
         self._segments = EmbeddedIndex(store, folder)
         self._states: dict[int, _ToolState] = {}
         self._is_repeated = threading.local()
-        self._pause: tuple[float, IndexFailure] | None = None
+        self._pause = Pause()
         self.location = server.location
 
     def view(self, tool_ids: Sequence[int], *, without_vectors: Sequence[int] = ()) -> IndexView:
         """Return the state of some tools that matches the store; call it inside the store's `read_transaction`."""
         try:
-            self._raise_if_paused()
+            self._pause.check()
             states = {tool_id: self._state(tool_id) for tool_id in tool_ids}
         except IndexFailure as failure:
-            self._note_failure(failure)
+            self._pause.note(failure)
             return self._local_view(tool_ids, without_vectors, failure)
         generation = self._store.generation()
         copies = [
@@ -91,12 +89,12 @@ class MilvusIndex:
 
     def sync(self, tool_id: int) -> IndexView:
         """Bring the copy of a tool and its statistics up to date; if Milvus fails, return what is left as `view`."""
-        self._pause = None
         self._states.pop(tool_id, None)
         try:
+            self._pause.check_sync(tool_id)
             self._writer.update(tool_id)
         except IndexFailure as failure:
-            self._note_failure(failure)
+            self._pause.note(failure, synced_tool=tool_id)
             with self._store.read_transaction():
                 view = self._local_view([tool_id], (), failure)
             view.notices = [f"The index was not updated: {failure.message}. {failure.hint}".rstrip()]
@@ -107,11 +105,11 @@ class MilvusIndex:
     def state(self, tool_id: int) -> IndexState:
         """Return how far the copy of a tool has followed the store."""
         try:
-            self._raise_if_paused()
+            self._pause.check()
             copy = self._copies.find(tool_id)
             rows = 0 if copy is None else self._server.count(copy.collection, f"tool == {tool_id}")
         except IndexFailure as failure:
-            self._note_failure(failure)
+            self._pause.note(failure)
             return IndexState(0, problem=failure.message, hint=failure.hint)
         replay = self._plan_replay(tool_id, copy)
         if copy is not None and replay.from_scratch:
@@ -125,6 +123,14 @@ class MilvusIndex:
 
     def check(self, tool_id: int) -> str:
         """Return what is wrong with the copy of a tool, or an empty string."""
+        try:
+            self._pause.check()
+            return self._check_copy(tool_id)
+        except IndexFailure as failure:
+            self._pause.note(failure)
+            raise
+
+    def _check_copy(self, tool_id: int) -> str:
         copy = self._copies.find(tool_id)
         replay = self._plan_replay(tool_id, copy)
         if copy is None or replay.from_scratch or replay.pending:
@@ -163,11 +169,11 @@ class MilvusIndex:
     def _search(self, collection: str, field: str, vector: object, limit: int, where: str) -> list[int]:
         """Search for candidates; a failure makes the next view a local one."""
         try:
-            self._raise_if_paused()
+            self._pause.check()
             return self._server.search(collection, field, vector, limit, where)
         except IndexFailure as failure:
             self._states.clear()
-            self._note_failure(failure)
+            self._pause.note(failure)
             raise
 
     def _search_again(self) -> None:
@@ -240,14 +246,6 @@ class MilvusIndex:
         local = EmbeddedView(view.views, view.generation)
         local.notices = [f"{failure.message}, so the local index was searched. {failure.hint}".rstrip()]
         return local
-
-    def _raise_if_paused(self) -> None:
-        if self._pause is not None and time.monotonic() < self._pause[0]:
-            raise self._pause[1]
-
-    def _note_failure(self, failure: IndexFailure) -> None:
-        if failure.is_away and (self._pause is None or time.monotonic() >= self._pause[0]):
-            self._pause = time.monotonic() + _PAUSE_SECONDS, failure
 
 
 def build(store: Store, folder: Path | None, options: EngineOptions) -> MilvusIndex:
