@@ -208,8 +208,8 @@ FORMS = {
     "its source {} is {}; the index is kept": tuple(
         f"its source {{}} is {state}; the index is kept" for state in _MISSING
     ),
-    "source {}": tuple(f"source {state}" for state in _MISSING),
-    "disabled, source {}": tuple(f"disabled, source {state}" for state in _MISSING),
+    "source {}": tuple(f"source {state}" for state in (*_MISSING, "elsewhere")),
+    "disabled, source {}": tuple(f"disabled, source {state}" for state in (*_MISSING, "elsewhere")),
     "the {} {} {} skipped (scanner.exclude_dirs)": (
         "the folder {} is skipped (scanner.exclude_dirs)",
         "the folders {} are skipped (scanner.exclude_dirs)",
