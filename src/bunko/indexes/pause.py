@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from bunko.errors import IndexFailure
 
-_PAUSE_SECONDS = 30.0
+PAUSE_SECONDS = 30.0
 
 
 class EnginePause:
@@ -28,7 +28,7 @@ class EnginePause:
         """Begin a pause if the engine is away; a failure during a pause does not make it longer."""
         pause, now = self._pause, self._clock()
         if failure.is_away and (pause is None or now >= pause[0]):
-            self._pause = now + _PAUSE_SECONDS, failure
+            self._pause = now + PAUSE_SECONDS, failure
 
     def begin_sync(self, tool_id: int) -> None:
         """Raise the failure if the sync of another tool has just met it; a tool that comes again tries again."""
