@@ -90,7 +90,7 @@ def test_nothing_is_lost_or_half_visible_whatever_is_killed(
     postgres: PostgresServer, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(23)
-    monkeypatch.setattr(pause, "SECONDS", 0.2)
+    monkeypatch.setattr(pause, "PAUSE_SECONDS", 0.2)
     database, place = postgres.new_library(), ("--library", tmp_path / "importing")
     with milvus_server(tmp_path / "milvus") as milvus:
         index = {"BUNKO_INDEX_KIND": "milvus", "BUNKO_MILVUS_URI": f"http://127.0.0.1:{milvus.port}"}
