@@ -25,6 +25,7 @@ from bunko.ingest.preparer import CANCEL_SECONDS
 from bunko.temporary_files import TemporaryFolder
 
 _CONNECT_SECONDS = 5.0
+_MAX_ATTEMPTS = 3  # to connect
 # How often an import that waits checks that the cluster is still there, and how long it may be away, as in a restart.
 _CHECK_SECONDS, _MAX_SILENCE_SECONDS = 3.0, 20.0
 # Machines may join or leave during an import.
@@ -248,13 +249,18 @@ def _start(ray: Any, on: str, name: str, workers: int | None, folder: str) -> No
             options["_temp_dir"] = folder
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            ray.init(**options)
-        except Exception as error:  # Ray raises errors of many kinds
-            raise ClusterError(
-                f"{name} cannot be used: {_short_reason(error)}",
-                hint=_CONNECT_HINT,
-            ) from error
+        for attempt in range(_MAX_ATTEMPTS):
+            began = time.monotonic()
+            try:
+                ray.init(**options)
+                return
+            except Exception as error:  # Ray raises errors of many kinds
+                # A cluster starts a process for each client, which fails now and then while others of it end.
+                took_long = time.monotonic() - began > _CONNECT_SECONDS
+                if took_long or attempt == _MAX_ATTEMPTS - 1 or not on.startswith("ray://"):
+                    raise ClusterError(f"{name} cannot be used: {_short_reason(error)}", hint=_CONNECT_HINT) from error
+                with suppress(Exception):
+                    ray.shutdown()
 
 
 def _disconnect(ray: Any, _type: object, error: BaseException | None, _traceback: object) -> None:
