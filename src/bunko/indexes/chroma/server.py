@@ -42,8 +42,7 @@ class ChromaServer:
             raise SettingsError(f"chromadb.token cannot be sent: {problem}", hint="Check the token.")
         import httpcore2
 
-        from bunko.indexes.chroma.connection import DeadlineBackend
-        from bunko.sources.web.pinned_connection import RequestState
+        from bunko.deadlines import DeadlineBackend, RequestState
 
         self._state = RequestState()
         self._pool = httpcore2.ConnectionPool(

@@ -25,7 +25,8 @@ from bunko.ingest.preparer import CANCEL_SECONDS
 from bunko.temporary_files import TemporaryFolder
 
 _CONNECT_SECONDS = 5.0
-_MAX_ATTEMPTS = 3  # to connect
+# A cluster starts a process for each client, at a port that another process may take at that moment.
+_MAX_ATTEMPTS, _CLIENT_PROCESS_FAILED = 3, "Starting Ray client server failed"
 # How often an import that waits checks that the cluster is still there, and how long it may be away, as in a restart.
 _CHECK_SECONDS, _MAX_SILENCE_SECONDS = 3.0, 20.0
 # Machines may join or leave during an import.
@@ -250,14 +251,11 @@ def _start(ray: Any, on: str, name: str, workers: int | None, folder: str) -> No
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for attempt in range(_MAX_ATTEMPTS):
-            began = time.monotonic()
             try:
                 ray.init(**options)
                 return
             except Exception as error:  # Ray raises errors of many kinds
-                # A cluster starts a process for each client, which fails now and then while others of it end.
-                took_long = time.monotonic() - began > _CONNECT_SECONDS
-                if took_long or attempt == _MAX_ATTEMPTS - 1 or not on.startswith("ray://"):
+                if attempt == _MAX_ATTEMPTS - 1 or _CLIENT_PROCESS_FAILED not in str(error):
                     raise ClusterError(f"{name} cannot be used: {_short_reason(error)}", hint=_CONNECT_HINT) from error
                 with suppress(Exception):
                     ray.shutdown()
