@@ -62,7 +62,7 @@ $(MODELS)/.installed: pyproject.toml
 ## cannot be installed is skipped with a sentence.
 test-scale: $(SCALE)/.installed
 	-$(MAKE) $(MILVUS)/.installed
-	$(SCALE)/bin/python -m pytest -n 2 -m scale
+	$(SCALE)/bin/python -m pytest -n 2 --dist loadgroup -m scale
 
 $(SCALE)/.installed: pyproject.toml
 	test -x $(SCALE)/bin/python || $(PYTHON) -m venv $(SCALE)

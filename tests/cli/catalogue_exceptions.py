@@ -70,6 +70,8 @@ LEFT_OUT_TEXTS = frozenset(
         "duplicate column name", "invalid escape sequence", "invalid perl operator", "invalid repetition size",
         "no such column", "no such table", "out of memory", "pattern too large",
         "Unsupported data type: 0", "closed database",
+        # columns of a query
+        'title, heading_path, start, "end", chunks.text, documents.text',
         # headers, keys of tables, and names of threads and arguments
         "Basic {}", "Bearer {}", "derived {}", "forgotten {}", "index {} {}", "machine of", "bunko {} {} {}",
         # addresses and names of engines, and what is said to a database
@@ -224,8 +226,8 @@ FORMS = {
     "its source {} is {}; the index is kept": tuple(
         f"its source {{}} is {state}; the index is kept" for state in _MISSING
     ),
-    "source {}": tuple(f"source {state}" for state in _MISSING),
-    "disabled, source {}": tuple(f"disabled, source {state}" for state in _MISSING),
+    "source {}": tuple(f"source {state}" for state in (*_MISSING, "elsewhere")),
+    "disabled, source {}": tuple(f"disabled, source {state}" for state in (*_MISSING, "elsewhere")),
     "the {} {} {} skipped (scanner.exclude_dirs)": (
         "the folder {} is skipped (scanner.exclude_dirs)",
         "the folders {} are skipped (scanner.exclude_dirs)",

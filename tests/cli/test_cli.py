@@ -15,6 +15,8 @@ import pytest
 from bunko.errors import BunkoError
 from bunko.interfaces.chat.servers import MCPServerError
 from bunko.interfaces.cli.main import COMMANDS, EXIT_CODES, bunko
+from bunko.library.doctor import Finding
+from bunko.library.maintenance import Maintenance
 from tests.cli.processes import ESCAPE, subprocess_environment
 from tests.conftest import Ran, Run
 
@@ -171,6 +173,17 @@ def test_doctor_fails_where_something_is_wrong(run: Run, notes: Path) -> None:
     ran = run("doctor", "--docs-dir", notes)
     assert ran.code != 0
     assert "Traceback" not in ran.err
+
+
+def test_doctor_does_not_pass_on_what_a_server_wants_the_terminal_to_do(
+    run: Run, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finding = Finding("warning", "documents", f"Chroma failed: {ESCAPE}]0;owned\x07{ESCAPE}[2J")
+    monkeypatch.setattr(Maintenance, "diagnose", lambda _: [finding])
+    run("reindex", "--docs-dir", notes)
+    shown = run("doctor", "--docs-dir", notes).out
+    assert "owned" in shown
+    assert not {ESCAPE, "\x07"} & set(shown)
 
 
 def test_config_show_tells_each_value_and_where_it_came_from(

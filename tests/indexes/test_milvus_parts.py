@@ -15,6 +15,8 @@ from bunko.indexes.milvus.dimensions import FILLER_DIMENSION, KeyKind, dimension
 from bunko.indexes.milvus.filters import date_number, filter_expression
 from bunko.indexes.milvus.server import MilvusServer
 from bunko.indexes.options import MilvusOptions
+from bunko.library.open import open_library
+from bunko.library.paths import paths_for_folder
 from bunko.records import Filter, SelectedDocuments
 from bunko.stores.filters import document_matcher
 from bunko.text import ngrams
@@ -134,3 +136,16 @@ def test_without_the_package_local_segments_answer_or_a_sentence_names_the_extra
         answer = library.search("京都の寺")
         assert answer.hits[0].uri == "a.md"
         assert "so the local index was searched" in answer.notices[0]
+
+
+@pytest.mark.skipif(find_spec("pymilvus") is not None, reason="pymilvus is installed here")
+def test_an_import_that_milvus_does_not_follow_says_so_once_for_all_tools(docs: Path, tmp_path: Path) -> None:
+    put(docs, "a.md", "京都の寺を巡る旅の記録")
+    paths = paths_for_folder(tmp_path / "library")
+    with open_library(paths, environ={}) as library:
+        for name in ("one", "two"):
+            library.add(docs, name=name)
+        library.import_()  # leaves segments, so that searches go on
+    with open_library(paths, environ={"BUNKO_INDEX_KIND": "milvus"}) as library:
+        (notice,) = library.import_().notices
+        assert notice.startswith("The index was not updated: The index milvus needs the package pymilvus")

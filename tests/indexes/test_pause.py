@@ -49,7 +49,17 @@ def test_a_failure_during_a_pause_does_not_make_it_longer() -> None:
 def test_an_import_ends_a_pause() -> None:
     pause = EnginePause()
     pause.begin(away())
-    pause.end()
+    pause.begin_sync(1)
+    assert not is_paused(pause)
+
+
+def test_an_import_of_many_tools_tries_an_engine_once() -> None:
+    pause = EnginePause()
+    pause.begin_sync(1)
+    pause.end_sync(1, away())
+    with pytest.raises(IndexFailure):
+        pause.begin_sync(2)
+    pause.begin_sync(1)  # the next import
     assert not is_paused(pause)
 
 

@@ -54,6 +54,22 @@ def test_flags_that_contradict_each_other_are_refused(docs: Path, tmp_path: Path
         locate_library(docs_dir=tmp_path / "nowhere", environ={})
 
 
+def test_a_file_that_a_flag_names_is_not_exchanged_for_a_server_that_the_environment_names(tmp_path: Path) -> None:
+    environ = {"BUNKO_STORAGE_URL": "postgresql://me@127.0.0.1:9/team"}
+    paths = locate_library(database=tmp_path / "own.db", environ=environ)
+    with pytest.raises(
+        SettingsError, match=r"--database names a file, but storage.kind is postgres \(.*BUNKO_STORAGE_URL\)"
+    ) as raised:
+        open_library(paths, environ=environ)
+    assert "BUNKO_STORAGE_KIND=sqlite" in raised.value.hint
+    with open_library(paths, environ=environ | {"BUNKO_STORAGE_KIND": "sqlite"}) as library:
+        assert library.store.kind == "sqlite"
+    # The settings beside the file are its own: a library that has moved is named as before.
+    (tmp_path / "bunko.toml").write_text('[storage]\nurl = "mysql://db.example/team"\n', encoding="utf-8")
+    with pytest.raises(SettingsError, match="not a URL of PostgreSQL"):
+        open_library(paths, environ={})
+
+
 def test_a_library_can_be_one_file_with_its_derived_files_beside_it(tmp_path: Path) -> None:
     home = locate_library(database=tmp_path / "my.sqlite", environ={})
     assert (home.database, home.index_folder) == (tmp_path / "my.sqlite", tmp_path / "my.sqlite.d")

@@ -82,6 +82,26 @@ class HttpServer:
         finally:
             connection.close()
 
+    @contextmanager
+    def listen(self, authorization: str, *, session: str = "") -> Iterator[http.client.HTTPResponse]:
+        """Open a stream of changes: in a session of the older protocol, else as the newer one does."""
+        headers = {"Accept": "application/json, text/event-stream", "Authorization": authorization}
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
+        try:
+            if session:
+                connection.request("GET", "/mcp", headers=headers | {"Mcp-Session-Id": session})
+            else:
+                version, method, key = "2026-07-28", "subscriptions/listen", "io.modelcontextprotocol"
+                client = {"name": "test", "version": "1"}
+                meta = {f"{key}/protocolVersion": version, f"{key}/clientInfo": client, f"{key}/clientCapabilities": {}}
+                params = {"notifications": {"toolsListChanged": True}, "_meta": meta}
+                body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+                headers |= {"Content-Type": "application/json", "MCP-Protocol-Version": version, "Mcp-Method": method}
+                connection.request("POST", "/mcp", body, headers)
+            yield connection.getresponse()
+        finally:
+            connection.close()
+
 
 @contextmanager
 def serve_registry(registry: ToolRegistry) -> Iterator[HttpServer]:

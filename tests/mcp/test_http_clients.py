@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from starlette.requests import ClientDisconnect
 
 from bunko.interfaces.mcp import connections
 from bunko.interfaces.mcp import http as http_module
+from bunko.interfaces.mcp.client_logs import limit_client_logs
 from bunko.interfaces.mcp.http import build_app, build_server
 from bunko.interfaces.mcp.listener import open_listening_socket
 from bunko.interfaces.tools.registry import ToolRegistry
@@ -200,6 +202,15 @@ def test_two_hundred_silent_clients_keep_nobody_out(server: Server) -> None:
 
 
 @limits(_MAX_CONNECTIONS=3)
+def test_half_a_request_makes_room_for_a_whole_one(server: Server) -> None:
+    halves = [server.connect(f"{HEAD}Content-Length: 1000\r\nExpect: 100-continue\r\n\r\n") for _ in range(3)]
+    for half in halves:
+        assert half.recv(1000).startswith(b"HTTP/1.1 100 ")  # it waits for the body
+    assert server.open_session()
+    assert any(select.select(halves, [], [], PATIENCE))  # the first of them had to go
+
+
+@limits(_MAX_CONNECTIONS=3)
 def test_a_client_that_only_listens_makes_room_for_one_that_asks(server: Server) -> None:
     streams = [server.begin("GET", session=server.open_session()) for _ in range(3)]
     assert [stream.status for stream in streams] == [200, 200, 200]
@@ -301,3 +312,28 @@ def test_the_parts_of_a_reply_do_not_wait_for_each_other(server: Server, monkeyp
     server.open_session()
     assert all(options)
     assert options
+
+
+def test_clients_neither_fill_the_log_nor_control_the_terminal_that_shows_it(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    hostile = "GET /healthz HTTP/1.1\r\nHost: \x1b]0;owned\x07" + "x" * 5000 + "\r\nConnection: close\r\n\r\n"
+    for _ in range(30):
+        with server.connect(hostile) as client:
+            assert b" 421 " in client.recv(1000)
+    lines = [record.getMessage() for record in caplog.records if record.name.startswith("mcp")]
+    assert 1 <= len(lines) < 30
+    assert "Invalid Host header" in lines[0]
+    assert not {"\x1b", "\x07"} & set("".join(lines))
+    assert max(map(len, lines)) < 300
+
+
+def test_a_client_that_goes_in_the_middle_of_a_request_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("mcp.server.streamable_http")
+    limit_client_logs()
+    for error in (ClientDisconnect(), ValueError("an error of ours")):
+        try:
+            raise error
+        except (ClientDisconnect, ValueError):
+            logger.exception("Error handling POST request")
+    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ValueError]

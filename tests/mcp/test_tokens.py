@@ -62,6 +62,20 @@ def test_a_token_works_from_the_moment_it_is_added_until_it_is_revoked(library: 
     assert server.ask(bearer(SERVER_TOKEN)).status == 200
 
 
+@pytest.mark.parametrize("is_legacy", [True, False])
+def test_a_stream_of_changes_ends_with_its_token(
+    library: Library, server: HttpServer, monkeypatch: pytest.MonkeyPatch, is_legacy: bool
+) -> None:
+    monkeypatch.setattr(authorization, "_LISTEN_SECONDS", 0.05)
+    token = add_token(library.store, "alice", Rights())
+    session = server.ask(bearer(token)).session if is_legacy else ""
+    with server.listen(bearer(token), session=session) as stream:
+        assert stream.status == 200
+        revoke_token(library.store, "alice")
+        stream.read()  # to its end, without an error
+    assert server.ask(bearer(SERVER_TOKEN)).status == 200
+
+
 def test_a_token_that_another_process_revokes_is_refused(library: Library, server: HttpServer) -> None:
     command = [sys.executable, "-m", "bunko", "token", "{verb}", "alice", "--library", str(library.paths.folder)]
 

@@ -18,6 +18,7 @@ from bunko.errors import (
     DiskFull,
     LibraryDamaged,
     LibraryError,
+    LibraryMismatch,
     LibraryReadOnly,
     LibraryTooNew,
     SettingsError,
@@ -341,6 +342,20 @@ def test_a_folder_of_documents_is_not_taken_for_that_of_another_machine(
     with pytest.raises(BunkoError, match=r"documents in postgresql:.* was built from .*, not from") as raised:
         open_library(locate_library(docs_dir=tmp_path / "elsewhere", environ={}), environ=environ)
     assert "storage.schema" in raised.value.hint
+
+
+def test_a_folder_of_documents_is_not_added_to_a_library_of_other_tools(docs: Path, postgres: PostgresServer) -> None:
+    (docs / "private.md").write_text(NOTE, encoding="utf-8")
+    server = postgres.new_library()
+    environ = environment(server)
+    with open_library(paths_for_folder(docs.parent / "library"), environ=environ) as library:
+        library.store.tools.put(Tool("team"))
+    with pytest.raises(
+        LibraryMismatch, match=r"postgresql:.* has other tools, and would get the documents of"
+    ) as raised:
+        open_library(locate_library(docs_dir=docs, environ={}), environ=environ)
+    assert "storage.schema" in raised.value.hint
+    assert postgres.execute(f"SELECT name FROM {server.schema}.tools") == [("team",)]
 
 
 @pytest.fixture

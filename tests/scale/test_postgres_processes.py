@@ -133,6 +133,23 @@ def test_only_the_machine_that_imported_a_tool_imports_its_changes_by_itself(
         assert [local.name for local in second.local_tools()] == ["docs"]
 
 
+def test_a_tool_of_another_machine_is_not_called_missing_where_its_folder_is_not(
+    server: DatabaseServer, docs: Path, tmp_path: Path
+) -> None:
+    corpus.write(docs, {"a.md": VERSIONS[NAMES[0]][0]})
+    with open_machine(server, tmp_path / "first") as first, open_machine(server, tmp_path / "second") as second:
+        first.add(docs, name="docs")
+        first.import_("docs")
+        docs.rename(tmp_path / "elsewhere")
+        assert [status.source_state for status in first.status().tools] == ["missing"]
+        assert [status.source_state for status in second.status().tools] == ["elsewhere"]
+        assert second.tool_status("docs").changes is None
+        assert not [finding for finding in second.maintenance.diagnose() if finding.state != "ok"]
+        (notice,) = second.reindex().notices
+        assert notice.startswith("Other machines import the tools of this library, and this one none")
+        assert "bunko import -n NAME --mode update" in notice
+
+
 def test_a_watch_outlives_a_restart_of_the_server(
     postgres: PostgresServer, server: DatabaseServer, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

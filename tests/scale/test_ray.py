@@ -37,7 +37,8 @@ from tests.scale.ray_cluster import (
 )
 from tests.scale.ray_parts import DeadlyNotes, LargeModel
 
-pytestmark = pytest.mark.scale
+# Clusters of one machine choose the ports of their clients from the same range.
+pytestmark = [pytest.mark.scale, pytest.mark.xdist_group("ray")]
 _LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 
 

@@ -7,15 +7,16 @@ from collections.abc import Callable
 
 from bunko.errors import IndexFailure
 
-_PAUSE_SECONDS = 30.0
+PAUSE_SECONDS = 30.0
 
 
 class EnginePause:
-    """The time in which searches do not ask an engine; an import ends it and tries the engine at once."""
+    """The time in which searches do not ask an engine; an import tries it at once, but only once for all its tools."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._pause: tuple[float, IndexFailure] | None = None  # when it ends, and what began it
+        self._synced_tools: set[int] = set()  # those whose sync failed
 
     def raise_failure(self) -> None:
         """Raise the failure that began the pause, if it has not ended."""
@@ -27,8 +28,17 @@ class EnginePause:
         """Begin a pause if the engine is away; a failure during a pause does not make it longer."""
         pause, now = self._pause, self._clock()
         if failure.is_away and (pause is None or now >= pause[0]):
-            self._pause = now + _PAUSE_SECONDS, failure
+            self._pause = now + PAUSE_SECONDS, failure
 
-    def end(self) -> None:
-        """Let the next search ask the engine again."""
+    def begin_sync(self, tool_id: int) -> None:
+        """Raise the failure if the sync of another tool has just met it; a tool that comes again tries again."""
+        if self._synced_tools and tool_id not in self._synced_tools:
+            self.raise_failure()
+        self._synced_tools.clear()
         self._pause = None
+
+    def end_sync(self, tool_id: int, failure: IndexFailure) -> None:
+        """Begin a pause after a sync that failed, for the syncs of other tools too."""
+        self.begin(failure)
+        if failure.is_away:
+            self._synced_tools.add(tool_id)

@@ -127,6 +127,12 @@ class Importer:
                 total.notices += notices_about_nothing(self._tool_config, tool, report, self._paths)
                 if total.interrupted:
                     break
+        if not names and len(catalog.local_tools(self._store)) < len(catalog.select_tools(self._store, None)):
+            total.notices.append(
+                "Other machines import the tools of this library, and this one none. To import one here: bunko import"
+                f" -n NAME --mode update{self._paths.cli_flags()}"
+            )
+        total.notices = list(dict.fromkeys(total.notices))  # an engine that is away is away for all tools
         return total
 
     def import_changes(self, name: str, *, observer: Observer = NO_OBSERVER) -> Report:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bunko.errors import SettingsError
 from bunko.library.paths import LibraryPaths, paths_for_file, paths_for_folder, user_config_folder
 from bunko.settings import LoadedSettings, Settings, load_settings
 
@@ -63,6 +64,18 @@ def paths_from_settings(paths: LibraryPaths, loaded: LoadedSettings) -> LibraryP
     if loaded.settings.database.path:
         return paths_for_file(base / Path(loaded.settings.database.path).expanduser())
     return paths
+
+
+def check_database_flag(paths: LibraryPaths, loaded: LoadedSettings) -> None:
+    """Raise an error if --database names a file, but settings that are not its own choose a server."""
+    if not (paths.from_flag and paths.is_file_path) or loaded.settings.storage.kind != "postgres":
+        return
+    origin = loaded.origins["storage.url"]
+    if origin.startswith("environment ") or str(user_config_folder()) in origin:
+        raise SettingsError(
+            f"--database names a file, but storage.kind is postgres ({origin})",
+            hint="Set BUNKO_STORAGE_KIND=sqlite to use the file, or leave out --database to use the server.",
+        )
 
 
 def store_address(paths: LibraryPaths, settings: Settings) -> StoreAddress:

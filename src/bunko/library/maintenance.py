@@ -90,8 +90,8 @@ class Maintenance:
     def _check_source(self, tool: Tool) -> list[doctor.Finding]:
         """Report a folder that has vanished, and a tool without documents."""
         uris = self._store.documents.uris(tool.id, limit=1)
-        state = source_state(tool, self._tool_config.source(tool), uris)
-        if state != "ok":
+        state = source_state(self._store, tool, self._tool_config.source(tool))
+        if state not in ("ok", "elsewhere"):
             message = f"its source {tool.source} is {state}{'; the index is kept' if uris else ''}"
             hint = f"Restore it or, if it has moved: {commands.move_command(self._paths, tool)}"
             return [doctor.Finding("warning", tool.name, message, hint)]

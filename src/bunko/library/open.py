@@ -21,7 +21,12 @@ from bunko.library.catalog import tools
 from bunko.library.docs_cache import DocsCache
 from bunko.library.docs_tools import DocsTokens, DocsTools
 from bunko.library.library import Library
-from bunko.library.load_settings import load_library_settings, paths_from_settings, store_address
+from bunko.library.load_settings import (
+    check_database_flag,
+    load_library_settings,
+    paths_from_settings,
+    store_address,
+)
 from bunko.library.paths import DOCUMENTS_TOOL, LibraryPaths
 from bunko.protocols import Store
 from bunko.records import StoreAddress
@@ -44,6 +49,7 @@ def open_library(
     One that has moved to another place is opened only with `allow_moved`.
     """
     loaded = load_library_settings(paths, environ=environ, flags=flags, config=config)
+    check_database_flag(paths, loaded)
     paths = paths_from_settings(paths, loaded)
     address = store_address(paths, loaded.settings)
     try:
@@ -141,6 +147,19 @@ def remove_new_library_on_error(library: Library) -> Iterator[None]:
         raise
 
 
+def _check_server_documents(store: Store, tool: Tool | None, docs_dir: Path) -> None:
+    """Raise an error if a library on a server holds something else than the documents of this folder."""
+    hint = "Set storage.schema to another name for this folder, or add it to the library: bunko tool add."
+    if tool is None and tools(store):
+        # Others search it: nothing of this folder is shown to them unless somebody says so.
+        raise LibraryMismatch(f"{store.location} has other tools, and would get the documents of {docs_dir}", hint=hint)
+    if tool is not None and tool.source and docs_dir != Path(tool.source):
+        # Its folder may be on another machine: nobody here can say that it is gone.
+        raise LibraryMismatch(
+            f"{DOCUMENTS_TOOL} in {store.location} was built from {tool.source}, not from {docs_dir}", hint=hint
+        )
+
+
 def _prepare_documents_tool(store: Store, paths: LibraryPaths, *, read_only: bool) -> list[str]:
     """Create or update the tool `documents` of a `docs_dir`, and return notices; raise if it indexes another folder."""
     docs_dir = paths.docs_dir
@@ -148,12 +167,8 @@ def _prepare_documents_tool(store: Store, paths: LibraryPaths, *, read_only: boo
         return []
     tool = next((tool for tool in tools(store) if tool.name == DOCUMENTS_TOOL), None)
     is_on_server = store.address.server is not None
-    if is_on_server and tool is not None and tool.source and docs_dir != Path(tool.source):
-        # Its folder may be on another machine: nobody here can say that it is gone.
-        raise LibraryMismatch(
-            f"{DOCUMENTS_TOOL} in {store.location} was built from {tool.source}, not from {docs_dir}",
-            hint="Set storage.schema to another name for this folder, or add it to the library: bunko tool add.",
-        )
+    if is_on_server:
+        _check_server_documents(store, tool, docs_dir)
     if (
         tool is not None
         and tool.source

@@ -70,17 +70,17 @@ class Refresher:
         """
         notices = self._import_changes(tool, observer)
         if vectors and not self.is_importing() and self._lacks_vectors(tool):
-            self._start_import(lambda observer: self._embed_missing(tool, observer))
+            self._start_import(lambda observer: self._embed_missing(tool, observer), tool.name)
             if self._running_import is not None:
                 self._running_import.join(min(self._wait_seconds, _VECTOR_WAIT_SECONDS))
         return notices
 
-    def _start_import(self, work: Callable[[Observer], None]) -> None:
+    def _start_import(self, work: Callable[[Observer], None], tool: str) -> None:
         """Start an import unless one is running or a check is about to start one."""
         if self._check_lock.acquire(blocking=False):
             try:
                 if not self.is_importing():
-                    self._running_import = _ImportThread(work)
+                    self._running_import = _ImportThread(work, tool)
                     self._running_import.start()
             finally:
                 self._check_lock.release()
@@ -130,8 +130,11 @@ class Refresher:
 
     def _import_notices(self, tool: Tool, running: _ImportThread) -> list[str]:
         missing = self.last_check(tool).missing_files
-        if running.is_alive() and running.tool not in ("", tool.name):
-            return [f"{running.tool} is still being indexed; other tools were not checked for changes."]
+        if running.tool != tool.name:
+            # Without its name and its error: whoever searches may not be allowed to read that tool.
+            if running.is_alive():
+                return [f"Another tool is still being indexed; {tool.name} was not checked for changes."]
+            return []
         if running.is_alive():
             subject = "Changed files are"
             if missing:
@@ -173,7 +176,7 @@ class Refresher:
 class _ImportThread(threading.Thread):
     """An import started by a search, which may continue after the search has returned."""
 
-    def __init__(self, work: Callable[[Observer], None], tool: str = "", observer: Observer = NO_OBSERVER) -> None:
+    def __init__(self, work: Callable[[Observer], None], tool: str, observer: Observer = NO_OBSERVER) -> None:
         super().__init__(name="bunko-import", daemon=True)
         self._work, self.tool, self._observer = work, tool, observer
         self._started_at = time.monotonic()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -19,7 +19,7 @@ from bunko.types import Problem, Tool
 _MAX_BINS = 12
 
 # An empty folder that had documents is as suspicious as a missing one.
-SourceState = Literal["ok", "missing", "empty", "unreadable"]
+SourceState = Literal["ok", "missing", "empty", "unreadable", "elsewhere"]  # elsewhere: another machine imports it
 ImportState = Literal["never", "unfinished", "done"]
 
 
@@ -237,15 +237,17 @@ def _tool_status(
         store.documents.failures(tool.id),
         storage,
         index.storage_bytes(tool.id),
-        source_state(tool, source, store.documents.uris(tool.id, limit=1)),
+        source_state(store, tool, source),
         None if rebuild is None else store.stats.totals(rebuild.id).documents,
         index_state,
     )
 
 
-def source_state(tool: Tool, source: Source, known_uris: Iterable[str]) -> SourceState:
-    """Return whether the folder or file of a tool, which had these documents, is there."""
-    if not source.has_vanished(known_uris):
+def source_state(store: Store, tool: Tool, source: Source) -> SourceState:
+    """Return whether the folder or file of a tool, which had documents, is there."""
+    if not store.tools.is_local(tool.id):
+        return "elsewhere"
+    if not source.has_vanished(store.documents.uris(tool.id, limit=1)):
         return "ok"
     if not os.access(tool.source, os.F_OK):
         return "missing"

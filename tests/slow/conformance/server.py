@@ -34,8 +34,8 @@ TOKEN = "conformance"
 class Suite(server.BunkoServer):
     """Bunko with the suite's fixtures."""
 
-    def __init__(self, desk: ToolRegistry, *, is_local: bool = True) -> None:
-        super().__init__(desk, is_local=is_local)
+    def __init__(self, desk: ToolRegistry, **options: bool) -> None:
+        super().__init__(desk, **options)
         self.add_request_handler("prompts/list", types.PaginatedRequestParams, fixtures.list_prompts)
         self.add_request_handler("prompts/get", types.GetPromptRequestParams, fixtures.get_prompt)
         self.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="bunko"))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # The keys of the metadata of a collection that bunko made.
 LIBRARY_KEY, TOOL_KEY = "bunko_library", "bunko_tool"
 GENERATION_KEY, COPY_KEY, NONCE_KEY = "bunko_generation", "bunko_copy", "bunko_nonce"
+_MAX_ID = 2**63 - 1  # of a chunk in a store
 
 
 class CollectionInfo(NamedTuple):
@@ -92,8 +93,8 @@ class ChromaClient(Protocol):
     def count(self, collection: CollectionInfo) -> int:
         """Return the number of records."""
 
-    def pairs(self, collection: CollectionInfo) -> set[tuple[int, int]]:
-        """Return the document id and chunk id of every record."""
+    def pairs(self, collection: CollectionInfo, *, at_most: int) -> set[tuple[int, int]]:
+        """Return the document id and chunk id of every record; if there are more than `at_most`, of some."""
 
     def close(self) -> None:
         """Close connections and files."""
@@ -106,15 +107,17 @@ def where_documents(document_ids: Sequence[int]) -> dict[str, Any]:
 
 def chunk_ids_of(metadatas: Sequence[Mapping[str, Any] | None]) -> list[int]:
     """Return the chunk ids of records, without records that are not ours or were deleted meanwhile."""
-    ids = (metadata.get("chunk_id") for metadata in metadatas if metadata)
-    return [chunk_id for chunk_id in ids if type(chunk_id) is int]
+    ids = (metadata.get("chunk_id") for metadata in metadatas if isinstance(metadata, Mapping))
+    return [chunk_id for chunk_id in ids if type(chunk_id) is int and 0 < chunk_id <= _MAX_ID]
 
 
 def pairs_of(metadatas: Sequence[Mapping[str, Any] | None]) -> set[tuple[int, int]]:
     """Return the document id and chunk id of records; (0, 0) stands for a record that is not ours."""
     return {
         (metadata["document_id"], metadata["chunk_id"])
-        if metadata and type(metadata.get("document_id")) is int and type(metadata.get("chunk_id")) is int
+        if isinstance(metadata, Mapping)
+        and type(metadata.get("document_id")) is int
+        and type(metadata.get("chunk_id")) is int
         else (0, 0)
         for metadata in metadatas
     }

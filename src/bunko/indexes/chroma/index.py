@@ -84,9 +84,10 @@ class ChromaIndex:
             self._moments.save(tool_id, self._segments.view([tool_id]))
         notices = []
         try:
+            self._pause.begin_sync(tool_id)
             self._update(tool_id)
         except IndexFailure as failure:
-            self._pause.begin(failure)
+            self._pause.end_sync(tool_id, failure)
             notices.append(f"The vectors were not copied to Chroma: {failure.message}. {failure.hint}".rstrip())
         with self._store.read_transaction():
             view = self.view([tool_id])
@@ -123,6 +124,14 @@ class ChromaIndex:
         """Return what is wrong with the segments or with the collection of a tool, or an empty string."""
         if problem := self._segments.check(tool_id):
             return problem
+        try:
+            self._pause.raise_failure()
+            return self._check_collection(tool_id)
+        except IndexFailure as failure:
+            self._pause.begin(failure)
+            raise
+
+    def _check_collection(self, tool_id: int) -> str:
         collection = self._client.find(self._name(tool_id))
         if collection is None:
             return ""
@@ -135,7 +144,8 @@ class ChromaIndex:
             self._client.check_files(collection)
         except DamagedFiles as damage:
             return damage.message
-        if not replay.from_scratch and not replay.pending and self._client.pairs(collection) != expected:
+        is_behind = replay.from_scratch or bool(replay.pending)
+        if not is_behind and self._client.pairs(collection, at_most=len(expected)) != expected:
             return f"The collection {collection.name!r} in Chroma has other chunks than the library"
         return ""
 
@@ -168,7 +178,6 @@ class ChromaIndex:
         self._client.close()
 
     def _update(self, tool_id: int) -> None:
-        self._pause.end()
         collection = self._writer.update(self._name(tool_id), tool_id)
         self._checked[tool_id] = _Checked(collection.stamp.generation, collection)
 

@@ -128,10 +128,10 @@ class ChromaFiles:
         """Return the number of records."""
         return int(self._call(collection, lambda handle: handle.count()))
 
-    def pairs(self, collection: CollectionInfo) -> set[tuple[int, int]]:
-        """Return the document id and chunk id of every record."""
+    def pairs(self, collection: CollectionInfo, *, at_most: int) -> set[tuple[int, int]]:
+        """Return the document id and chunk id of every record; if there are more than `at_most`, of some."""
         pairs: set[tuple[int, int]] = set()
-        for offset in range(0, self.count(collection), _PAGE_SIZE):
+        for offset in range(0, min(self.count(collection), at_most + 1), _PAGE_SIZE):
             page = self._call(collection, _page_reader(offset))
             pairs |= pairs_of(page["metadatas"])
         return pairs

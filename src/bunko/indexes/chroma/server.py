@@ -6,8 +6,9 @@ Chroma's own client waits without limit and installs much that only its server n
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _PAGE_SIZE = 1000
 _MAX_MESSAGE_CHARS = 300
 _MAX_CONNECTIONS = 8
+_MAX_ANSWER_BYTES = 64 << 20  # a page of records, whose paths and headings may be long, has far less
 
 
 class ChromaServer:
@@ -40,7 +42,11 @@ class ChromaServer:
             raise SettingsError(f"chromadb.token cannot be sent: {problem}", hint="Check the token.")
         import httpcore2
 
+        from bunko.deadlines import DeadlineBackend, RequestState
+
+        self._state = RequestState()
         self._pool = httpcore2.ConnectionPool(
+            network_backend=DeadlineBackend(self._state),
             ssl_context=httpcore2.default_ssl_context() if parts.scheme == "https" else None,
             max_connections=_MAX_CONNECTIONS,
         )
@@ -68,11 +74,11 @@ class ChromaServer:
 
     def stamp(self, collection: CollectionInfo, metadata: Mapping[str, Any]) -> None:
         """Replace the metadata of a collection."""
-        self._request("PUT", f"/{collection.id}", {"new_metadata": dict(metadata)})
+        self._request("PUT", _path(collection), {"new_metadata": dict(metadata)})
 
     def set_search_ef(self, collection: CollectionInfo, search_ef: int) -> None:
         """Set how many candidates a search of a collection keeps."""
-        self._request("PUT", f"/{collection.id}", {"new_configuration": {"hnsw": {"ef_search": search_ef}}})
+        self._request("PUT", _path(collection), {"new_configuration": {"hnsw": {"ef_search": search_ef}}})
 
     def check_files(self, collection: CollectionInfo) -> None:
         """Do nothing: the server looks after its files."""
@@ -89,12 +95,12 @@ class ChromaServer:
             "metadatas": [dict(record.metadata) for record in records],
             "documents": [record.text for record in records],
         }
-        self._request("POST", f"/{collection.id}/upsert", body, timeout=self._write_timeout)
+        self._request("POST", f"{_path(collection)}/upsert", body, timeout=self._write_timeout)
 
     def delete_documents(self, collection: CollectionInfo, document_ids: Sequence[int]) -> None:
         """Delete the records of documents."""
         body = {"where": where_documents(document_ids)}
-        self._request("POST", f"/{collection.id}/delete", body, timeout=self._write_timeout)
+        self._request("POST", f"{_path(collection)}/delete", body, timeout=self._write_timeout)
 
     def nearest(
         self,
@@ -107,24 +113,27 @@ class ChromaServer:
         body: dict[str, Any] = {"query_embeddings": [vector.tolist()], "n_results": k, "include": ["metadatas"]}
         if document_ids is not None:
             body["where"] = where_documents(document_ids)
-        answer = self._request("POST", f"/{collection.id}/query", body)
-        return chunk_ids_of(self._field(answer, "metadatas")[0])
+        answer = self._request("POST", f"{_path(collection)}/query", body)
+        lists = self._list(answer, "metadatas")
+        if not lists or not isinstance(lists[0], list):
+            raise self._not_chroma()
+        return chunk_ids_of(lists[0][:k])
 
     def count(self, collection: CollectionInfo) -> int:
         """Return the number of records."""
-        answer = self._request("GET", f"/{collection.id}/count")
+        answer = self._request("GET", f"{_path(collection)}/count")
         return int(answer) if isinstance(answer, int) else 0
 
-    def pairs(self, collection: CollectionInfo) -> set[tuple[int, int]]:
-        """Return the document id and chunk id of every record."""
+    def pairs(self, collection: CollectionInfo, *, at_most: int) -> set[tuple[int, int]]:
+        """Return the document id and chunk id of every record; if there are more than `at_most`, of some."""
         pairs: set[tuple[int, int]] = set()
         offset = 0
         while True:
             body = {"limit": _PAGE_SIZE, "offset": offset, "include": ["metadatas"]}
-            page = self._field(self._request("POST", f"/{collection.id}/get", body), "metadatas")
+            page = self._list(self._request("POST", f"{_path(collection)}/get", body), "metadatas")
             pairs |= pairs_of(page)
             offset += len(page)
-            if len(page) < _PAGE_SIZE:
+            if len(page) < _PAGE_SIZE or offset > at_most:
                 return pairs
 
     def close(self) -> None:
@@ -132,20 +141,23 @@ class ChromaServer:
         self._pool.close()
 
     def _info(self, answer: Any) -> CollectionInfo:
-        configuration = self._field(answer, "configuration_json")
-        hnsw = configuration.get("hnsw") if isinstance(configuration, dict) else None
-        return CollectionInfo(
-            str(self._field(answer, "id")),
-            str(self._field(answer, "name")),
-            self._field(answer, "metadata") or {},
-            answer.get("dimension"),
-            hnsw or {},
-        )
+        configuration, metadata = self._field(answer, "configuration_json"), self._field(answer, "metadata") or {}
+        hnsw = (configuration.get("hnsw") if isinstance(configuration, dict) else None) or {}
+        if not isinstance(metadata, dict) or not isinstance(hnsw, dict):
+            raise self._not_chroma()
+        name = str(self._field(answer, "name"))
+        return CollectionInfo(str(self._field(answer, "id")), name, metadata, answer.get("dimension"), hnsw)
 
     def _field(self, answer: Any, name: str) -> Any:
         if not isinstance(answer, dict) or name not in answer:
             raise self._not_chroma()
         return answer[name]
+
+    def _list(self, answer: Any, name: str) -> list[Any]:
+        value = self._field(answer, name)
+        if not isinstance(value, list):
+            raise self._not_chroma()
+        return value
 
     def _request(
         self, method: str, path: str, body: Any = None, *, missing_is_none: bool = False, timeout: float = 0.0
@@ -158,14 +170,16 @@ class ChromaServer:
             headers |= {"Authorization": f"Bearer {self._token}", "X-Chroma-Token": self._token}
         seconds = timeout or self._timeout
         limits = dict.fromkeys(("read", "write", "pool"), seconds) | {"connect": min(seconds, self._timeout)}
+        self._state.deadline = monotonic() + seconds
         try:
-            response = self._pool.request(
+            with self._pool.stream(
                 method,
                 f"{self._base}{path}",
                 headers=[(name.encode(), value.encode()) for name, value in headers.items()],
                 content=None if body is None else json.dumps(body).encode("utf-8", "surrogatepass"),
                 extensions={"timeout": limits},
-            )
+            ) as response:
+                content = self._read_content(response.iter_stream())
         except (httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
             reason = f"no answer within {seconds:g} s" if isinstance(error, httpcore2.TimeoutException) else str(error)
             raise IndexFailure(
@@ -173,7 +187,19 @@ class ChromaServer:
                 hint="Start it with `chroma run --path DIR`, or set index.kind to embedded.",
                 is_away=True,
             ) from error
-        return self._decode(response.status, response.content, missing_is_none=missing_is_none)
+        return self._decode(response.status, content, missing_is_none=missing_is_none)
+
+    def _read_content(self, parts: Iterable[bytes]) -> bytes:
+        content = bytearray()
+        for part in parts:
+            content += part
+            if len(content) > _MAX_ANSWER_BYTES:
+                raise IndexFailure(
+                    f"Chroma at {self.location} sent an answer of more than {_MAX_ANSWER_BYTES:,} bytes",
+                    hint="Check chromadb.url, and the log of the server.",
+                    is_away=True,
+                )
+        return bytes(content)
 
     def _decode(self, status: int, content: bytes, *, missing_is_none: bool) -> Any:
         try:
@@ -213,3 +239,7 @@ class ChromaServer:
             f"{self.location} is not a Chroma server of version 1.0 or newer",
             hint="Check chromadb.url, and upgrade the server if it is older.",
         )
+
+
+def _path(collection: CollectionInfo) -> str:
+    return f"/{quote(collection.id, safe='')}"

@@ -89,14 +89,16 @@ class MilvusIndex:
 
     def sync(self, tool_id: int) -> IndexView:
         """Bring the copy of a tool and its statistics up to date; if Milvus fails, return what is left as `view`."""
-        self._pause.end()
         self._states.pop(tool_id, None)
         try:
+            self._pause.begin_sync(tool_id)
             self._writer.update(tool_id)
         except IndexFailure as failure:
-            self._pause.begin(failure)
+            self._pause.end_sync(tool_id, failure)
             with self._store.read_transaction():
-                return self._local_view([tool_id], (), failure)
+                view = self._local_view([tool_id], (), failure)
+            view.notices = [f"The index was not updated: {failure.message}. {failure.hint}".rstrip()]
+            return view
         with self._store.read_transaction():
             return self.view([tool_id])
 
@@ -121,6 +123,14 @@ class MilvusIndex:
 
     def check(self, tool_id: int) -> str:
         """Return what is wrong with the copy of a tool, or an empty string."""
+        try:
+            self._pause.raise_failure()
+            return self._check_copy(tool_id)
+        except IndexFailure as failure:
+            self._pause.begin(failure)
+            raise
+
+    def _check_copy(self, tool_id: int) -> str:
         copy = self._copies.find(tool_id)
         replay = self._plan_replay(tool_id, copy)
         if copy is None or replay.from_scratch or replay.pending:

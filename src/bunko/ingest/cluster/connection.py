@@ -25,6 +25,8 @@ from bunko.ingest.preparer import CANCEL_SECONDS
 from bunko.temporary_files import TemporaryFolder
 
 _CONNECT_SECONDS = 5.0
+# A cluster starts a process for each client, at a port that another process may take at that moment.
+_MAX_ATTEMPTS, _CLIENT_PROCESS_FAILED = 3, "Starting Ray client server failed"
 # How often an import that waits checks that the cluster is still there, and how long it may be away, as in a restart.
 _CHECK_SECONDS, _MAX_SILENCE_SECONDS = 3.0, 20.0
 # Machines may join or leave during an import.
@@ -248,13 +250,15 @@ def _start(ray: Any, on: str, name: str, workers: int | None, folder: str) -> No
             options["_temp_dir"] = folder
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            ray.init(**options)
-        except Exception as error:  # Ray raises errors of many kinds
-            raise ClusterError(
-                f"{name} cannot be used: {_short_reason(error)}",
-                hint=_CONNECT_HINT,
-            ) from error
+        for attempt in range(_MAX_ATTEMPTS):
+            try:
+                ray.init(**options)
+                return
+            except Exception as error:  # Ray raises errors of many kinds
+                if attempt == _MAX_ATTEMPTS - 1 or _CLIENT_PROCESS_FAILED not in str(error):
+                    raise ClusterError(f"{name} cannot be used: {_short_reason(error)}", hint=_CONNECT_HINT) from error
+                with suppress(Exception):
+                    ray.shutdown()
 
 
 def _disconnect(ray: Any, _type: object, error: BaseException | None, _traceback: object) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from bunko.interfaces.cli.language import translate
-from bunko.interfaces.cli.options import is_terminal, pop_shared_options, print_json, shared_options
+from bunko.interfaces.cli.options import is_terminal, pop_shared_options, print_json, replace_controls, shared_options
 
 _STATE_LABELS = {"ok": "ok", "warning": "warn", "error": "FAIL"}
 
@@ -38,6 +38,7 @@ def command(**options: Any) -> None:
         for finding in findings:
             hint = f" {finding.hint}" if finding.hint and finding.state != "ok" else ""
             text = translate(f"{finding.message}.{hint}")
-            click.echo(f"{_STATE_LABELS[finding.state]:<5}{finding.subject}: {text}")
+            # A message may quote what a server said.
+            click.echo(replace_controls(f"{_STATE_LABELS[finding.state]:<5}{finding.subject}: {text}"))
     if any(finding.state == "error" for finding in findings):
         sys.exit(1)

@@ -162,7 +162,12 @@ def use(engine: str, **options: Any) -> None:
     comparison = switch.comparison
     say(f"{switch.new} answers searches now.")
     if comparison.searches:
-        say(f"All {comparison.searches:,} sample searches rank as with {switch.old}.")
+        if comparison.close:
+            equal = comparison.searches - comparison.close
+            say(f"{equal:,} of {comparison.searches:,} sample searches rank as with {switch.old}.")
+            say("In the others, chunks of nearly equal scores have changed places.")
+        else:
+            say(f"All {comparison.searches:,} sample searches rank as with {switch.old}.")
         say(f"{comparison.recall:.1%} of the nearest vectors were found.")
     say(f"Wrote {switch.settings.path}{f' (backup: {switch.backup})' if switch.backup else ''}.")
     say("Start servers and watchers again: until then they search the old index.")

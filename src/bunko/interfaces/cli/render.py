@@ -98,7 +98,8 @@ def _styled_state(tool_status: ToolStatus) -> Text:
     if tool_status.source_state == "ok":
         return Text(translate(state_text(tool_status)), style="" if tool_status.tool.active else "yellow")
     state = f"source {tool_status.source_state}"
-    return Text(translate(state if tool_status.tool.active else f"disabled, {state}"), style="red")
+    style = "dim" if tool_status.source_state == "elsewhere" else "red"
+    return Text(translate(state if tool_status.tool.active else f"disabled, {state}"), style=style)
 
 
 def show_details(details: ToolDetails, flags: str = "") -> None:

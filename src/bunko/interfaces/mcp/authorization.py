@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bunko.errors import AccessDenied, BunkoError
 from bunko.interfaces.mcp.workers import Workers
@@ -29,6 +29,7 @@ SERVER_CALLER = Caller("server token", "http")
 
 _CALLER_KEY = "bunko.caller"  # of the scope of a request
 _FRESH_SECONDS = 1.0  # how soon a revoked token is refused
+_LISTEN_SECONDS = 1.0  # between two checks of a token whose client listens for changes
 _USED_SECONDS = 60.0  # between two records of when a token was used
 _LOG_SECONDS = 1.0  # between two lines about refused requests
 _MAX_THREADS, _MAX_WAIT_SECONDS = 4, 10.0
@@ -62,10 +63,7 @@ class Authorizer:
         """Return the caller whose token this is, or None; raise an error if the library cannot be read."""
         if hmac.compare_digest(token_digest(text), self._server_digest):
             return SERVER_CALLER
-        if not text.startswith(TOKEN_PREFIX):  # no reason to read the library
-            return None
-        await self._load_tokens()
-        token = find_token(self._tokens, text)
+        token = await self.find(text)
         if token is None:
             return None
         if time.monotonic() - self._used_at.get(token.name, -_USED_SECONDS) >= _USED_SECONDS:
@@ -73,6 +71,13 @@ class Authorizer:
             with suppress(BunkoError):
                 await self._workers.run(self._registry.library().store.tokens.mark_used, token.name, now())
         return Caller(token.name, "http", token.rights)
+
+    async def find(self, text: str) -> Token | None:
+        """Return the token of the library that this is, or None if it is unknown, revoked or expired."""
+        if not text.startswith(TOKEN_PREFIX):  # no reason to read the library
+            return None
+        await self._load_tokens()
+        return find_token(self._tokens, text)
 
     async def _load_tokens(self) -> None:
         """Read the tokens, at most once a second however many requests there are."""
@@ -112,7 +117,38 @@ class TokenGuard:
             return
         # The SDK compares the user with the one who opened the session: nobody can use the session of another.
         user = AuthenticatedUser(AccessToken(token="", client_id=caller.name, scopes=[]))
-        await self._app({**scope, _CALLER_KEY: caller, "user": user}, receive, send)
+        scope = {**scope, _CALLER_KEY: caller, "user": user}
+        if caller is SERVER_CALLER or not _only_listens(scope):
+            await self._app(scope, receive, send)
+        else:
+            await self._serve_while_valid(text, scope, receive, send)
+
+    async def _serve_while_valid(self, text: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request that may last for days; it ends with its token."""
+        has_started = is_complete = False
+
+        async def note_and_send(message: Message) -> None:
+            nonlocal has_started, is_complete
+            has_started = True
+            is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
+            await send(message)
+
+        async with anyio.create_task_group() as tasks:
+
+            async def end_with_token() -> None:
+                while True:
+                    await anyio.sleep(_LISTEN_SECONDS)
+                    with suppress(BunkoError):  # a library that is away revokes nothing
+                        if await self._authorizer.find(text) is None:
+                            tasks.cancel_scope.cancel()
+
+            tasks.start_soon(end_with_token)
+            await self._app(scope, receive, note_and_send)
+            tasks.cancel_scope.cancel()
+        if not has_started:
+            await _refuse(send, 401, _INVALID, error=b"invalid_token")
+        elif not is_complete:
+            await send({"type": "http.response.body", "body": b""})
 
     def _log_refusal(self, scope: Scope) -> None:
         """Log a refused request, without its token, and not so often that somebody could fill the disk."""
@@ -122,6 +158,11 @@ class TokenGuard:
         client = scope.get("client") or ("unknown",)
         _log.warning("Refused a request with an invalid token from %s (%d before it)", client[0], self._unlogged)
         self._logged_at, self._unlogged = time.monotonic(), 0
+
+
+def _only_listens(scope: Scope) -> bool:
+    """Return whether a request opens a stream of changes; the SDK refuses one whose header names another method."""
+    return scope["method"] == "GET" or (b"mcp-method", b"subscriptions/listen") in scope["headers"]
 
 
 async def _refuse(send: Send, status: int, body: bytes, *, error: bytes = b"") -> None:

@@ -26,7 +26,7 @@ class LimitedConnection(H11Protocol):
     """A connection of uvicorn that ends if its client sends nothing, half a request, or does not read.
 
     At the limit, the connection that has waited longest without a request makes room for a new one, then the oldest
-    stream that a client only listens to: clients open both again when they need them.
+    whose request is not complete, then the oldest stream that a client only listens to: clients open it again.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -108,8 +108,9 @@ class LimitedConnection(H11Protocol):
         if len(others) < _MAX_CONNECTIONS:
             return True
         idle = [other for other in others if other.cycle is None or other.cycle.response_complete]
+        incomplete = [other for other in others if other.conn.their_state is h11.SEND_BODY]
         listening = [other for other in others if other.scope is not None and other.scope["method"] == "GET"]
-        candidates = idle or listening
+        candidates = idle or incomplete or listening
         if not candidates:
             return False
         min(candidates, key=lambda other: other._idle_since).transport.abort()

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from bunko.activity import set_listener
 from bunko.interfaces.mcp.authorization import Authorizer, TokenGuard
+from bunko.interfaces.mcp.client_logs import limit_client_logs
 from bunko.interfaces.mcp.connections import LimitedConnection
 from bunko.interfaces.mcp.endpoints import CountRequests, Endpoint, MetricsPage, answer_health, answer_readiness
 from bunko.interfaces.mcp.listener import LOOPBACK_HOSTS
@@ -105,4 +106,5 @@ def build_server(app: ASGIApp) -> uvicorn.Server:
         log_level="warning",
         access_log=False,
     )
+    limit_client_logs()
     return uvicorn.Server(config)

@@ -85,7 +85,8 @@ class Fetcher:
     ) -> None:
         import httpcore2
 
-        from bunko.sources.web.pinned_connection import PinnedBackend, RequestState
+        from bunko.deadlines import RequestState
+        from bunko.sources.web.pinned_connection import PinnedBackend
 
         self.guard = guard
         # Larger values overflow the clocks of some systems.

@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-import ssl
 import threading
 from collections.abc import Iterable
-from time import monotonic
-from typing import Any
 
 import httpcore2
-from httpcore2 import (
-    SOCKET_OPTION,
-    ConnectTimeout,
-    NetworkBackend,
-    NetworkStream,
-    ReadTimeout,
-    SyncBackend,
-    WriteTimeout,
-)
+from httpcore2 import SOCKET_OPTION, ConnectTimeout, NetworkBackend, NetworkStream, SyncBackend
 
+from bunko.deadlines import DeadlineStream, RequestState
 from bunko.sources.web.ssrf_guard import Guard
-
-
-class RequestState(threading.local):
-    """The deadline of this thread's current request, and whether it opened a new connection."""
-
-    deadline = 0.0
-    connected = False
-
-    def remaining_seconds(self, timeout_error: type[Exception]) -> float:
-        """Return the seconds until the deadline, or raise `timeout_error`."""
-        remaining = self.deadline - monotonic()
-        if remaining <= 0:
-            raise timeout_error("the deadline has passed")
-        return remaining
 
 
 class PinnedBackend(NetworkBackend):
@@ -86,33 +62,3 @@ class PinnedBackend(NetworkBackend):
         if isinstance(results[0], BaseException):
             raise results[0]
         return results[0]
-
-
-class DeadlineStream(NetworkStream):
-    """A stream whose reads and writes end by the deadline, also for a server that sends slowly."""
-
-    def __init__(self, stream: NetworkStream, state: RequestState) -> None:
-        self._stream, self._state = stream, state
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Return the bytes received."""
-        return self._stream.read(max_bytes, self._state.remaining_seconds(ReadTimeout))
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send all bytes."""
-        self._stream.write(buffer, self._state.remaining_seconds(WriteTimeout))
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._stream.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> NetworkStream:
-        """Return the stream with TLS, after the server certificate is verified."""
-        stream = self._stream.start_tls(ssl_context, server_hostname, self._state.remaining_seconds(ConnectTimeout))
-        return DeadlineStream(stream, self._state)
-
-    def get_extra_info(self, info: str) -> Any:
-        """Return extra information of the underlying stream."""
-        return self._stream.get_extra_info(info)

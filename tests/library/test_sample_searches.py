@@ -1,0 +1,47 @@
+"""Which differences between two indexes keep a library from switching."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bunko.errors import LibraryError
+from bunko.library.moving import sample_searches
+from bunko.observer import NO_OBSERVER
+from bunko.types import Tool
+
+
+@pytest.mark.parametrize(
+    ("new", "is_close"),
+    [
+        ([(1, 3.5653), (2, 2.7727), (3, 2.7724)], True),
+        # Of many chunks with nearly the same words, the first stage may miss one.
+        ([(1, 3.5653), (4, 2.7724), (3, 2.7724)], True),
+        ([(1, 3.5653), (2, 2.7625), (3, 2.7624)], False),  # other scores
+        ([(1, 3.5653), (3, 2.7724), (4, 2.7)], False),  # a worse one instead
+        ([(1, 3.5653), (2, 2.7727)], False),
+    ],
+)
+def test_an_index_that_searches_approximately_may_exchange_chunks_of_nearly_equal_scores(
+    new: list[tuple[int, float]], is_close: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = {"old": [(1, 3.5653), (2, 2.7727), (3, 2.7724)], "new": new}
+    monkeypatch.setattr(sample_searches, "_search", lambda store, index, sample: (words[index], [], words[index]))
+    sample = sample_searches.SampleSearch(Tool("notes"), "京都の寺", None)
+
+    def compare(*, is_approximate: bool) -> sample_searches.SearchComparison:
+        first: Any = (None, "old")
+        second: Any = (None, "new")
+        return sample_searches.compare_indexes(first, second, [sample], NO_OBSERVER, is_approximate=is_approximate)
+
+    if is_close:
+        comparison = compare(is_approximate=True)
+        assert (comparison.searches, comparison.close) == (1, int(new[1][0] == 4))
+    else:
+        with pytest.raises(LibraryError, match="ranks differently") as raised:
+            compare(is_approximate=True)
+        assert "milvus.candidates" in raised.value.hint
+    if new != words["old"]:
+        with pytest.raises(LibraryError, match="ranks differently"):
+            compare(is_approximate=False)
