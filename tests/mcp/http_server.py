@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from bunko import activity
-from bunko.interfaces.mcp.http import build_app, build_server
-from bunko.interfaces.mcp.listener import open_listening_socket
-from bunko.interfaces.mcp.metrics import ServerMetrics
+from bunko.interfaces.http.app import build_app, build_server
+from bunko.interfaces.http.listener import open_listening_socket
+from bunko.interfaces.http.metrics import ServerMetrics
 from bunko.interfaces.tools.registry import ToolRegistry
 
 PATIENCE = 60.0

@@ -15,7 +15,7 @@ import httpx2
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from bunko.interfaces.mcp.http import build_app, build_server
+from bunko.interfaces.http.app import build_app, build_server
 from bunko.interfaces.tools.registry import ToolRegistry
 
 PATIENCE = 60.0

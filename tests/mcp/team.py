@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from bunko.interfaces.mcp import authorization
+from bunko.interfaces.http import authorization
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.open import open_library

@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from prometheus_client.parser import text_string_to_metric_families
 
 from bunko.errors import LibraryError
-from bunko.interfaces.mcp import readiness
+from bunko.interfaces.http import readiness
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.tokens import add_token

@@ -24,9 +24,9 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from bunko.errors import SettingsError
+from bunko.interfaces.http.app import build_app
+from bunko.interfaces.http.listener import open_listening_socket
 from bunko.interfaces.mcp import server as server_module
-from bunko.interfaces.mcp.http import build_app
-from bunko.interfaces.mcp.listener import open_listening_socket
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.open import open_library

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import pytest
 from starlette.requests import ClientDisconnect
 
-from bunko.interfaces.mcp import connections
-from bunko.interfaces.mcp import http as http_module
-from bunko.interfaces.mcp.client_logs import limit_client_logs
-from bunko.interfaces.mcp.http import build_app, build_server
-from bunko.interfaces.mcp.listener import open_listening_socket
+from bunko.interfaces.http import app as http_module
+from bunko.interfaces.http import connections
+from bunko.interfaces.http.app import build_app, build_server
+from bunko.interfaces.http.client_logs import limit_client_logs
+from bunko.interfaces.http.listener import open_listening_socket
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.open import open_library

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals work di
 PATIENCE = 60.0
 SCRIPT = """
 import multiprocessing, os, signal, sys, time
-from bunko.interfaces.mcp import supervisor
+from bunko.interfaces.http import supervisor
 
 def work():
     supervisor.prepare_worker(0.5)

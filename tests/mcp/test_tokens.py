@@ -15,7 +15,7 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
 from bunko.errors import LibraryUnreachable
-from bunko.interfaces.mcp import authorization
+from bunko.interfaces.http import authorization
 from bunko.interfaces.mcp.server import BunkoServer
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.interfaces.mcp import authorization
+from bunko.interfaces.http import authorization
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.open import open_library

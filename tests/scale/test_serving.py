@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.interfaces.mcp import readiness
+from bunko.interfaces.http import readiness
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder

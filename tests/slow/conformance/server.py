@@ -17,7 +17,8 @@ import uvicorn
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.subscriptions import PromptsListChanged
 
-from bunko.interfaces.mcp import http, server
+from bunko.interfaces.http import app as http
+from bunko.interfaces.mcp import server
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply, object_schema
 from bunko.library.library import Library

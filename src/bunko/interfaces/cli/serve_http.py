@@ -30,7 +30,7 @@ class HttpServer:
 
     def serve(self, host: str | None, port: int | None, workers: int | None, *, allow_remote: bool) -> None:
         """Listen, say where, and serve until stopped; options that are not given come from the settings."""
-        from bunko.interfaces.mcp.listener import open_listening_socket
+        from bunko.interfaces.http.listener import open_listening_socket
 
         settings = self.shared.load_settings().settings.serve
         host, port = host or settings.host, settings.port if port is None else port
@@ -49,7 +49,7 @@ class HttpServer:
 
     def serve_listener(self, listener: socket.socket, host: str, shared_folder: Path | None = None) -> None:
         """Serve the clients of a listening socket in this process, alone or as one of several workers."""
-        from bunko.interfaces.mcp.http import serve_http
+        from bunko.interfaces.http.app import serve_http
 
         token, _ = self._token()
         allowed_hosts = self.shared.load_settings().settings.serve.allowed_hosts
@@ -62,7 +62,7 @@ class HttpServer:
             close_in_time(registry)
 
     def _supervise(self, listener: socket.socket, host: str, count: int) -> None:
-        from bunko.interfaces.mcp.supervisor import Supervisor
+        from bunko.interfaces.http.supervisor import Supervisor
         from bunko.temporary_files import TemporaryFolder
 
         folder = TemporaryFolder("bunko-serve-")
@@ -96,7 +96,7 @@ class HttpServer:
 
 def _run_worker(server: HttpServer, listener: socket.socket, host: str, shared_folder: Path) -> None:
     """Serve until the supervisor says otherwise or is gone."""
-    from bunko.interfaces.mcp.supervisor import prepare_worker
+    from bunko.interfaces.http.supervisor import prepare_worker
 
     prepare_worker()
     prepare_streams()

@@ -48,7 +48,7 @@ def command(context: click.Context, /, http: str | None, allow_remote: bool, **o
         check_settings(library, over_http=http is not None)
         listener = None
         if http is not None:
-            from bunko.interfaces.mcp.listener import open_listening_socket
+            from bunko.interfaces.http.listener import open_listening_socket
 
             listener = stack.enter_context(open_listening_socket(*_parse_address(http), allow_remote=allow_remote))
         _run(library, listener)

@@ -21,11 +21,11 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from bunko import __version__
 from bunko.errors import BunkoError
-from bunko.interfaces.mcp.authorization import caller_of
+from bunko.interfaces.http.authorization import caller_of
 from bunko.interfaces.mcp.progress import ProgressReports
-from bunko.interfaces.mcp.workers import Workers
 from bunko.interfaces.tools.registry import ToolRegistry, error_text
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
+from bunko.interfaces.worker_threads import Workers
 from bunko.types import Tool
 from bunko.types.access import Caller
 

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from bunko.interfaces.mcp.http import build_server
+from bunko.interfaces.http.app import build_server
 from bunko.interfaces.slack.manifest import EVENTS_PATH
 
 if TYPE_CHECKING:

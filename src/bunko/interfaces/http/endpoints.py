@@ -11,11 +11,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bunko.errors import BunkoError
-from bunko.interfaces.mcp.authorization import caller_of
-from bunko.interfaces.mcp.metrics import LibraryState, ServerMetrics
-from bunko.interfaces.mcp.readiness import Readiness
-from bunko.interfaces.mcp.workers import Workers
+from bunko.interfaces.http.authorization import caller_of
+from bunko.interfaces.http.metrics import LibraryState, ServerMetrics
+from bunko.interfaces.http.readiness import Readiness
 from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.interfaces.worker_threads import Workers
 
 _STATE_SECONDS = 5.0  # for the numbers that only the library knows; without them, the rest is still published
 

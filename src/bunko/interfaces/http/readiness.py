@@ -7,8 +7,8 @@ import logging
 import time
 
 from bunko.errors import BunkoError, IndexFailure, LibraryUnreachable
-from bunko.interfaces.mcp.workers import Workers
 from bunko.interfaces.tools.registry import ToolRegistry, error_text
+from bunko.interfaces.worker_threads import Workers
 
 _log = logging.getLogger("bunko.mcp")
 

@@ -14,8 +14,8 @@ from mcp.server.auth.provider import AccessToken
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bunko.errors import AccessDenied, BunkoError
-from bunko.interfaces.mcp.workers import Workers
 from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.interfaces.worker_threads import Workers
 from bunko.library.access import ASK_HINT
 from bunko.library.audit import local_caller
 from bunko.library.tokens import TOKEN_PREFIX, find_token, token_digest

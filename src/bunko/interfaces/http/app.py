@@ -12,13 +12,13 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp
 
 from bunko.activity import set_listener
-from bunko.interfaces.mcp.authorization import Authorizer, TokenGuard
-from bunko.interfaces.mcp.client_logs import limit_client_logs
-from bunko.interfaces.mcp.connections import LimitedConnection
-from bunko.interfaces.mcp.endpoints import CountRequests, Endpoint, MetricsPage, answer_health, answer_readiness
-from bunko.interfaces.mcp.listener import LOOPBACK_HOSTS
-from bunko.interfaces.mcp.metrics import ServerMetrics
-from bunko.interfaces.mcp.readiness import Readiness
+from bunko.interfaces.http.authorization import Authorizer, TokenGuard
+from bunko.interfaces.http.client_logs import limit_client_logs
+from bunko.interfaces.http.connections import LimitedConnection
+from bunko.interfaces.http.endpoints import CountRequests, Endpoint, MetricsPage, answer_health, answer_readiness
+from bunko.interfaces.http.listener import LOOPBACK_HOSTS
+from bunko.interfaces.http.metrics import ServerMetrics
+from bunko.interfaces.http.readiness import Readiness
 from bunko.interfaces.mcp.server import BunkoServer
 from bunko.interfaces.tools.registry import ToolRegistry
 

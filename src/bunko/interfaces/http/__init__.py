@@ -1,0 +1,1 @@
+"""Serve the library over HTTP: MCP, an API and a page, for those with a token."""
