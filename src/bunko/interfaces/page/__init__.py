@@ -1,0 +1,1 @@
+"""Show the library in a browser: pages rendered here, with small scripts of our own."""
