@@ -219,6 +219,23 @@ def test_rows_contain_the_same_terms_as_in_the_reference(pair: Pair) -> None:
         assert tables[0] == tables[1]
 
 
+def test_each_term_scores_as_much_as_with_the_reference_and_all_of_them_as_the_row(pair: Pair) -> None:
+    for terms in term_lists():
+        tables = []
+        for view in pair:
+            rows = view.rows()
+            scores = view.term_scores(terms, rows, k1=1.4, b=0.6)
+            tables.append(dict(zip(view.chunk_ids(rows), scores, strict=True)))
+        assert tables[0].keys() == tables[1].keys()
+        for chunk_id, values in tables[0].items():
+            assert values == pytest.approx(tables[1][chunk_id], rel=1e-5)
+        separate = [term._replace(group=-1) for term in terms]
+        for view in pair:
+            ranking = view.rank(separate, 9, k1=1.4, b=0.6)
+            sums = [sum(values) for values in view.term_scores(separate, ranking.rows, k1=1.4, b=0.6)]
+            assert sums == pytest.approx(ranking.scores, rel=1e-5)
+
+
 def test_equal_scores_have_the_same_order_as_in_the_reference(pair: Pair) -> None:
     terms = analyse_query("same words").terms
     orders = []
@@ -308,6 +325,7 @@ def test_a_tool_without_documents_has_an_empty_view(store: Store, index: Index) 
     assert not empty.rank_key_ranges([(1, 2)], 5).rows
     assert not empty.nearest(vector, 5).ranking.rows
     assert (empty.matches([QueryTerm(1, 1.0)], []), empty.cosines(vector, [])) == ([], [])
+    assert empty.term_scores([QueryTerm(1, 1.0)], [], k1=1.2, b=0.75) == []
 
 
 def test_a_dropped_tool_is_rebuilt_when_it_is_searched_again(store: Store, tool: Tool, index: Index) -> None:

@@ -101,6 +101,16 @@ class MemoryView:
         """Return for each row which of the terms it contains."""
         return [[term.key in (self._grams if term.is_gram else self._words)[row] for term in terms] for row in rows]
 
+    def term_scores(self, terms: Sequence[QueryTerm], rows: Sequence[int], *, k1: float, b: float) -> list[list[float]]:
+        """Return for each row what each of the terms alone adds to its score, without regard to groups."""
+        return [
+            [
+                term.weight * self._idf(term) if term.is_gram and term.key in self._grams[row] else score
+                for term, score in zip(terms, self._scores_of_words(row, terms, k1, b), strict=True)
+            ]
+            for row in rows
+        ]
+
     def nearest(self, vector: npt.NDArray[np.float32], k: int, *, where: tuple[int, ...] | None = None) -> NearestRows:
         """Return the k rows with the highest cosine, without the rows of tools that have no vectors."""
         rows = self._rows_with_vectors
@@ -124,13 +134,16 @@ class MemoryView:
 
     def _word_score(self, row: int, terms: Sequence[QueryTerm], k1: float, b: float) -> float:
         """Return a row's BM25 score by words."""
+        return _sum_of_groups(terms, self._scores_of_words(row, terms, k1, b))
+
+    def _scores_of_words(self, row: int, terms: Sequence[QueryTerm], k1: float, b: float) -> list[float]:
+        """Return the BM25 score of each word in a row, 0 for n-grams."""
         norm = k1 * (1 - b + b * self._lengths[row] / self._average_length)
         counts = [0 if term.is_gram else self._words[row].get(term.key, 0) for term in terms]
-        scores = [
+        return [
             term.weight * self._idf(term) * (k1 + 1) * count / (count + norm) if count else 0.0
             for term, count in zip(terms, counts, strict=True)
         ]
-        return _sum_of_groups(terms, scores)
 
     def _idf(self, term: QueryTerm) -> float:
         return _idf(self.size, (self._gram_frequency if term.is_gram else self._word_frequency)[term.key])

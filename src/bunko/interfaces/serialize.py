@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from math import floor
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 # A long query may match many terms, and a document may have any number of tags; a model needs this many.
 MAX_TERMS = 8
 MAX_TAGS = 20
+_UNITS = 10_000  # scores are shown with four decimals
 _NOT_LETTERS = re.compile(r"[\W_]+")
 
 
@@ -142,7 +144,7 @@ def _result_to_dict(page: Page, item: PageItem, *, for_model: bool) -> dict[str,
         "combined_score": round_score(hit.combined_score),
     }
     if hit.explanation is not None:
-        result["explain"] = explanation_to_dict(hit.explanation, max_terms=MAX_TERMS if for_model else None)
+        result["explain"] = explanation_to_dict(hit.explanation, hit.score, max_terms=MAX_TERMS if for_model else None)
     return result
 
 
@@ -173,14 +175,44 @@ def summary_to_dict(summary: Summary) -> dict[str, Any]:
     } | ({"text": summary.text, "model": summary.model} if summary.text else {})
 
 
-def explanation_to_dict(explanation: Explanation, *, max_terms: int | None = None) -> dict[str, Any]:
-    """Return an explanation as a dictionary, with at most `max_terms` terms and expansions."""
-    return {
+def explanation_to_dict(explanation: Explanation, score: float, *, max_terms: int | None = None) -> dict[str, Any]:
+    """Return the explanation of a score as a dictionary, with at most `max_terms` terms and expansions.
+
+    Without a limit it has the arithmetic too: its points add up to the score, and those of its terms to that of bm25.
+    """
+    result: dict[str, Any] = {
         "lane": explanation.lane,
         "terms": list(explanation.terms[:max_terms]),
         "expansions": [{"kind": kind, "term": term} for kind, term in explanation.expansions[:max_terms]],
         "bm25": _arm_to_dict(explanation.bm25),
         "vector": _arm_to_dict(explanation.vector),
+    }
+    return result if max_terms is not None else result | _arithmetic_to_dict(explanation, score)
+
+
+def _arithmetic_to_dict(explanation: Explanation, score: float) -> dict[str, Any]:
+    points = round_to_sum([part.points for part in explanation.parts], score)
+    scores = round_to_sum(
+        [term.score for term in explanation.term_scores], explanation.bm25.score if explanation.bm25 else 0.0
+    )
+    return {
+        "fusion": explanation.fusion,
+        "parts": [
+            {
+                "arm": part.arm,
+                "score": round_score(part.score),
+                "rank": part.rank,
+                "value": round_score(part.value),
+                "weight": round_score(part.weight),
+                "points": rounded_points,
+            }
+            for part, rounded_points in zip(explanation.parts, points, strict=True)
+        ],
+        "term_scores": [
+            {"term": term.term, "kind": term.role or "word", "score": term_score, "fields": list(term.fields)}
+            for term, term_score in zip(explanation.term_scores, scores, strict=True)
+        ],
+        "best_sentence": explanation.best_sentence,
     }
 
 
@@ -188,18 +220,29 @@ def _arm_to_dict(arm: ArmScore | None) -> dict[str, Any] | None:
     return None if arm is None else {"score": round_score(arm.score), "rank": arm.rank}
 
 
-def explanation_text(explanation: Explanation) -> str:
-    """Return an explanation as text."""
+def explanation_text(explanation: Explanation, score: float) -> str:
+    """Return the explanation of a score as text, with what each term and each arm adds to it."""
+    arithmetic = _arithmetic_to_dict(explanation, score)
+    scores = {(term["kind"], term["term"]): term["score"] for term in arithmetic["term_scores"]}
+    words = [(term, scores.get(("word", term), scores.get(("part", term)))) for term in explanation.terms]
     parts = [f"lane {explanation.lane}"]
-    if explanation.terms:
-        parts.append("terms " + " ".join(explanation.terms))
+    if words:
+        parts.append("terms " + " ".join(f"{term}{_added(points)}" for term, points in words))
     if explanation.expansions:
-        parts.append("also " + " ".join(f"{term} ({kind})" for kind, term in explanation.expansions))
+        expansions = [(f"{term} ({kind})", scores.get((kind, term))) for kind, term in explanation.expansions]
+        parts.append("also " + " ".join(f"{term}{_added(points)}" for term, points in expansions))
     if explanation.bm25:
         parts.append(f"bm25 {explanation.bm25.score:.3f} (rank {explanation.bm25.rank})")
     if explanation.vector:
         parts.append(f"vector {explanation.vector.score:.3f} (rank {explanation.vector.rank})")
+    if len(arithmetic["parts"]) > 1:
+        points = " + ".join(f"{part['arm']} {part['points']:.4f}" for part in arithmetic["parts"])
+        parts.append(f"score {score:.4f} = {points}")
     return "; ".join(parts)
+
+
+def _added(points: float | None) -> str:
+    return f" +{points:.4f}" if points else ""
 
 
 def report_to_dict(report: Report) -> dict[str, Any]:
@@ -225,6 +268,20 @@ def report_to_dict(report: Report) -> dict[str, Any]:
     if report.notices:
         result["notices"] = report.notices
     return result
+
+
+def round_to_sum(values: Sequence[float], total: float) -> list[float]:
+    """Return values with four decimals that add up to their rounded total.
+
+    Those that lose most by rounding down are rounded up, so that a reader who adds them gets the score that is shown.
+    """
+    units = [value * _UNITS for value in values]
+    rounded = [floor(unit) for unit in units]
+    missing = round(round(total, 4) * _UNITS) - sum(rounded)
+    order = sorted(range(len(units)), key=lambda i: rounded[i] - units[i])
+    for step in range(abs(missing) if order else 0):
+        rounded[order[step % len(order)]] += 1 if missing > 0 else -1
+    return [unit / _UNITS for unit in rounded]
 
 
 def round_score(value: float | None) -> float | None:

@@ -59,6 +59,9 @@ class IndexView(Protocol):
     def matches(self, terms: Sequence[QueryTerm], rows: Sequence[int]) -> list[list[bool]]:
         """Return for each row which of the terms it contains."""
 
+    def term_scores(self, terms: Sequence[QueryTerm], rows: Sequence[int], *, k1: float, b: float) -> list[list[float]]:
+        """Return for each row what each of the terms alone adds to its score by `rank`, without regard to groups."""
+
     def nearest(self, vector: npt.NDArray[np.float32], k: int, *, where: tuple[int, ...] | None = None) -> NearestRows:
         """Return the k rows with the highest cosine, without the rows of tools that have no vectors."""
 

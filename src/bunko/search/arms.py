@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from bunko.embedders import embed_and_check
@@ -34,6 +35,14 @@ class Arms(NamedTuple):
     def semantic(self) -> Ranking:
         """Return the ranking by vectors."""
         return self.nearest.ranking if self.nearest else EMPTY_RANKING
+
+
+class FusedScores(NamedTuple):
+    """The scores of rows by each arm and in the end."""
+
+    lexical: Mapping[int, float]
+    semantic: Mapping[int, float]
+    final: Mapping[int, float]
 
 
 def rank_arms(
@@ -74,15 +83,24 @@ def rank_lexical(
 
 
 def _rank_grams(view: IndexView, analysis: QueryAnalysis, k: int, where: tuple[int, ...] | None) -> Ranking:
-    single = [gram for gram in analysis.grams if ngrams.is_single_char(gram)]
-    if len(single) == len(analysis.grams):
-        ranges = [ngrams.pair_key_range(gram.spelling) for gram in single]
+    if ranges := single_char_ranges(analysis):
         return view.rank_key_ranges(ranges, k, where=where)
-    terms = [
+    return view.rank_grams(gram_terms(analysis), k, min_share=_MIN_GRAM_OVERLAP, where=where)
+
+
+def single_char_ranges(analysis: QueryAnalysis) -> list[tuple[int, int]]:
+    """Return the ranges of keys that match a query of single characters; none if it has a longer n-gram."""
+    if not all(map(ngrams.is_single_char, analysis.grams)):
+        return []
+    return [ngrams.pair_key_range(gram.spelling) for gram in analysis.grams]
+
+
+def gram_terms(analysis: QueryAnalysis) -> list[QueryTerm]:
+    """Return the n-grams of a query as they rank rows without any of its words."""
+    return [
         QueryTerm(gram.key, _HIRAGANA_WEIGHT if ngrams.is_hiragana(gram) else 1.0, is_gram=True)
         for gram in analysis.grams
     ]
-    return view.rank_grams(terms, k, min_share=_MIN_GRAM_OVERLAP, where=where)
 
 
 def rank_semantic(

@@ -1,13 +1,18 @@
-"""Explain why rows were found."""
+"""Explain why rows were found: what each term and each arm adds to their scores."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from bunko.protocols import IndexView
-from bunko.records import Ranking
+from bunko.records import GRAM_WEIGHT, Ranking
+from bunko.search import fusion
+from bunko.search.arms import Arms, FusedScores, gram_terms, single_char_ranges
 from bunko.search.query_analysis import QueryAnalysis
-from bunko.types import ArmScore, Explanation
+from bunko.search.request import RankRequest
+from bunko.types import ArmScore, Explanation, ScorePart, TermScore
 
 # Roles that an explanation lists as expansions of a query word.
 _EXPANSION_ROLES = ("loanword", "bridge", "synonym", "gram")
@@ -16,25 +21,164 @@ _EXPANSION_ROLES = ("loanword", "bridge", "synonym", "gram")
 def explain_rows(
     view: IndexView,
     analysis: QueryAnalysis,
+    request: RankRequest,
+    arms: Arms,
+    scores: FusedScores,
     rows: Sequence[int],
-    lexical_ranking: Ranking,
-    semantic_ranking: Ranking,
+    where: tuple[int, ...] | None,
 ) -> dict[int, Explanation]:
-    """Return why each row was found: its terms, and its score and rank in each arm."""
-    lexical_scores, semantic_scores = _arm_scores(lexical_ranking), _arm_scores(semantic_ranking)
+    """Return why each row was found: its terms, its score and rank in each arm, and what they add to its score."""
+    lexical_scores, semantic_scores = _arm_scores(arms.lexical), _arm_scores(arms.semantic)
+    parts_of, fusion_name = _fusion_parts(view, analysis, request, arms, scores, rows)
+    table = dict(zip(rows, view.term_scores(analysis.terms, rows, k1=request.k1, b=request.b), strict=True))
+    lanes = {row: _lane(analysis, table[row], has_score=row in lexical_scores) for row in rows}
+    gram_scores = _gram_scores(view, analysis, [row for row in rows if lanes[row] == "gram"], where)
     explanations = {}
-    for row, matches in zip(rows, view.matches(analysis.terms, rows), strict=True):
-        matched = [i for i, is_match in enumerate(matches) if is_match]
-        terms = tuple(analysis.spellings[i] for i in matched if analysis.roles[i] in ("", "part"))
-        expansions = tuple(
-            (analysis.roles[i], analysis.spellings[i]) for i in matched if analysis.roles[i] in _EXPANSION_ROLES
+    for row, term_scores in table.items():
+        lane, matched = lanes[row], [i for i, score in enumerate(term_scores) if score > 0]
+        counted = _count_groups(analysis, term_scores)
+        details = [TermScore(analysis.spellings[i], analysis.roles[i], counted[i]) for i in matched]
+        if lane == "gram":
+            details = _scale(gram_scores[row], lexical_scores[row].score)
+        elif row not in lexical_scores:  # it has some of the words, but not enough to be among the best
+            details = [replace(term, score=0.0) for term in details]
+        explanations[row] = Explanation(
+            lane,
+            tuple(analysis.spellings[i] for i in matched if analysis.roles[i] in ("", "part")),
+            tuple((analysis.roles[i], analysis.spellings[i]) for i in matched if analysis.roles[i] in _EXPANSION_ROLES),
+            lexical_scores.get(row),
+            semantic_scores.get(row),
+            fusion_name,
+            _build_parts(parts_of(row), lexical_scores.get(row), semantic_scores.get(row)),
+            tuple(details),
         )
-        lane = "vector" if row not in lexical_scores else "gram"
-        if any(analysis.roles[i] != "gram" for i in matched):
-            lane = "word"
-        explanations[row] = Explanation(lane, terms, expansions, lexical_scores.get(row), semantic_scores.get(row))
     return explanations
 
 
 def _arm_scores(ranking: Ranking) -> dict[int, ArmScore]:
     return {row: ArmScore(score, rank) for rank, (row, score) in enumerate(zip(*ranking, strict=True), 1)}
+
+
+def _lane(analysis: QueryAnalysis, scores: Sequence[float], *, has_score: bool) -> str:
+    """Return by what a row was found, from the scores of its terms and whether words or n-grams ranked it."""
+    if any(score > 0 and role != "gram" for score, role in zip(scores, analysis.roles, strict=True)):
+        return "word"
+    return "gram" if has_score else "vector"
+
+
+def _count_groups(analysis: QueryAnalysis, scores: Sequence[float]) -> list[float]:
+    """Return the scores of terms as they count: of those with one meaning, only the highest does."""
+    best: dict[int, int] = {}
+    for i, term in enumerate(analysis.terms):
+        if term.group >= 0 and scores[i] > scores[best.setdefault(term.group, i)]:
+            best[term.group] = i
+    return [
+        score if term.group < 0 or best[term.group] == i else 0.0
+        for i, (term, score) in enumerate(zip(analysis.terms, scores, strict=True))
+    ]
+
+
+def _gram_scores(
+    view: IndexView, analysis: QueryAnalysis, rows: Sequence[int], where: tuple[int, ...] | None
+) -> dict[int, list[TermScore]]:
+    """Return what each n-gram adds to rows that none of the words found."""
+    if not rows:
+        return {}
+    table: Sequence[Sequence[float]]
+    if ranges := single_char_ranges(analysis):
+        rankings = [view.rank_key_ranges([key_range], view.size, where=where) for key_range in ranges]
+        scores_by_row = [dict(zip(*ranking, strict=True)) for ranking in rankings]
+        table = [[scores.get(row, 0.0) for scores in scores_by_row] for row in rows]
+    else:
+        terms = [term._replace(weight=GRAM_WEIGHT * term.weight) for term in gram_terms(analysis)]
+        table = view.term_scores(terms, rows, k1=0.0, b=0.0)
+    return {
+        row: [
+            TermScore(gram.spelling, "gram", score)
+            for gram, score in zip(analysis.grams, scores, strict=True)
+            if score > 0
+        ]
+        for row, scores in zip(rows, table, strict=True)
+    }
+
+
+def _scale(terms: Sequence[TermScore], total: float) -> list[TermScore]:
+    """Return terms whose scores add up to a total: hits by n-grams alone score at most half as much as any other."""
+    current = sum(term.score for term in terms)
+    return [replace(term, score=term.score * total / current) for term in terms] if current else list(terms)
+
+
+# For each arm its score, the value that is weighted, and the weight.
+_Parts = dict[str, tuple[float, float, float]]
+
+
+def _build_parts(parts: _Parts, lexical: ArmScore | None, semantic: ArmScore | None) -> tuple[ScorePart, ...]:
+    ranks = {"bm25": lexical.rank if lexical else None, "vector": semantic.rank if semantic else None}
+    return tuple(
+        ScorePart(arm, score, ranks[arm], value, weight, value * weight)
+        for arm, (score, value, weight) in parts.items()
+    )
+
+
+def _fusion_parts(
+    view: IndexView,
+    analysis: QueryAnalysis,
+    request: RankRequest,
+    arms: Arms,
+    scores: FusedScores,
+    rows: Sequence[int],
+) -> tuple[Callable[[int], _Parts], str]:
+    """Return a function from a row to what each arm adds to its score, and the name of the fusion."""
+    lexical, semantic = scores.lexical, scores.semantic
+    if arms.nearest is None:
+        return lambda row: {"bm25": (lexical[row], lexical[row], 1.0)}, "bm25"
+    if request.mode == "semantic":
+        return lambda row: {"vector": (semantic[row], semantic[row], 1.0)}, "semantic"
+    if request.fusion == "rrf":
+        ranks = [("bm25", lexical, _ranks(arms.lexical)), ("vector", semantic, _ranks(arms.semantic))]
+        return partial(_reciprocal_parts, ranks, request.rrf_k), "rrf"
+    if request.vector_weight is not None:
+        normalised = fusion.normalise_scores(lexical), fusion.normalise_scores(semantic)
+        return partial(_weighted_parts, scores, normalised, request.vector_weight), "cc"
+    cosines = dict(zip(rows, view.cosines(arms.nearest.query_vector, rows), strict=True)) | dict(semantic)
+    weights = fusion.adaptive_weights(
+        max(lexical.values(), default=0.0),
+        spread=arms.nearest.spread,
+        max_possible_score=view.max_score(analysis.terms, k1=request.k1),
+    )
+    return partial(_adaptive_parts, lexical, cosines, weights, arms.nearest.mean), "adaptive"
+
+
+def _ranks(ranking: Ranking) -> dict[int, int]:
+    return {row: rank for rank, row in enumerate(ranking.rows, 1)}
+
+
+def _reciprocal_parts(arms: Sequence[tuple[str, Mapping[int, float], Mapping[int, int]]], k: float, row: int) -> _Parts:
+    return {arm: (scores[row], 1 / (k + ranks[row]), 1.0) for arm, scores, ranks in arms if row in ranks}
+
+
+def _weighted_parts(
+    scores: FusedScores, normalised: tuple[Mapping[int, float], Mapping[int, float]], weight: float, row: int
+) -> _Parts:
+    lexical, semantic = normalised
+    parts = {}
+    if row in lexical:
+        parts["bm25"] = scores.lexical[row], lexical[row], 1 - weight
+    if row in semantic:
+        parts["vector"] = scores.semantic[row], semantic[row], weight
+    return parts
+
+
+def _adaptive_parts(
+    lexical: Mapping[int, float],
+    cosines: Mapping[int, float],
+    weights: fusion.AdaptiveWeights,
+    mean: float,
+    row: int,
+) -> _Parts:
+    parts = {}
+    if row in lexical:
+        lexical_weight = 1 - weights.vector
+        parts["bm25"] = lexical[row], weights.per_lexical_score * lexical[row] / lexical_weight, lexical_weight
+    parts["vector"] = cosines[row], weights.vector_points(cosines[row], mean) / weights.vector, weights.vector
+    return parts

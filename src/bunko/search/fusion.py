@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
@@ -37,6 +37,28 @@ def weighted_sum(vector: Any, lexical: Any, weight: Any) -> Any:
 _BASE_VECTOR_WEIGHT, _EXTRA_VECTOR_WEIGHT, _FULL_SCORE_SPREADS = 0.1, 0.4, 6.0
 
 
+class AdaptiveWeights(NamedTuple):
+    """The weight of vectors for a query, and what a BM25 score and a cosine above the mean count per unit."""
+
+    vector: float
+    per_lexical_score: float
+    per_cosine: float
+
+    def vector_points(self, cosine: float, mean: float) -> float:
+        """Return what a cosine adds to the score of a row."""
+        points = self.per_cosine * (cosine - mean)
+        return 0.0 if points < 0 else self.vector if points > self.vector else points
+
+
+def adaptive_weights(best_lexical_score: float, *, spread: float, max_possible_score: float) -> AdaptiveWeights:
+    """Return the weights for a query, by how far its best score by words stays below the highest possible one."""
+    weight = _BASE_VECTOR_WEIGHT + _EXTRA_VECTOR_WEIGHT * max(
+        0.0, 1 - best_lexical_score / max_possible_score if max_possible_score else 1.0
+    )
+    per_lexical_score = (1 - weight) / best_lexical_score if best_lexical_score else 0.0
+    return AdaptiveWeights(weight, per_lexical_score, weight / (_FULL_SCORE_SPREADS * spread if spread else 1.0))
+
+
 def adaptive_combination(
     vector: Mapping[K, float], lexical: Mapping[K, float], *, mean: float, spread: float, max_possible_score: float
 ) -> dict[K, float]:
@@ -45,14 +67,10 @@ def adaptive_combination(
     Lexical scores count relative to the best one, cosines by their distance from the mean: `mean` and `spread` are
     those of all cosines. The further the best lexical score stays below `max_possible_score`, the more vectors count.
     """
-    best = max(lexical.values(), default=0.0)
-    weight = _BASE_VECTOR_WEIGHT + _EXTRA_VECTOR_WEIGHT * max(
-        0.0, 1 - best / max_possible_score if max_possible_score else 1.0
-    )
-    lexical_factor = (1 - weight) / best if best else 0.0
-    vector_factor = weight / (_FULL_SCORE_SPREADS * spread if spread else 1.0)
+    weights = adaptive_weights(max(lexical.values(), default=0.0), spread=spread, max_possible_score=max_possible_score)
+    weight, lexical_factor, vector_factor = weights
     scores = {key: lexical_factor * score for key, score in lexical.items()}
-    for key, cosine in vector.items():
+    for key, cosine in vector.items():  # as `vector_points`, without a call for each row
         vector_score = vector_factor * (cosine - mean)
         scores[key] = scores.get(key, 0.0) + (
             0.0 if vector_score < 0 else weight if vector_score > weight else vector_score

@@ -28,6 +28,10 @@ def search(
         else:
             ranked_rows = rank_rows(view, query, embedder, request, filter_documents(store, tools, request))
             hits = fetch_hits(store, view, tools, ranked_rows)
+        if request.explain:
+            from bunko.search.explained_texts import explain_texts
+
+            hits = explain_texts(hits, query, embedder)
         _log.debug("[search] results: %d chunks returned", len(hits))
         for rank, hit in enumerate(hits, 1):
             _log.debug('[search]   [%d] score=%.2f file=%s heading="%s"', rank, hit.score, hit.uri, hit.chunk.heading)

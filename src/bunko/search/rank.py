@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from bunko.protocols import Embedder, IndexView
 from bunko.records import NearestRows
 from bunko.search import fusion
-from bunko.search.arms import Arms, rank_arms
+from bunko.search.arms import Arms, FusedScores, rank_arms
 from bunko.search.explanations import explain_rows
 from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, QueryAnalysis, analyse_query
 from bunko.search.request import RankRequest
@@ -40,7 +40,7 @@ def rank_rows(
     arms = rank_arms(view, query, analysis, embedder, request, where)
     scores = fuse(view, analysis, request, arms, noise_floor=embedder.noise_floor if embedder else -1.0)
     rows = select_rows(view, request, scores, partial(have_every_word, view, analysis))
-    explanations = explain_rows(view, analysis, rows, arms.lexical, arms.semantic) if request.explain else {}
+    explanations = explain_rows(view, analysis, request, arms, scores, rows, where) if request.explain else {}
     has_combined_score = request.has_combined_score
     lexical_scores, semantic_scores, final_scores = scores
     return [
@@ -60,14 +60,6 @@ def analyse_request(query: str, request: RankRequest) -> QueryAnalysis:
     """Return the keys of a query with the expansions that a request allows."""
     weight = CROSS_LANGUAGE_WEIGHT if request.bridge else 0.0
     return analyse_query(query, loanwords=request.loanwords, cross_language_weight=weight)
-
-
-class FusedScores(NamedTuple):
-    """The scores of rows by each arm and in the end."""
-
-    lexical: Mapping[int, float]
-    semantic: Mapping[int, float]
-    final: Mapping[int, float]
 
 
 def fuse(

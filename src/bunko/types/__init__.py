@@ -235,14 +235,40 @@ class ArmScore:
 
 
 @dataclass(frozen=True, slots=True)
+class TermScore:
+    """What a term of the query adds to the score by words."""
+
+    term: str  # as it is indexed
+    role: str  # "" is a word of the query; part, loanword, bridge, synonym and gram are expansions of it
+    score: float  # 0 if another term of the same meaning counts instead
+    fields: tuple[str, ...] = ()  # where it is: title, heading, text
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePart:
+    """What one arm adds to the score of a hit: its value times its weight."""
+
+    arm: str  # bm25 or vector
+    score: float  # in the arm: BM25 or cosine
+    rank: int | None  # None: the arm did not return the hit among its best
+    value: float  # the score as it is weighted: relative to the other hits, or by its rank
+    weight: float
+    points: float
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a hit was found."""
+    """Why a hit was found; its parts add up to the score, and its terms to the score by words."""
 
     lane: str  # word, gram, or vector if no word matched
     terms: tuple[str, ...]  # query terms that the chunk contains, as they are indexed
     expansions: tuple[tuple[str, str], ...] = ()  # (loanword or gram, the term that matched)
     bm25: ArmScore | None = None
     vector: ArmScore | None = None
+    fusion: str = ""  # how the arms were combined: adaptive, cc, rrf, or the mode if there was only one
+    parts: tuple[ScorePart, ...] = ()
+    term_scores: tuple[TermScore, ...] = ()
+    best_sentence: str = ""
 
 
 @dataclass(frozen=True, slots=True)

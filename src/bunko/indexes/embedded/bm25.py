@@ -127,6 +127,27 @@ def matches(snapshot: Snapshot, terms: Sequence[QueryTerm], rows: Sequence[int])
     return table
 
 
+def term_scores(
+    snapshot: Snapshot, terms: Sequence[QueryTerm], rows: Sequence[int], *, k1: float, b: float
+) -> list[list[float]]:
+    """Return for each row what each of the terms alone adds to its score, without regard to groups."""
+    table = np.zeros((len(rows), len(terms)), np.float32)
+    locations = np.array([snapshot.locate(row) for row in rows], np.int32).reshape(-1, 2)
+    spans, contributions = _cached_lookup(snapshot, terms, k1)
+    for view_index in np.unique(locations[:, 0]):
+        selected = np.flatnonzero(locations[:, 0] == view_index)
+        view = snapshot.views[view_index]
+        norms, candidates = view.norms(k1, b, snapshot.average_length), locations[selected, 1].astype(np.intp)
+        for i, (term, (begin, end)) in enumerate(zip(terms, spans[view_index], strict=True)):
+            if begin < end:
+                lane = view.segment.grams if term.is_gram else view.segment.words
+                posting_list = _PostingList(contributions[i], begin, end, term.is_gram)
+                matching, values = _look_up(lane, posting_list, candidates, norms)
+                table[selected[matching], i] = values
+    scores: list[list[float]] = table.tolist()
+    return scores
+
+
 def idf(size: int, frequency: int) -> float:
     """Return the inverse document frequency of a key, positive even for a key in every row."""
     return log(1 + (size - frequency + 0.5) / (frequency + 0.5))

@@ -78,6 +78,10 @@ class EmbeddedView(Snapshot):
         """Return for each row which of the terms it contains."""
         return bm25.matches(self, terms, rows)
 
+    def term_scores(self, terms: Sequence[QueryTerm], rows: Sequence[int], *, k1: float, b: float) -> list[list[float]]:
+        """Return for each row what each of the terms alone adds to its score."""
+        return bm25.term_scores(self, terms, rows, k1=k1, b=b)
+
     def nearest(self, vector: npt.NDArray[np.float32], k: int, *, where: tuple[int, ...] | None = None) -> NearestRows:
         """Return the k rows with the highest cosine."""
         return vectors.nearest(self, vector, k, masks=self._masks_of(where))

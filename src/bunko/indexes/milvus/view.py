@@ -189,6 +189,23 @@ class MilvusView:
         table: list[list[bool]] = is_match.tolist()
         return table
 
+    def term_scores(self, terms: Sequence[QueryTerm], rows: Sequence[int], *, k1: float, b: float) -> list[list[float]]:
+        """Return for each row what each of the terms alone adds to its score, without regard to groups."""
+        words, grams = _split(terms)
+        self._statistics.load(terms)
+        by_id = self._read(rows, "terms")
+        chunks = [by_id[row] for row in rows]
+        weights = np.array([term.weight for term in terms]) * np.array(self._statistics.idfs(terms))
+        counts = count_terms(chunks, term_keys(words))
+        lengths = np.array([[chunk.length] for chunk in chunks]).reshape(len(chunks), 1)
+        norms = k1 * (1 - b + b * lengths / self._statistics.average_length)
+        scores = np.divide((k1 + 1) * counts, counts + norms, out=np.zeros_like(counts), where=counts > 0)
+        if grams:
+            self._add_texts(chunks)
+            scores = np.hstack((scores, contain_grams(chunks, term_keys(grams))))
+        table: list[list[float]] = (scores * weights).tolist()
+        return table
+
     def nearest(self, vector: npt.NDArray[np.float32], k: int, *, where: tuple[int, ...] | None = None) -> NearestRows:
         """Return the k rows with the highest cosine, without the rows of tools that have no vectors."""
         size = len(vector)

@@ -125,9 +125,10 @@ class _View:
         return Text.assemble((number, "bold"), (name, style), *facts)
 
     def _explanation_rows(self, item: PageItem) -> list[Text]:
-        if item.passage.hit.explanation is None:
+        hit = item.passage.hit
+        if hit.explanation is None:
             return []
-        text = replace_controls(explanation_text(item.passage.hit.explanation))
+        text = replace_controls(explanation_text(hit.explanation, hit.score))
         return [self._indented(text[row.start : row.end], "yellow") for row in wrap_rows(text, self.width - _INDENT)]
 
     def _excerpt_rows(self, item: PageItem, count: int | None) -> list[Text]:

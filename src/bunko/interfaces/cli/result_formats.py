@@ -53,7 +53,7 @@ def to_text(page: Page, *, tools: Tools | None = None, show_tool_names: bool = F
         if labels := heading_labels(item.passage):
             lines.append(escape_controls(" > ".join(labels)))
         if hit.explanation is not None:
-            lines.append(f"why: {explanation_text(hit.explanation)}")
+            lines.append(f"why: {explanation_text(hit.explanation, hit.score)}")
         titles = (hit.title,) if is_memo(hit, tools) else ()
         lines.append(replace_controls(body_text(item, text=text, titles=titles)))
         if item.more_in_document:
