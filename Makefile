@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 HAS_PIP := $(shell $(PYTHON) -m pip --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" --version >/dev/null 2>&1 && echo yes)
 PIP := $(if $(HAS_PIP),$(PYTHON) -m pip --python $(BIN)/python,$(BIN)/python -m pip)
 
-.PHONY: demo test test-slow test-models test-scale check format bench bench-scale docs mcpb node clean
+.PHONY: demo test test-slow test-models test-scale check check-page format bench bench-scale docs mcpb node node-page chromium clean
 
 # Two installers in one environment would get in each other's way.
 .NOTPARALLEL:
@@ -45,6 +45,8 @@ test: $(VENV)/.installed
 ## kill -9, many processes, a full disk, MCP's own conformance suite: minutes, not seconds.
 test-slow: $(VENV)/.installed
 	-$(MAKE) node
+	-$(MAKE) node-page
+	-$(MAKE) chromium
 	$(BIN)/python -m pytest -n 2 -m slow
 
 ## Local models through torch, in .venv-models: torch is large, and nothing else needs it. This version of it is the one
@@ -87,6 +89,23 @@ node: .node/.installed
 	cd .node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
+## What checks the page, at pinned versions: axe-core, TypeScript and Biome.
+node-page: .node-page/.installed
+
+.node-page/.installed: tests/browser/node/package.json tests/browser/node/package-lock.json
+	@command -v npm >/dev/null || { echo "There is no npm here: checks of the page that need it are skipped."; exit 1; }
+	mkdir -p .node-page
+	cp $^ .node-page/
+	cd .node-page && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
+## The browser that the slow tests look at the page with, and a font for Japanese; needs apt-get and root.
+chromium:
+	@command -v chromium chromium-browser >/dev/null || { \
+		command -v apt-get >/dev/null && test "$$(id -u)" = 0 \
+		|| { echo "Chromium is missing, and only root can install it, with apt-get: tests of the page are skipped."; exit 1; }; \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-noto-cjk; }
+
 ## dist/bunko.mcpb, which desktop assistants install with a double click.
 mcpb: .node/.installed
 	rm -rf build/mcpb && mkdir -p build/mcpb dist
@@ -126,4 +145,4 @@ docs: $(VENV)/.installed
 	$(BIN)/python docs/tools.py
 
 clean:
-	rm -rf $(VENV) $(MODELS) $(SCALE) $(MILVUS) .node .demo build dist
+	rm -rf $(VENV) $(MODELS) $(SCALE) $(MILVUS) .node .node-page .demo build dist

@@ -1,0 +1,58 @@
+"""A served library and a browser for all tests of this folder; every one is slow."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.browser.chromium import start_chromium
+from tests.browser.opener import PageOpener, keep_screenshot
+from tests.browser.sample import build_library
+from tests.browser.served import ServedPage, serve_page
+
+_failed = pytest.StashKey[bool]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a browser as slow."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remember whether a test failed, for the picture of it."""
+    report = yield
+    item.stash[_failed] = item.stash.get(_failed, False) or report.failed
+    return report
+
+
+# Until the last test of this folder: while Playwright runs, no other event loop can run in this thread.
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """A headless Chromium."""
+    with start_chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="package")
+def served_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
+    """A served library with documents and memos in two languages; tests must not change it."""
+    with serve_page(build_library(tmp_path_factory.mktemp("sample"))) as served:
+        yield served
+
+
+@pytest.fixture
+def open_page(browser: Browser, served_page: ServedPage, request: pytest.FixtureRequest) -> Iterator[PageOpener]:
+    """Open pages of the served library; whatever the browser complains about fails the test."""
+    opener = PageOpener(browser, served_page.address)
+    yield opener
+    if request.node.stash.get(_failed, False):
+        for number, page in enumerate(opener.pages()):
+            keep_screenshot(page, f"failed/{request.node.name}-{number}")
+    opener.close()
+    assert opener.problems == []

@@ -1,0 +1,46 @@
+"""What holds for every page, in both languages, light and dark, on phones and on desktops."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from bunko.interfaces.page.app import build_page
+from bunko.interfaces.tools.registry import ToolRegistry
+from tests.browser.accessibility import assert_accessible
+from tests.browser.opener import LANGUAGES, SCHEMES, SIZES, WIDTHS, Language, PageOpener, Scheme, Width, keep_screenshot
+
+# Each kind of page, with an address that has something to show. The last part is the pattern of its route.
+PAGES = {
+    "search": ("/", "/"),
+    "results": ("/?q=京都", "/"),
+}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_accessible_and_fits_the_screen(
+    open_page: PageOpener, name: str, language: Language, scheme: Scheme, width: Width
+) -> None:
+    page = open_page(PAGES[name][0], language=language, scheme=scheme, width=width)
+    page.wait_for_load_state("networkidle")
+    keep_screenshot(page, f"{name}/{language}-{scheme}-{width}")
+    assert page.evaluate("document.documentElement.lang") == language
+    assert page.title().endswith({"en": " · bunko", "ja": " · 文庫"}[language])
+    assert not page.title().startswith(" ·")
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[width][0]
+    assert_accessible(page)
+
+
+def test_every_page_is_looked_at() -> None:
+    app = build_page(ToolRegistry(lambda: pytest.fail("no page is opened here")))
+    assert isinstance(app, Starlette)
+    patterns = {
+        route.path
+        for route in app.routes
+        if isinstance(route, Route) and "GET" in (route.methods or ()) and not route.path.startswith("/assets/")
+    }
+    assert patterns == {pattern for _, pattern in PAGES.values()}
